@@ -16,14 +16,14 @@ use storage::MemoryShare;
 
 use crate::patch_command::{PatchCommand, PatchEach, PatchOutcome, PatchedEach};
 
-/// One change that a caller asks for.
+/// One change that a caller requests.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Store a document.
     Put(PutDocument),
     /// Delete a document; a missing one is no error unless a version is expected.
     Delete {
-        /// The document. The empty id names none.
+        /// The document's id. The empty id names no document.
         id: DocumentId,
         /// What must be there before.
         expected: ExpectedVersion,
@@ -39,7 +39,7 @@ pub enum Command {
     PatchEach(PatchEach),
     /// Reserve a range of numbers for a client.
     HiLoNext(HiLoRequest),
-    /// Give back the unused end of a range.
+    /// Return the unused end of a range.
     HiLoReturn {
         /// For which ids.
         tag: String,
@@ -62,9 +62,9 @@ pub enum Command {
         /// Whether a smaller value than the present one is set, too.
         force: bool,
     },
-    /// Forget the identities that older versions kept here, when they are elsewhere.
+    /// Remove the identities that older versions stored here, after they were moved.
     ForgetIdentities,
-    /// Keep a version of a document, whatever the configuration says.
+    /// Store a revision of a document, regardless of the configuration.
     ForceRevision {
         /// The document.
         id: DocumentId,
@@ -78,9 +78,9 @@ pub enum Command {
         /// Which of its revisions.
         what: RevisionsToRemove,
     },
-    /// Remove tombstones that nobody needs.
+    /// Remove tombstones that no reader of the log needs.
     RemoveTombstones(RemoveTombstones),
-    /// Do to a document what is due, if it still is.
+    /// Perform the scheduled action on a document, if it is still due.
     DoWhenDue {
         /// The document.
         id: DocumentId,
@@ -105,36 +105,37 @@ pub enum Command {
     PutAttachment(PutAttachment),
     /// Delete an attachment; a missing one is no error unless a version is expected.
     DeleteAttachment(DeleteAttachment),
-    /// Give another document, or another name, an attachment, too.
+    /// Copy an attachment to another document or another name.
     CopyAttachment(AttachmentTransfer),
-    /// Give an attachment to another document, or another name.
+    /// Move an attachment to another document or another name.
     MoveAttachment(AttachmentTransfer),
-    /// Change or look at counters of a document.
+    /// Change or read counters of a document.
     ChangeCounters(ChangeCounters),
     /// Store a chunk of a content that an attachment is to have.
     StageContent {
-        /// Which content; a new one when `None`.
+        /// The content's number; a new one when `None`.
         number: Option<ContentNumber>,
         /// Which of its chunks, from 0 on.
         index: u32,
-        /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`. Shared with whoever computes the hash.
+        /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`. Shared with the thread that
+        /// computes the hash.
         bytes: Arc<Vec<u8>>,
     },
-    /// Give up a content that no attachment is to have after all.
+    /// Discard a staged content that no attachment will use.
     GiveUpContent(ContentNumber),
-    /// Give up all contents that are staged. The queue does this when it starts.
+    /// Discard all staged contents. The queue does this when it starts.
     GiveUpAllContents,
-    /// Remove some of what contents have left. The queue does this by itself.
+    /// Remove some of the leftovers of contents. The queue does this by itself.
     RemoveLeftoverContents,
     /// Change a time series.
     ChangeTimeSeries(Box<TimeSeriesChange>),
     /// Copy entries of a time series to another.
     CopyTimeSeries(Box<CopyTimeSeries>),
-    /// Execute the documents of a cluster-wide transaction, if that was not done before.
+    /// Execute the documents of a cluster-wide transaction, unless that has already been done.
     ClusterDocuments(ClusterDocuments),
     /// Change a document that an index writes.
     Output(OutputChange),
-    /// Compress what is written from now on with a dictionary. The queue does this by itself.
+    /// Use a dictionary for everything compressed from now on. The queue does this by itself.
     AddDictionary(TrainedDictionary),
 }
 
@@ -181,8 +182,7 @@ impl Command {
     }
 }
 
-/// Commands that happen together or not at all, in order; later ones see the effects of earlier
-/// ones.
+/// Commands that are executed atomically and in order; later ones see the effects of earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The commands.
@@ -195,13 +195,13 @@ impl Batch {
         Self { commands: vec![command] }
     }
 
-    /// Whether everything is undone when it has been executed: it is to be known what a patch would do, or
-    /// whether there is room for a cluster-wide transaction. Such a command takes those around it along, so
-    /// it comes alone.
-    pub fn is_rehearsal(&self) -> bool {
+    /// Whether everything is undone after execution: the caller wants to know what a patch would
+    /// do, or whether there is memory for a cluster-wide transaction. Such a command also undoes
+    /// the others in its batch, so it is submitted alone.
+    pub fn is_dry_run(&self) -> bool {
         self.commands.iter().any(|command| match command {
             Command::Patch(patch) => patch.is_test,
-            Command::ClusterDocuments(documents) => documents.is_rehearsal,
+            Command::ClusterDocuments(documents) => documents.is_dry_run,
             _ => false,
         })
     }
@@ -212,7 +212,7 @@ impl Batch {
     }
 }
 
-/// What became of one command.
+/// The result of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandResult {
     /// Of [`Command::Put`].
@@ -221,14 +221,14 @@ pub enum CommandResult {
     Deleted {
         /// The id of the request.
         id: DocumentId,
-        /// What was deleted; absent when there was no such document.
+        /// The deleted document; `None` when there was no such document.
         deleted: Option<DeletedDocument>,
     },
     /// Of [`Command::DeletePrefix`].
     DeletedPrefix {
         /// The prefix of the request.
         prefix: String,
-        /// How many documents are gone.
+        /// How many documents were deleted.
         deleted: u64,
     },
     /// Of [`Command::Patch`].
@@ -243,12 +243,12 @@ pub enum CommandResult {
     Identity(i64),
     /// Of [`Command::ForgetIdentities`].
     IdentitiesForgotten,
-    /// Of [`Command::ForceRevision`]: the document whose version is kept now; `None` when it was
-    /// before.
+    /// Of [`Command::ForceRevision`]: the document whose version is now stored as a revision;
+    /// `None` when it already was.
     ForcedRevision(Option<StoredDocument>),
     /// Of [`Command::RemoveRevisions`].
     RemovedRevisions(RemovedRevisions),
-    /// Of [`Command::RemoveTombstones`]: how many are gone.
+    /// Of [`Command::RemoveTombstones`]: how many were removed.
     TombstonesRemoved(u64),
     /// Of [`Command::DoWhenDue`]: whether it was done.
     DoneWhenDue(bool),
@@ -270,7 +270,7 @@ pub enum CommandResult {
     ContentsRemoved,
     /// Of [`Command::ChangeTimeSeries`] and [`Command::CopyTimeSeries`].
     TimeSeriesWritten(TimeSeriesWritten),
-    /// Of [`Command::ClusterDocuments`]: whether it was done now.
+    /// Of [`Command::ClusterDocuments`]: whether it was executed now.
     ClusterDocuments(bool),
     /// Of [`Command::Output`].
     Output(OutputWritten),
@@ -278,7 +278,7 @@ pub enum CommandResult {
     DictionaryAdded,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchOutcome {
     /// One result for each command, in order.
@@ -291,7 +291,7 @@ pub struct BatchOutcome {
     pub has_leftover_contents: bool,
     /// Collections, by their numbers, that need a new dictionary.
     pub wanted_dictionaries: Vec<u32>,
-    /// Every change, in order, if somebody watched when the batch was executed.
+    /// Every change, in order, if there was a listener when the batch was executed.
     pub changes: Vec<Change>,
     /// How much it stored.
     pub tally: WriteTally,

@@ -1,11 +1,11 @@
 //! The queue through which every change of a database goes.
 //!
-//! Two threads stand behind it: the writer executes batches into one open transaction, the journal
-//! thread brings the previous one to the disk. A batch is answered when its transaction is durable.
+//! It has two threads: the writer executes batches into one open transaction while the journal
+//! thread writes the previous one to disk. A batch is acknowledged when its transaction is durable.
 //!
-//! When the disk is full, the transactions in flight fail and the queue goes on. After any other
-//! failure of a write nobody knows what the disk holds: the queue closes itself, everybody who waits
-//! is told, and the database has to be opened again.
+//! When the disk is full, the transactions in flight fail and the queue continues. After any other
+//! failure of a write it is unknown what the disk holds: the queue closes itself, all waiting
+//! callers get an error, and the database has to be reopened.
 
 use std::{
     io,
@@ -33,8 +33,8 @@ use crate::{
     writer_thread::Writer,
 };
 
-/// How a caller hears what became of its batch. It is called once, on a thread of the queue, and
-/// must not wait for anything: it holds up everybody else.
+/// Receives the result of a batch. It is called once, on a thread of the queue, and must not block:
+/// it would hold up all other callers.
 pub type Reply = Box<dyn FnOnce(Result<BatchOutcome, CommandError>) + Send>;
 
 /// The bounds of a queue.
@@ -78,7 +78,7 @@ pub struct CommitQueueStatistics {
     pub transactions: u64,
     /// Batches made durable.
     pub batches: u64,
-    /// Batches that failed before they were on their way to the disk.
+    /// Batches that failed before they were in flight to the disk.
     pub batches_failed: u64,
     /// Batches that were refused because the queue or the disk was full.
     pub batches_refused: u64,
@@ -97,7 +97,7 @@ impl CommitQueue {
     /// Starts the two threads over an initialized database.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn start(
         environment: Arc<Environment>,
         platform: &Platform,
@@ -132,14 +132,14 @@ impl CommitQueue {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
-    /// Puts a batch into the queue; `reply` is called when it is durable or has failed. Returns at
-    /// once. When the batch is refused, `reply` is dropped without being called.
+    /// Puts a batch into the queue; `reply` is called when it is durable or has failed. Returns
+    /// immediately. When the batch is refused, `reply` is dropped without being called.
     ///
     /// # Errors
     /// See [`SubmitError`].
     pub fn submit(&self, batch: Batch, reply: Reply) -> Result<(), SubmitError> {
         let size_bytes = batch.size_bytes();
-        let submission = Submission { batch, size_bytes, put_backs: 0, reply };
+        let submission = Submission { batch, size_bytes, requeues: 0, reply };
         self.shared.push(submission, self.options.length_max, self.options.bytes_max)
     }
 
@@ -160,29 +160,30 @@ impl CommitQueue {
     }
 
     /// Refuses new batches from now on because the disk is too full, or accepts them again. Batches
-    /// that wait already are not concerned.
+    /// already in the queue are not affected.
     pub fn refuse(&self, reason: Option<Arc<LowDiskSpace>>) {
         self.shared.lock().refusal = reason;
     }
 
-    /// Who is told of the changes of batches. Only the first call counts.
-    pub fn tell_changes_to(&self, listener: Arc<dyn ChangeListener>) {
+    /// Sets the listener that is notified of the changes of batches. Only the first call has an
+    /// effect.
+    pub fn set_change_listener(&self, listener: Arc<dyn ChangeListener>) {
         self.shared.listener.get_or_init(|| listener);
     }
 
-    /// Notified of how much each durable transaction stored, on the journal's thread: it must be quick and
-    /// must not panic. Only the first call counts.
+    /// Notified of how much each durable transaction stored, on the journal's thread: it must be
+    /// quick and must not panic. Only the first call has an effect.
     pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
         self.shared.on_stored.get_or_init(|| Box::new(on_stored));
     }
 
-    /// Where patches read compare exchange. Only the first call counts.
+    /// Sets where patches read compare exchange. Only the first call has an effect.
     pub fn read_values_by(&self, values: Arc<ValueReader>) {
         drop(self.shared.values.set(values));
     }
 
-    /// Has `done` called when every batch that was submitted before is durable or has failed, on a
-    /// thread of the queue; at once when the queue is closed.
+    /// A barrier: calls `done`, on a thread of the queue, when every batch submitted before is
+    /// durable or has failed; immediately when the queue is closed.
     pub fn after_all_before(&self, done: Box<dyn FnOnce() + Send>) {
         self.shared.push_mark(Box::new(move |_| done()));
     }
@@ -193,18 +194,18 @@ impl CommitQueue {
         self.shared.lock().revisions = configuration;
     }
 
-    /// What stands between the parts of ids that are numbered. The scripts of every batch that is
-    /// submitted afterwards follow it.
+    /// Sets the separator in numbered ids. It applies to the scripts of every batch submitted
+    /// afterwards.
     pub fn set_id_separator(&self, separator: IdSeparator) {
         self.shared.lock().id_separator = separator;
     }
 
-    /// What stands between the parts of ids that are numbered.
+    /// The separator in numbered ids.
     pub fn id_separator(&self) -> IdSeparator {
         self.shared.lock().id_separator
     }
 
-    /// What is compressed. Every batch that is submitted afterwards follows it.
+    /// Sets which documents are compressed. It applies to every batch submitted afterwards.
     pub fn set_compression(&self, rules: DocumentsCompression) {
         if *self.shared.lock().compression.rules() == rules {
             return;
@@ -215,8 +216,8 @@ impl CommitQueue {
         self.shared.lock().compression = Arc::new(Compression::new(rules));
     }
 
-    /// Starts the thread that trains dictionaries, unless it runs. When the system gives no thread,
-    /// documents are compressed without new ones.
+    /// Starts the thread that trains dictionaries, unless it is running. When the system cannot
+    /// start it, documents are compressed without new dictionaries.
     fn start_trainer(&self) {
         if self.has_trainer.swap(true, Ordering::AcqRel) {
             return;
@@ -230,7 +231,7 @@ impl CommitQueue {
         }
     }
 
-    /// What the queue has done and what waits in it.
+    /// What the queue has done, and its backlog.
     pub fn statistics(&self) -> CommitQueueStatistics {
         let state = self.shared.lock();
         CommitQueueStatistics {
@@ -245,13 +246,13 @@ impl CommitQueue {
         self.shared.lock().is_closed
     }
 
-    /// Accepts no more batches, finishes those that wait, and ends the threads. Must not be called
-    /// from a [`Reply`].
+    /// Accepts no more batches, executes the backlog, and ends the threads. Must not be called from
+    /// a [`Reply`].
     pub fn close(&self) {
         self.shared.close(true);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // A thread that panicked has nothing more to say than the answers it did not give.
+            // A panic has already been reported through the replies that were dropped.
             let _ = thread.join();
         }
     }

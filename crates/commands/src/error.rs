@@ -1,4 +1,4 @@
-//! Why a batch was not done, or nobody knows whether it was.
+//! Why a batch was not executed, or why it is unknown whether it was.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -10,17 +10,17 @@ use crate::patch_error::PatchError;
 /// The answer to a batch that did not succeed.
 #[derive(Clone, Debug)]
 pub enum CommandError {
-    /// The batch failed by itself; nothing of it was kept. See [`DocumentError::kind`].
+    /// Only this batch failed; nothing of it was kept. See [`DocumentError::kind`].
     Document(DocumentError),
     /// The script of a patch failed; nothing of the batch was kept.
     Patch(PatchError),
     /// The environment's, retryable: the transaction of the batch could not be written; nothing of
     /// it was kept.
     NotWritten(StorageError),
-    /// The write to the disk failed in a way that leaves open whether the batch is on it. The
-    /// database has to be opened again, which tells.
+    /// The write to the disk failed in a way that leaves it open whether the batch is durable.
+    /// Reopening the database settles that.
     OutcomeUnknown(StorageError),
-    /// The queue was closed, or failed, before the batch was begun; nothing of it was done.
+    /// The queue was closed, or failed, before the batch was started; nothing of it was done.
     Closed,
     /// Ours: executing the batch panicked; nothing of it was kept.
     Panicked {
@@ -63,7 +63,7 @@ impl From<PatchError> for CommandError {
 /// Why a batch was not accepted into the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitError {
-    /// The environment's, retryable: as many batches wait as may.
+    /// The environment's, retryable: the queue is full.
     Full,
     /// The queue is closed or has failed; the database must be opened again.
     Closed,
@@ -80,11 +80,11 @@ pub struct LowDiskSpace {
     pub free_bytes: u64,
     /// Bytes that must be free for writes to be accepted again.
     pub free_bytes_min: u64,
-    /// Whether a write found no room, whatever the file system says is free.
+    /// Whether a write ran out of space, whatever the file system reports as free.
     pub was_full: bool,
 }
 
-/// Whether the write path is of no more use after the error: the database has to be opened again.
+/// Whether the write path is unusable after the error, so that the database has to be reopened.
 pub(crate) fn ends_writing(error: &StorageError) -> bool {
     match error {
         StorageError::DiskFull { .. }

@@ -1,8 +1,8 @@
 //! One batch inside a write transaction.
 //!
 //! Invariant: a batch that fails leaves the transaction as it was, except that the values it took
-//! from identities stay taken: a number that was once chosen is never chosen again, so that a caller
-//! who ran into an existing document gets past it by trying again.
+//! from identities stay taken: a number is never used twice, so that a caller that collided with an
+//! existing document gets past it by retrying.
 
 use documents::{
     DocumentError, DocumentWriter, ExpectedVersion, IdentityName, RequestedId, WriteContext,
@@ -18,19 +18,19 @@ use crate::{
 
 /// Executes a batch; the transaction stays open and can take more batches. This is all that the
 /// commit queue does with a batch, without threads: the same transaction, the same batch and the
-/// same context always give the same pages.
+/// same context always produce the same pages.
 ///
 /// # Errors
-/// Those of [`DocumentWriter`], and scripts that fail; nothing of the batch is kept then. After an error
-/// of kind [`documents::ErrorKind::Ours`] the transaction must be dropped.
+/// Those of [`DocumentWriter`], and scripts that fail; nothing of the batch is kept in that case.
+/// After an error of kind [`documents::ErrorKind::Ours`] the transaction must be dropped.
 pub fn execute_batch(
     tx: &mut WriteTransaction,
     batch: &Batch,
     context: WriteContext<'_>,
     patcher: &mut Patcher,
 ) -> Result<BatchOutcome, CommandError> {
-    if batch.is_rehearsal() {
-        return rehearse(tx, batch, context, patcher);
+    if batch.is_dry_run() {
+        return dry_run(tx, batch, context, patcher);
     }
     let savepoint = tx.savepoint();
     let numbers = match take_identities(tx, batch, context) {
@@ -50,13 +50,13 @@ pub fn execute_batch(
     outcome
 }
 
-/// Whether the cluster has agreed on the batch, so that it is done even if memory is short.
+/// Whether the cluster has committed the batch, so that it is executed even if memory is short.
 fn is_agreed_on(batch: &Batch) -> bool {
     batch.commands.iter().any(|command| matches!(command, Command::ClusterDocuments(_)))
 }
 
 /// Executes a batch and undoes it.
-fn rehearse(
+fn dry_run(
     tx: &mut WriteTransaction,
     batch: &Batch,
     context: WriteContext<'_>,
@@ -117,7 +117,7 @@ fn execute(
     }
     writer.settle()?;
     for result in &mut results {
-        tell_document_versions(&writer, result)?;
+        report_document_versions(&writer, result)?;
     }
     let collections = writer.changed_collections();
     let has_leftover_contents = writer.has_leftover_contents();
@@ -138,7 +138,7 @@ fn execute(
 }
 
 /// Documents whose attachments or counters changed get their last version at the end of the batch.
-fn tell_document_versions(
+fn report_document_versions(
     writer: &DocumentWriter<'_>,
     result: &mut CommandResult,
 ) -> Result<(), DocumentError> {
@@ -276,7 +276,7 @@ fn execute_command(
     })
 }
 
-/// The id that an identity gave, and what is expected of it: nothing may be there.
+/// The id from an identity, and the version expected under it: none.
 fn identity_id(
     identity: &IdentityName,
     number: i64,

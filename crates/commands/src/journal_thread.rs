@@ -1,6 +1,6 @@
-//! The thread that brings transactions to the disk and answers their callers.
+//! The thread that writes transactions to disk and acknowledges their callers.
 //!
-//! Invariant: a caller hears of success only after its transaction is durable.
+//! Invariant: a caller is acknowledged only after its transaction is durable.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -19,9 +19,9 @@ pub(crate) fn run(shared: &Shared, mut rest: Rest) {
         settle(shared, &written, pending.len());
         if written.is_ok() {
             shared.count(&pending);
-            tell_changes(shared, &mut pending);
+            notify_changes(shared, &mut pending);
         }
-        // The writer goes on while the callers are answered.
+        // The writer continues while the callers are acknowledged.
         for pending in pending {
             // Not earlier: the sample is read from what is durable.
             if written.is_ok() && !pending.outcome.wanted_dictionaries.is_empty() {
@@ -50,13 +50,13 @@ fn next_handover(shared: &Shared, rest: &mut Rest) -> Option<Handover> {
     }
 }
 
-/// Tells of what is durable now. Whoever is told cannot harm the queue.
-fn tell_changes(shared: &Shared, pending: &mut [Pending]) {
+/// Notifies the listener of what is now durable. A panic of the listener cannot harm the queue.
+fn notify_changes(shared: &Shared, pending: &mut [Pending]) {
     let Some(listener) = shared.listener.get() else { return };
     let changes = pending.iter_mut().flat_map(|one| std::mem::take(&mut one.outcome.changes));
     let changes: Vec<_> = changes.collect();
     if !changes.is_empty() {
-        let call = std::panic::AssertUnwindSafe(|| listener.tell(changes));
+        let call = std::panic::AssertUnwindSafe(|| listener.notify(changes));
         drop(std::panic::catch_unwind(call));
     }
 }
@@ -86,7 +86,7 @@ fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
     shared.wake_writer(state);
 }
 
-/// What a failure to write means to a caller whose transaction was on its way to the disk.
+/// The error for a caller whose transaction was in flight when a write failed.
 fn not_durable(error: StorageError) -> CommandError {
     match error {
         StorageError::Failed { .. } => CommandError::OutcomeUnknown(error),

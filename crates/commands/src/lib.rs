@@ -1,25 +1,25 @@
 //! Typed commands, batches of them, and the queue through which every change of a database goes.
 //!
-//! Whoever wants to change documents submits a [`Batch`] to the [`CommitQueue`]; nobody else writes.
-//! [`execute_batch`] is the same without threads, for tests that must be repeatable.
+//! All changes of documents are submitted as a [`Batch`] to the [`CommitQueue`]; there is no other
+//! writer. [`execute_batch`] is the same without threads, for deterministic tests.
 //!
-//! Invariants: a batch happens whole or not at all; its caller is answered with success only after
-//! it is durable; a batch that fails takes no other batch with it.
+//! Invariants: a batch is atomic; its caller is acknowledged only after it is durable; a batch that
+//! fails does not affect any other batch.
 //!
 //! | file | what |
 //! |---|---|
 //! | `command` | commands, batches and their results |
-//! | `change_listener` | who is told what batches changed |
+//! | `change_listener` | the listener to what batches changed |
 //! | `execute` | one batch inside a write transaction |
-//! | `patch_command` | patches as they are asked for, and what became of them |
+//! | `patch_command` | requests for patches, and their results |
 //! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
 //! | `patch_time_series` | time series in their scripts |
 //! | `json_patch.js` | the script of a patch by operations (RFC 6902) |
 //! | `commit_queue` | the queue as its callers see it |
 //! | `queue_state` | what the threads of the queue share |
-//! | `writer_thread` | batches into transactions |
-//! | `trainer_thread` | dictionaries for what is compressed |
-//! | `journal_thread` | transactions onto the disk, answers to the callers |
+//! | `writer_thread` | executes batches into transactions |
+//! | `trainer_thread` | trains dictionaries for compression |
+//! | `journal_thread` | writes transactions to disk, acknowledges callers |
 //! | `error`, `patch_error` | why a batch failed |
 #![forbid(unsafe_code)]
 

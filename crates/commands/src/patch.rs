@@ -1,8 +1,8 @@
 //! Runs patches: scripts that change documents inside the transaction of their batch.
 //!
-//! A script sees the document as the commands before it left it, and so do those that it loads. What it
-//! leaves is stored unless nothing has changed. Time is bounded for one script and for all scripts of a
-//! batch, because everybody else's writes wait as long.
+//! A script sees the document, and any others it loads, as the commands before it left them. Its
+//! result is stored unless nothing has changed. Time is bounded for one script and for all scripts
+//! of a batch, because all other writes wait meanwhile.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -31,16 +31,16 @@ use crate::{
     patch_scripts::PatchScripts,
 };
 
-/// How long one script may take.
+/// Time limit of one script.
 const SCRIPT_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long all scripts of a batch may take.
+/// Time limit of all scripts of a batch.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(10);
-/// After so long a change of many documents makes room for other writes.
+/// After this time a patch of many documents yields to other writes.
 const PORTION_TIME: Duration = Duration::from_millis(100);
-/// The same, after so many bytes were stored.
+/// The same, after this many bytes were stored.
 const PORTION_BYTES: usize = 16 << 20;
 
-/// Results of a batch up to here are never refused for want of memory.
+/// Results of a batch up to this many bytes are never refused for lack of memory.
 const RESULTS_ALLOWED_BYTES: u64 = 256 << 10;
 
 /// The bounds of the scripts of patches.
@@ -64,7 +64,7 @@ impl Default for PatchLimits {
     }
 }
 
-/// The one who runs patches, for all batches of a thread.
+/// Runs patches, for all batches of a thread.
 pub struct Patcher {
     clock: Arc<dyn Clock>,
     limits: PatchLimits,
@@ -80,19 +80,19 @@ pub struct Patcher {
 /// Reads a value of compare exchange by its key.
 pub type ValueReader = dyn Fn(&str) -> Result<Option<BlittableBuf>, String> + Send + Sync;
 
-/// Where patches read compare exchange, once that is known.
+/// Where patches read compare exchange, once set.
 pub(crate) type SharedValues = Arc<OnceLock<Arc<ValueReader>>>;
 
-/// A document and what the script made of it.
+/// A document and its body after the script.
 struct Changed {
-    /// `None` when the script touched nothing.
+    /// `None` when the script changed nothing.
     body: Option<BlittableBuf>,
     notes: Option<Box<PatchNotes>>,
     put_bytes: usize,
 }
 
 impl Patcher {
-    /// A patcher; its engine is made when the first patch comes.
+    /// A patcher; its engine is created by the first patch.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
         let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
@@ -178,7 +178,7 @@ impl Patcher {
         let version = ExpectedVersion::Exactly((&*info.change_vector).into());
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
-        let (body, stored) = store_made(writer, (&id, &version), before, changed.body)?;
+        let (body, stored) = store_result(writer, (&id, &version), before, changed.body)?;
         Ok(PatchOutcome {
             status: match stored {
                 Some(_) => PatchStatus::Patched,
@@ -220,7 +220,7 @@ impl Patcher {
         } else {
             let id = RequestedId::Exactly(patch.id.clone());
             let stored = writer.put(&id, &ExpectedVersion::Any, &body)?;
-            // A document that is only tried to be made has no version to tell.
+            // A document created only in a test run has no version to report.
             (PatchStatus::Created, (!patch.is_test).then_some(stored))
         };
         Ok(PatchOutcome {
@@ -253,7 +253,7 @@ impl Patcher {
         Ok(PatchedEach { done, details })
     }
 
-    /// Changes one document of many; also gives how many bytes were stored.
+    /// Patches one document of many; also returns how many bytes were stored.
     fn patch_one(
         &mut self,
         writer: &mut DocumentWriter<'_>,
@@ -269,7 +269,7 @@ impl Patcher {
         let version = ExpectedVersion::Exactly((&*info.change_vector).into());
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, id, &before, false)?;
-        let (body, stored) = store_made(writer, (&stored_id, &version), before, changed.body)?;
+        let (body, stored) = store_result(writer, (&stored_id, &version), before, changed.body)?;
         self.results.shrink_to(results_bytes);
         let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
         let (change_vector, status) = match stored {
@@ -316,7 +316,7 @@ impl Patcher {
         let mut host = PatchHost::new(writer, wants_notes, values, &mut self.results);
         let args = prepared.values.as_ref();
         let outcome = prepared.script.run(&self.engine, document, args, budget, &mut host);
-        // What failed in a call counts, also when the script caught it.
+        // A failed call fails the patch, even when the script caught the error.
         let calls = host.finish()?;
         let patched = outcome.map_err(failed)?;
         let notes = calls.notes.map(Box::new);
@@ -335,26 +335,27 @@ impl Patcher {
     }
 }
 
-/// Stores what a script made of a document, and returns it with how it is stored: not at all when nothing
-/// has changed. The script may have put this very document, so that what is there now is what counts. One
-/// that it both changed and deleted is refused, as is any change of a version that is gone.
-fn store_made(
+/// Stores the document as changed by a script, and returns it along with how it was stored; nothing
+/// is stored when nothing has changed. The script may itself have put this document, so the
+/// comparison is with its current version. A document that was both changed and deleted is refused,
+/// as is any change of a version that no longer exists.
+fn store_result(
     writer: &mut DocumentWriter<'_>,
     (id, version): (&DocumentId, &ExpectedVersion),
     before: ScriptDocument,
     made: Option<BlittableBuf>,
 ) -> Result<(BlittableBuf, Option<StoredDocument>), CommandError> {
     let original = before.document();
-    // Comparing takes time: `replace` does it for a document that is still there.
+    // Comparing takes time: `replace` does it for a document that still exists.
     let changes_deleted = match &made {
         Some(made) if writer.get(id)?.is_none() => !equal_roots(&original, &made.as_view())?,
         Some(_) | None => false,
     };
     let body = made.unwrap_or_else(|| original.to_buf());
-    // It may be large, and what is stored now needs room.
+    // It may be large, and storing the result needs memory.
     drop(before);
     let stored = match changes_deleted {
-        // This is refused: the version is gone.
+        // This is refused: the version no longer exists.
         true => Some(writer.put(&RequestedId::Exactly(id.clone()), version, &body)?),
         false => writer.replace(id, &body)?,
     };
@@ -366,7 +367,7 @@ fn equal_roots(one: &Document<'_>, other: &Document<'_>) -> Result<bool, Command
     Ok(blittable::equal(&roots.0, &roots.1).map_err(DocumentError::from)?)
 }
 
-/// Whether the outcome keeps what the script made.
+/// Whether the outcome includes the resulting document.
 fn keeps_results(patch: &PatchCommand) -> bool {
     patch.wants_notes || patch.wants_document
 }

@@ -1,4 +1,4 @@
-//! Patches as they are asked for, and what became of them.
+//! Requests for patches, and their results.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use script::PatchText;
 /// Changes a document by the operations of RFC 6902.
 const JSON_PATCH: &str = include_str!("json_patch.js");
 
-/// A script and the values that it is given. Shared by all documents that it changes.
+/// A script and its arguments. Shared by all documents that it changes.
 #[derive(Clone, Debug)]
 pub struct PatchRequest {
     /// The script.
     pub text: PatchText,
-    /// What it finds as `args`.
+    /// The value of `args` in the script.
     pub values: Option<BlittableBuf>,
-    /// Whether it may take as many steps as it can in its time.
+    /// Whether only its time is limited, not its steps.
     pub ignores_steps_max: bool,
 }
 
@@ -26,9 +26,10 @@ pub struct PatchRequest {
 pub struct PatchCommand {
     /// The document.
     pub id: DocumentId,
-    /// Which version must be there. [`ExpectedVersion::New`] fits none: what is new cannot be changed.
+    /// The version that must exist. [`ExpectedVersion::New`] never matches: a new document cannot
+    /// be patched.
     pub expected: ExpectedVersion,
-    /// Whether another version is left alone instead of refused.
+    /// Whether a different version is skipped instead of refused.
     pub skips_other_versions: bool,
     /// How it is changed.
     pub script: Arc<PatchRequest>,
@@ -36,20 +37,20 @@ pub struct PatchCommand {
     pub when_missing: WhenMissing,
     /// Whether everything is undone at the end.
     pub is_test: bool,
-    /// Whether the outcome tells what the script called.
+    /// Whether the outcome includes the script's calls.
     pub wants_notes: bool,
     /// Whether the outcome has the document.
     pub wants_document: bool,
 }
 
-/// What a patch makes of a document that is not there.
+/// What a patch does with a missing document.
 #[derive(Clone, Debug)]
 pub enum WhenMissing {
     /// Nothing.
     LeaveOut,
     /// This document.
     Create(Arc<BlittableBuf>),
-    /// What this script makes of an empty document.
+    /// Run this script on an empty document.
     Run(Arc<PatchRequest>),
 }
 
@@ -57,11 +58,11 @@ pub enum WhenMissing {
 /// least one is changed.
 #[derive(Clone, Debug)]
 pub struct PatchEach {
-    /// The documents. Those that are not there are left out.
+    /// The documents. Missing ones are skipped.
     pub ids: Vec<DocumentId>,
     /// How they are changed.
     pub script: Arc<PatchRequest>,
-    /// Whether the outcome tells of each document.
+    /// Whether the outcome includes each document.
     pub wants_details: bool,
 }
 
@@ -70,17 +71,17 @@ pub struct PatchEach {
 pub enum PatchStatus {
     /// There is no such document.
     DocumentDoesNotExist,
-    /// There was none, and now there is one.
+    /// The document did not exist and was created.
     Created,
     /// The document is another one now.
     Patched,
-    /// There is another version, which was left alone.
+    /// There is a different version, which was skipped.
     Skipped,
     /// The script left the document as it was, or deleted it.
     NotModified,
 }
 
-/// What became of one document.
+/// The result for one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchOutcome {
     /// The document, in the spelling of the request.
@@ -89,11 +90,11 @@ pub struct PatchOutcome {
     pub status: PatchStatus,
     /// What was stored, if anything was.
     pub stored: Option<StoredDocument>,
-    /// The document as the script left it, when it was asked for.
+    /// The document after the script, when requested.
     pub document: Option<BlittableBuf>,
     /// The document as it was before, of a test.
     pub original: Option<BlittableBuf>,
-    /// What the script called, when that was asked for.
+    /// The calls of the script, when requested.
     pub notes: Option<Box<PatchNotes>>,
 }
 
@@ -102,13 +103,13 @@ pub struct PatchOutcome {
 pub struct PatchNotes {
     /// The lines that it put out.
     pub output: Vec<String>,
-    /// Ids that it loaded, and whether there were such documents.
+    /// Ids that it loaded, and whether the documents existed.
     pub loaded: Vec<(String, bool)>,
     /// Ids and documents that it put.
     pub put: Vec<(String, BlittableBuf)>,
     /// Ids that it deleted.
     pub deleted: Vec<String>,
-    /// Counters that it looked at, and what they said.
+    /// Counters that it read, and their values.
     pub counters_read: Vec<(String, Option<i64>)>,
     /// Counters that it counted.
     pub counters_incremented: Vec<IncrementNote>,
@@ -121,24 +122,24 @@ pub struct PatchNotes {
 pub struct IncrementNote {
     /// Its name.
     pub name: String,
-    /// What it said before; `None` when it was not there.
+    /// The value before; `None` when it did not exist.
     pub old_value: Option<i64>,
-    /// What the script wanted to add, as text: a number with a fraction.
+    /// The increment passed by the script, as text: a number with a fraction.
     pub added: String,
-    /// What it said then.
+    /// The value afterwards.
     pub new_value: i64,
 }
 
-/// What became of many documents.
+/// The result for many documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedEach {
-    /// How many ids were done, from the first on.
+    /// How many ids were processed, from the first on.
     pub done: usize,
-    /// Those of them, when they were asked for.
+    /// The results of each of them, when requested.
     pub details: Vec<PatchedOne>,
 }
 
-/// What became of one document among many.
+/// The result for one document among many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedOne {
     /// The document.
@@ -174,7 +175,7 @@ impl PatchRequest {
         Ok(Arc::new(PatchRequest { text, values, ignores_steps_max: true }))
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         let values = self.values.as_ref().map_or(0, |values| values.as_bytes().len());
         self.text.size_bytes() + values

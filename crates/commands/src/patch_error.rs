@@ -7,33 +7,33 @@ use script::{Exhausted, Refusal, ScriptError};
 
 use crate::error::CommandError;
 
-/// What is wrong with a script. The caller's, but for [`PatchError::Engine`].
+/// What is wrong with a script. The caller's, except for [`PatchError::Engine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchError {
     /// The text is not JavaScript.
     Parse {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
     /// The script threw.
     Threw {
-        /// The document that it was to change; empty for one that was to be made.
+        /// The document to change; empty for one to be created.
         id: String,
-        /// What it threw, and where.
+        /// The exception, and where it was thrown.
         message: String,
     },
-    /// A function that scripts find beside the language refused its arguments.
+    /// A built-in function refused its arguments.
     Refused {
         /// Why.
         kind: Refusal,
-        /// What it says.
+        /// The message.
         message: String,
     },
     /// The script ran into one of its bounds.
     Exhausted(Exhausted),
     /// The script loaded or put more than it may.
     TooMuch {
-        /// What it did.
+        /// The operation.
         verb: &'static str,
         /// How much it may.
         bytes_max: usize,
@@ -43,7 +43,7 @@ pub enum PatchError {
         /// Why.
         message: String,
     },
-    /// The environment's: no engine could be made.
+    /// The environment's: the engine could not be created.
     Engine {
         /// Why.
         message: String,
@@ -65,7 +65,7 @@ impl PatchError {
     }
 }
 
-/// What an error of the script for a document means; calls that failed are known to the host already.
+/// What an error of the script for a document means; the host already knows of failed calls.
 pub(crate) fn script_failed(error: ScriptError, id: &str) -> CommandError {
     let message = error.to_string();
     CommandError::Patch(match error {

@@ -1,8 +1,8 @@
 //! What the script of a patch may call: the documents of the open transaction.
 //!
-//! Everything happens in the transaction of the batch, so a script sees what earlier commands did, and
-//! what it did itself. Invariant: after a call has failed nothing more is done, whatever the script
-//! makes of the error: the transaction is in doubt then and will be rolled back.
+//! Everything happens in the transaction of the batch, so a script sees the effects of earlier
+//! commands and its own. Invariant: after a failed call nothing more is done, even if the script
+//! catches the error: the transaction is in doubt and will be rolled back.
 
 use blittable::BlittableBuf;
 use documents::{CounterDetail, DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
@@ -26,7 +26,7 @@ pub(crate) const LOADED_BYTES_MAX: usize = 256 << 20;
 /// How much one script may put, or note down for its caller.
 pub(crate) const PUT_BYTES_MAX: usize = 64 << 20;
 
-/// A note takes this many times its bytes: as it was taken, and in the answer.
+/// A note takes this many times its bytes: once when taken, and again in the response.
 const NOTE_TIMES: u64 = 2;
 
 /// The transaction as one script sees it.
@@ -39,7 +39,7 @@ pub(crate) struct PatchHost<'h, 'w> {
     values: Option<&'h ValueReader>,
     /// What the results of the batch are counted in.
     results: &'h mut MemoryShare,
-    /// What it held before this script.
+    /// Bytes held before this script.
     results_before: u64,
 }
 
@@ -97,7 +97,7 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         self.call(|host| patch_time_series::change(host.writer, (id, name), call))
     }
 
-    /// What a counter says now. No counter has a name that cannot be one.
+    /// The current value of a counter. `None` for an invalid name.
     fn find_counter(&self, id: &str, name: &str) -> Result<Option<CounterDetail>, CommandError> {
         match CounterName::new(name) {
             Ok(name) => Ok(self.writer.counter_detail(&document_id(id)?, &name)?),
@@ -141,8 +141,8 @@ fn counter_name(text: &str) -> Result<CounterName, CommandError> {
 }
 
 impl Host for PatchHost<'_, '_> {
-    /// Results that are made one after the other count as the largest of them: the others are in the
-    /// transaction by then.
+    /// Consecutive results count as the largest of them: the earlier ones are in the transaction by
+    /// then.
     fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
         self.call(|host| {
             let bytes = host.results_before.saturating_add(bytes);
@@ -247,7 +247,7 @@ impl Host for PatchHost<'_, '_> {
     fn increment_counter(&mut self, id: &str, name: &str, by: f64) -> Result<(), HostError> {
         self.call(|host| {
             let old_value = host.find_counter(id, name)?.map(|found| found.total);
-            // Such a conversion stays within the bounds by itself.
+            // The conversion saturates.
             let added = by as i64;
             host.writer.increment_counter(&document_id(id)?, &counter_name(name)?, added)?;
             let new_value = host.find_counter(id, name)?.map_or(0, |found| found.total);

@@ -1,7 +1,7 @@
 //! The compiled scripts of patches, by their text.
 //!
-//! Clients send the same few texts with other values over and over, so compiled ones are kept, the
-//! latest ones used, up to a number and a size.
+//! Clients send the same few scripts with different arguments over and over, so the most recently
+//! used compiled ones are cached, up to a number and a size.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -9,7 +9,7 @@ use script::{Engine, PatchScript, PatchText, ScriptDocument, ScriptError};
 
 use crate::patch_command::PatchRequest;
 
-/// Scripts that are kept; fewer than an engine keeps programs.
+/// Scripts cached; fewer than an engine keeps programs.
 const SCRIPTS_MAX: usize = 128;
 /// Bytes of their texts.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -22,14 +22,15 @@ pub(crate) struct PatchScripts {
     last: Option<(Arc<PatchRequest>, Rc<Prepared>)>,
 }
 
-/// A script with the values that it is given.
+/// A script with its arguments.
 pub(crate) struct Prepared {
     pub(crate) script: Rc<PatchScript>,
     pub(crate) values: Option<ScriptDocument>,
 }
 
 impl PatchScripts {
-    /// The script of a request; the values of one that changes many documents are made once.
+    /// The script of a request; the arguments of one that changes many documents are converted
+    /// once.
     pub(crate) fn prepare(
         &mut self,
         engine: &Engine,
@@ -47,7 +48,7 @@ impl PatchScripts {
         Ok(prepared)
     }
 
-    /// Lets go of the request that was prepared last.
+    /// Releases the request that was prepared last.
     pub(crate) fn end_batch(&mut self) {
         self.last = None;
     }
@@ -63,14 +64,14 @@ impl PatchScripts {
             let script = Rc::new(PatchScript::compile(engine, text)?);
             self.text_bytes += text.size_bytes();
             self.kept.push((text.clone(), script));
-            self.let_go(engine);
+            self.evict(engine);
         }
         let (_, script) = self.kept.last().expect("a script was found or added");
         Ok(Rc::clone(script))
     }
 
-    /// Lets go of the scripts that were not used for longest; the last one always stays.
-    fn let_go(&mut self, engine: &Engine) {
+    /// Evicts the least recently used scripts; the last one always stays.
+    fn evict(&mut self, engine: &Engine) {
         while 1 < self.kept.len()
             && (SCRIPTS_MAX < self.kept.len() || TEXT_BYTES_MAX < self.text_bytes)
         {

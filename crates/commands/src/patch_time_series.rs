@@ -11,17 +11,17 @@ use script::{TimeSeriesEntry, TimeSeriesStats};
 
 use crate::error::CommandError;
 
-/// About what an entry takes while a script has it, without its values.
+/// Approximate bytes of an entry in a script, without its values.
 const ENTRY_BYTES: usize = 128;
 
-/// What is done to a series.
+/// An operation on a series.
 pub(crate) enum SeriesCall {
     Append(TimeSeriesEntry),
     Increment(TimeSeriesEntry),
     Delete { from: Option<f64>, to: Option<f64> },
 }
 
-/// A moment of a script as the documents have it. Such a conversion stays within the bounds by itself.
+/// Converts a script's timestamp to that of documents. The conversion saturates.
 fn moment(millis: f64) -> i64 {
     (millis as i64).saturating_add(YEAR_1970_MS)
 }
@@ -60,7 +60,7 @@ pub(crate) fn change(
     Ok(())
 }
 
-/// The entries of a series in a range; `None` when they are more than so many bytes.
+/// The entries of a series in a range; `None` when they exceed the limit in bytes.
 pub(crate) fn entries(
     writer: &DocumentWriter<'_>,
     (id, name): (&str, &str),

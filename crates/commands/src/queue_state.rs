@@ -1,8 +1,9 @@
-//! What the callers and the two threads of a commit queue share.
+//! State shared by the callers and the two threads of a commit queue.
 //!
-//! One mutex guards everything, held only for moving values in and out; one condition variable wakes
-//! the writer (a batch came, the journal is free, the queue closes), another the journal thread. A
-//! thread that sleeps says so under the lock, so that nobody pays a system call to wake one that works.
+//! One mutex guards everything, held only for moving values in and out; one condition variable
+//! wakes the writer (a batch came, the journal is free, the queue closes), another the journal
+//! thread. A sleeping thread is marked as such under the lock, so that waking a running one costs
+//! no system call.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -23,15 +24,17 @@ use crate::{
     patch::SharedValues,
 };
 
-/// What a batch of the queue's own counts: so much that a transaction does not take many of them.
+/// The size that an internal batch counts as: large enough that a transaction does not take many of
+/// them.
 const OWN_BATCH_BYTES: usize = 4 << 20;
 
-/// How long a thread without work waits before it gives memory back, and how often it does: what it
-/// has allocated is freed by others, at the latest with the second flush after its last work.
+/// How long an idle thread waits before it returns memory to the system, and between further
+/// attempts: its allocations are freed by other threads, at the latest with the second flush after
+/// its last work.
 const REST_PAUSE: Duration = Duration::from_secs(2);
 const REST_PAUSES: u32 = 6;
-/// The first of them is shorter: many databases may be written one after the other, each for a moment, and
-/// what their threads keep is in no budget.
+/// The first pause is shorter: many databases may be written briefly one after another, and memory
+/// retained by their threads is in no budget.
 const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
 /// What a thread does while it has no work.
@@ -45,18 +48,18 @@ impl Rest {
         Self { memory, pauses: 0 }
     }
 
-    /// The thread has worked: what it has allocated will be given back when it rests.
+    /// The thread has worked: its memory will be returned when it is idle.
     pub(crate) fn worked(&mut self) {
         self.pauses = REST_PAUSES;
     }
 }
 
-/// A batch that waits, and its caller.
+/// A pending batch and its caller.
 pub(crate) struct Submission {
     pub(crate) batch: Batch,
     pub(crate) size_bytes: usize,
-    /// How often there was no memory for it beside others.
-    pub(crate) put_backs: u8,
+    /// How often there was no memory for it alongside others.
+    pub(crate) requeues: u8,
     pub(crate) reply: Reply,
 }
 
@@ -76,7 +79,7 @@ pub(crate) struct Executed {
     pub(crate) outcome: BatchOutcome,
 }
 
-/// A closed transaction on its way to the disk, and who waits for it.
+/// A sealed transaction in flight to the disk, and its waiting callers.
 pub(crate) struct Handover {
     pub(crate) sealed: SealedTransaction,
     pub(crate) pending: Vec<Pending>,
@@ -96,10 +99,10 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Submission>,
     pub(crate) queue_bytes: usize,
     pub(crate) journal: Journal,
-    /// Set when a transaction could not be written: what the writer has open is built on it and has
-    /// to be given up. The writer takes it.
+    /// Set when a transaction could not be written: the writer's open transaction is built on it
+    /// and has to be abandoned. The writer takes the error.
     pub(crate) lost: Option<StorageError>,
-    /// The writer sleeps and nobody has woken it yet.
+    /// The writer sleeps and has not been woken yet.
     writer_sleeps: bool,
     /// The same of the journal thread.
     journal_sleeps: bool,
@@ -112,9 +115,9 @@ pub(crate) struct State {
     pub(crate) statistics: CommitQueueStatistics,
     /// Which older versions of documents are kept by the batches that are executed from now on.
     pub(crate) revisions: Arc<RevisionsConfiguration>,
-    /// What is compressed by them.
+    /// The rules of compression.
     pub(crate) compression: Arc<Compression>,
-    /// What stands between the parts of ids that they number.
+    /// The separator in ids that they number.
     pub(crate) id_separator: IdSeparator,
     /// Collections, by their numbers, for which a dictionary is to be trained.
     pub(crate) trainings: BTreeSet<u32>,
@@ -125,9 +128,9 @@ pub(crate) struct Shared {
     writer_wakes: Condvar,
     journal_wakes: Condvar,
     trainer_wakes: Condvar,
-    /// Who is told of changes.
+    /// The listener to changes.
     pub(crate) listener: OnceLock<Arc<dyn ChangeListener>>,
-    /// Counts what is stored.
+    /// Called with what was stored.
     pub(crate) on_stored: OnceLock<OnStored>,
     /// Where patches read compare exchange.
     pub(crate) values: SharedValues,
@@ -195,8 +198,8 @@ impl Shared {
         self.rest(&self.journal_wakes, state, rest, |state| state.journal_sleeps = false)
     }
 
-    /// Waits to be woken, at first only for some time, after which memory is given back. `awake` notes
-    /// that the thread sleeps no more.
+    /// Waits to be woken, at first only for some time, after which memory is returned. `awake`
+    /// marks the thread as no longer sleeping.
     fn rest<'s>(
         &'s self,
         wakes: &Condvar,
@@ -222,7 +225,7 @@ impl Shared {
         self.lock()
     }
 
-    /// Lets the writer see what was changed under the lock, which is given back first.
+    /// Wakes the writer after a change under the lock, which is released first.
     pub(crate) fn wake_writer(&self, mut state: MutexGuard<'_, State>) {
         let sleeps = std::mem::take(&mut state.writer_sleeps);
         drop(state);
@@ -231,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Lets the journal thread see what was changed under the lock, which is given back first.
+    /// Wakes the journal thread after a change under the lock, which is released first.
     pub(crate) fn wake_journal(&self, mut state: MutexGuard<'_, State>) {
         let sleeps = std::mem::take(&mut state.journal_sleeps);
         drop(state);
@@ -268,7 +271,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether somebody wants to be told of changes.
+    /// Whether there is a listener to changes.
     pub(crate) fn has_listener(&self) -> bool {
         self.listener.get().is_some_and(|listener| listener.is_listening())
     }
@@ -289,12 +292,12 @@ impl Shared {
             return answer(reply, Err(CommandError::Closed));
         }
         let batch = Batch::default();
-        state.queue.push_back(Submission { batch, size_bytes: 0, put_backs: 0, reply });
+        state.queue.push_back(Submission { batch, size_bytes: 0, requeues: 0, reply });
         self.wake_writer(state);
     }
 
-    /// Puts a batch that the queue itself wants done behind all others, unless it is closed. Nobody
-    /// hears of its end.
+    /// Appends an internal batch of the queue behind all others, unless the queue is closed. No
+    /// caller is notified of its result.
     pub(crate) fn push_own(&self, batch: Batch) {
         let mut state = self.lock();
         if state.is_closed {
@@ -302,7 +305,7 @@ impl Shared {
         }
         state.queue_bytes += OWN_BATCH_BYTES;
         let reply = Box::new(|_| ());
-        let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, put_backs: 0, reply };
+        let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, requeues: 0, reply };
         state.queue.push_back(submission);
         self.wake_writer(state);
     }
@@ -325,7 +328,8 @@ impl Shared {
         None
     }
 
-    /// Accepts no more batches; gives those that wait when they are not to be done any more.
+    /// Accepts no more batches; without `drain`, returns the pending ones, which will not be
+    /// executed.
     pub(crate) fn close(&self, drain: bool) -> VecDeque<Submission> {
         let mut state = self.lock();
         state.is_closed = true;
@@ -343,22 +347,22 @@ impl Shared {
 }
 
 impl State {
-    /// Takes the batch that waits longest.
+    /// Takes the oldest pending batch.
     pub(crate) fn pop(&mut self) -> Option<Submission> {
         let submission = self.queue.pop_front()?;
         self.queue_bytes -= submission.size_bytes;
         Some(submission)
     }
 
-    /// Puts batches back to where they came from, before all others.
-    pub(crate) fn push_back(&mut self, executed: Vec<Executed>) {
+    /// Puts batches back at the front of the queue, in their order.
+    pub(crate) fn requeue_front_all(&mut self, executed: Vec<Executed>) {
         for Executed { submission, .. } in executed.into_iter().rev() {
-            self.put_back(submission);
+            self.requeue_front(submission);
         }
     }
 
-    /// Puts a batch back to where it came from, before all others.
-    pub(crate) fn put_back(&mut self, submission: Submission) {
+    /// Puts a batch back at the front of the queue.
+    pub(crate) fn requeue_front(&mut self, submission: Submission) {
         self.queue_bytes += submission.size_bytes;
         self.queue.push_front(submission);
     }
@@ -371,6 +375,6 @@ impl State {
 /// Answers a caller. What the caller does with the answer cannot harm the queue.
 pub(crate) fn answer(reply: Reply, result: Result<BatchOutcome, CommandError>) {
     let call = std::panic::AssertUnwindSafe(move || reply(result));
-    // A caller that panics has harmed only itself: the answer was given.
+    // A caller that panics harms only itself: it already has its result.
     let _ = std::panic::catch_unwind(call);
 }

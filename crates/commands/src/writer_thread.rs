@@ -1,11 +1,11 @@
 //! The thread that executes batches into transactions.
 //!
-//! While one transaction is on its way to the disk, batches are gathered into the next; it is closed
-//! and handed over as soon as the journal is free. So the slower the disk, the larger the groups, and
-//! no batch ever waits for a timer.
+//! While one transaction is in flight to the disk, batches are collected into the next; it is
+//! sealed and handed over as soon as the journal is free. So the slower the disk, the larger the
+//! groups, and no batch ever waits for a timer.
 //!
-//! Invariants: at most one transaction is open and one in the journal thread's hands; an open
-//! transaction that is built on one that was lost is given up.
+//! Invariants: at most one transaction is open and one with the journal thread; an open transaction
+//! that is built on a lost one is abandoned.
 
 use std::{
     any::Any,
@@ -27,8 +27,8 @@ use crate::{
     queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
 };
 
-/// A batch for which there was no memory beside others is tried again so often.
-const PUT_BACKS_MAX: u8 = 3;
+/// How often a batch is retried for which there was no memory alongside others.
+const REQUEUES_MAX: u8 = 3;
 /// How long other databases are waited for each time.
 const OTHERS_WAIT_MAX: Duration = Duration::from_millis(250);
 
@@ -43,23 +43,23 @@ pub(crate) struct Writer {
 enum Next {
     /// Execute one more batch into it.
     Execute(Submission),
-    /// Close it and hand it over.
+    /// Seal it and hand it over.
     Seal,
-    /// Give it up, because of this.
+    /// Abandon it, because of this error.
     Abandon(StorageError),
 }
 
 /// How executing one batch ended.
 enum Execution {
     Succeeded(BatchOutcome),
-    /// The batch failed alone.
+    /// Only this batch failed.
     Failed(CommandError),
     /// The batch failed in a way that leaves the transaction in doubt.
     Spoiled(CommandError),
 }
 
 impl Writer {
-    /// Runs until the queue is closed and everything in it is done.
+    /// Runs until the queue is closed and drained.
     pub(crate) fn run(&self) {
         let mut patcher = self.new_patcher();
         let mut rest = Rest::new(self.platform.memory.clone());
@@ -85,7 +85,8 @@ impl Writer {
             }
             match state.pop() {
                 Some(submission) => return Some(submission),
-                // The journal may still lose what it is writing; somebody has to hear of it.
+                // The journal may still lose what it is writing; this thread has to stay to handle
+                // that.
                 None if state.is_closed && state.journal_is_idle() => return None,
                 None => state = self.shared.rest_as_writer(state, rest),
             }
@@ -114,14 +115,14 @@ impl Writer {
                 }
                 Execution::Failed(error)
                     if error.is_short_of_memory()
-                        && submission.put_backs < PUT_BACKS_MAX
+                        && submission.requeues < REQUEUES_MAX
                         && !(was_alone && self.is_alone()) =>
                 {
                     if executed.is_empty() {
                         self.wait_for_others();
                     }
-                    submission.put_backs += 1;
-                    self.shared.lock().put_back(submission);
+                    submission.requeues += 1;
+                    self.shared.lock().requeue_front(submission);
                     is_full = true;
                 }
                 Execution::Failed(error) => self.fail(submission, error),
@@ -144,15 +145,15 @@ impl Writer {
         }
     }
 
-    /// Whether no transaction on its way to the disk and no other database has much of the memory. A batch
-    /// that finds no room, although it was alone from beginning to end in a transaction of its own, is too
-    /// large; any other one is tried again as the first of the next transaction.
+    /// Whether no transaction in flight and no other database holds much of the memory. A batch
+    /// that runs out of memory although it was alone in its transaction from beginning to end is
+    /// too large; any other one is retried as the first of the next transaction.
     fn is_alone(&self) -> bool {
         let is_half_taken = self.environment.options().transaction_budget.is_half_taken();
         !is_half_taken && self.shared.lock().journal_is_idle()
     }
 
-    /// Waits a little until others have returned what they hold.
+    /// Waits briefly for others to release the memory they hold.
     fn wait_for_others(&self) {
         self.environment.options().transaction_budget.wait_for_half(OTHERS_WAIT_MAX);
     }
@@ -237,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// The transaction is gone before it was handed over, because of the journal or of its own.
+    /// The transaction failed before it was handed over, because of the journal or by itself.
     fn abandon(&self, executed: Vec<Executed>, error: &StorageError) {
         for Executed { submission, .. } in executed {
             self.fail(submission, CommandError::NotWritten(error.clone()));
@@ -245,11 +246,11 @@ impl Writer {
         self.after_loss(error);
     }
 
-    /// One batch left the transaction in doubt: it is gone, and the innocent ones are done again in
-    /// another, unless nothing may be written any more.
+    /// One batch left the transaction in doubt: it is discarded, and the other batches are executed
+    /// again in a new one, unless writing has ended.
     fn spoil(&self, culprit: Submission, error: CommandError, innocent: Vec<Executed>) {
         let ends = matches!(error, CommandError::Document(_));
-        self.shared.lock().push_back(innocent);
+        self.shared.lock().requeue_front_all(innocent);
         self.fail(culprit, error);
         if ends {
             self.end_writing();

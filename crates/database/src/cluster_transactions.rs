@@ -2,9 +2,10 @@
 //!
 //! The machine stores what each transaction does to documents. Whoever made one asks for it to be
 //! executed; everything that is stored before it goes into the queue of changes first, in order. A
-//! database that is opened executes what a crash has left. What is stored is executed whatever memory it
-//! takes, so one that may take much is rehearsed before the machine hears of it. Invariant: a transaction is executed exactly
-//! once, after all before it; see `documents::ClusterDocuments`.
+//! database that is opened executes what a crash has left. What is stored is executed whatever
+//! memory it takes, so one that may take much is tried in a dry run before it is proposed to the
+//! cluster. Invariant: a transaction is executed exactly once, after all before it; see
+//! `documents::ClusterDocuments`.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -38,7 +39,7 @@ pub enum ExecutionError {
 const PAGE_BYTES_OF_CHANGE: usize = 128 << 10;
 /// A body is stored once in the document and once in its revision, in pages that it may fill by half.
 const PAGES_OF_BYTES: usize = 4;
-/// A transaction that takes at most this part of what transactions may take is not rehearsed.
+/// A transaction that takes at most this part of what transactions may take gets no dry run.
 const UNREHEARSED_PART: u64 = 4;
 
 type Done = Box<dyn FnOnce(Result<(), ExecutionError>) + Send>;
@@ -184,13 +185,13 @@ fn documents_of(
         read_at: None,
         ticks,
         changes: changes.collect::<Result<_, _>>()?,
-        is_rehearsal: false,
+        is_dry_run: false,
     })
 }
 
 /// What executing a transaction would do, to be undone; in the place of the last of all. `None` when it
 /// takes little of the `bytes_max` that transactions may take together.
-pub(crate) fn rehearsal_of(
+pub(crate) fn dry_run_of(
     transaction: &ClusterTransaction,
     record: &DatabaseRecord,
     bytes_max: u64,
@@ -211,7 +212,7 @@ pub(crate) fn rehearsal_of(
         read_at: None,
         ticks: transaction.ticks,
         changes: changes.collect::<Result<_, _>>()?,
-        is_rehearsal: true,
+        is_dry_run: true,
     }))))
 }
 

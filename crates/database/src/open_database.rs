@@ -161,7 +161,7 @@ impl Database {
             let activity = Arc::clone(&activity);
             move |tally| activity.note_written(tally)
         });
-        queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
+        queue.set_change_listener(Arc::clone(&changes) as Arc<dyn ChangeListener>);
         let held_snapshots = Arc::<HeldSnapshots>::default();
         look_after(&environment, flusher, &held_snapshots);
         let (followers, subscriptions) = (Arc::<LogFollowers>::default(), Arc::default());
@@ -396,12 +396,12 @@ impl Database {
     ///
     /// # Errors
     /// An id that is too long.
-    pub fn rehearsal_of(
+    pub fn dry_run_of(
         &self,
         transaction: &ClusterTransaction,
     ) -> Result<Option<Batch>, ExecutionError> {
         let bytes_max = self.environment.options().transaction_budget.bytes_max();
-        cluster_transactions::rehearsal_of(transaction, &self.record(), bytes_max)
+        cluster_transactions::dry_run_of(transaction, &self.record(), bytes_max)
     }
 
     /// The last cluster-wide transaction that is durably executed.

@@ -11,9 +11,9 @@
 //! The mark changes in the transaction of the documents, so whoever executes a transaction again after
 //! a crash finds that it is done. The id tells marks of an earlier life of the files apart.
 //!
-//! What the cluster has agreed on must not be refused any more, whatever memory it takes: everything that
-//! comes after it would wait for ever. So a transaction that may be too large is rehearsed before it is
-//! agreed on: executed as any batch is, and undone.
+//! What the cluster has agreed on must not be refused any more, whatever memory it takes:
+//! everything that comes after it would wait forever. So a transaction that may be too large is
+//! tried in a dry run before it is agreed on: executed as any batch is, and undone.
 
 use blittable::BlittableBuf;
 use model::{ChangeVector, CollectionName, DatabaseId, DocumentFlags, DocumentId};
@@ -50,7 +50,7 @@ pub struct ClusterDocuments {
     /// What is done, in order.
     pub changes: Vec<ClusterDocument>,
     /// Whether it is not agreed on yet: what it does will be undone.
-    pub is_rehearsal: bool,
+    pub is_dry_run: bool,
 }
 
 /// A change of one document.

@@ -40,7 +40,7 @@ pub(crate) async fn execute(
     finish_ids(&call.state, database, &mut transaction).await?;
     let mut share = BodyShare::none_of(&call.state.memory);
     share.grow_to(bytes_on_the_way(&transaction))?;
-    rehearse(&call.state, database, &transaction).await?;
+    dry_run(&call.state, database, &transaction).await?;
     let command = Command::Transaction(transaction);
     let Applied { index, outcome } = submit_of(call, &command).await?;
     let Command::Transaction(transaction) = command else {
@@ -272,14 +272,14 @@ fn bytes_on_the_way(transaction: &ClusterTransaction) -> u64 {
 }
 
 /// Refuses a transaction that the database could not execute, before the cluster agrees on it.
-async fn rehearse(
+async fn dry_run(
     state: &ServerState,
     database: &DatabaseLease,
     transaction: &ClusterTransaction,
 ) -> Result<(), ProtocolError> {
-    let rehearsal = database.rehearsal_of(transaction);
-    match rehearsal.map_err(|error| execution_error(state, database, error))? {
-        Some(rehearsal) => submit(state, database, rehearsal).await.map(drop),
+    let dry_run = database.dry_run_of(transaction);
+    match dry_run.map_err(|error| execution_error(state, database, error))? {
+        Some(dry_run) => submit(state, database, dry_run).await.map(drop),
         None => Ok(()),
     }
 }

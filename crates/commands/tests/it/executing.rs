@@ -53,7 +53,7 @@ fn later_commands_see_earlier_ones() {
     let id = DocumentId::new("nothing").unwrap();
     assert_eq!(*missing, CommandResult::Deleted { id, deleted: None });
     assert_eq!(*prefix, CommandResult::DeletedPrefix { prefix: "u".to_owned(), deleted: 1 });
-    // Whoever follows the users still has to hear that this one has left.
+    // A reader that follows the users still has to be notified that this one has left.
     let left = (3, "U/1".to_owned(), None);
     assert_eq!(content(&environment).log, [left, (5, "u/1".to_owned(), None)]);
 }
@@ -83,7 +83,7 @@ fn a_failing_batch_leaves_those_around_it() {
 }
 
 #[test]
-fn identities_number_documents_and_are_never_given_twice() {
+fn identities_number_documents_and_are_never_assigned_twice() {
     let simulation = Platform::simulated(1);
     let users = json("Users", "x");
     let seed = Command::IdentitySeed { name: "i".to_owned(), value: 6, force: false };

@@ -1,4 +1,4 @@
-//! Histories of batches, made by dice.
+//! Randomly generated histories of batches.
 
 use platform::{Platform, simulated::Random};
 use testkit::{

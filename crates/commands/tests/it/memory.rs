@@ -15,7 +15,7 @@ use testkit::{
 use crate::queue::{Answer, ids, one, submit};
 
 const MB: u64 = 1 << 20;
-/// How long threads that rest may take to give memory back.
+/// How long idle threads may take to return memory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(
@@ -31,7 +31,7 @@ fn start(
     (environment, budget, queue)
 }
 
-/// A batch that changes about that many bytes of pages.
+/// A batch that changes about `bytes` bytes of pages.
 fn large(name: &str, bytes: u64) -> commands::Batch {
     let body = json("Users", &noise(&mut Random::new(1), 6000));
     let puts = (0..bytes / 8192).map(|number| put(&format!("{name}/{number}"), &body));
@@ -69,11 +69,11 @@ fn a_batch_for_which_there_is_no_memory_fails_alone_and_leaves_nothing() {
     assert_eq!(ids(&environment), ["a", "b"]);
     queue.submit_and_wait(large("fits", 2 * MB)).unwrap().unwrap();
     drop(queue);
-    assert_eq!(budget.held_bytes(), 0, "everything was given back");
+    assert_eq!(budget.held_bytes(), 0, "everything was released");
 }
 
 #[test]
-fn a_batch_that_finds_no_room_beside_others_is_done_in_the_next_transaction() {
+fn a_batch_without_memory_alongside_others_is_executed_in_the_next_transaction() {
     let platform = Platform::simulated(1).platform;
     let (environment, _, queue) = start(&platform, 5 * MB, CommitQueueOptions::default());
     let writer = environment.write().unwrap();
@@ -87,7 +87,7 @@ fn a_batch_that_finds_no_room_beside_others_is_done_in_the_next_transaction() {
 }
 
 #[test]
-fn a_small_batch_passes_while_others_take_everything() {
+fn a_small_batch_succeeds_while_others_use_all_memory() {
     let platform = Platform::simulated(1).platform;
     let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
     let mut others = budget.share(0);
@@ -100,7 +100,7 @@ fn a_small_batch_passes_while_others_take_everything() {
 }
 
 #[test]
-fn no_document_is_larger_than_one_may_be_wherever_it_is_made() {
+fn no_document_exceeds_the_size_limit_however_it_is_created() {
     let platform = Platform::simulated(1).platform;
     let limited =
         CommitQueueOptions { document_bytes_max: 100_000, ..CommitQueueOptions::default() };
@@ -126,7 +126,7 @@ fn no_document_is_larger_than_one_may_be_wherever_it_is_made() {
 }
 
 #[test]
-fn what_a_script_makes_is_counted_while_it_is_made() {
+fn the_result_of_a_script_is_counted_while_it_is_built() {
     let platform = Platform::simulated(1).platform;
     let (_environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
     queue.submit_and_wait(one("a")).unwrap().unwrap();
@@ -139,8 +139,8 @@ fn what_a_script_makes_is_counted_while_it_is_made() {
     assert_eq!(budget.held_bytes(), 0);
 }
 
-/// A cluster-wide transaction that changes about that many bytes of pages.
-fn of_the_cluster(bytes: u64, is_rehearsal: bool) -> commands::Batch {
+/// A cluster-wide transaction that changes about `bytes` bytes of pages.
+fn of_the_cluster(bytes: u64, is_dry_run: bool) -> commands::Batch {
     let body = parsed(&json("Users", &noise(&mut Random::new(1), 6000)));
     let change = |number: u64| ClusterDocument {
         id: DocumentId::new(format!("users/{number}")).unwrap(),
@@ -149,12 +149,12 @@ fn of_the_cluster(bytes: u64, is_rehearsal: bool) -> commands::Batch {
     };
     commands::Batch::one(commands::Command::ClusterDocuments(ClusterDocuments {
         group: DatabaseId([1; 16]),
-        index: if is_rehearsal { u64::MAX } else { 7 },
+        index: if is_dry_run { u64::MAX } else { 7 },
         after: None,
         read_at: None,
         ticks: 1,
         changes: (1..=bytes / 8192).map(change).collect(),
-        is_rehearsal,
+        is_dry_run,
     }))
 }
 
@@ -162,10 +162,10 @@ fn of_the_cluster(bytes: u64, is_rehearsal: bool) -> commands::Batch {
 fn what_the_cluster_has_agreed_on_is_done_whatever_memory_it_takes() {
     let platform = Platform::simulated(1).platform;
     let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
-    let rehearsed = queue.submit_and_wait(of_the_cluster(8 * MB, true)).unwrap();
-    assert!(is_short_of_memory(&rehearsed), "before it is agreed on it is refused");
+    let dry_run = queue.submit_and_wait(of_the_cluster(8 * MB, true)).unwrap();
+    assert!(is_short_of_memory(&dry_run), "before it is agreed on it is refused");
     queue.submit_and_wait(of_the_cluster(2 * MB, true)).unwrap().unwrap();
-    assert!(ids(&environment).is_empty(), "rehearsals leave nothing");
+    assert!(ids(&environment).is_empty(), "dry runs leave nothing");
     queue.submit_and_wait(of_the_cluster(8 * MB, false)).unwrap().unwrap();
     assert_eq!(ids(&environment).len() as u64, 8 * MB / 8192);
     assert!(is_short_of_memory(&queue.submit_and_wait(large("large", 8 * MB)).unwrap()));
@@ -174,7 +174,7 @@ fn what_the_cluster_has_agreed_on_is_done_whatever_memory_it_takes() {
 }
 
 #[test]
-fn threads_that_rest_after_a_burst_give_memory_back() {
+fn idle_threads_return_memory_after_a_burst() {
     let simulation = Platform::simulated(1);
     let (_environment, _, queue) =
         start(&simulation.platform, 16 * MB, CommitQueueOptions::default());

@@ -165,7 +165,7 @@ fn a_document_that_its_script_changes_and_deletes_is_refused() {
             assert_eq!(content(&environment), before);
         }
     }
-    // What the script only deletes, or puts anew, is meant.
+    // The script may delete the document, or put it again.
     for (text, status) in [
         (
             "del('u/0'); put('u/0', { '@metadata': { '@collection': 'Users' } }); this.V = 2",
@@ -180,7 +180,7 @@ fn a_document_that_its_script_changes_and_deletes_is_refused() {
 }
 
 #[test]
-fn a_trial_tells_what_would_be_and_leaves_everything_as_it_was() {
+fn a_test_run_reports_the_effects_and_changes_nothing() {
     let simulation = Platform::simulated(1);
     let environment = filled(&simulation.platform, 2);
     let before = content(&environment);
@@ -213,7 +213,7 @@ fn scripts_of_a_batch_share_what_is_created_and_keep_their_own_outcomes() {
     assert_eq!(bodies, [json("Users", "xu/0"), json("Made", "createdm/1")]);
 }
 
-/// A clock on which half a second passes whenever it is asked.
+/// A clock that advances by half a second with each reading.
 #[derive(Default)]
 struct SlowClock {
     asked: AtomicU64,

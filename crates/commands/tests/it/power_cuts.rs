@@ -1,4 +1,5 @@
-//! Power cuts between and inside transactions: every acknowledged batch is there, whole; none in part.
+//! Power cuts between and inside transactions: every acknowledged batch survives completely; no
+//! other survives in part.
 
 use testkit::crash::{CUTS_PER_DATABASE, survive};
 

@@ -30,7 +30,7 @@ pub(crate) fn start_with(
     (environment, queue)
 }
 
-/// Submits without waiting; the answer comes through the receiver.
+/// Submits without waiting; the result arrives through the receiver.
 pub(crate) fn submit(queue: &CommitQueue, batch: Batch) -> mpsc::Receiver<Answer> {
     let (sender, receiver) = mpsc::channel();
     queue.submit(batch, answer_to(sender)).unwrap();
@@ -111,7 +111,7 @@ fn a_full_queue_refuses_and_recovers() {
         }
     };
     assert_eq!(refusal, SubmitError::Full);
-    // One more than the bound when the writer has one in its hands already.
+    // One more than the bound when the writer has already taken one.
     assert!((LENGTH_MAX..=LENGTH_MAX + 1).contains(&accepted), "{accepted}");
     drop(writer);
     for _ in 0..accepted {
@@ -167,7 +167,7 @@ fn closing_finishes_what_waits() {
 }
 
 #[test]
-fn a_caller_that_panics_harms_nobody() {
+fn a_caller_that_panics_harms_no_other() {
     let (environment, queue) = start(&Platform::simulated(1).platform);
     let reply: Reply = Box::new(|_| panic!("a caller panics on purpose"));
     queue.submit(one("a"), reply).unwrap();
@@ -207,7 +207,7 @@ fn many_callers_are_all_answered_and_all_remembered() {
 }
 
 #[test]
-fn contents_that_nobody_put_are_given_up_when_the_queue_starts() {
+fn unused_staged_contents_are_discarded_when_the_queue_starts() {
     let simulation = Platform::simulated(8);
     let (environment, queue) = start(&simulation.platform);
     for index in 0..2 {
@@ -221,7 +221,7 @@ fn contents_that_nobody_put_are_given_up_when_the_queue_starts() {
     queue.close();
     drop(queue);
     let queue = CommitQueue::start(environment.clone(), &simulation.platform, Default::default());
-    // What the queue wants done itself comes before the first batch.
+    // The internal batches of the queue come before the first batch.
     queue.unwrap().submit_and_wait(one("a")).unwrap().unwrap();
     assert!(!is_left(&environment));
 }
@@ -237,8 +237,8 @@ fn a_large_content_is_removed_after_the_batch_that_dropped_it() {
         hasher.update(&chunk);
         let stage = Command::StageContent { number, index, bytes: Arc::clone(&chunk) };
         let outcome = queue.submit_and_wait(Batch::one(stage)).unwrap().unwrap();
-        let CommandResult::ContentStaged(given) = outcome.results[0] else { panic!("another") };
-        number = Some(given);
+        let CommandResult::ContentStaged(staged) = outcome.results[0] else { panic!("another") };
+        number = Some(staged);
     }
     let id = DocumentId::new("a").unwrap();
     let put = PutAttachment {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 #[test]
-fn a_failed_write_closes_the_queue_and_opening_again_tells() {
+fn a_failed_write_closes_the_queue_and_reopening_settles_the_outcome() {
     let simulation = Platform::simulated(1);
     let (environment, queue) = start(&simulation.platform);
     queue.submit_and_wait(one("before")).unwrap().unwrap();
@@ -45,7 +45,7 @@ fn a_failed_write_closes_the_queue_and_opening_again_tells() {
 }
 
 #[test]
-fn a_full_disk_fails_what_is_on_its_way_and_the_queue_goes_on() {
+fn a_full_disk_fails_batches_in_flight_and_the_queue_continues() {
     let simulation = Platform::simulated(1);
     let (environment, queue) = start(&simulation.platform);
     // What cannot be compressed, so that the journal needs another file soon.
@@ -83,8 +83,8 @@ fn what_is_built_on_a_lost_transaction_is_lost_with_it() {
     gate.wait_for_a_write();
     let second: Vec<_> =
         (0..5).map(|number| submit(&queue, one(&format!("second/{number}")))).collect();
-    assert!(first.try_recv().is_err(), "nobody is answered before the write");
-    assert_eq!(ids(&environment), ["before"], "nobody reads what is not durable");
+    assert!(first.try_recv().is_err(), "no caller is acknowledged before the write");
+    assert_eq!(ids(&environment), ["before"], "no reader sees what is not durable");
     gate.fail_once();
     let error = first.recv().unwrap().unwrap_err();
     assert!(matches!(error, CommandError::OutcomeUnknown(_)), "{error}");

@@ -298,7 +298,7 @@ impl ChangeListener for ChangesHub {
         self.is_wanted(Family::Data)
     }
 
-    fn tell(&self, changes: Vec<Change>) {
+    fn notify(&self, changes: Vec<Change>) {
         if self.is_wanted(Family::Data) {
             self.put(changes.into_iter().map(Event::Data));
         }
