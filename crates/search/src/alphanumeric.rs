@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Compares two texts; digits stand before everything else, and texts that differ only in leading
+/// Compares two texts; digits sort before everything else, and texts that differ only in leading
 /// zeros compare by length.
 pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     let (mut rest_left, mut rest_right) = (left, right);

@@ -29,11 +29,12 @@ pub struct Applied {
 }
 
 impl IndexBatch {
-    /// Writes all changes into the transaction and forgets them. `fields` are those that the entries
-    /// were made with; they must have been loaded from the state that the transaction builds on.
+    /// Writes all changes into the transaction and clears the batch. `fields` are those that the
+    /// entries were built with; they must have been loaded from the state that the transaction
+    /// builds on.
     ///
-    /// After an error the transaction holds a part of the batch: take it back, and gather anew, as after
-    /// a commit that failed.
+    /// After an error the transaction holds a part of the batch: roll it back and build the batch
+    /// again, as after a failed commit.
     pub fn apply(
         &mut self,
         tx: &mut WriteTransaction,
@@ -58,8 +59,8 @@ impl IndexBatch {
         Ok(applied)
     }
 
-    /// Takes the records of all entries that the documents of the batch have in the index, and
-    /// gathers the lists they are in.
+    /// Reads the records of all entries that the documents of the batch have in the index, and
+    /// collects the lists they are in.
     fn gather_removals(&mut self, tx: &mut WriteTransaction) -> Result<Removals, SearchError> {
         let have_boosts = !tx.tree(&trees::BOOSTS)?.is_empty();
         let mut removals = Removals { have_boosts, ..Removals::default() };
@@ -76,7 +77,7 @@ impl IndexBatch {
                 self.remove_entry(tx, *entry, &mut removals)?;
             }
         }
-        // Ascending entries within each term; the sort is stable in nothing but needs not be.
+        // Entries ascend within each term; the sort need not be stable.
         removals.lists.sort_unstable();
         Ok(removals)
     }

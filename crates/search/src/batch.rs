@@ -1,8 +1,8 @@
-//! A batch: what changes in an index, gathered in memory and applied in one sweep.
+//! A batch: changes of an index, collected in memory and applied in one sweep.
 //!
-//! Entries are numbered as they come; their terms go into one table, their postings into one list of
-//! (term, entry) pairs. Applying (apply.rs) groups that list by term and walks the terms in the order
-//! of their keys, so the trees see ascending keys only.
+//! Entries are numbered as they arrive; their terms go into one table, their postings into one list
+//! of (term, entry) pairs. Applying (apply.rs) groups that list by term and walks the terms in the
+//! order of their keys, so the trees see ascending keys only.
 
 use rustc_hash::FxHashMap;
 
@@ -24,7 +24,7 @@ pub const BATCH_BYTES_MAX: usize = 1 << 30;
 #[derive(Clone, Copy)]
 pub(crate) struct GatheredPosting {
     pub(crate) term: TermNumber,
-    /// The entry's place in the batch.
+    /// The entry's index in the batch.
     pub(crate) entry: u32,
     pub(crate) weight: Weight,
 }
@@ -40,7 +40,7 @@ pub(crate) struct GatheredEntry {
     pub(crate) dead: bool,
 }
 
-/// Changes of an index on their way in.
+/// Pending changes of an index.
 #[derive(Default)]
 pub struct IndexBatch {
     pub(crate) terms: TermTable,
@@ -71,7 +71,7 @@ impl IndexBatch {
     }
 
     /// Replaces all entries that the document has in the index by these, in their order. The id is
-    /// lower-cased; for the results of a reduce it is whatever names the result.
+    /// lower-cased; for the results of a reduce it is the name of the result.
     pub fn put(&mut self, document_id: &str, entries: &[EntryBuilder]) -> Result<(), SearchError> {
         entries.iter().try_for_each(EntryBuilder::check_length)?;
         let document = self.begin_document(document_id)?;
@@ -95,7 +95,7 @@ impl IndexBatch {
         self.documents.is_empty()
     }
 
-    /// Bytes of memory that the gathered changes take, nearly.
+    /// Approximate memory use of the pending changes, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.terms.memory_bytes()
             + self.postings.len() * size_of::<GatheredPosting>()
@@ -104,7 +104,7 @@ impl IndexBatch {
             + self.entries.len() * size_of::<GatheredEntry>()
     }
 
-    /// Forgets everything, to be used again with its memory.
+    /// Discards everything but keeps the memory for reuse.
     pub fn clear(&mut self) {
         self.terms.clear();
         self.postings.clear();

@@ -1,6 +1,6 @@
 //! The best few of many hits, by some keys.
 //!
-//! Invariant: hits come in entry order, which decides between equals.
+//! Invariant: hits arrive in entry order, which breaks ties.
 
 use std::cmp::Ordering;
 
@@ -25,9 +25,9 @@ pub(crate) struct BestHits<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
     keys: &'r [ResolvedKey],
     wanted: usize,
-    /// Up to twice as many as wanted; the last `wanted` limit holds once it was cut.
+    /// Up to twice as many as wanted; after each cut only the best `wanted` remain.
     kept: Vec<RankedHit<'t>>,
-    /// Whether `kept[wanted - 1]` is the worst that can still come in.
+    /// Whether `kept[wanted - 1]` is the threshold for further hits.
     is_cut: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'r, 't, T: Transaction> BestHits<'r, 't, T> {
         let first = self.keys[0].value(self.reader, hit.entry.0, hit.score, &mut record)?;
         if self.is_cut {
             let order = self.keys[0].compare(&first, &self.kept[self.wanted - 1].values[0]);
-            // Hits come in entry order, so the one that is kept already wins a draw.
+            // Hits arrive in entry order, so the one already kept wins a tie.
             if order.is_gt() || (order.is_eq() && self.keys.len() == 1) {
                 return Ok(());
             }
@@ -64,7 +64,7 @@ impl<'r, 't, T: Transaction> BestHits<'r, 't, T> {
         Ok(())
     }
 
-    /// Keeps the best, the worst of them last.
+    /// Keeps the best, with the worst of them last.
     fn cut(&mut self) {
         let keys = self.keys;
         if self.kept.len() > self.wanted {

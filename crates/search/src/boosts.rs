@@ -22,7 +22,7 @@ use crate::{
 /// The greatest boost of a field or an entry: products of many stay finite.
 pub const BOOST_MAX: f32 = 1e9;
 
-/// A boost that can be kept: what is negative or no number counts as 0.
+/// A boost that can be stored: a negative one or NaN counts as 0.
 pub(crate) fn sound(boost: f64) -> f32 {
     boost.max(0.0).min(f64::from(BOOST_MAX)) as f32
 }
@@ -54,7 +54,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Whether boosts count for terms of that kind: for texts and null, in all fields but `id()`.
+/// Whether boosts apply to terms of that kind: to texts and null, in all fields but `id()`.
 pub(crate) fn counts_for(field: FieldId, kind: TermKind) -> bool {
     matches!(kind, TermKind::Text | TermKind::Null) && field != FieldId::DOCUMENT_ID
 }

@@ -1,4 +1,4 @@
-//! Whether an index agrees with itself: every posting with its record, and the other way round.
+//! Checks that an index is consistent: every posting has its record, and vice versa.
 
 use std::ops::Bound;
 
@@ -24,7 +24,7 @@ use crate::{
 pub struct IndexReport {
     /// Live entries.
     pub entries: u64,
-    /// Different terms, those of the index itself included.
+    /// Distinct terms, including the internal ones.
     pub terms: u64,
     /// Postings of all terms.
     pub postings: u64,
@@ -53,7 +53,7 @@ pub fn check(tx: &impl Transaction) -> Result<IndexReport, SearchError> {
         report.terms += 1;
         report.postings += list.count();
     }
-    ensure(report.postings == expected_postings, "there are postings that no record asks for")?;
+    ensure(report.postings == expected_postings, "there are postings without a record")?;
     let all_blocks = tx.tree(&trees::POSTINGS)?.len();
     ensure(blocks == all_blocks, "there are blocks of postings that no term leads to")?;
     check_fields(tx, &words)?;
@@ -103,7 +103,7 @@ fn postings_of(
     Ok(postings)
 }
 
-/// Looks for the term in the record of every posting; how many blocks the list has.
+/// Checks that the record of every posting has the term; returns the number of blocks of the list.
 fn check_list(
     tx: &impl Transaction,
     key: &[u8],

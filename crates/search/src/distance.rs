@@ -17,7 +17,7 @@ use crate::{
 pub struct DistanceFrom {
     /// The place.
     pub at: Coordinate,
-    /// How the field keeps places.
+    /// How the field stores places.
     pub layout: SpatialLayout,
     /// Distances are cut to multiples of this before they are compared; 0 for as they are.
     pub round_to: f64,
@@ -42,7 +42,7 @@ impl DistanceFrom {
         self.layout.space.distance(self.at, at, self.layout.units)
     }
 
-    /// The least distance to a place of the field, and that place.
+    /// The distance to the nearest place of the field, and that place.
     pub(crate) fn nearest_in(
         &self,
         record: RecordReader<'_>,
@@ -64,7 +64,7 @@ impl DistanceFrom {
 }
 
 impl<T: Transaction> IndexReader<'_, T> {
-    /// Where an entry is, seen from a place; `None` without a place in the field.
+    /// The location of an entry relative to a place; `None` without a place in the field.
     pub fn location(
         &self,
         entry: EntryId,

@@ -1,9 +1,10 @@
-//! Matches by their distance from a place, the nearest or the farthest first, found by walking cells
-//! outwards: what is asked for first is found first.
+//! Matches by their distance from a place, the nearest or the farthest first, found by walking
+//! cells outwards, so the first results are found first.
 //!
-//! A heap holds cells, by the least distance that a place in them can have, and places, by the distance
-//! that they have. What comes off the heap is a cell that is opened, or a place that no other comes
-//! before. The walk gives *groups* like that of a field's terms: entries at the same distance.
+//! A heap holds cells, by the least distance that a place in them can have, and places, by the
+//! distance that they have. What comes off the heap is a cell that is opened, or a place that no
+//! other comes before. The walk yields *groups* like that of a field's terms: entries at the same
+//! distance.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -24,7 +25,7 @@ use crate::{
 const CELL_PLACES_MAX: usize = if cfg!(test) { 2 } else { 32 };
 /// Where places are.
 const KINDS: [TermKind; 2] = [TermKind::Point, TermKind::Center];
-/// By so much the distance to a box may be off, beside rounding: near places have distances that are
+/// The error of the distance to a box, in addition to rounding: distances of near places are
 /// computed with an error of decimetres.
 const SLACK: f64 = 1e-3;
 
@@ -46,7 +47,7 @@ pub(crate) struct DistanceWalk<'t, T> {
 
 /// What is on the heap.
 struct Node<'t> {
-    /// What decides: no place in it comes earlier.
+    /// The sort key: no place in the node comes earlier.
     key: f64,
     content: Content<'t>,
 }
@@ -57,7 +58,8 @@ enum Content<'t> {
 }
 
 impl Node<'_> {
-    /// Cells come before places, so that all places of a group are known when its first one comes.
+    /// Cells sort before places of the same distance, so that all places of a group are known when
+    /// its first one is taken.
     fn rank(&self) -> (f64, bool) {
         (self.key, matches!(self.content, Content::Place(_)))
     }
@@ -157,7 +159,7 @@ impl<'t, T: Transaction> DistanceWalk<'t, T> {
         Ok(())
     }
 
-    /// Takes those entries of a place into the group whose distance it decides.
+    /// Adds the entries of a place for which it is the deciding one to the group.
     fn take(&mut self, key: f64, list: PostingList<'t>) -> Result<(), SearchError> {
         let mut entries = Vec::new();
         list.for_each_chunk(self.reader.tx, |chunk| entries.extend_from_slice(chunk.entries()))?;

@@ -1,4 +1,4 @@
-//! One index entry on its way in: the terms that a map gave it.
+//! One index entry under construction: the terms from a map.
 
 use spatial::{Coordinate, Shape};
 
@@ -25,13 +25,13 @@ pub(crate) struct EntryTerm {
     pub(crate) position: u32,
 }
 
-/// Gathers the terms and stored values of one entry. Independent of any batch, so entries can be made
-/// on several threads; meant to be reused through [`EntryBuilder::clear`].
+/// Collects the terms and stored values of one entry. Independent of any batch, so entries can be
+/// built on several threads; meant to be reused through [`EntryBuilder::clear`].
 #[derive(Default)]
 pub struct EntryBuilder {
     bytes: Vec<u8>,
     pub(crate) terms: Vec<EntryTerm>,
-    /// Where the next value of each field of words goes on.
+    /// The position at which the next value of each analyzed field continues.
     next_positions: Vec<(FieldId, u32)>,
     stored: Vec<(FieldId, Vec<u8>)>,
     /// Of fields, and of the whole entry as that of field 0.
@@ -45,7 +45,7 @@ impl EntryBuilder {
         Self::default()
     }
 
-    /// Takes everything out, to begin the next entry.
+    /// Clears everything, to begin the next entry.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.terms.clear();
@@ -67,8 +67,8 @@ impl EntryBuilder {
         }
     }
 
-    /// A text as a value of the field, turned into terms by its analyzer. The empty text is one empty
-    /// term whatever the analyzer; a text without words gives none.
+    /// A text as a value of the field, turned into terms by its analyzer. The empty text is one
+    /// empty term whatever the analyzer; a text without words yields no terms.
     pub fn text(&mut self, field: &Field, text: &str) {
         let Some(analyzer) = field.analyzer.as_ref() else { return };
         if text.is_empty() {
@@ -94,8 +94,8 @@ impl EntryBuilder {
         }
     }
 
-    /// The text of a value that was none: a date, a number. It is one term as it is, upper case too,
-    /// but in fields of words.
+    /// The text of a value that is not a string, such as a date or a number. It becomes one term
+    /// verbatim, with case preserved, except in analyzed fields.
     pub fn plain(&mut self, field: &Field, text: &str) {
         match field.has_words {
             true => self.text(field, text),
@@ -109,7 +109,7 @@ impl EntryBuilder {
         self.number_only(field, long, double);
     }
 
-    /// The two numeric terms of a value whose text is added apart from them, such as a date's ticks.
+    /// The two numeric terms of a value whose text is added separately, such as a date's ticks.
     pub fn number_only(&mut self, field: &Field, long: i64, double: f64) {
         if field.analyzer.is_some() {
             self.push(field, TermKind::Long, &term::long_bytes(long), 0);
@@ -127,7 +127,7 @@ impl EntryBuilder {
         self.push(field, TermKind::Point, &place::bytes_of(&field.layout().grid, at), 0);
     }
 
-    /// A shape as a value of the field: a point is a place, nowhere is nothing.
+    /// A shape as a value of the field: a point is added as a place, an empty shape not at all.
     pub fn shape(&mut self, field: &Field, shape: &Shape) {
         let layout = field.layout();
         let shape = layout.shape(shape);
@@ -148,8 +148,8 @@ impl EntryBuilder {
         self.stored.push((field.id(), bytes.to_vec()));
     }
 
-    /// Multiplies the scores that the entry gets by terms of the field. Several boosts of a field are
-    /// multiplied with each other; none is below 0.
+    /// Multiplies the scores that the entry gets by terms of the field. Several boosts of a field
+    /// are multiplied; none is below 0.
     pub fn boost(&mut self, field: &Field, factor: f64) {
         self.boost_by_number(field.id(), factor);
     }

@@ -13,7 +13,7 @@ pub(crate) struct EntrySet {
 }
 
 impl EntrySet {
-    /// A set of entries below `limit`; others are not taken in, since there are none.
+    /// A set of entries below `limit`; others are ignored, since they cannot exist.
     pub(crate) fn new(limit: u64) -> Self {
         Self { pages: Vec::new(), limit }
     }

@@ -23,7 +23,7 @@ pub struct FieldTerms {
     pub field: FieldId,
     /// Its different terms: null, texts, longs, doubles, ascending.
     pub terms: Vec<TermValue>,
-    /// Its places, but for shapes.
+    /// Its places, except for shapes.
     pub places: Vec<Coordinate>,
 }
 

@@ -55,7 +55,7 @@ pub enum SearchError {
         /// The name.
         name: String,
     },
-    /// The caller's: an analyzer that RavenDB has and Corvus has not, those of collations.
+    /// The caller's: an analyzer of RavenDB that Corvus does not have, such as collations.
     UnsupportedAnalyzer {
         /// The name.
         name: String,
@@ -67,7 +67,7 @@ impl SearchError {
         SearchError::Corrupt { detail }
     }
 
-    /// Whether the same request may succeed later without anybody repairing anything.
+    /// Whether the same request may succeed later without any repair.
     pub fn is_retryable(&self) -> bool {
         matches!(self, SearchError::Storage(error) if error.is_retryable())
     }

@@ -25,7 +25,7 @@ pub struct Explanation {
     pub score: f32,
     /// What has it.
     pub description: String,
-    /// What it is made of.
+    /// The parts it is computed from.
     pub parts: Vec<Explanation>,
 }
 
@@ -158,7 +158,7 @@ impl<T: Transaction> IndexReader<'_, T> {
         Ok(parts)
     }
 
-    /// The boost that the entry was indexed with, as far as it counts for a term.
+    /// The boost that the entry was indexed with, where it applies to a term.
     fn indexed_boost(
         &self,
         entry: EntryId,
@@ -183,7 +183,7 @@ fn shown(value: &TermValue) -> String {
     }
 }
 
-/// A part of a query that is not made of others, as Lucene would write it.
+/// A leaf of a query, as Lucene would write it.
 fn leaf_text(query: &Query) -> String {
     let list = |values: &[TermValue]| values.iter().map(shown).collect::<Vec<_>>().join(", ");
     match query {
@@ -219,7 +219,7 @@ fn leaf_text(query: &Query) -> String {
     }
 }
 
-/// `[low TO high]`, with braces where an end is not in the range and `*` where there is none.
+/// `[low TO high]`, with braces where an end is exclusive and `*` where there is none.
 fn range_text<V: Display>(field: &str, low: &Bound<V>, high: &Bound<V>) -> String {
     let end = |bound: &Bound<V>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => value.to_string(),

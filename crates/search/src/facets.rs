@@ -33,7 +33,7 @@ impl Matches {
         self.set.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.set.next_from(0).is_none()
     }
@@ -56,20 +56,20 @@ pub struct Facet {
     pub value: Option<TermValue>,
     /// How many matches it has.
     pub entries: u64,
-    /// The numbers of these matches, for each field asked for, in that order.
+    /// The numbers of these matches, for each requested field, in that order.
     pub numbers: Vec<NumberSummary>,
 }
 
-/// What some numbers come to.
+/// Aggregates of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberSummary {
     /// How many numbers there are.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    /// The least; infinite when there is none.
+    /// The minimum; infinite when there are no numbers.
     pub min: f64,
-    /// The greatest; negatively infinite when there is none.
+    /// The maximum; negative infinity when there are no numbers.
     pub max: f64,
 }
 
@@ -98,9 +98,9 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Matches { set, is_all })
     }
 
-    /// The matches by the terms of a field: null first, then texts, ascending; those without a match
-    /// are left out. An entry counts at each of its terms. `number_fields` are the fields whose numbers
-    /// are added up.
+    /// The matches by the terms of a field: null first, then texts, ascending; those without a
+    /// match are left out. An entry counts under each of its terms. `number_fields` are the fields
+    /// whose numbers are added up.
     pub fn facet_by_term(
         &self,
         matches: &Matches,
@@ -132,7 +132,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         field: FieldId,
         columns: &[NumberColumn],
     ) -> Result<Vec<Facet>, SearchError> {
-        // Null comes before all texts.
+        // Null sorts before all texts.
         let mut counts: BTreeMap<Option<&'t str>, FacetCount<'_>> = BTreeMap::new();
         for entry in matches.set.iter() {
             self.interrupt.check()?;
@@ -164,7 +164,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(counts.into_iter().map(facet).collect())
     }
 
-    /// The matches by other queries, usually ranges: one facet for each, empty ones too.
+    /// The matches by other queries, usually ranges: one facet for each, including empty ones.
     pub fn facet_by_query(
         &self,
         matches: &Matches,
@@ -255,14 +255,14 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     }
 }
 
-/// Entries for each number of a column that has a place for every entry, at most.
+/// Entries per number up to which a column is stored as an array with a slot for every entry.
 const PLACES_PER_NUMBER_MAX: u64 = 4;
 
 /// Numbers of one field.
 enum NumberColumn {
     /// With their entries, ascending.
     Listed(Vec<(u64, f64)>),
-    /// By entry; what is no number stands for none.
+    /// By entry; NaN marks an entry without a number.
     Placed(Vec<f64>),
 }
 

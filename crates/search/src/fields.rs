@@ -29,18 +29,18 @@ const FLAG_WORDS: u16 = 1;
 /// How the values of a field become terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexing {
-    /// One term, lower-cased; with an analyzer given, like [`Indexing::Search`].
+    /// One term, lower-cased; with an explicit analyzer, like [`Indexing::Search`].
     #[default]
     Default,
     /// One term as it is; an analyzer is ignored.
     Exact,
     /// Words, by the analyzer or by `RavenStandardAnalyzer`.
     Search,
-    /// None: the field is only stored.
+    /// No terms: the field is only stored.
     No,
 }
 
-/// What a definition asks of a field.
+/// The options of a field in a definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldOptions {
     /// How values become terms.
@@ -49,7 +49,7 @@ pub struct FieldOptions {
     pub analyzer: Option<Analyzer>,
     /// Whether the caller stores the field's values with the entry.
     pub stored: bool,
-    /// Whether words near to a misspelt one are asked for.
+    /// Whether the field is used for spelling suggestions.
     pub suggestions: bool,
     /// How places and shapes are kept, when it is not the default.
     pub spatial: Option<SpatialLayout>,
@@ -61,7 +61,7 @@ impl FieldOptions {
         Self { indexing, ..Self::default() }
     }
 
-    /// What turns a text into terms; `None` when the field is not searched.
+    /// The analyzer that turns texts into terms; `None` when the field is not searched.
     pub fn effective_analyzer(&self) -> Option<Analyzer> {
         match (self.indexing, &self.analyzer) {
             (Indexing::No, _) => None,
@@ -113,13 +113,13 @@ impl Field {
         self.options.spatial.unwrap_or_default()
     }
 
-    /// What the definition asked for.
+    /// The options from the definition.
     pub fn options(&self) -> &FieldOptions {
         &self.options
     }
 }
 
-/// What is on disk about a field.
+/// A field as stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldRecord {
     pub(crate) id: FieldId,
@@ -174,7 +174,7 @@ impl FieldSet {
     }
 
     /// The field of that name, with these options. Options are those of the first call for a name:
-    /// whoever changes a definition builds a new index.
+    /// changing a definition requires a new index.
     pub fn define(&mut self, name: &str, options: FieldOptions) -> Result<Field, SearchError> {
         if let Some(field) = self.defined.get(name) {
             return Ok(field.clone());

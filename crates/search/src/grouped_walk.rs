@@ -1,4 +1,4 @@
-//! Matches in the order of several keys: by a walk of the first, with groups of equals put in order by the
+//! Matches in the order of several keys: a walk by the first, with groups of equals sorted by the
 //! others.
 
 use storage::Transaction;

@@ -20,6 +20,6 @@ pub struct FieldId(pub u16);
 impl FieldId {
     /// `id()`: the lower-cased id of the document an entry comes from.
     pub const DOCUMENT_ID: FieldId = FieldId(0);
-    /// Not a field: under it stands the list of all live entries.
+    /// Not a field: the key of the list of all live entries.
     pub(crate) const ALL_ENTRIES: FieldId = FieldId(u16::MAX);
 }

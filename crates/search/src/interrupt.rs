@@ -1,4 +1,5 @@
-//! Watching a query from outside: it is stopped when it was killed, and what it looks at is counted.
+//! Observing a query from outside: it stops when it is killed, and the items it examines are
+//! counted.
 
 use std::sync::{
     Arc,
@@ -7,7 +8,7 @@ use std::sync::{
 
 use crate::error::SearchError;
 
-/// What long loops tell of each entry and term that they look at, and ask whether they are to go on.
+/// Long loops report each entry and term that they examine to it, and check whether to continue.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     /// Without it nothing stops early.

@@ -1,31 +1,31 @@
 //! search: an inverted index on one storage environment.
 //!
-//! An index holds *entries*, numbered upwards. Each entry has *terms* in *fields* (null, texts, numbers)
-//! and is found by them. The crate knows neither documents nor maps: a caller hands it entries and the
-//! id of the document they come from, and takes entries and ids out.
+//! An index holds *entries*, numbered upwards. Each entry has *terms* in *fields* (null, texts,
+//! numbers) and is found by them. The crate knows neither documents nor maps: callers pass in
+//! entries with the id of the document they come from, and get entries and ids back.
 //!
 //! Writing: [`FieldSet`] → [`EntryBuilder`] → [`IndexBatch::put`] → [`IndexBatch::apply`] inside a
 //! `WriteTransaction`. Reading: [`IndexReader`] over any transaction, with a [`Query`].
 //!
-//! Invariants: every posting has its forward record and the other way round ([`check()`]); what an
-//! index answers does not depend on how its changes were cut into batches, but for the order of entries
-//! that were put again.
+//! Invariants: every posting has its forward record and vice versa ([`check()`]); the results of an
+//! index do not depend on how its changes were divided into batches, except for the order of
+//! entries that were put again.
 //!
 //! | file | what |
 //! |---|---|
-//! | `trees`, `term`, `state`, `fields` | what is on disk, by tree |
-//! | `postings`, `record`, `stored` | the bytes in it |
-//! | `entry`, `batch`, `term_table`, `apply` | how changes get in |
+//! | `trees`, `term`, `state`, `fields` | the trees on disk |
+//! | `postings`, `record`, `stored` | the bytes in them |
+//! | `entry`, `batch`, `term_table`, `apply` | how changes are applied |
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
 //! | `search`, `sorted_stream` | the first few of them, or all |
-//! | `sort`, `sorted_walk`, `grouped_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `sort`, `sorted_walk`, `grouped_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | the order of results |
 //! | `boosts` | entries that count more than others |
 //! | `explain` | why an entry has its score |
-//! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: kept, found, nearest first |
-//! | `facets`, `suggest` | what else can be asked of matches and terms |
+//! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: stored, found, nearest first |
+//! | `facets`, `suggest` | further queries over matches and terms |
 //! | `analysis` | how texts become terms |
-//! | `check` | whether everything agrees with itself |
+//! | `check` | whether everything is consistent |
 #![forbid(unsafe_code)]
 
 mod alphanumeric;

@@ -1,4 +1,4 @@
-//! Whether words stand near each other in a field, by the positions in the forward record.
+//! Whether words are near each other in a field, by the positions in the forward record.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use crate::{
     scoring::TermScorer, term::TermKind, trees,
 };
 
-/// Passes entries in which the words of a phrase stand in order, moved by `slop` places at most.
+/// Passes entries in which the words of a phrase appear in order, moved by at most `slop`
+/// positions.
 pub(crate) struct PhraseFilter<'t, T> {
     tx: &'t T,
     field: FieldId,
@@ -46,7 +47,7 @@ impl<T: Transaction> EntryFilter for PhraseFilter<'_, T> {
                 .map(|position| position.map(|position| i64::from(position) - i64::from(*place)))
                 .collect::<Result<_, _>>()?;
             if places.is_empty() {
-                return Err(SearchError::corrupt("a word stands nowhere in its text"));
+                return Err(SearchError::corrupt("a word has no position in its text"));
             }
             starts.push(places);
         }
@@ -60,7 +61,7 @@ impl<T: Transaction> EntryFilter for PhraseFilter<'_, T> {
 }
 
 impl<T> PhraseFilter<'_, T> {
-    /// How often the words stand within `slop` of each other; the nearer, the more it counts.
+    /// How often the words are within `slop` of each other; nearer occurrences count more.
     fn count_sloppy(&self, starts: &[Vec<i64>], slop: i64) -> f32 {
         let mut at = vec![0; starts.len()];
         let mut found = 0.0;
@@ -85,8 +86,8 @@ impl<T> PhraseFilter<'_, T> {
         }
     }
 
-    /// A word that stands on the place of an equal one before it in the phrase: one place of the text
-    /// cannot be two words.
+    /// A word at the same position as an equal one before it in the phrase: one position of the
+    /// text cannot match two words.
     fn standing_on_another(&self, starts: &[Vec<i64>], at: &[usize]) -> Option<usize> {
         let place = |word: usize| starts[word][at[word]] + i64::from(self.words[word].1);
         (1..starts.len()).find(|later| {
@@ -97,7 +98,7 @@ impl<T> PhraseFilter<'_, T> {
     }
 }
 
-/// How often all words stand exactly where the phrase has them.
+/// How often all words are exactly in the positions of the phrase.
 fn count_exact(starts: &[Vec<i64>]) -> usize {
     let Some((first, others)) = starts.split_first() else { return 0 };
     let everywhere = |start: &&i64| others.iter().all(|places| places.binary_search(start).is_ok());

@@ -34,25 +34,25 @@ const LEVELS: u32 = 9;
 /// How the places and shapes of a field are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpatialLayout {
-    /// What they lie on.
+    /// The surface of the places.
     pub space: Space,
     /// The cells that they are found by.
     pub grid: Grid,
     /// The unit of distances.
     pub units: Units,
-    /// Whether only the boxes around shapes count, of those that are kept and of those that are asked
-    /// for.
+    /// Whether only the bounding boxes of shapes count, both of stored ones and of those in
+    /// queries.
     pub has_boxes_only: bool,
 }
 
 impl SpatialLayout {
-    /// A layout whose grid lies over the whole surface.
+    /// A layout whose grid covers the whole surface.
     pub fn new(space: Space, kind: GridKind, levels: u32, units: Units) -> Self {
         let grid = Grid::new(space.bounds(), kind, levels);
         Self { space, grid, units, has_boxes_only: false }
     }
 
-    /// What counts of a shape.
+    /// The part of a shape that is compared.
     pub fn shape<'s>(&self, shape: &'s Shape) -> Cow<'s, Shape> {
         if self.has_boxes_only {
             Cow::Owned(shape.boxed(&self.space))
@@ -76,7 +76,7 @@ pub(crate) fn bytes_of(grid: &Grid, at: Coordinate) -> [u8; BYTES] {
     bytes
 }
 
-/// The number that a term of a place or the rest of a cell's term begins with.
+/// The number at the start of a place's term or of the rest of a cell's term.
 pub(crate) fn number_of(bytes: &[u8]) -> Result<u64, SearchError> {
     match bytes.first_chunk() {
         Some(number) => Ok(u64::from_be_bytes(*number)),
@@ -139,7 +139,7 @@ impl<T: Transaction> IndexReader<'_, T> {
         }
         let first = grid.first_number_at(after).to_be_bytes();
         let mut scan = self.scan_terms(field, TermKind::Point, Bound::Included(&first))?;
-        // Names that the last place had too come only once.
+        // Names shared with the previous place are emitted only once.
         let mut last = String::new();
         while let Some((bytes, _)) = scan.next()? {
             let name = grid.name(number_of(bytes)?);

@@ -25,14 +25,14 @@ use crate::{
     term_match::{FuzzyText, TermMatcher, TextPattern},
 };
 
-/// Alternatives with more entries become a set at once when nobody asks for scores. Few in tests, so
-/// that both ways are taken.
+/// Alternatives with more entries are turned into a set right away when no scores are requested.
+/// Few in tests, so that both paths are covered.
 const UNION_ENTRIES_MAX: u64 = if cfg!(test) { 8 } else { 2048 };
 
-/// Makes cursors of queries.
+/// Compiles queries into cursors.
 pub(crate) struct Planner<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
-    /// Whether scores are asked for.
+    /// Whether scores are requested.
     scoring: bool,
 }
 
@@ -126,8 +126,8 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             }
             Query::Phrase { words, slop, .. } => self.phrase(field, words, *slop, boost),
             Query::Spatial { layout, relation, shape, .. } => {
-                let asked = SpatialSearch::new(self.reader, field.id, layout, shape);
-                Ok(Box::new(SetCursor::new(Arc::new(asked.entries(*relation)?), boost)))
+                let search = SpatialSearch::new(self.reader, field.id, layout, shape);
+                Ok(Box::new(SetCursor::new(Arc::new(search.entries(*relation)?), boost)))
             }
             Query::All
             | Query::None
@@ -138,7 +138,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             | Query::Not(_)
             | Query::Boost(..)
             | Query::Preferring(..)
-            | Query::Entries(_) => unreachable!("only queries about one field come here"),
+            | Query::Entries(_) => unreachable!("only queries of one field get here"),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         Ok(Box::new(SetCursor::new(Arc::new(set), 1.0)))
     }
 
-    /// All clauses; those that are negated are taken away from the rest.
+    /// All clauses; the negated ones are subtracted from the rest.
     fn and(&self, clauses: &[Query], boost: f32, depth: usize) -> Planned<'t> {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for clause in clauses {
@@ -288,7 +288,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         }
     }
 
-    /// What is preferred decides nothing but scores.
+    /// Preferred clauses affect only scores.
     fn preferring(
         &self,
         required: &Query,
@@ -382,7 +382,7 @@ pub(crate) fn collect(
     Ok(())
 }
 
-/// Hands out the entries of each term in a range, ascending.
+/// Calls back with the entries of each term in a range, ascending.
 pub(crate) fn for_each_in_range<'t, T: Transaction>(
     reader: &IndexReader<'t, T>,
     field: FieldId,

@@ -9,8 +9,8 @@ use crate::{ids::EntryId, place::SpatialLayout, term::TermValue};
 /// The deepest nesting of a query.
 pub const QUERY_DEPTH_MAX: usize = 512;
 
-/// What to look for. Fields are named; one that the index does not have has no terms. Texts are terms
-/// already, as the field's analyzer leaves them: lower-cased where the field is.
+/// What to search for. Fields are named; one that the index does not have has no terms. Texts are
+/// already terms, as produced by the field's analyzer: lower-cased where the field is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
     /// Every entry; score 1.
@@ -31,7 +31,8 @@ pub enum Query {
         /// The values.
         values: Vec<TermValue>,
     },
-    /// Entries that have all of the values; none when there are no values. The score is how many.
+    /// Entries that have all of the values; none when there are no values. The score is the number
+    /// of values.
     AllOf {
         /// The field.
         field: String,
@@ -67,14 +68,14 @@ pub enum Query {
         /// The part.
         text: String,
     },
-    /// Entries with a text like the pattern: `*` stands for any characters, `?` for one.
+    /// Entries with a text like the pattern: `*` matches any characters, `?` exactly one.
     Wildcard {
         /// The field.
         field: String,
         /// The pattern.
         pattern: String,
     },
-    /// Entries with a text in which the regular expression is found, whatever the case of letters.
+    /// Entries with a text in which the regular expression is found, ignoring case.
     Regex {
         /// The field.
         field: String,
@@ -90,14 +91,14 @@ pub enum Query {
         /// From 0 to 1: one less the edits per character of the shorter text has to be above this.
         similarity: f32,
     },
-    /// Entries whose field has the words in this order, `slop` moves away from it at most. Scored by
-    /// BM25. Only for fields of words; elsewhere it is like [`Query::AllOf`].
+    /// Entries whose field has the words in this order, at most `slop` moves away from it. Scored
+    /// by BM25. Only for analyzed fields; for others it is like [`Query::AllOf`].
     Phrase {
         /// The field.
         field: String,
         /// The words.
         words: Vec<PhraseWord>,
-        /// By how many places the words may be moved.
+        /// By how many positions the words may be moved.
         slop: u32,
     },
     /// Entries with any value in the field, null too; score 1.
@@ -114,18 +115,20 @@ pub enum Query {
     Likeness(Vec<LikeWord>),
     /// Entries that do not match; score 1.
     Not(Box<Query>),
-    /// Entries that match the first. Those that match any of the others too have their scores added.
+    /// Entries that match the first. Those that also match any of the others have those scores
+    /// added.
     Preferring(Box<Query>, Vec<Query>),
     /// The same with all scores multiplied.
     Boost(Box<Query>, f32),
-    /// Entries that have a place or a shape which stands so to a shape; score 1. Of several values one
-    /// is enough, but for [`Relation::Disjoint`](spatial::Relation), which none may break.
+    /// Entries that have a place or a shape in the given relation to a shape; score 1. One of
+    /// several values is enough, except for [`Relation::Disjoint`](spatial::Relation), which all
+    /// must satisfy.
     Spatial {
         /// The field.
         field: String,
-        /// How the field keeps shapes.
+        /// How the field stores shapes.
         layout: SpatialLayout,
-        /// How they have to stand to `shape`.
+        /// Their relation to `shape`.
         relation: Relation,
         /// The shape.
         shape: Arc<Shape>,
@@ -145,12 +148,12 @@ pub struct LikeWord {
     pub boost: f32,
 }
 
-/// A word of a phrase and its place in it.
+/// A word of a phrase and its position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhraseWord {
     /// The word, as the analyzer leaves it.
     pub text: String,
-    /// Its place; stop words leave gaps.
+    /// Its position; stop words leave gaps.
     pub position: u32,
 }
 

@@ -69,15 +69,15 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Self { tx, state, has_boosts, interrupt: Interrupt::default() })
     }
 
-    /// Makes everything that walks terms or matches end with [`SearchError::Interrupted`] soon after
-    /// the flag is set, by whoever kills a query or watches its time.
+    /// Makes everything that walks terms or matches end with [`SearchError::Interrupted`] soon
+    /// after the flag is set, by the thread that kills a query or watches its time.
     pub fn interruptible(mut self, flag: Arc<AtomicBool>) -> Self {
         self.interrupt.stop = Some(flag);
         self
     }
 
-    /// The same reader, but queries count in `scanned` the entries and terms that they look at one by
-    /// one. Lists that are combined as a whole are not counted.
+    /// The same reader, but queries add the entries and terms that they examine one by one to
+    /// `scanned`. Lists that are combined as a whole are not counted.
     pub fn counting(mut self, scanned: Arc<AtomicU64>) -> Self {
         self.interrupt.scanned = Some(scanned);
         self
@@ -194,8 +194,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(entries)
     }
 
-    /// The documents that have entries and whose ids come behind `after`, up to `last`; up to `limit` of
-    /// them, in the order of ids.
+    /// The documents with entries whose ids sort after `after`, up to and including `last`; at most
+    /// `limit` of them, in order of id.
     pub fn documents_between(
         &self,
         after: &str,
@@ -298,7 +298,7 @@ pub(crate) struct TermScan<'t> {
 }
 
 impl<'t> TermScan<'t> {
-    /// The next term's bytes and postings. Not to be asked again after `None`.
+    /// The next term's bytes and postings. Must not be called again after `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], PostingList<'t>)>, SearchError> {
         self.interrupt.check()?;
         if let Some((key, value)) = self.scan.next()?

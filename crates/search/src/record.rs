@@ -144,7 +144,7 @@ pub(crate) struct SectionReader<'a> {
     pub(crate) words: Option<u64>,
 }
 
-/// In which lists of a field an entry is, beside those of its terms and Exists.
+/// In which lists of a field an entry is, besides those of its terms and Exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldShape {
     pub(crate) many: bool,
@@ -213,7 +213,7 @@ impl<'a> RecordTerm<'a> {
         match self.value {
             RecordValue::Bytes(text) if self.kind == TermKind::Text => term::text_of(text),
             RecordValue::Nothing | RecordValue::Bytes(_) | RecordValue::Number(_) => {
-                Err(SearchError::corrupt("a text is asked of a term that is none"))
+                Err(SearchError::corrupt("a text is requested of a term that has none"))
             }
         }
     }
@@ -222,14 +222,15 @@ impl<'a> RecordTerm<'a> {
         TermValue::read(self.kind, self.bytes())
     }
 
-    /// Where the word stands, ascending.
+    /// The positions of the word, ascending.
     pub(crate) fn positions(mut self) -> impl Iterator<Item = Result<u32, SearchError>> {
         let mut position = 0u32;
         (0..self.frequency).map(move |_| {
             let step = u32::try_from(self.positions.varint()?).ok();
             let next = step.and_then(|step| position.checked_add(step));
-            position =
-                next.ok_or_else(|| SearchError::corrupt("a word stands past the end of its text"))?;
+            position = next.ok_or_else(|| {
+                SearchError::corrupt("a word's position is past the end of its text")
+            })?;
             Ok(position)
         })
     }
@@ -288,7 +289,7 @@ impl<'a> SectionReader<'a> {
     fn skip_positions(&mut self, term: &mut RecordTerm<'a>) -> Result<(), SearchError> {
         term.frequency = self.terms.varint()?;
         term.positions = self.terms;
-        // No position is shorter than a byte, so damage cannot make this loop long.
+        // Each position takes at least a byte, so damage cannot make this loop long.
         for _ in 0..term.frequency {
             self.terms.varint()?;
         }

@@ -23,7 +23,8 @@ use crate::{
 /// What looking at an entry's record costs, in terms walked past.
 pub(crate) const RECORD_COST: u64 = 6;
 
-/// A walk that is begun goes past so many terms at least; few in tests, so that walks end early.
+/// A walk passes at least this many terms before it is abandoned; few in tests, so that walks end
+/// early.
 const PATIENCE_MIN: u64 = if cfg!(test) { 1 } else { 64 };
 
 /// Whether hits carry scores.
@@ -31,7 +32,7 @@ const PATIENCE_MIN: u64 = if cfg!(test) { 1 } else { 64 };
 pub enum Scoring {
     /// They do.
     On,
-    /// Every hit's score is 1. An order by score switches scoring on by itself.
+    /// Every hit's score is 1. Sorting by score turns scoring on.
     Off,
 }
 
@@ -40,7 +41,7 @@ pub enum Scoring {
 pub struct Hits {
     /// How many entries match.
     pub total: u64,
-    /// The asked-for part of them, in order.
+    /// The requested page of them, in order.
     pub rows: Vec<Hit>,
 }
 
@@ -63,8 +64,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         self.count_rest(&mut cursor)
     }
 
-    /// The matches from `skip` on in the order asked for, `take` of them at most, and how many there
-    /// are altogether.
+    /// The matches from `skip` on in the requested order, at most `take` of them, and the total
+    /// number of matches.
     pub fn search(
         &self,
         query: &Query,
@@ -82,7 +83,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         if keys.is_empty() {
             return self.in_entry_order(query, skip, take, scoring);
         }
-        // Scores that decide nothing are found afterwards, for the hits that are handed out.
+        // Scores that do not affect the order are computed afterwards, only for the returned hits.
         let mut hits = match keys[0].by {
             ResolvedBy::Field { kind, .. } if kind != FieldOrder::AlphaNumeric && !by_score => {
                 self.by_field(query, sort, &keys, skip, take)?
@@ -98,8 +99,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(hits)
     }
 
-    /// All matches in entry order, one by one, in constant memory but for the sets that ranges and
-    /// patterns come to.
+    /// All matches in entry order, one by one, in constant memory except for the sets that ranges
+    /// and patterns are resolved to.
     pub fn stream(
         &self,
         query: &Query,
@@ -200,7 +201,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                     && is_exact
                     && let Some(total) = self.range_count(query)?
                 {
-                    // The walk begins at the range and meets each of its entries once.
+                    // The walk begins at the range and visits each of its entries once.
                     return self.by_walk(
                         query,
                         keys,
@@ -238,8 +239,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Some(count))
     }
 
-    /// By walking the terms or places of the first key; by the records of the matches when that takes
-    /// too long.
+    /// By walking the terms or places of the first key, or by reading the records of the matches
+    /// when that takes too long.
     fn by_walk(
         &self,
         query: &Query,
@@ -249,7 +250,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         skip: u64,
         take: u64,
     ) -> Result<Hits, SearchError> {
-        // All the matches may lie at the far end of the field.
+        // All the matches may be at the far end of the field.
         let patience = total.saturating_mul(RECORD_COST).max(PATIENCE_MIN);
         let mut walk = GroupedWalk::new(self, matches.clone(), keys, bounds, patience)?;
         let mut rows = Vec::new();
@@ -271,8 +272,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Hits { total, rows })
     }
 
-    /// Whether the first few of so many matches are found sooner by walking the terms of the first
-    /// key's field than by looking at the record of each match.
+    /// Whether walking the terms of the first key's field is expected to find the first few of
+    /// `total` matches sooner than reading the record of each match.
     fn walking_is_cheaper(
         &self,
         keys: &[ResolvedKey],
@@ -290,7 +291,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(walked < u128::from(matches) * u128::from(RECORD_COST))
     }
 
-    /// Gives hits their scores.
+    /// Computes the scores of hits.
     pub(crate) fn score(&self, query: &Query, hits: &mut [Hit]) -> Result<(), SearchError> {
         if let Some(score) = constant_score(query) {
             hits.iter_mut().for_each(|hit| hit.score = score);

@@ -1,9 +1,9 @@
 //! Sorting: keys, and an entry's value for each.
 //!
-//! An entry is sorted by the greatest of its values in a field. Ascending, entries without the field
-//! come first, then those with null only, then (where numbers are asked for) those without a number,
-//! then the rest; descending is the exact reverse. Equal entries stay in entry order either way, and no
-//! entry is ever left out.
+//! An entry is sorted by the greatest of its values in a field. Ascending, entries without the
+//! field come first, then those with null only, then (when sorting by number) those without a
+//! number, then the rest; descending is the exact reverse. Equal entries stay in entry order in
+//! both directions, and no entry is ever left out.
 
 use std::cmp::Ordering;
 
@@ -30,7 +30,7 @@ pub enum SortBy {
     AlphaNumeric(String),
     /// An order that depends on the seed only.
     Random(u64),
-    /// The distance of the field's nearest place. Entries without one come last either way.
+    /// The distance of the field's nearest place. Entries without one come last in both directions.
     Distance(String, DistanceFrom),
 }
 
@@ -51,7 +51,7 @@ pub type Sort = [SortKey];
 pub(crate) enum SortValue<'t> {
     Missing,
     Null,
-    /// Something that is no number, where numbers are asked for.
+    /// A value that is not a number, when sorting by number.
     NoNumber,
     Text(&'t str),
     AlphaNumeric(&'t str),
@@ -61,7 +61,7 @@ pub(crate) enum SortValue<'t> {
     /// Greater scores come first.
     Score(f32),
     Distance(f64),
-    /// Without a place, where distances are asked for; after all others whatever the direction.
+    /// Without a place, when sorting by distance; after all others in both directions.
     Nowhere,
 }
 

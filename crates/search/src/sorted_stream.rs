@@ -17,15 +17,15 @@ use crate::{
     sorted_walk::WalkedMatches,
 };
 
-/// So many matches are put in order at once. Few in tests, so that both ways are taken.
+/// Up to this many matches are sorted in memory. Few in tests, so that both paths are covered.
 const AT_ONCE_MAX: u64 = if cfg!(test) { 2 } else { 1 << 16 };
-/// So many hits get their scores at once, which means to run the query again.
+/// Hits that are scored together; each chunk runs the query again.
 const CHUNK: usize = if cfg!(test) { 3 } else { 1 << 14 };
 
 impl<'t, T: Transaction> IndexReader<'t, T> {
-    /// All matches in an order. When there are many, and the order begins with a field or a distance, it
-    /// takes a bit of memory for each, and that of the largest group of equals when there are more keys.
-    /// By score, randomly or alphanumerically it takes the memory of all hits.
+    /// All matches in an order. When there are many, and the first key is a field or a distance,
+    /// memory is one bit per match, plus the largest group of equals when there are more keys.
+    /// Sorting by score, randomly or alphanumerically holds all hits in memory.
     pub fn stream_sorted(
         &self,
         query: &Query,
@@ -78,8 +78,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     }
 }
 
-/// See [`IndexReader::stream_sorted`]. Like everything that reads an index, it may go on in another
-/// thread.
+/// See [`IndexReader::stream_sorted`]. Like everything that reads an index, it may be moved to
+/// another thread.
 pub struct SortedStream<'t, T> {
     reader: IndexReader<'t, T>,
     /// Where more hits come from.

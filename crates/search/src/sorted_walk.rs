@@ -1,8 +1,8 @@
-//! Matches in the order of a field, found by walking its terms: what is asked for first is found
-//! first, and memory does not grow with the matches beyond a bit for each.
+//! Matches in the order of a field, found by walking its terms: the first results are found first,
+//! and memory is one bit per match.
 //!
-//! The walk gives *groups*: entries with the same value, in the order of values. An entry in the list
-//! Many stands under several terms; its record tells at which of them it belongs.
+//! The walk yields *groups*: entries with the same value, in the order of values. An entry in the
+//! list Many appears under several terms; its record decides under which one it is returned.
 
 use std::{collections::VecDeque, ops::Bound, sync::Arc};
 
@@ -30,7 +30,7 @@ enum Source {
     Terms,
 }
 
-/// What is put in order.
+/// The matches to sort.
 #[derive(Clone)]
 pub(crate) enum WalkedMatches {
     /// Every entry there is.
@@ -57,20 +57,21 @@ pub(crate) struct SortedWalk<'t, T> {
     order: FieldOrder,
     sources: VecDeque<Source>,
     terms: Option<TermScan<'t>>,
-    /// Matching entries that stand under several terms.
+    /// Matching entries that appear under several terms.
     many: EntrySet,
     group: Option<Group<'t, T>>,
     descending: bool,
-    /// Where the terms of the matches lie.
+    /// The bounds of the matches' terms.
     bounds: Option<WalkBounds>,
-    /// So many terms may still be walked past.
+    /// The number of terms that may still be passed.
     patience: u64,
 }
 
 /// The candidates of a group.
 struct Group<'t, T> {
     candidates: Candidates<'t, T>,
-    /// What the value of an entry has to be when it could be another; `None` when any is right.
+    /// The value that an entry with several values must have to belong here; `None` when any will
+    /// do.
     value: GroupValue,
 }
 
@@ -135,7 +136,7 @@ impl<'t, T: Transaction> SortedWalk<'t, T> {
         })
     }
 
-    /// Ends the walk after so many terms, as if there were no more.
+    /// Ends the walk after `terms` terms, as if there were no more.
     pub(crate) fn with_patience(mut self, terms: u64) -> Self {
         self.patience = terms;
         self
@@ -154,7 +155,7 @@ impl<'t, T: Transaction> SortedWalk<'t, T> {
                 Source::Null => self.null()?,
                 Source::NoNumber => self.no_number()?,
             };
-            // What would come next does not.
+            // The walk ends here.
             if self.group.is_none() && self.patience == 0 {
                 return Ok(false);
             }
@@ -204,7 +205,7 @@ impl<'t, T: Transaction> SortedWalk<'t, T> {
             let bounds = self.bounds.as_ref();
             self.terms = Some(match self.descending {
                 true => {
-                    // The greatest value of a match with several may lie above the range.
+                    // The greatest value of a match with several may be above the range.
                     let high = bounds.filter(|_| self.many.is_empty());
                     let high = high.map_or(Bound::Unbounded, |own| term::as_slices(&own.high));
                     self.reader.scan_terms_back(self.field, kind, high)?
@@ -267,7 +268,7 @@ impl<'t, T: Transaction> SortedWalk<'t, T> {
         let mut set = self.matches_in(self.field)?;
         self.take_out(&mut set, TermKind::Numeric)?;
         self.take_out(&mut set, TermKind::Null)?;
-        // Null beside a text was taken out with the nulls.
+        // Entries with null next to a text were removed along with the nulls.
         self.many.iter().for_each(|entry| set.insert(entry));
         let candidates = Candidates::Set { set, next: 0 };
         Ok(Some(Group { candidates, value: GroupValue::NoNumber }))

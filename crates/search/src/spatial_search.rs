@@ -1,7 +1,7 @@
-//! Entries whose places and shapes stand in a relation to a shape.
+//! Entries whose places and shapes are in a certain relation to a shape.
 //!
-//! Cells that the shape's boxes touch give the candidates, and each is looked at exactly: places by the
-//! coordinates in their terms, shapes by those in the records.
+//! The candidates are in the cells that the shape's boxes touch, and each is compared exactly:
+//! places by the coordinates in their terms, shapes by those in the records.
 
 use std::ops::Bound;
 
@@ -17,7 +17,7 @@ use crate::{
     term::TermKind,
 };
 
-/// A shape that is looked for in a field.
+/// A search by shape in a field.
 pub(crate) struct SpatialSearch<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
     field: FieldId,
@@ -36,7 +36,7 @@ impl<'r, 't, T: Transaction> SpatialSearch<'r, 't, T> {
         Self { reader, field, shape: Prepared::new(layout.space, shape.clone()), ranges }
     }
 
-    /// The entries with a value that stands so to the shape.
+    /// The entries with a value in this relation to the shape.
     pub(crate) fn entries(&self, relation: Relation) -> Result<EntrySet, SearchError> {
         let mut found = EntrySet::new(self.reader.state.next_entry);
         if relation != Relation::Disjoint {
@@ -71,7 +71,7 @@ impl<'r, 't, T: Transaction> SpatialSearch<'r, 't, T> {
     fn add_shapes(&self, relation: Relation, found: &mut EntrySet) -> Result<(), SearchError> {
         let mut candidates = EntrySet::new(self.reader.state.next_entry);
         let mut level = 0;
-        // Only levels that some shape is entered at are looked through.
+        // Only levels at which some shape is stored are searched.
         while let Some(next) = self.level_from(level)? {
             self.add_candidates(next, &mut candidates)?;
             match next.checked_add(1) {

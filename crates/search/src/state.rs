@@ -10,7 +10,7 @@ use crate::{error::SearchError, trees, varint::ByteReader};
 
 const KEY: &[u8] = b"state";
 const VERSION: u8 = 1;
-/// No index lives to see such a number.
+/// No index ever reaches this number.
 const NUMBER_MAX: u64 = 1 << 56;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::{
 /// Suggestions in one answer, at most.
 pub const SUGGESTIONS_MAX: usize = 10_000;
 
-/// What the rounding of a nearness may take away from it.
+/// The rounding error of a similarity.
 const TOLERANCE: f32 = 1e-5;
 
 /// Shorter terms are not suggested.
@@ -35,7 +35,7 @@ pub enum StringDistance {
     NGram,
 }
 
-/// What is asked for.
+/// Options of a suggestion query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SuggestOptions {
     /// How nearness is measured.
@@ -52,7 +52,7 @@ impl Default for SuggestOptions {
     }
 }
 
-/// A term that may have been meant.
+/// A suggested term.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suggestion {
     /// The term.
@@ -64,9 +64,8 @@ pub struct Suggestion {
 }
 
 impl<T: Transaction> IndexReader<'_, T> {
-    /// Terms of the field that are near to the text, but not the text itself; none for a text that is
-    /// longer than any term. A term has to have some letters in common with the text. Walks the field's
-    /// terms.
+    /// Terms of the field that are similar to the text, except the text itself; none for a text
+    /// longer than any term. A term must share some letters with the text. Walks the field's terms.
     pub fn suggest(
         &self,
         field: &str,
@@ -101,8 +100,8 @@ impl<T: Transaction> IndexReader<'_, T> {
     }
 }
 
-/// Whether a text and a term of three letters or more have a group of letters in common. The groups of
-/// a long text are longer, so that texts that are near by chance are told from misspelt ones.
+/// Whether a text and a term of three letters or more share a group of letters. The groups of a
+/// long text are longer, to distinguish misspelt texts from texts that are similar by chance.
 fn share_letters(text: &[char], term: &str) -> bool {
     let term: Vec<char> = term.chars().collect();
     let (lengths, of_term) = (group_lengths(text.len()), group_lengths(term.len()));
@@ -113,7 +112,7 @@ fn share_letters(text: &[char], term: &str) -> bool {
     SUGGESTED_LETTERS_MIN <= term.len() && common.into_iter().any(has_common)
 }
 
-/// How long the groups of letters are that a text of so many is known by.
+/// The lengths of the letter groups compared for a text of `letters` letters.
 fn group_lengths(letters: usize) -> RangeInclusive<usize> {
     match letters {
         0..=4 => 1..=2,
@@ -122,7 +121,7 @@ fn group_lengths(letters: usize) -> RangeInclusive<usize> {
     }
 }
 
-/// The nearest; of equally near terms those of more entries.
+/// Keeps the most similar terms; ties go to the term with more entries.
 fn keep_best(suggestions: &mut Vec<Suggestion>, count: usize) {
     let compare = |left: &Suggestion, right: &Suggestion| -> Ordering {
         let nearer = right.nearness.total_cmp(&left.nearness);
@@ -154,8 +153,8 @@ impl StringDistance {
 }
 
 /// Kondrak's distance with pairs: edits between pairs of neighbours, where half a pair that differs
-/// costs half. Each text is preceded by a character that no text has; where both have it, it counts
-/// for nothing. A text of one character has no pairs and is compared place by place.
+/// costs half. Each text is preceded by a sentinel that no text contains; where both have it, it
+/// costs nothing. A text of one character has no pairs and is compared position by position.
 fn pair_nearness(left: &[char], right: &[char]) -> f32 {
     let longer = left.len().max(right.len());
     if left.is_empty() || right.is_empty() {

@@ -20,12 +20,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{error::SearchError, ids::FieldId};
 
-/// The longest text that is a term as it is, in bytes; longer ones are shortened.
+/// The longest text that is stored verbatim as a term, in bytes; longer ones are shortened.
 pub const TERM_BYTES_MAX: usize = 960;
 const HASH_DIGITS: usize = 32;
 pub(crate) const KEY_PREFIX_BYTES: usize = 3;
 
-/// What kind of value a term stands for.
+/// The kind of value that a term represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TermKind {
@@ -33,8 +33,9 @@ pub enum TermKind {
     Exists = 1,
     /// The entry has null in the field.
     Null = 2,
-    /// The entry has several different texts, longs or doubles in the field, or null beside another
-    /// value. It tells a sort by walking the terms which entries it will meet more than once.
+    /// The entry has several different texts, longs or doubles in the field, or null along with
+    /// another value. A sort that walks the terms learns from it which entries it will visit more
+    /// than once.
     Many = 3,
     /// A text, or one word of it.
     Text = 4,
@@ -42,7 +43,7 @@ pub enum TermKind {
     Long = 5,
     /// A number.
     Double = 6,
-    /// The entry has a number in the field. It tells a sort which entries have none.
+    /// The entry has a number in the field. A sort learns from it which entries have none.
     Numeric = 7,
     /// A place.
     Point = 8,
@@ -50,7 +51,7 @@ pub enum TermKind {
     Center = 9,
     /// A cell that a shape touches.
     Cell = 10,
-    /// A shape. It stands in records only; entries are found by its cells.
+    /// A shape. Stored in records only; entries are found by its cells.
     Shape = 11,
 }
 
@@ -79,13 +80,13 @@ impl TermKind {
         self != TermKind::Shape
     }
 
-    /// Whether terms of the kind stand for values that can be looked for one by one.
+    /// Whether terms of the kind represent values that can be searched individually.
     pub(crate) fn is_value(self) -> bool {
         matches!(self, TermKind::Null | TermKind::Text | TermKind::Long | TermKind::Double)
     }
 }
 
-/// A value to look for.
+/// A value to search for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TermValue {
     /// Null.
@@ -109,7 +110,7 @@ impl TermValue {
         }
     }
 
-    /// The bytes behind the kind in the key.
+    /// The bytes after the kind in the key.
     pub(crate) fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             TermValue::Null => Cow::Borrowed(&[]),

@@ -18,16 +18,16 @@ use crate::{
 
 /// Memory of a compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// So many terms are walked over before the tree is descended anew.
+/// Terms that are stepped over before descending the tree again.
 const WALKED_BEFORE_SEEK: usize = 8;
 
-/// What a matcher says of a term.
+/// The result of matching a term.
 pub(crate) enum Verdict {
     Match,
     No,
-    /// No, and none of the terms below these bytes.
+    /// No match, nor any term below these bytes.
     SkipTo(Vec<u8>),
-    /// No, and none of the terms above.
+    /// No match, nor any term above.
     Stop,
 }
 
@@ -51,7 +51,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let mut target: Vec<u8> = Vec::new();
         let mut walked = 0;
         while let Some((bytes, list)) = scan.next()? {
-            // Without the first test, comparing with nothing is what takes most of the time.
+            // Without the first test, most of the time is spent comparing with an empty target.
             if !target.is_empty() && bytes < &target[..] {
                 walked += 1;
                 if walked == WALKED_BEFORE_SEEK {
@@ -111,7 +111,7 @@ impl<'q> TextPattern<'q> {
         })
     }
 
-    /// Whether it says nothing about a text.
+    /// Whether it matches every text.
     pub(crate) fn matches_everything(&self) -> bool {
         match self {
             TextPattern::Prefix(text)
@@ -155,11 +155,11 @@ impl TermMatcher for TextPattern<'_> {
     }
 }
 
-/// `*` is any characters, `?` is one. Goes back to the last star only, so its time is bounded by the
-/// product of both lengths.
+/// `*` matches any characters, `?` exactly one. Backtracks to the last star only, so its time is
+/// bounded by the product of both lengths.
 fn matches_wildcard(pattern: &[char], text: &str) -> bool {
     let (mut at, mut rest) = (0, text.chars());
-    // The place behind the last star, and the text that it has not swallowed.
+    // The position after the last star, and the text it has not consumed.
     let mut star: Option<(usize, std::str::Chars<'_>)> = None;
     loop {
         if pattern.get(at) == Some(&'*') {
@@ -212,7 +212,8 @@ impl FuzzyText {
     }
 }
 
-/// The most edits that leave a text of so many characters more similar than that.
+/// The maximum number of edits that leave a text of `characters` characters more similar than
+/// `similarity`.
 fn edits_below(similarity: f32, characters: usize) -> usize {
     let room = (1.0 - similarity) * characters as f32;
     (room.ceil() as usize).saturating_sub(1)
@@ -262,8 +263,8 @@ fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// How many characters have to be inserted, deleted or replaced to make one text the other, when it is
-/// not more than `most`.
+/// The number of insertions, deletions and replacements that turn one text into the other, if it is
+/// at most `most`.
 pub(crate) fn edit_distance_within(text: &[char], other: &str, most: usize) -> Option<usize> {
     let mut row: Vec<usize> = (0..=text.len()).collect();
     for (line, character) in other.chars().enumerate() {

@@ -23,13 +23,14 @@ struct Slot {
 pub(crate) struct TermTable {
     keys: Vec<u8>,
     slots: Vec<Slot>,
-    /// With their hashes, so that a table that grows looks at no key.
+    /// With their hashes, so that growing the table reads no keys.
     table: HashTable<(u32, TermNumber)>,
     /// Terms without bytes by their keys: every entry has some of these, and there are few.
     bare: Vec<([u8; KEY_PREFIX_BYTES], TermNumber)>,
 }
 
-/// What a term takes beside its key, nearly: its slot, and its place in a table with some room.
+/// Approximate bytes of a term besides its key: its slot, and its share of a partially filled
+/// table.
 const TERM_BYTES: usize = size_of::<Slot>() + 2 * size_of::<(u32, TermNumber)>();
 /// More terms without bytes than that are found by hash.
 const BARE_MAX: usize = 24;
@@ -65,7 +66,7 @@ impl TermTable {
         has_words: bool,
     ) -> TermNumber {
         let prefix = term::key_prefix(field, kind);
-        // The parts of a key are never put together to be looked for.
+        // Lookups never concatenate the parts of a key.
         let seed = prefix.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
         let hash = xxh3_64_with_seed(bytes, seed) as u32;
         let (keys, slots) = (&self.keys, &self.slots);
@@ -115,7 +116,7 @@ impl TermTable {
     }
 
     /// Field and kind, and the first bytes of the term: most comparisons end here. Terms of a field
-    /// often begin alike, such as ids of documents.
+    /// often share a prefix, such as ids of documents.
     fn sort_head(&self, number: TermNumber) -> (u32, u128) {
         let (prefix, bytes) = self.key(number).split_at(KEY_PREFIX_BYTES);
         let prefix = prefix.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
@@ -138,7 +139,7 @@ impl TermTable {
     }
 }
 
-/// A table takes its places from the low bits of a hash, and what tells them apart from the high ones.
+/// The table uses the low bits of a hash for the bucket and the high ones for the tag.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

@@ -22,7 +22,7 @@ pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
 }
 
-// Made only when needed: an error that is dropped unused costs more than what it is about.
+// Built only when needed: creating and dropping an unused error costs more than the read itself.
 #[cold]
 fn cut_short() -> SearchError {
     SearchError::corrupt("a record ends before its content")
@@ -88,7 +88,7 @@ impl<'a> ByteReader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A varint that counts bytes or things which are all there.
+    /// A varint that counts bytes or items which are all present.
     pub(crate) fn length(&mut self) -> Result<usize, SearchError> {
         usize::try_from(self.varint()?).map_err(|_| cut_short())
     }

@@ -1,8 +1,8 @@
-//! Where a walk in the order of a field can begin: the least and the greatest term of the field that the
-//! matches of a query have there, as far as the query itself says so.
+//! Where a walk in the order of a field can begin: the least and the greatest term that the matches
+//! of a query have in the field, as far as the query itself implies them.
 //!
-//! Invariant: every match has a term of the order's kind between the bounds. Its other terms may lie
-//! anywhere, so only matches with one term each are sure to be sorted between them.
+//! Invariant: every match has a term of the order's kind between the bounds. Its other terms may be
+//! anywhere, so only matches with one term each are certain to sort between them.
 
 use std::ops::{Bound, RangeBounds as _};
 
@@ -19,19 +19,19 @@ pub(crate) struct WalkBounds {
     pub(crate) high: Bound<Vec<u8>>,
     /// Whether no other clause chooses among the entries between them.
     pub(crate) is_whole_query: bool,
-    /// Whether nothing but matches of the clause lies between them.
+    /// Whether only matches of the clause are between them.
     pub(crate) is_exact: bool,
 }
 
 impl WalkBounds {
-    /// `None` when the query says nothing about the field.
+    /// `None` when the query implies nothing about the field.
     pub(crate) fn of(query: &Query, field: &str, order: FieldOrder) -> Option<Self> {
         match query {
             Query::Range { field: own, range } if own == field => Self::of_range(range, order),
             Query::Prefix { field: own, text } if own == field => Self::of_prefix(text, order),
             Query::Boost(inner, _) => Self::of(inner, field, order),
             Query::And(clauses) => {
-                // Any one of them is right; the first is as good as the others.
+                // Each of them is valid; the first is as good as any.
                 let bounds = clauses.iter().find_map(|clause| Self::of(clause, field, order))?;
                 Some(Self { is_whole_query: false, ..bounds })
             }
@@ -79,8 +79,8 @@ impl WalkBounds {
     }
 }
 
-/// A bound that also holds for the numbers that longs were cut from, which are less than one away.
-/// Without end where doubles are further apart than that.
+/// A bound that also holds for the numbers that longs were truncated from, which are less than one
+/// away. Unbounded where doubles are further apart than that.
 fn widened(bound: &Bound<i64>, by: i64) -> Bound<i64> {
     const EXACT_MAX: u64 = 1 << 52;
     match bound {
@@ -115,7 +115,7 @@ mod tests {
         })
     }
 
-    /// Whether an entry with that number, if it is in the range, lies between the bounds.
+    /// Whether an entry with that number, if it is in the range, is between the bounds.
     fn holds(number: f64, range: &TermRange, order: FieldOrder) -> bool {
         let long = term::long_bytes(number as i64).to_vec();
         let double = term::double_bytes(number).to_vec();

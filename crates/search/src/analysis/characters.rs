@@ -1,7 +1,7 @@
 //! Letters and digits, by their general category.
 //!
-//! The standard library knows which characters are alphabetic; that takes in marks, Roman numerals and
-//! letters in circles, at which the analyzers that indexes were built for split words.
+//! The standard library's `is_alphabetic` includes marks, Roman numerals and circled letters, at
+//! which the analyzers of existing indexes split words.
 
 use std::sync::LazyLock;
 

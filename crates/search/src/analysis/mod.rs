@@ -1,10 +1,10 @@
 //! Analysis: how a text becomes terms.
 //!
-//! Not here: which analyzer a field has ([`crate::FieldOptions`]), and what null, numbers and dates
-//! become, which the caller decides. Tokens come in the order of the text, their positions count words
-//! (those of [`Analyzer::RavenStandard`] without its stop words, so that words beside one are
-//! neighbours; those of the others leave gaps there), and their offsets are those of the text as it
-//! was given, so it can be highlighted.
+//! Not here: which analyzer a field has ([`crate::FieldOptions`]), and how null, numbers and dates
+//! are indexed, which the caller decides. Tokens are in text order, their positions count words
+//! (those of [`Analyzer::RavenStandard`] skip its stop words, so that the words around one are
+//! adjacent; those of the others leave gaps there), and their offsets refer to the original text,
+//! so it can be highlighted.
 
 mod characters;
 mod n_gram;
@@ -21,12 +21,12 @@ use model::lower_case;
 
 use crate::error::SearchError;
 
-/// A longer word is dropped by the standard analyzers and cut into pieces by the others; in characters.
+/// In characters; longer words are dropped by the standard analyzers and split by the others.
 pub const WORD_CHARACTERS_MAX: usize = 255;
-/// The shortest and the longest part that [`Analyzer::NGram`] makes when nothing else is set.
+/// The default lengths of the shortest and the longest part of [`Analyzer::NGram`].
 pub const N_GRAM_DEFAULT: (u8, u8) = (2, 6);
 
-/// A term with its place in the text.
+/// A term with its position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'t> {
     /// The term.
@@ -39,7 +39,7 @@ pub struct Token<'t> {
     pub end: usize,
 }
 
-/// A way to make terms of a text.
+/// A way to turn a text into terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Analyzer {
     /// The whole text, lower-cased: what a field without options has.
@@ -49,17 +49,17 @@ pub enum Analyzer {
     /// Words by Lucene's grammar of version 2.9, lower-cased, without English stop words. The default
     /// of full-text fields.
     RavenStandard,
-    /// The same words; those on both sides of a stop word are no neighbours.
+    /// The same words, but those on both sides of a stop word are not adjacent.
     Standard,
-    /// What stands between spaces, as it is.
+    /// The words between spaces, verbatim.
     Whitespace,
-    /// What stands between spaces, lower-cased.
+    /// The words between spaces, lower-cased.
     LowerCaseWhitespace,
     /// Runs of letters, lower-cased.
     Simple,
     /// Runs of letters, lower-cased, without English stop words.
     Stop,
-    /// All parts of the words of [`Analyzer::Standard`] with so many characters.
+    /// All parts of the words of [`Analyzer::Standard`] with `min` to `max` characters.
     NGram {
         /// Characters of the shortest part, at least 1.
         min: u8,
@@ -129,7 +129,7 @@ fn split(text: &str, belongs: fn(char) -> bool, sink: &mut dyn FnMut(Token<'_>))
     }
 }
 
-/// Lower-cases what goes into `sink`.
+/// Lower-cases the tokens passed to `sink`.
 fn lower_cased(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) {
     |token: Token<'_>| {
         let lower: Cow<'_, str> = lower_case(token.text);
@@ -145,8 +145,8 @@ fn without_stop_words(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) 
     }
 }
 
-/// Words of [`standard`], lower-cased; stop words are dropped as if they had not been there. What
-/// counts is the word as the text has it: `it's` is none, though its term is `it`.
+/// Words of [`standard`], lower-cased; stop words are dropped as if they had not been there. The
+/// word as written decides: `it's` is not a stop word, though its term is `it`.
 fn raven_standard_words(text: &str, sink: &mut dyn FnMut(Token<'_>)) {
     let mut dropped = 0;
     standard_words(text, &mut |token| {

@@ -2,7 +2,7 @@
 
 use super::{Token, standard_words, without_stop_words};
 
-/// All parts of each standard word, the short ones first. Each is a place of its own.
+/// All parts of each standard word, the short ones first. Each has a separate position.
 pub(super) fn n_grams(text: &str, min: u8, max: u8, sink: &mut dyn FnMut(Token<'_>)) {
     let mut position = 0;
     let mut boundaries = Vec::new();

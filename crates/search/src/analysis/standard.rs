@@ -40,7 +40,7 @@ fn class(character: char) -> Class {
         '\0'..='\x7f' => Class::Other,
         _ if is_cjk(character) => Class::Cjk,
         '\u{e00}'..='\u{e59}' => Class::Letter,
-        // Lucene looks at UTF-16 units: of what lies beyond the basic plane it sees no letters.
+        // Lucene classifies UTF-16 units, so it sees no letters beyond the basic plane.
         _ if is_letter(character) => Class::Letter,
         _ if is_digit(character) => Class::Digit,
         _ => Class::Other,
@@ -61,7 +61,7 @@ fn is_cjk(character: char) -> bool {
     )
 }
 
-/// Which rule made a word.
+/// The rule that matched a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Apostrophe,
@@ -70,7 +70,7 @@ enum Rule {
     Plain,
 }
 
-/// Calls `sink` with every word; words that are too long only take up a position.
+/// Calls `sink` with every word; words that are too long only consume a position.
 pub(super) fn words(text: &str, sink: &mut dyn FnMut(Token<'_>)) {
     let mut position = 0;
     let mut at = 0;
@@ -95,7 +95,7 @@ pub(super) fn words(text: &str, sink: &mut dyn FnMut(Token<'_>)) {
     }
 }
 
-/// The word without what the standard filter takes away.
+/// The word after the standard filter.
 fn filtered<'w>(word: &'w str, rule: Rule, buffer: &'w mut String) -> &'w str {
     match rule {
         Rule::Plain => word,
@@ -150,7 +150,7 @@ fn run(text: &str, start: usize) -> Option<Run> {
     })
 }
 
-/// The longest word that begins with the run at `start`, and the rule that made it.
+/// The longest word that begins with the run at `start`, and the rule that matched it.
 fn longest_word(text: &str, start: usize) -> (usize, Rule) {
     let Some(first) = run(text, start) else { return (start, Rule::Plain) };
     let mut best = (first.end, Rule::Plain);
@@ -176,7 +176,7 @@ fn longest_word(text: &str, start: usize) -> (usize, Rule) {
     best
 }
 
-/// The run behind one of these characters.
+/// The run after one of these characters.
 fn joined(text: &str, end: usize, joints: &[u8]) -> Option<Run> {
     let joint = text.as_bytes().get(end)?;
     joints.contains(joint).then(|| run(text, end + 1))?

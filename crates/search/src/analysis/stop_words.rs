@@ -1,4 +1,4 @@
-//! English words that say nothing about a text: Lucene's list.
+//! English stop words: Lucene's list.
 
 const STOP_WORDS: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",

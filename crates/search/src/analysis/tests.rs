@@ -1,4 +1,4 @@
-//! What analyzers make of texts: the terms that RavenDB 5.4 was seen to make.
+//! The terms of analyzers for some texts, as observed in RavenDB 5.4.
 
 use std::collections::BTreeSet;
 

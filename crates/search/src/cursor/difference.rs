@@ -6,7 +6,7 @@ use crate::error::SearchError;
 pub(crate) struct DifferenceCursor<'c> {
     from: BoxedCursor<'c>,
     without: BoxedCursor<'c>,
-    /// What is added to the score of every entry.
+    /// A constant added to the score of every entry.
     bonus: f32,
 }
 

@@ -19,7 +19,7 @@ impl<'c> IntersectionCursor<'c> {
         Ok(intersection)
     }
 
-    /// Finds the first common entry at or above `candidate`, at which the leader stands.
+    /// Finds the first common entry at or above `candidate`, the leader's current entry.
     fn settle(&mut self, mut candidate: u64) -> Result<u64, SearchError> {
         let Some((leader, others)) = self.cursors.split_first_mut() else { return Ok(END) };
         'candidates: while candidate != END {

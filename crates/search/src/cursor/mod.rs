@@ -1,4 +1,4 @@
-//! Cursors: entries that match something, in ascending order, found as they are asked for.
+//! Cursors: matching entries in ascending order, found on demand.
 
 mod difference;
 mod filtered;
@@ -18,10 +18,10 @@ pub(crate) use {
 
 use crate::error::SearchError;
 
-/// What a cursor stands at after its last entry.
+/// The position of a cursor after its last entry.
 pub(crate) const END: u64 = u64::MAX;
 
-/// Matching entries in ascending order. A new cursor stands at its first.
+/// Matching entries in ascending order. A new cursor is at its first entry.
 pub(crate) trait Cursor: Send {
     /// The entry here, [`END`] after the last.
     fn current(&self) -> u64;
@@ -32,7 +32,7 @@ pub(crate) trait Cursor: Send {
     /// Moves to the first entry at or above `target`, never backwards, and returns it.
     fn seek(&mut self, target: u64) -> Result<u64, SearchError>;
 
-    /// At most so many entries match; exact for single terms.
+    /// An upper bound on the matches; exact for single terms.
     fn estimate(&self) -> u64;
 
     /// How well the entry here matches.

@@ -1,4 +1,4 @@
-//! Entries of a set: what a query over very many terms comes to.
+//! A cursor over a set of entries, to which a query over very many terms is resolved.
 
 use std::sync::Arc;
 

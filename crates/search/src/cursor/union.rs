@@ -10,7 +10,8 @@ pub(crate) struct UnionCursor<'c> {
     /// Entry and number of each cursor that is not at its end.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     estimate: u64,
-    /// Of how many alternatives an entry should match all; its score is less by what is missing.
+    /// The number of alternatives for a full score; an entry that matches fewer scores
+    /// proportionally less.
     wanted: Option<usize>,
 }
 
@@ -27,12 +28,13 @@ impl<'c> UnionCursor<'c> {
         Self { cursors, heap, estimate, wanted: None }
     }
 
-    /// The same, with each score multiplied by the share of so many alternatives that the entry matches.
+    /// The same, with each score multiplied by the fraction of `wanted` alternatives that the entry
+    /// matches.
     pub(crate) fn by_share_of(self, wanted: usize) -> Self {
         Self { wanted: Some(wanted), ..self }
     }
 
-    /// What it was made of.
+    /// The cursors it was built from.
     pub(crate) fn into_cursors(self) -> Vec<BoxedCursor<'c>> {
         self.cursors
     }

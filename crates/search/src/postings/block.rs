@@ -11,8 +11,8 @@ use crate::{
 /// In the shape of a chunk: it has a plane of frequencies.
 const FREQUENCIES: u8 = 0x80;
 
-/// Packs ascending postings into blocks. The first has the given base, each later one that of its
-/// first entry.
+/// Packs ascending postings into blocks. The first block has the base passed in, each later one
+/// that of its first entry.
 pub(crate) struct BlockWriter {
     weighted: bool,
     bytes: Vec<u8>,
@@ -207,7 +207,7 @@ impl<'a> BlockReader<'a> {
 }
 
 fn unpack_entries(header: &ChunkHeader<'_>, entries: &mut [u64]) -> Result<(), SearchError> {
-    let past_the_end = || SearchError::corrupt("a posting lies past the last possible entry");
+    let past_the_end = || SearchError::corrupt("a posting is past the last possible entry");
     entries[0] = header.first;
     let mut entry = header.first;
     if header.width == 0 {

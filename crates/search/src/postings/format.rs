@@ -31,7 +31,7 @@ pub(crate) const BLOCK_BYTES_TARGET: usize = 1200;
 pub(crate) const BLOCK_BYTES_MIN: usize = 300;
 /// Entries in a block, at most: what a change of one entry unpacks.
 pub(crate) const BLOCK_ENTRIES_MAX: usize = 1024;
-/// Lists with more bytes live in blocks of their own.
+/// Lists with more bytes are stored in separate blocks.
 pub(crate) const INLINE_BYTES_MAX: usize = 400;
 
 pub(super) const FLAG_WEIGHTED: u8 = 1;
@@ -40,7 +40,7 @@ pub(super) const TAG_SINGLE_WEIGHTED: u8 = 1;
 pub(super) const TAG_INLINE: u8 = 2;
 pub(super) const TAG_LARGE: u8 = 3;
 
-/// How much a word says about an entry.
+/// The weight of a word in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Weight {
     /// How often the entry has the word, 255 for more.

@@ -72,7 +72,7 @@ impl<'a> PostingList<'a> {
         self.for_each_chunk(tx, |chunk| chunk.entries().iter().for_each(|entry| set.insert(*entry)))
     }
 
-    /// How many blocks of its own the list has.
+    /// How many separate blocks the list has.
     pub(crate) fn block_count<T: Transaction>(self, tx: &T) -> Result<u64, SearchError> {
         let PostingList::Large { list, .. } = self else { return Ok(0) };
         let mut blocks = 0;
@@ -140,7 +140,7 @@ pub(crate) fn parse_block_key(key: &[u8]) -> Result<(u64, u64), SearchError> {
     Ok(((key >> 64) as u64, key as u64))
 }
 
-/// A place in a posting list. Before the first `advance` or `seek` it stands at the first entry.
+/// A position in a posting list. Before the first `advance` or `seek` it is at the first entry.
 pub(crate) struct ListCursor<'a, T> {
     tx: &'a T,
     count: u64,
@@ -214,7 +214,7 @@ impl<'a, T: Transaction> ListCursor<'a, T> {
         Ok(self.current())
     }
 
-    /// Unpacks a chunk in which `target` may be; all before it are below `target`.
+    /// Unpacks the chunk that may contain `target`; all chunks before it are below `target`.
     fn seek_chunk(&mut self, target: u64) -> Result<(), SearchError> {
         if let Some(block) = &mut self.block
             && block.seek(target, &mut self.chunk)?
@@ -239,7 +239,7 @@ impl<'a, T: Transaction> ListCursor<'a, T> {
         self.next_chunk()
     }
 
-    /// The last block of the list with a base at or below `target` that lies ahead.
+    /// The last block of the list ahead of the cursor with a base at or below `target`.
     fn block_before(&self, list: u64, target: u64) -> Result<Option<(u64, &'a [u8])>, SearchError> {
         let tree = self.tx.tree(&trees::POSTINGS)?;
         let Some(found) = tree.range_back(Bound::Included(&block_key(list, target)))?.next() else {

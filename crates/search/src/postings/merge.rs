@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{cursor::END, error::SearchError, trees, varint};
 
-/// Large lists with no more entries are looked at for whether they fit inline again.
+/// Large lists with at most this many entries are checked whether they fit inline again.
 const SMALL_AGAIN_ENTRIES: u64 = 40;
 
 /// What happens to one list. Both are ascending; an entry is in one of them at most.
@@ -75,7 +75,7 @@ impl<'c> ListChange<'c> {
     }
 }
 
-/// Changes a list. Takes its value and gives the new one, `None` when nothing is left.
+/// Changes a list. Takes its value and returns the new one, `None` when the list is empty.
 pub(crate) fn change_list(
     tx: &mut WriteTransaction,
     next_list: &mut u64,
@@ -107,7 +107,7 @@ fn small_value(postings: &[Posting], weighted: bool, bytes_max: usize) -> Option
     match postings {
         [] => return Some(None),
         [single] => single_value(single, weighted, &mut value),
-        // No chunk of so many entries is shorter.
+        // No list of that many entries is short enough.
         _ if postings.len() > bytes_max * 32 => return None,
         _ => {
             value.push(TAG_INLINE);
@@ -204,7 +204,7 @@ fn block_for(
     Ok((0, None))
 }
 
-/// The base of the block behind the one with that base.
+/// The base of the block after the one with that base.
 fn next_block(tx: &WriteTransaction, list: u64, base: u64) -> Result<Option<u64>, SearchError> {
     let tree = tx.tree(&trees::POSTINGS)?;
     match tree.range(Bound::Excluded(&block_key(list, base)))?.next() {
@@ -213,7 +213,7 @@ fn next_block(tx: &WriteTransaction, list: u64, base: u64) -> Result<Option<u64>
     }
 }
 
-/// Takes the next block's postings over when this one has few and both fit.
+/// Merges the next block into this one when this one has few postings and both fit.
 fn join_if_small(
     tx: &mut WriteTransaction,
     list: u64,
@@ -237,7 +237,7 @@ fn join_if_small(
     Ok(())
 }
 
-/// Takes the blocks of a list away when it fits inline; `None` when it does not.
+/// Removes the blocks of a list when it fits inline; `None` when it does not.
 fn inline_again(
     tx: &mut WriteTransaction,
     list: u64,

@@ -39,7 +39,7 @@ fn change() -> impl Strategy<Value = Change> {
     )
 }
 
-/// Moves of a cursor: forward by one so many times, then to an entry so far ahead.
+/// Moves of a cursor: a number of single steps, then a seek by a distance.
 fn moves() -> impl Strategy<Value = Vec<(usize, u64)>> {
     let jump = prop_oneof![4 => 0u64..5, 4 => 0u64..300, 3 => 0u64..5000, 1 => 0u64..1_000_000];
     prop::collection::vec((prop_oneof![4 => 0usize..3, 1 => 100usize..200], jump), 0..60)

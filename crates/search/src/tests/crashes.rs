@@ -1,4 +1,4 @@
-//! Power cuts: an index comes back whole, at a batch's end.
+//! Power cuts: an index recovers completely, at the end of a batch.
 
 use platform::simulated::{Random, Survival};
 

@@ -1,4 +1,4 @@
-//! Damaged bytes: whatever stands in the trees, nothing panics and nothing runs away.
+//! Damaged bytes: whatever is in the trees, nothing panics and nothing runs away.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -78,8 +78,8 @@ fn damage(tx: &mut WriteTransaction, random: &mut Random) -> Result<(), storage:
     tx.tree_mut(name)?.put(&key, &value).map(drop)
 }
 
-/// Asks everything; errors are fine.
-fn ask(tx: &WriteTransaction) -> Result<(), SearchError> {
+/// Runs every kind of query; errors are fine.
+fn query_everything(tx: &WriteTransaction) -> Result<(), SearchError> {
     let reader = IndexReader::open(tx)?;
     let name = || "Name".to_owned();
     let near = |relation| Query::Spatial {
@@ -147,7 +147,7 @@ fn damaged_trees_never_panic() {
         if round % 20 == 0 {
             found += u64::from(check(&tx).is_err());
         }
-        let _ = ask(&tx);
+        let _ = query_everything(&tx);
         let mut fields = match crate::FieldSet::load(&tx) {
             Ok(fields) => fields,
             Err(_) => continue,

@@ -16,7 +16,7 @@ use crate::{
     PhraseWord, Query, SearchError, TermValue,
 };
 
-/// An index in an environment of its own.
+/// An index in a separate environment.
 struct Bench {
     simulation: Simulation,
     options: EnvironmentOptions,

@@ -41,7 +41,7 @@ struct ModelEntry {
 
 /// Of the whole entry, and of `Name` and `Body`.
 type Boosts = [f64; 3];
-/// What a generated entry is made of.
+/// The parts of a generated entry.
 type EntryParts = ([Vec<Value>; 4], Boosts);
 
 #[derive(Clone, Debug)]
@@ -484,7 +484,7 @@ fn naive_distance(left: &[char], right: &[char]) -> usize {
     }
 }
 
-/// Tries every place for every word.
+/// Tries every position for every word.
 fn naive_phrase(
     body: &[(String, i64)],
     words: &[(&str, i64)],

@@ -184,7 +184,7 @@ proptest! {
         for environment in [&in_batches, &at_once] {
             let report = check(&environment.read()).expect("sound");
             prop_assert_eq!(report.entries, entries.len() as u64);
-            for (relation, shape, other, beside) in &questions {
+            for (relation, shape, other, second) in &questions {
                 let query = |relation: &Relation, shape: &Shape| Query::Spatial {
                     field: "Place".to_owned(),
                     layout,
@@ -200,9 +200,9 @@ proptest! {
                 prop_assert_eq!(documents(environment, &one), names(&expected));
                 let expected: Vec<_> = expected
                     .into_iter()
-                    .filter(|(_, places, _)| !holds(other, beside, places))
+                    .filter(|(_, places, _)| !holds(other, second, places))
                     .collect();
-                let both = Query::And(vec![one, query(other, beside).not()]);
+                let both = Query::And(vec![one, query(other, second).not()]);
                 prop_assert_eq!(documents(environment, &both), names(&expected));
             }
         }

@@ -139,7 +139,7 @@ fn every_kind_of_query_finds_what_it_says() {
 }
 
 #[test]
-fn orders_leave_nobody_out_and_turn_around_exactly() {
+fn orders_leave_no_entry_out_and_reverse_exactly() {
     let environment = people(&Bench::new(1));
     let tx = environment.read();
     let reader = IndexReader::open(&tx).expect("opens");
@@ -167,7 +167,7 @@ fn orders_leave_nobody_out_and_turn_around_exactly() {
 }
 
 #[test]
-fn a_sorted_range_holds_only_what_lies_in_it() {
+fn a_sorted_range_holds_only_entries_in_it() {
     let environment = people(&Bench::new(1));
     let tx = environment.read();
     let reader = IndexReader::open(&tx).expect("opens");
@@ -178,7 +178,7 @@ fn a_sorted_range_holds_only_what_lies_in_it() {
         (hits.total, rows.join(" "))
     };
     let (long, double) = (SortBy::Long("Age".to_owned()), SortBy::Double("Age".to_owned()));
-    // 1.5 is no match, though it lies above 1.
+    // 1.5 is not a match, though it is above 1.
     let from_two = || range_long(Bound::Included(2), Bound::Unbounded);
     for by in [&long, &double] {
         assert_eq!(found(from_two(), by.clone(), false), (1, "1".to_owned()), "{by:?}");
@@ -346,7 +346,7 @@ fn suggestions_are_near_and_the_nearest_come_first() {
         SuggestOptions { distance: StringDistance::JaroWinkler, accuracy: 0.9, ..default };
     assert_eq!(suggest("appel", winkler), "apple apples apply");
     assert_eq!(suggest("aple", default), "apple maple ape apply", "no group of apples is in it");
-    // A term whose nearness is the very one that is asked for.
+    // A term whose similarity is exactly the requested minimum.
     assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.8, ..default }), "apple maple");
     assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.75, ..default }), "apple maple ape");
     assert!(reader.suggest("Nope", "a", &default).expect("suggests").is_empty());
