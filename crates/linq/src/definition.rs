@@ -45,7 +45,7 @@ impl Map {
     /// Compiles a map.
     ///
     /// # Errors
-    /// When the text is no C#, or says what an index cannot do.
+    /// When the text is not C#, or uses features that an index does not support.
     pub fn compile(text: &str) -> Result<Map, DefinitionError> {
         let expr = parse_definition(text, Role::Map)?;
         let mut compiler = Compiler::new(text, Role::Map);
@@ -71,12 +71,13 @@ impl Map {
         self.source.kind
     }
 
-    /// The names of the output's fields, in order. `_` stands for fields that only a document names.
+    /// The names of the output's fields, in order. `_` represents fields whose names depend on the
+    /// document.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.definition.fields.iter().map(|name| &**name)
     }
 
-    /// The collections that documents are loaded from, as far as the text tells, each once.
+    /// The distinct collections that documents are loaded from, as far as the text shows.
     pub fn referenced_collections(&self) -> Vec<&str> {
         crate::compile::references::collections(&self.definition.pipeline)
     }
@@ -91,7 +92,7 @@ impl Reduce {
     /// Compiles a reduce.
     ///
     /// # Errors
-    /// When the text is no C#, groups by nothing, or says what a reduce cannot do.
+    /// When the text is not C#, does not group, or uses features that a reduce does not support.
     pub fn compile(text: &str) -> Result<Reduce, DefinitionError> {
         let expr = parse_definition(text, Role::Reduce)?;
         let mut compiler = Compiler::new(text, Role::Reduce);
@@ -109,8 +110,8 @@ impl Reduce {
         Ok(reduce)
     }
 
-    /// The fields that decide to which group a mapped value belongs, in the order of the text; none
-    /// when all belong to one.
+    /// The fields that determine the group of a mapped value, in the order of the text; empty when
+    /// all belong to one group.
     pub fn group_by(&self) -> &[String] {
         &self.group_by
     }

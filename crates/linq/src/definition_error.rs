@@ -1,5 +1,5 @@
-//! Why a text is not a definition, said so that its author can mend it: the construct, where it
-//! stands, and the line it stands in.
+//! Why a text is not a definition, in terms that let its author fix it: the construct, its
+//! position, and its line.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum DefinitionErrorKind {
     Syntax,
     /// The text is longer or its expressions are nested deeper than the named maximum.
     TooLarge,
-    /// The text starts with none of the sources, so it is no definition in this language.
+    /// The text starts with none of the sources, so it is not a definition in this language.
     NoSource,
     /// A name that means nothing here.
     UnknownName,
@@ -24,21 +24,21 @@ pub enum DefinitionErrorKind {
     UnknownType,
     /// C# that is outside the supported subset.
     NotSupported,
-    /// Would give another result tomorrow, such as the current time.
+    /// Would return a different result tomorrow, such as the current time.
     NotDeterministic,
     /// Sorting, which an index does not keep.
     OrderBy,
     /// What is selected is neither an anonymous object nor a dictionary.
     OutputNotObject,
-    /// The names of the fields cannot be told from the text.
+    /// The names of the fields cannot be determined from the text.
     NoFields,
     /// A reduce without a grouping.
     NoGroupBy,
-    /// A grouping in a form that a reduce cannot take.
+    /// A grouping in a form that a reduce does not support.
     GroupBy,
     /// The reduce groups by a field that it does not have.
     GroupByUnknownField,
-    /// An aggregation that gives wrong results when results are aggregated again.
+    /// An aggregation that yields wrong results when results are aggregated again.
     Aggregation,
     /// Maps and reduce have different fields.
     DifferentFields,
@@ -51,11 +51,11 @@ pub struct DefinitionError {
     pub kind: DefinitionErrorKind,
     /// What is wrong, in a sentence without the place.
     pub message: String,
-    /// The text that is meant, shortened when long; empty at the end of the text.
+    /// The offending text, shortened when long; empty at the end of the text.
     pub construct: String,
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
-    /// The line it stands in, shortened around the place, and below it a caret.
+    /// Its line, shortened around the position, with a caret below.
     pub context: String,
 }
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn places_behind_the_end_and_inside_characters_are_moved() {
+    fn positions_past_the_end_and_inside_characters_are_moved() {
         for offset in 0..10 {
             let span = Span::new(offset, offset + 1);
             DefinitionError::new(DefinitionErrorKind::Syntax, "x", span, "é\né").to_string();

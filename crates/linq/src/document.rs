@@ -1,4 +1,4 @@
-//! What an evaluation reads: the document, and through the host everything beside it.
+//! What an evaluation reads: the document, and everything else through the host.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use blittable::Object;
 pub struct DocumentInput<'a> {
     /// Its id, in the spelling it was saved with.
     pub id: &'a str,
-    /// The document; its property `@metadata` holds what the client gave.
+    /// The document; its property `@metadata` holds what the client sent.
     pub body: Object<'a>,
     /// The change vector of its last change.
     pub change_vector: &'a str,
@@ -18,7 +18,7 @@ pub struct DocumentInput<'a> {
 }
 
 impl<'a> DocumentInput<'a> {
-    /// What the client gave as `@metadata`; `None` without any, or when it is damaged.
+    /// The `@metadata` sent by the client; `None` without any, or when it is damaged.
     pub(crate) fn stored_metadata(&self) -> Option<Object<'a>> {
         self.body.get_object("@metadata").ok().flatten()
     }
@@ -31,7 +31,7 @@ pub struct AttachmentInput<'a> {
     pub name: &'a str,
     /// The hash of its content, as clients see it.
     pub hash: String,
-    /// What the client said it contains.
+    /// The content type set by the client.
     pub content_type: &'a str,
     /// Bytes of its content.
     pub size: i64,
@@ -53,7 +53,7 @@ pub struct CounterInput<'a> {
 pub struct TimeSeriesEntry<'a> {
     /// When, in ticks of UTC.
     pub timestamp_ticks: i64,
-    /// What was said about it.
+    /// Its tag.
     pub tag: Option<&'a str>,
     /// What was measured; never empty.
     pub values: &'a [f64],
@@ -85,17 +85,17 @@ pub struct TimeSeriesInput<'a> {
 /// Whether an index follows the changes of what its map loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracking {
-    /// A change leads to those that loaded it.
+    /// A change triggers reindexing of the documents that loaded it.
     Followed,
-    /// A change makes no difference.
+    /// A change has no effect on the index.
     Ignored,
 }
 
 /// Why the host could not answer; ends the evaluation.
 pub type HostError = Box<dyn Error + Send + Sync>;
 
-/// Everything beside the document. All answers come from the snapshot `'a` that the document comes
-/// from. The caller records what was asked, because its changes make the entry stale.
+/// Everything besides the document. All results are from the snapshot `'a` of the document. The
+/// caller records what was requested, because its changes make the entry stale.
 pub trait Host<'a> {
     /// The document `id`, if it is there and in `collection`.
     fn load_document(
@@ -131,7 +131,7 @@ pub trait Host<'a> {
     ) -> Result<Option<blittable::Value<'a>>, HostError>;
 }
 
-/// A host with nothing beside the document.
+/// A host with nothing besides the document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 

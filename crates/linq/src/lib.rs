@@ -1,21 +1,21 @@
 //! The C# expressions in which clients send index maps and reduces: text in, a plan out, and the
 //! plan evaluated directly over documents.
 //!
-//! A definition is parsed, checked and compiled once; evaluating it reads the documents in place and
-//! makes nothing but its outputs. How outputs become terms is the index's affair: this crate knows
+//! A definition is parsed, checked and compiled once; evaluating it reads the documents in place
+//! and allocates only its outputs. How outputs become terms is up to the index: this crate knows
 //! values, not indexes.
 //!
-//! Invariants: any text gives a [`Map`] or a [`DefinitionError`] that names construct and place, and
-//! any document an output or an [`EvaluationError`] that names expression and place; never a panic,
-//! and never more than the [`Budget`]. The same definition gives the same outputs for the same
-//! document on every machine and day.
+//! Invariants: any text yields a [`Map`] or a [`DefinitionError`] that names construct and
+//! position, and any document an output or an [`EvaluationError`] that names expression and
+//! position; never a panic, and never more than the [`Budget`]. The same definition yields the same
+//! outputs for the same document on every machine and day.
 //!
 //! | module | what |
 //! |---|---|
 //! | `syntax` | text to syntax tree |
 //! | `compile` | syntax tree to plan: names, types as far as they are known, queries to stages |
 //! | `definition` | maps and reduces |
-//! | `merging` | maps so plain that two may become one |
+//! | `merging` | maps so simple that two may be merged into one |
 //! | `value` | values of documents and of C# |
 //! | `run` | plan to outputs |
 //! | `document` | what an evaluation reads |

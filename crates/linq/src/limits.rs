@@ -1,4 +1,4 @@
-//! The named maximums of this crate: what a text may be, and what one evaluation may take.
+//! The named maximums of this crate: limits on a text, and on one evaluation.
 //!
 //! Invariant: every loop and every recursion that a definition or a document can drive is stopped by
 //! one of these.
@@ -24,25 +24,25 @@ pub(crate) const VARIABLES_MAX: u32 = 1024;
 /// Clauses and chained calls of one query.
 pub(crate) const STAGES_MAX: usize = 64;
 
-/// Containers that a definition may make within each other, for example by aggregating into one.
+/// Nesting depth of containers that a definition creates, for example by aggregating into one.
 pub(crate) const VALUE_DEPTH_MAX: u16 = 200;
 
-/// Steps that a regular expression may go back before it is given up.
+/// Backtracking steps after which a regular expression is abandoned.
 pub(crate) const REGEX_BACKTRACK_MAX: usize = 100_000;
 
 /// Compiled patterns that are not constants, kept per evaluation.
 pub(crate) const REGEX_CACHE_MAX: usize = 16;
 
-/// What the evaluation of one document, or of one group, may take.
+/// Limits on the evaluation of one document, or of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Evaluated expressions, each element of a sequence counting again.
     pub steps_max: u64,
     /// Outputs of one document.
     pub outputs_max: u32,
-    /// Elements of one sequence that is made by the definition.
+    /// Elements of one sequence created by the definition.
     pub sequence_length_max: usize,
-    /// Bytes of one string that is made by the definition.
+    /// Bytes of one string created by the definition.
     pub string_bytes_max: usize,
     /// Bytes of attachments that it may read, each reading counting again.
     pub content_bytes_max: u64,

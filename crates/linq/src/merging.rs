@@ -10,7 +10,7 @@ use crate::syntax::parser;
 /// What the document is called in the fields of a [`PlainMap`].
 const DOCUMENT: &str = "doc";
 
-/// A map that gives one entry for each document of its source, whatever the document says.
+/// A map that yields exactly one entry for each document of its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainMap {
     /// The text of what it reads, such as `docs.Users`.
@@ -26,9 +26,9 @@ pub enum NotPlain {
     Where,
     /// It has names for parts of the document.
     Let,
-    /// It gives several entries for a document.
+    /// It yields several entries for a document.
     SeveralFroms,
-    /// It is of a form that nothing is known of.
+    /// It has an unsupported form.
     Other,
 }
 
@@ -42,7 +42,7 @@ impl PlainMap {
         Ok(plain(text, &parser::parse(text)?))
     }
 
-    /// A map that gives the fields of this one.
+    /// The text of a map with the fields of this one.
     pub fn text(&self) -> String {
         let fields = self.fields.iter().map(|(name, value)| format!("    {name} = {value}"));
         let fields = fields.collect::<Vec<_>>().join(",\r\n");
@@ -94,7 +94,7 @@ fn of_call<'e>(target: &'e Expr, arguments: &'e [Expr]) -> Result<Parts<'e>, Not
         _ => return Err(NotPlain::Other),
     }
     if let ExprKind::Call { target, arguments } = &source.kind {
-        // Whatever stands between the source and the last `Select` is more than a plain map has.
+        // A plain map has nothing between the source and the last `Select`.
         return of_call(target, arguments).and(Err(NotPlain::Let));
     }
     let [argument] = arguments else { return Err(NotPlain::Other) };
@@ -113,8 +113,8 @@ fn is_source(expr: &Expr) -> bool {
     }
 }
 
-/// The text of an expression with the document under its common name. An expression that has a name of
-/// its own for something is left alone: the names might meet.
+/// The text of an expression with the document under its common name. An expression that declares
+/// names itself is refused: they might collide.
 fn renamed(text: &str, expr: &Expr, variable: &str) -> Result<String, NotPlain> {
     let mut places = Vec::new();
     collect(expr, variable, &mut places)?;
@@ -133,7 +133,7 @@ fn renamed(text: &str, expr: &Expr, variable: &str) -> Result<String, NotPlain> 
 fn collect(expr: &Expr, variable: &str, places: &mut Vec<(usize, usize)>) -> Result<(), NotPlain> {
     match &expr.kind {
         ExprKind::Query(_) => return Err(NotPlain::Other),
-        // Its pieces do not know where they stand in the text.
+        // Its pieces have no positions in the text.
         ExprKind::Interpolated(_) => return Err(NotPlain::Other),
         ExprKind::Lambda { parameters, .. }
             if parameters.iter().any(|name| name == variable || name == DOCUMENT) =>

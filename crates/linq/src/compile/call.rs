@@ -15,7 +15,7 @@ use crate::syntax::ast::{Expr, ExprKind, Initializer, Member, TypeName};
 use crate::syntax::span::Span;
 use crate::value::{CreatedFieldOptions, FieldIndexing, FieldTermVector};
 
-/// What stands before `LoadDocument` where the index need not follow the document.
+/// The receiver of `LoadDocument` when the index need not track the document.
 const NO_TRACKING: &str = "NoTracking";
 
 impl Compiler<'_> {
@@ -74,7 +74,7 @@ impl Compiler<'_> {
         arguments: &[Expr],
         span: Span,
     ) -> Compiled<Node> {
-        if self.role == Role::Reduce && reads_beside(function) {
+        if self.role == Role::Reduce && reads_through_host(function) {
             return Err(self.not_supported(format!("'{name}' in a reduce"), span));
         }
         let (allowed, needs_type) = function_shape(function);
@@ -94,7 +94,7 @@ impl Compiler<'_> {
         Ok(Node { op: Op::Function(Box::new(call)), span, known: Known::Dynamic })
     }
 
-    /// Whether it is `NoTracking`, whose functions do not make the index follow what they find.
+    /// Whether it is `NoTracking`, whose functions do not make the index track what they load.
     fn is_no_tracking(&self, receiver: &Expr) -> bool {
         match &receiver.kind {
             ExprKind::Name { name, .. } => name == NO_TRACKING && self.scope.find(name).is_none(),
@@ -189,7 +189,7 @@ impl Compiler<'_> {
         let method = Method::from_word(name);
         let types = Box::new([]);
         let name = name.into();
-        // What is known of the elements, a call cannot tell.
+        // The type of the elements is not known from a call.
         let known = Known::Dynamic;
         let call = MethodCall { target, method, name, arguments, types, style };
         Node { op: Op::Method(Box::new(call)), span, known }
@@ -311,7 +311,7 @@ impl Compiler<'_> {
         Ok(Node { op: Op::Coalesce(Box::new([target, default])), span, known })
     }
 
-    /// Refuses methods that a type does not have which the text already tells.
+    /// Refuses methods that the static type does not have.
     fn check_static_target(
         &self,
         target: &Node,
@@ -452,7 +452,7 @@ fn function_shape(function: Function) -> (std::ops::RangeInclusive<usize>, bool)
 }
 
 /// Whether a function reads what a reduce cannot see.
-fn reads_beside(function: Function) -> bool {
+fn reads_through_host(function: Function) -> bool {
     matches!(
         function,
         Function::LoadDocument

@@ -84,7 +84,7 @@ pub(crate) fn range(bits: u8, signed: bool) -> (i64, i64) {
     }
 }
 
-/// What C# gives for `default(T)`.
+/// The value of `default(T)` in C#.
 pub(crate) fn default_of(net_type: NetType) -> Constant {
     match net_type {
         NetType::Bool => Constant::Bool(false),

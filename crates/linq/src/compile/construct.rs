@@ -17,7 +17,7 @@ impl Compiler<'_> {
         Ok(Node { op: Op::Record { names, values }, span, known: Known::Other })
     }
 
-    /// Refuses names that come twice and nulls without a type.
+    /// Refuses duplicate names and nulls without a type.
     pub(super) fn check_members(&self, members: &[Member]) -> Compiled<()> {
         for (index, member) in members.iter().enumerate() {
             let span = member.value.span;
@@ -31,7 +31,7 @@ impl Compiler<'_> {
                     return Err(self.error(DefinitionErrorKind::NotSupported, message, span));
                 }
                 ExprKind::Conditionally { .. } if self.is_unnamed(member) => {
-                    let message = "a value behind '?.' needs a name: write 'Name = value'";
+                    let message = "a value after '?.' needs a name: write 'Name = value'";
                     return Err(self.error(DefinitionErrorKind::NoFields, message, span));
                 }
                 _ => {}
@@ -67,7 +67,7 @@ impl Compiler<'_> {
         Ok(Node { op, span, known: Known::Other })
     }
 
-    /// A tuple has no fields that an index could see, but its items can be asked for.
+    /// A tuple has no fields that an index could see, but its items can be read.
     pub(super) fn tuple(&mut self, items: &[Expr], span: Span) -> Compiled<Node> {
         let items = items.iter().map(|item| self.node(item)).collect::<Compiled<_>>()?;
         Ok(Node { op: Op::Tuple(items), span, known: Known::Other })
@@ -84,7 +84,7 @@ impl Compiler<'_> {
             "Dictionary" => return self.new_dictionary(arguments, initializer, span),
             "List" | "HashSet" => return self.new_list(what, arguments, initializer, span),
             "Random" => {
-                let message = "'Random' gives another result each time";
+                let message = "'Random' returns a different result each time";
                 return Err(self.error(DefinitionErrorKind::NotDeterministic, message, span));
             }
             _ => {}

@@ -10,7 +10,7 @@ use crate::syntax::ast::{self, BinaryOperator, Expr, ExprKind, Pattern, TypeName
 use crate::syntax::span::Span;
 
 impl Compiler<'_> {
-    /// Compiles an expression that gives a value.
+    /// Compiles an expression that yields a value.
     pub(crate) fn node(&mut self, expr: &Expr) -> Compiled<Node> {
         let span = expr.span;
         if let Some(constant) = self.literal(expr)? {
@@ -327,7 +327,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The parameters and the body, when this is a lambda, also behind a cast to a delegate.
+/// The parameters and the body, when this is a lambda, possibly cast to a delegate.
 pub(super) fn as_lambda(expr: &Expr) -> Option<(&[String], &Expr)> {
     match &expr.kind {
         ExprKind::Lambda { parameters, body } => Some((parameters, body)),

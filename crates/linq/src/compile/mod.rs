@@ -1,8 +1,8 @@
 //! Syntax tree to plan: names are resolved, what is outside the language is refused, and queries in
 //! either syntax become the same stages.
 //!
-//! Nothing here looks at a document. Invariant: whatever this accepts, `run` can evaluate; what
-//! depends on values fails there, for one document.
+//! Nothing here looks at a document. Invariant: whatever this accepts, `run` can evaluate; errors
+//! that depend on values occur there, for single documents.
 
 pub(crate) mod call;
 pub(crate) mod constant;
@@ -39,7 +39,7 @@ pub(crate) struct Compiler<'t> {
     slots: Slot,
     /// The value before the innermost `?.`.
     receivers: Vec<(Slot, Known)>,
-    /// How many lambdas and nested queries stand around this place.
+    /// How many lambdas and nested queries enclose this place.
     nesting: u32,
 }
 
@@ -87,7 +87,7 @@ impl<'t> Compiler<'t> {
         self.error(DefinitionErrorKind::NotSupported, message, span)
     }
 
-    /// A node that reads what `binding` stands for, making the anonymous object where it must exist.
+    /// A node that reads the value of `binding`, building the anonymous object where it must exist.
     pub(crate) fn read(&self, binding: &Binding, span: Span) -> Node {
         match binding {
             Binding::Slot { slot, known } => Node { op: Op::Slot(*slot), span, known: *known },

@@ -48,7 +48,7 @@ words! {
 }
 
 words! {
-    /// Properties that .NET gives its types.
+    /// Properties of .NET types.
     Property {
         Length, Count, Key, Keys, Values, Year, Month, Day, Hour, Minute, Second, Millisecond,
         Ticks, Date, TimeOfDay, DayOfWeek, DayOfYear, Kind, UtcDateTime, DateTime, Offset,
@@ -111,14 +111,14 @@ pub(crate) fn is_option_type(name: &str) -> bool {
     TYPES.contains(&name) || name == "StringComparer"
 }
 
-/// The types that values can be converted to or asked for.
+/// The types that values can be converted to or tested for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NetType {
     Dynamic,
     Object,
     Bool,
     Char,
-    /// An integer of so many bits; unsigned ones keep to the signed range.
+    /// An integer of this many bits; unsigned ones are limited to the signed range.
     Integer {
         bits: u8,
         signed: bool,

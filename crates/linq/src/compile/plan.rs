@@ -35,7 +35,7 @@ pub(crate) enum Known {
     Decimal,
     Text,
     Char,
-    /// Any type with a `?`, but for `dynamic`.
+    /// Any type with a `?`, except `dynamic`.
     Nullable,
     /// Anything else that is not dynamic.
     Other,
@@ -137,7 +137,7 @@ pub(crate) enum Piece {
 #[derive(Debug)]
 pub(crate) struct MethodCall {
     pub(crate) target: Node,
-    /// `None` for a name that no known type has.
+    /// `None` for a method name that no known type has.
     pub(crate) method: Option<Method>,
     pub(crate) name: Box<str>,
     pub(crate) arguments: Box<[Argument]>,
@@ -182,7 +182,7 @@ pub(crate) struct Lambda {
     pub(crate) body: Node,
 }
 
-/// A query: rows run through the stages; each that comes out gives one result.
+/// A query: rows pass through the stages; each row that comes out yields one result.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) stages: Box<[Stage]>,
@@ -211,7 +211,7 @@ pub(crate) enum Stage {
         element: Node,
         key: Node,
     },
-    /// Gathers all rows; runs the rest in order. The slots are those that later stages may read.
+    /// Collects all rows; runs the rest in order. The slots are those that later stages may read.
     Order {
         keys: Box<[(Node, bool)]>,
         live: Box<[Slot]>,

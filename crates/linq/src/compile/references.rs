@@ -1,4 +1,4 @@
-//! What a plan loads beside its documents.
+//! What a plan loads besides its documents.
 
 use crate::compile::names::Function;
 use crate::compile::plan::{Argument, Constant, Node, Op, Piece, Pipeline, Stage};

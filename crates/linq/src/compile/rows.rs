@@ -1,8 +1,8 @@
 //! Queries in either syntax become stages.
 //!
 //! A row is the variables of the query at one moment. Anonymous objects between two calls, which
-//! clients write for `let` (`Select(this0 => new { this0 = this0, x = … })`), are never made: their
-//! properties become variables.
+//! clients write for `let` (`Select(this0 => new { this0 = this0, x = … })`), are never built:
+//! their properties become variables.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Rows {
     is_top: bool,
 }
 
-/// The element that a query gives, as far as it is known.
+/// The current element of a query, as far as it is known.
 pub(crate) enum Current {
     Bound(Binding),
     /// An anonymous object.
@@ -48,7 +48,7 @@ pub(crate) enum Member {
 /// What a reduce groups by.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
-    /// The fields of the mapped values that make the key; none when all belong together.
+    /// The fields of the mapped values that form the key; empty when all belong together.
     pub(crate) fields: Vec<(String, Span)>,
     pub(crate) span: Span,
 }
@@ -117,7 +117,7 @@ impl Compiler<'_> {
         Ok(rows)
     }
 
-    /// The node that gives the current element.
+    /// The node that yields the current element.
     fn element(&self, current: Current, span: Span) -> Node {
         match current {
             Current::Bound(binding) => self.read(&binding, span),
@@ -177,7 +177,7 @@ impl Compiler<'_> {
         Ok(binding)
     }
 
-    /// What a `select` or the lambda of `Select` gives.
+    /// The result of a `select` or of the lambda of `Select`.
     fn selected(&mut self, rows: &mut Rows, value: &Expr) -> Compiled<()> {
         rows.has_select = true;
         rows.current = match &value.kind {
@@ -240,7 +240,7 @@ impl Compiler<'_> {
             };
             let Some((name, rest)) = into else { break };
             let binding = self.bind_current(&mut rows)?;
-            // Behind `into` the variables before it are gone.
+            // After `into` the variables before it are out of scope.
             self.scope.leave(mark);
             rows.current = Current::Bound(binding);
             (variable, clauses, end) = (name, &rest.clauses, &rest.end);
@@ -312,7 +312,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The fields that the key of a reduce is made of.
+    /// The fields that form the key of a reduce.
     fn grouping(&self, key: &Expr, span: Span) -> Compiled<Grouping> {
         let field = |expr: &Expr| match &expr.kind {
             ExprKind::Member { target, name, .. } if self.binding_of(target).is_some() => {
@@ -380,7 +380,7 @@ impl Compiler<'_> {
         self.selected(rows, body)
     }
 
-    /// Declares the parameters of the only argument, a lambda, and gives its body.
+    /// Declares the parameters of the only argument, a lambda, and returns its body.
     fn only_lambda<'e>(
         &mut self,
         rows: &mut Rows,
@@ -492,8 +492,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Refuses a sorted sequence of a map that is not asked for its first element or the like. What a
-    /// reduce gives is a document, whose lists have an order.
+    /// Refuses a sorted sequence of a map unless only its first element or the like is used. The
+    /// result of a reduce is a document, whose lists have an order.
     fn refuse_loose_order(&self, expr: &Expr) -> Compiled<()> {
         if self.role == Role::Reduce {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which names mean what at a place of the definition.
+//! The bindings of names at a place of the definition.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::compile::plan::{Known, Slot};
 pub(crate) enum Binding {
     /// A value in a slot.
     Slot { slot: Slot, known: Known },
-    /// An anonymous object that is never made: its properties are bound one by one.
+    /// An anonymous object that is never built: its properties are bound one by one.
     Members(Rc<Vec<(String, Binding)>>),
 }
 
@@ -51,7 +51,7 @@ impl Scope {
         self.variables.truncate(mark);
     }
 
-    /// Forgets what was declared since `mark`, as `into` does, and gives it back.
+    /// Forgets what was declared since `mark`, as `into` does, and returns it.
     pub(crate) fn declare(&mut self, name: &str, binding: Binding) {
         self.variables.push((name.to_owned(), binding));
     }

@@ -22,7 +22,7 @@ pub struct Source {
     pub kind: SourceKind,
     /// The collections, as written; empty means all. Case does not matter in them.
     pub collections: Vec<String>,
-    /// The name of the time series or counter; `None` means all. Case does not matter in it.
+    /// The name of the time series or counter; `None` means all. Case-insensitive.
     pub name: Option<String>,
 }
 
@@ -85,7 +85,7 @@ fn source(kind: SourceKind, collections: Vec<String>, name: Option<String>) -> S
     Source { kind, collections, name }
 }
 
-/// The root and the names behind it: `docs.A`, `docs["A"]`, `timeSeries.A["B"]`.
+/// The root and the names after it: `docs.A`, `docs["A"]`, `timeSeries.A["B"]`.
 fn steps_of(expr: &Expr) -> Option<(&str, Vec<String>)> {
     match &expr.kind {
         ExprKind::Name { name, .. } => Some((name, Vec::new())),

@@ -62,7 +62,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Refuses what gives another result tomorrow.
+    /// Refuses members whose result changes from run to run.
     pub(super) fn refuse_chance(&self, class: &str, name: &str, span: Span) -> Compiled<()> {
         let by_chance = matches!(
             (class, name),
@@ -74,7 +74,7 @@ impl Compiler<'_> {
             return Ok(());
         }
         let message = format!(
-            "'{class}.{name}' changes from run to run, so the same document would not always give \
+            "'{class}.{name}' changes from run to run, so the same document would not always yield \
              the same entries"
         );
         Err(self.error(DefinitionErrorKind::NotDeterministic, message, span))

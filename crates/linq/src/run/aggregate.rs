@@ -1,7 +1,7 @@
 //! `Sum`, `Average`, `Min`, `Max` and `Aggregate`.
 //!
-//! What a sum adds up in is decided by what is known of the lambda's type: decimals for values of
-//! documents, so that no digit is lost, and the type of the cast where there is one.
+//! The type in which a sum is computed depends on the known type of the lambda: decimals for values
+//! of documents, so that no digit is lost, and the type of the cast where there is one.
 
 use rust_decimal::Decimal;
 
@@ -94,7 +94,8 @@ impl<'a> Machine<'a, '_> {
             Some(best) => Ok(best),
             None if is_empty && is_typed => Err(empty_sequence()),
             None if call.style != Style::Instance => Ok(Value::Null),
-            // What a call gave is a sequence of .NET, whose maximum is null; an array's is missing.
+            // The result of a call is a .NET sequence, whose maximum is null; an array's is
+            // missing.
             None if lambda.is_none() && matches!(call.target.op, Op::Method(_)) => Ok(Value::Null),
             None => Ok(Value::Missing),
         }
@@ -122,7 +123,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// The common type of values that no lambda gives a type.
+/// The common type of values without a lambda that determines one.
 fn known_of_all(values: &[Value<'_>]) -> Known {
     let all = |fits: fn(&Value<'_>) -> bool| values.iter().all(fits);
     if all(|value| matches!(value, Value::Integer(_))) {

@@ -9,12 +9,12 @@ use rust_decimal::Decimal;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::Value;
 
-/// How strictly texts are told apart.
+/// How strictly texts are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     /// By their characters.
     Characters,
-    /// Also by where they come from: .NET's sets find no text of a document equal to a string.
+    /// Also by origin: .NET's sets treat no text of a document as equal to a string.
     Origin,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn utc_ticks(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Whether a set or a grouping takes two values for one.
+/// Whether a set or a grouping treats two values as the same.
 pub(crate) fn same(left: &Value<'_>, right: &Value<'_>, strictness: Strictness) -> bool {
     match (left, right) {
         (left, right) if left.is_null() || right.is_null() => left.is_null() && right.is_null(),
@@ -153,7 +153,7 @@ fn add_to_hash(value: &Value<'_>, hasher: &mut DefaultHasher) {
             add_document_value(&blittable::Value::Array(*array), hasher, 0);
         }
         Value::List(list) => list.items.iter().for_each(|value| add_to_hash(value, hasher)),
-        // All nulls are one key; objects are told apart by `same`.
+        // All nulls are one key; objects are distinguished by `same`.
         _ => match value.as_object() {
             Some(object) => {
                 add_document_value(&blittable::Value::Object(object), hasher, 0);
@@ -163,7 +163,7 @@ fn add_to_hash(value: &Value<'_>, hasher: &mut DefaultHasher) {
     }
 }
 
-/// Levels and elements of a document's value that its hash tells apart.
+/// Levels and elements of a document's value that its hash includes.
 const HASHED_DEPTH_MAX: u32 = 4;
 const HASHED_LENGTH_MAX: usize = 64;
 
@@ -199,7 +199,7 @@ fn add_document_value(value: &blittable::Value<'_>, hasher: &mut DefaultHasher, 
     }
 }
 
-/// The order of two values, numbers of any kinds among them: sorting asks in whatever order suits it.
+/// The order of two values, including numbers of any kinds: sorting compares in arbitrary order.
 pub(crate) fn order_leniently(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Fault> {
     match (left, right) {
         (Value::Integer(_) | Value::Double(_), Value::Number(_) | Value::Decimal(_)) => {
@@ -212,7 +212,7 @@ pub(crate) fn order_leniently(left: &Value<'_>, right: &Value<'_>) -> Result<Ord
 /// The order of two values that .NET can compare.
 pub(crate) fn order(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Fault> {
     let ordering = match (left, right) {
-        // The null of C# comes first; that of a document compares only with its like.
+        // The null of C# comes first; that of a document compares only with another one.
         (Value::Null, Value::Null) => Some(Ordering::Equal),
         (Value::Null, _) => Some(Ordering::Less),
         (_, Value::Null) => Some(Ordering::Greater),

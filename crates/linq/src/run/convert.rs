@@ -262,7 +262,7 @@ pub(crate) fn try_convert<'a>(value: &Value<'a>, to: CastType) -> Evaluated<'a> 
         NetType::Double | NetType::Float => {
             lenient_double(value).map_or(Value::Missing, Value::Double)
         }
-        // Decimals are no type that RavenDB tries.
+        // RavenDB does not try decimals.
         _ => Value::Missing,
     })
 }

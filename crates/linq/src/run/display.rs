@@ -1,4 +1,4 @@
-//! Values as texts: what joining strings, `ToString()` and formats give.
+//! Values as texts: string concatenation, `ToString()` and formats.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::run::elements::from_document;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::{Record, Value};
 
-/// What .NET writes for a document's array, which has no text of its own.
+/// What .NET writes for a document's array, which does not override `ToString()`.
 const ARRAY_TEXT: &str = "Raven.Server.Documents.Indexes.Static.DynamicArray";
 
 /// The text of a value; that of nulls is empty.
@@ -99,8 +99,8 @@ pub(crate) fn format<'v>(
     }
 }
 
-/// The text of a document's value in a format of .NET, as a hole of a string writes it; the empty format
-/// is the usual one. `None` when it has none: arrays, damaged values, a format that is none.
+/// The text of a document's value in a format of .NET, as a hole of a string writes it; the empty
+/// format is the usual one. `None` for arrays, damaged values and invalid formats.
 pub fn formatted(value: blittable::Value<'_>, in_format: &str) -> Option<String> {
     let value = from_document(value).ok()?;
     let text = match (&value, in_format) {

@@ -1,4 +1,4 @@
-//! The elements of whatever has some, one at a time and without copying what holds them.
+//! The elements of any sequence, one at a time and without copying the container.
 
 use std::rc::Rc;
 
@@ -104,7 +104,8 @@ fn pair<'a>(key: Value<'a>, value: Value<'a>) -> Value<'a> {
     Value::record(Names::Fixed(PAIR), vec![key, value])
 }
 
-/// A value as it is read from a document: texts that read as moments or durations become such.
+/// A value as it is read from a document: texts that parse as moments or durations are converted to
+/// them.
 #[inline]
 pub(crate) fn from_document<'a>(value: blittable::Value<'a>) -> Result<Value<'a>, Corrupt> {
     Ok(match value {

@@ -29,8 +29,8 @@ pub struct Output<'o, 'a> {
 }
 
 impl<'o, 'a> Output<'o, 'a> {
-    /// Names and values in the order of the definition. The name `_` only carries fields that are
-    /// made by `CreateField`.
+    /// Names and values in the order of the definition. The name `_` only carries fields created by
+    /// `CreateField`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'o Value<'a>)> + use<'o, 'a> {
         self.fields.iter().map(|name| &**name).zip(self.values)
     }
@@ -40,12 +40,12 @@ impl<'o, 'a> Output<'o, 'a> {
         self.fields().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// How much more the whole output counts, when the definition says so.
+    /// The boost of the whole output, if the definition sets one.
     pub fn boost(&self) -> Option<f64> {
         self.boost
     }
 
-    /// Whether no field has a value, so that an index makes no entry of it.
+    /// Whether no field has a value, so that an index creates no entry.
     pub fn is_empty(&self) -> bool {
         self.values.iter().all(is_missing)
     }
@@ -60,15 +60,15 @@ fn is_missing(value: &Value<'_>) -> bool {
     }
 }
 
-/// What takes the outputs.
+/// Receives the outputs.
 pub(crate) type OutputSink<'s, 'a> = &'s mut dyn FnMut(Output<'_, 'a>);
 
 impl Map {
     /// Evaluates the map for one document.
     ///
     /// # Errors
-    /// When the document does not suit the definition, or takes more than the budget. Outputs that
-    /// were given before do not count then.
+    /// When the document does not fit the definition, or exceeds the budget. Outputs passed before
+    /// the error must be discarded.
     pub fn evaluate<'a>(
         &'a self,
         document: &DocumentInput<'a>,
@@ -116,7 +116,7 @@ impl Reduce {
     /// mapped or reduced value, written with [`crate::put_value`].
     ///
     /// # Errors
-    /// When the values do not suit the definition, or take more than the budget.
+    /// When the values do not fit the definition, or exceed the budget.
     pub fn evaluate<'a>(
         &'a self,
         items: &mut dyn Iterator<Item = Object<'a>>,

@@ -1,4 +1,4 @@
-//! What may go wrong in an evaluation, and how the caller hears of it.
+//! Errors of an evaluation, and how they are reported to the caller.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::syntax::span::{Position, Span};
 /// The stable families of errors of one document or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationErrorKind {
-    /// Of integers or decimals; doubles give infinity.
+    /// Of integers or decimals; doubles yield infinity.
     DivideByZero,
     /// A number, moment or duration outside the range of its type.
     Overflow,
@@ -26,21 +26,21 @@ pub enum EvaluationErrorKind {
     InvalidCast,
     /// The text is not what was to be read from it.
     Format,
-    /// Null was given where there must be a value.
+    /// Null was passed where a value is required.
     ArgumentNull,
     /// An index, a count or a part of a date outside its range.
     ArgumentOutOfRange,
-    /// A value of the wrong type was given to a method.
+    /// A value of the wrong type was passed to a method.
     InvalidArgument,
-    /// Something was asked of the null of C#.
+    /// A member of the null of C# was accessed.
     NullReference,
-    /// An element was asked of a sequence that has none, or none that fits.
+    /// An element was requested of a sequence that is empty or has no match.
     EmptySequence,
-    /// A sequence has more elements than the one that was asked for.
+    /// A sequence has more elements than the single one requested.
     ManyElements,
     /// A dictionary does not have the key.
     KeyNotFound,
-    /// A dictionary was given a key twice.
+    /// A dictionary got a duplicate key.
     DuplicateKey,
     /// Values cannot be put in order.
     NotComparable,
@@ -63,9 +63,9 @@ pub struct EvaluationError {
     pub message: String,
     /// The expression it happened in, shortened when long.
     pub expression: String,
-    /// Where the expression stands in the definition.
+    /// The position of the expression in the definition.
     pub position: Position,
-    /// What the host said.
+    /// The host's error.
     pub source: Option<HostError>,
 }
 
@@ -82,7 +82,7 @@ impl Error for EvaluationError {
     }
 }
 
-/// An error on its way up; boxed because it is rare.
+/// An error being propagated; boxed because it is rare.
 #[derive(Debug)]
 pub(crate) struct Fault(Box<FaultParts>);
 
@@ -107,7 +107,7 @@ impl Fault {
         fault
     }
 
-    /// Remembers the innermost expression that it passes.
+    /// Records the innermost expression that it passes.
     #[cold]
     pub(crate) fn at(mut self, span: Span) -> Fault {
         self.0.span.get_or_insert(span);

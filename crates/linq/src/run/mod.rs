@@ -1,8 +1,8 @@
 //! Evaluates plans.
 //!
-//! Sequences are evaluated when they are made, not when they are read, so that no lambda outlives
-//! its variables. Invariant: every evaluated node takes a step of the budget, and recursion follows
-//! the plan, whose depth is bounded.
+//! Sequences are evaluated when they are created, not when they are read, so that no lambda
+//! outlives its variables. Invariant: every evaluated node takes a step of the budget, and
+//! recursion follows the plan, whose depth is bounded.
 
 mod aggregate;
 pub(crate) mod compare;
@@ -170,7 +170,7 @@ impl<'a, 'h> Machine<'a, 'h> {
         if operator == BinaryOperator::Add && (is_text(&operands[0]) || is_text(&operands[1])) {
             return self.concat(&left, &right);
         }
-        // `null == x` asks what `x == null` asks; a null with a type is an operand like any other.
+        // `null == x` is the same as `x == null`; a typed null is an operand like any other.
         let is_equality = matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual);
         if is_equality && matches!(operands[0].op, Op::Constant(Constant::Null)) {
             return operators::binary(operator, right, left);
@@ -188,7 +188,7 @@ impl<'a, 'h> Machine<'a, 'h> {
         Ok(Value::text(text))
     }
 
-    /// Null of a document counts as the answer itself, whatever stands on the right.
+    /// A document's null is itself the result, whatever the right operand.
     #[inline(never)]
     fn eval_and(&mut self, operands: &'a [Node; 2]) -> Evaluated<'a> {
         match self.eval(&operands[0])? {
@@ -275,19 +275,19 @@ impl<'a, 'h> Machine<'a, 'h> {
         self.eval(&lambda.body)
     }
 
-    /// Whether a lambda says yes.
+    /// Whether a lambda returns true.
     pub(crate) fn test(&mut self, lambda: &'a Lambda, value: Value<'a>) -> Result<bool, Fault> {
         let answer = self.call(lambda, [value])?;
         operators::truth(&answer).map_err(|fault| fault.at(lambda.body.span))
     }
 
-    /// Takes the steps that a text of that size costs.
+    /// Charges the steps of a text of that size.
     pub(crate) fn check_text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.steps_left = self.steps_left.saturating_sub(bytes as u64 / 64);
         if bytes <= self.budget.string_bytes_max { Ok(()) } else { Err(over_budget("bytes")) }
     }
 
-    /// Takes the steps that a sequence of that length costs.
+    /// Charges the steps of a sequence of that length.
     pub(crate) fn check_length(&mut self, elements: usize) -> Result<(), Fault> {
         self.steps_left = self.steps_left.saturating_sub(elements as u64 / 8);
         match elements <= self.budget.sequence_length_max {

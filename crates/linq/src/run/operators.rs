@@ -1,9 +1,9 @@
 //! Operators on values whose types are known only now.
 //!
-//! Numbers of documents that are no plain integers are decimals beside each other and on the right
-//! of an integer, but lose their fraction on the left of one: that is what .NET's choice among
-//! conversions gives there, and what indexes in the field rely on. Null of a document is nothing to
-//! add, zero to multiply, not a number beside a double.
+//! Numbers of documents that are not plain integers are decimals when combined with each other and
+//! on the right of an integer, but lose their fraction on the left of one: that is what .NET's
+//! overload resolution results in, and what existing indexes rely on. A document's null is neutral
+//! in additions, zero in multiplications, and NaN with a double.
 
 use std::cmp::Ordering;
 
@@ -162,10 +162,10 @@ fn arithmetic<'a>(operator: BinaryOperator, left: Value<'a>, right: Value<'a>) -
         return integers(operator, *left, *right).map(Value::Integer);
     }
     if left.is_dynamic_null() {
-        return Ok(beside_null_on_the_left(operator, left, right));
+        return Ok(with_null_on_the_left(operator, left, right));
     }
     if right.is_dynamic_null() {
-        return beside_null_on_the_right(operator, left, right);
+        return with_null_on_the_right(operator, left, right);
     }
     let has_text = matches!(left, Value::Text(_)) || matches!(right, Value::Text(_));
     if operator == BinaryOperator::Add && has_text {
@@ -193,8 +193,8 @@ fn is_joined(left: &Value<'_>, right: &Value<'_>) -> bool {
     is_number(left) || is_number(right)
 }
 
-/// Null stays, but for texts, which are joined, so that they are themselves.
-fn beside_null_on_the_left<'a>(
+/// Null stays null, except that joining it to a text yields the text.
+fn with_null_on_the_left<'a>(
     operator: BinaryOperator,
     left: Value<'a>,
     right: Value<'a>,
@@ -206,7 +206,7 @@ fn beside_null_on_the_left<'a>(
     }
 }
 
-fn beside_null_on_the_right<'a>(
+fn with_null_on_the_right<'a>(
     operator: BinaryOperator,
     left: Value<'a>,
     right: Value<'a>,
@@ -309,7 +309,7 @@ fn numbers<'a>(
     }
 }
 
-/// Integers wrap around, as they do in C# unless it is told otherwise.
+/// Integers wrap around, as they do in C# by default.
 fn integers(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, Fault> {
     use BinaryOperator as B;
     let divides = matches!(operator, B::Divide | B::Remainder);
@@ -484,7 +484,7 @@ pub(crate) fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault>
         (Value::Date(_) | Value::OffsetDate(_), Value::Date(_) | Value::OffsetDate(_)) => {
             compare::utc_ticks(left) == compare::utc_ticks(right)
         }
-        // Objects and arrays are equal only to themselves, and are made anew by each access.
+        // Objects and arrays are equal only to themselves, and each access creates a new one.
         (Value::Array(_), Value::Array(_)) | (Value::List(_), Value::List(_)) => false,
         (Value::Array(_), Value::List(_)) | (Value::List(_), Value::Array(_)) => false,
         (left, right) if left.as_object().is_some() && right.as_object().is_some() => false,
@@ -545,7 +545,7 @@ pub(crate) fn passes(value: &Value<'_>) -> Result<bool, Fault> {
     }
 }
 
-/// The elements of what stands behind `from … in`.
+/// The elements of the source after `from … in`.
 pub(crate) fn rows_of<'a>(value: &Value<'a>) -> Result<elements::Elements<'a>, Fault> {
     elements::Elements::of(value)
 }

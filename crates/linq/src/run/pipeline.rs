@@ -1,7 +1,7 @@
 //! Runs the stages of a query.
 //!
-//! Rows are the slots: a stage sets some and lets the next stage run, so that nothing is gathered
-//! but where a grouping or a sorting needs all rows.
+//! Rows are the slots: a stage sets some and lets the next stage run, so that rows are collected
+//! only where a grouping or a sorting needs all of them.
 
 use crate::compile::plan::{Node, Op, Pipeline, Slot, Stage};
 use crate::run::fault::Fault;
@@ -52,8 +52,8 @@ impl<'a, 'h> Machine<'a, 'h> {
         self.run_from(Roots::Each(slot, roots), stages, sink)
     }
 
-    /// A stage that needs all rows cuts the pipeline in two: what it gives are the rows that the rest
-    /// begins with, all together, since the rest may gather them again.
+    /// A stage that needs all rows cuts the pipeline in two: its results are the input rows of the
+    /// rest, passed all together, since the rest may collect them again.
     fn run_from(
         &mut self,
         roots: Roots<'a>,

@@ -49,7 +49,7 @@ fn of_object<'a>(object: &Object<'a>, name: &str, property: Option<Property>) ->
     }
 }
 
-/// The metadata of a document: what the client gave, and what the server adds to it.
+/// The metadata of a document: what the client sent, and what the server adds.
 fn of_metadata<'a>(document: &DocumentInput<'a>, name: &str) -> Evaluated<'a> {
     if let Some(metadata) = document.stored_metadata()
         && let Some(value) = metadata.get(name)?
@@ -77,7 +77,7 @@ fn of_other<'a>(value: &Value<'a>, name: &str, property: Option<Property>) -> Ev
             found => found.cloned(),
         },
         Value::Null => {
-            let message = format!("'{name}' is asked of null");
+            let message = format!("'{name}' is read from null");
             return Err(Fault::new(EvaluationErrorKind::NullReference, message));
         }
         _ => match property {
@@ -181,12 +181,12 @@ fn span_property<'a>(ticks: i64, property: Property) -> Option<Value<'a>> {
 /// `value[index]`
 pub(crate) fn at_index<'a>(value: &Value<'a>, index: &Value<'a>) -> Evaluated<'a> {
     match value {
-        // An explicit null stays null where a name or number is asked of it.
+        // An explicit null stays null when indexed by a name or number.
         Value::Missing | Value::ExplicitNull => Ok(value.clone()),
         Value::Null => Err(Fault::new(EvaluationErrorKind::NullReference, "an index of null")),
         Value::Document(_) | Value::Object(_) | Value::Metadata(_) | Value::Record(_) => {
             let Value::Text(name) = index else {
-                let message = format!("an object is asked by name, not by {}", index.type_name());
+                let message = format!("an object is indexed by name, not by {}", index.type_name());
                 return Err(Fault::new(EvaluationErrorKind::InvalidCast, message));
             };
             of(value, name, None)
@@ -229,7 +229,7 @@ fn element_at<'a>(value: &Value<'a>, index: &Value<'a>) -> Evaluated<'a> {
     elements.next().unwrap_or_else(|| Err(overflow_index()))
 }
 
-/// A string gives its character, a text of a document the number of a byte.
+/// Indexing a string yields a character, indexing a document's text the number of a byte.
 fn character_at<'a>(text: &Text<'a>, index: &Value<'a>) -> Evaluated<'a> {
     let position = position(index)?;
     if text.is_from_document() {

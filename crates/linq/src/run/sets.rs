@@ -28,7 +28,7 @@ impl Seen {
         places.iter().copied().find(|place| same(at(*place), value, strictness))
     }
 
-    /// Remembers that `value` is at `place`.
+    /// Records that `value` is at `place`.
     pub(crate) fn add(&mut self, value: &Value<'_>, place: usize) {
         match self.places.entry(hash(value)) {
             Entry::Occupied(mut entry) => entry.get_mut().push(place),
@@ -108,7 +108,7 @@ pub(crate) fn dictionary<'a>(entries: Vec<(Value<'a>, Value<'a>)>) -> Evaluated<
             return Err(Fault::new(EvaluationErrorKind::ArgumentNull, message));
         }
         if seen.find(key, Strictness::Origin, |place| &entries[place].0).is_some() {
-            let message = "a dictionary was given the same key twice";
+            let message = "a dictionary got the same key twice";
             return Err(Fault::new(EvaluationErrorKind::DuplicateKey, message));
         }
         seen.add(key, place);

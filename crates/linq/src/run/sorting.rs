@@ -1,7 +1,8 @@
 //! Sorting by keys that may not be comparable at all.
 //!
-//! Numbers of several kinds are not always in one consistent order, and some values are in none, which
-//! the standard library's sorting may answer with a panic. This one gives some order, or the error.
+//! Numbers of several kinds are not always in one consistent order, and some values are in none,
+//! which the standard library's sorting may answer with a panic. This one yields some order, or the
+//! error.
 
 use std::cmp::Ordering;
 
@@ -9,7 +10,7 @@ use crate::run::compare::order_leniently;
 use crate::run::fault::Fault;
 use crate::value::Value;
 
-/// A row behind the values it is sorted by.
+/// The values that a row is sorted by, and the row.
 pub(crate) type Keyed<'a, Row> = (Vec<Value<'a>>, Row);
 
 /// Sorts rows by their keys, equal ones staying as they are: runs are merged, from single rows on.

@@ -1,12 +1,13 @@
-//! The syntax tree of a definition: what was written, with its place, and nothing about its meaning.
+//! The syntax tree of a definition: what was written, with its position, and nothing about its
+//! meaning.
 //!
-//! Invariant: no tree is deeper than `TREE_DEPTH_MAX`, because every node is made by [`Expr::new`],
-//! which knows the depth of its children. That is what lets later stages recurse.
+//! Invariant: no tree is deeper than `TREE_DEPTH_MAX`, because every node is created by
+//! [`Expr::new`], which checks the depth of its children. That allows later stages to recurse.
 
 use crate::limits::TREE_DEPTH_MAX;
 use crate::syntax::span::Span;
 
-/// An expression and its place.
+/// An expression and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
@@ -138,7 +139,7 @@ pub(crate) enum Piece {
     Hole { value: Expr, alignment: i32, format: Option<String> },
 }
 
-/// What stands in braces behind a type.
+/// An initializer in braces after a type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Initializer {
     /// `{ A = 1, B = 2 }`
@@ -149,7 +150,7 @@ pub(crate) enum Initializer {
     Pairs(Vec<(Expr, Expr)>),
 }
 
-/// What stands behind `is`.
+/// The pattern after `is`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Pattern {
     Null,
@@ -168,7 +169,7 @@ pub(crate) struct TypeName {
 }
 
 impl TypeName {
-    /// The part behind the last dot.
+    /// The part after the last dot.
     pub(crate) fn short(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! The words, literals and signs of a definition's text.
+//! The words, literals and symbols of a definition's text.
 //!
-//! The whole text is cut before it is parsed, because telling a cast or a lambda from parentheses
-//! takes looking ahead. The holes of interpolated strings are only located here; the parser cuts
-//! them by calling [`cut`] again on their range.
+//! The whole text is tokenized before it is parsed, because distinguishing a cast or a lambda from
+//! parentheses takes lookahead. The holes of interpolated strings are only located here; the parser
+//! tokenizes them by calling [`cut`] again on their range.
 
 use crate::definition_error::{DefinitionError, DefinitionErrorKind};
 use crate::syntax::literal;
@@ -47,7 +47,7 @@ pub(crate) enum RawPiece {
     },
 }
 
-/// A token and its place.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
@@ -91,7 +91,7 @@ pub(crate) fn syntax_error(text: &str, span: Span, message: impl Into<String>) -
     DefinitionError::new(DefinitionErrorKind::Syntax, message, span, text)
 }
 
-/// The offset behind white space and comments.
+/// The offset after white space and comments.
 pub(crate) fn skip_trivia(text: &str, mut at: usize, end: usize) -> Result<usize, DefinitionError> {
     loop {
         let rest = &text[at..end];

@@ -136,7 +136,7 @@ pub(crate) fn verbatim_string(text: &str, at: usize, end: usize) -> Cut {
     }
 }
 
-/// `$"…{hole,alignment:format}…"`; `prefix` bytes stand before the text.
+/// `$"…{hole,alignment:format}…"`; `prefix` bytes precede the text.
 pub(crate) fn interpolated(
     text: &str,
     at: usize,
@@ -184,7 +184,7 @@ pub(crate) fn interpolated(
     Ok((TokenKind::Interpolated(pieces), position + 1 - at))
 }
 
-/// Finds the end of a hole's expression and reads what follows; gives the offset behind its brace.
+/// Finds the end of a hole's expression and reads what follows; returns the offset after its brace.
 fn hole(
     text: &str,
     start: usize,
@@ -220,7 +220,7 @@ fn character_length(text: &str, at: usize, end: usize) -> Result<usize, Definiti
     character(text, at, end).map(|(_, length)| length)
 }
 
-/// `,5:F2` behind a hole's expression.
+/// `,5:F2` after a hole's expression.
 fn hole_tail(
     text: &str,
     start: usize,
@@ -236,7 +236,7 @@ fn hole_tail(
         Ok(width) => Ok((i32::from(width), format)),
         Err(_) => {
             let span = Span::new(start, end);
-            Err(syntax_error(text, span, "the width behind ',' is not a small number"))
+            Err(syntax_error(text, span, "the width after ',' is not a small number"))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Text to syntax tree.
 //!
-//! Invariant: total. Any text gives a tree or a [`crate::DefinitionError`], never a panic.
+//! Invariant: total. Any text yields a tree or a [`crate::DefinitionError`], never a panic.
 
 pub(crate) mod ast;
 pub(crate) mod lexer;

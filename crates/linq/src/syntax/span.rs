@@ -1,7 +1,7 @@
-//! Where something stands in a definition's text.
+//! Positions in a definition's text.
 //!
-//! The tree keeps byte offsets, which cost nothing to take; the line and column that a person reads
-//! are computed only when an error is made.
+//! The tree stores byte offsets, which cost nothing; the line and column for people are computed
+//! only when an error is built.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position of the byte `offset` in `text`; an offset behind the end means the end.
+    /// The position of the byte `offset` in `text`; an offset past the end means the end.
     pub(crate) fn of(text: &str, offset: usize) -> Position {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

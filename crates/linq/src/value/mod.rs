@@ -1,7 +1,7 @@
 //! Values during and after an evaluation.
 //!
-//! What comes from a document borrows from it; what the definition makes is shared by counting, so
-//! that cloning a value never copies a text or a sequence. Values stay on the thread that made them.
+//! Values of a document borrow from it; values created by the definition are reference-counted, so
+//! that cloning never copies a text or a sequence. Values stay on the thread that created them.
 
 mod text;
 mod write;
@@ -52,7 +52,7 @@ pub enum Value<'a> {
     Object(Object<'a>),
     /// A whole document.
     Document(Rc<DocumentInput<'a>>),
-    /// A sequence that was made by the definition.
+    /// A sequence created by the definition.
     List(Rc<List<'a>>),
     /// The metadata of a whole document.
     Metadata(Rc<DocumentInput<'a>>),
@@ -60,7 +60,7 @@ pub enum Value<'a> {
     DayOfWeek(u8),
     /// An anonymous object.
     Record(Rc<Record<'a>>),
-    /// A dictionary that was made by the definition.
+    /// A dictionary created by the definition.
     Dictionary(Rc<Dictionary<'a>>),
     /// One group of a grouping.
     Group(Rc<Group<'a>>),
@@ -72,7 +72,7 @@ pub enum Value<'a> {
     Boosted(Rc<Boosted<'a>>),
 }
 
-/// A sequence that was made by the definition.
+/// A sequence created by the definition.
 #[derive(Clone, Debug)]
 pub struct List<'a> {
     /// The elements.
@@ -88,7 +88,7 @@ pub struct List<'a> {
 pub(crate) enum ListKind {
     /// Has every method, whatever is known of its type.
     Dynamic,
-    /// An array of objects, or a list: behaves as [`ListKind::Dynamic`] does, but for its name.
+    /// An array of objects, or a list: behaves as [`ListKind::Dynamic`], except for its name.
     Objects,
     /// An array of strings or characters.
     Plain,
@@ -107,13 +107,13 @@ pub struct Record<'a> {
 pub(crate) enum Names<'a> {
     /// Those of the definition.
     Definition(&'a [Box<str>]),
-    /// Those of a thing that the server makes.
+    /// Those of an object built by the server.
     Fixed(&'static [&'static str]),
-    /// Those of a thing of the database, which misses all others.
+    /// Those of an object of the database; all other fields are missing.
     Dynamic(&'static [&'static str]),
-    /// Those of an attachment, which misses all others.
+    /// Those of an attachment; all other fields are missing.
     Attachment,
-    /// `Item1` and so on, which can be asked for but are not shown.
+    /// `Item1` and so on, which can be read but are not listed.
     Tuple,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A dictionary that was made by the definition, in the order of its keys' first appearance.
+/// A dictionary created by the definition, in the order of its keys' first appearance.
 #[derive(Clone, Debug)]
 pub struct Dictionary<'a> {
     /// Keys and values.
@@ -179,14 +179,14 @@ pub struct Group<'a> {
     depth: u16,
 }
 
-/// How a field that is made by `CreateField` is to be indexed; `None` where nothing was said.
+/// How a field created by `CreateField` is to be indexed; `None` where not specified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreatedFieldOptions {
-    /// Keep the value beside the terms.
+    /// Store the value in addition to the terms.
     pub stored: Option<bool>,
     /// How it becomes terms.
     pub indexing: Option<FieldIndexing>,
-    /// What is kept of the places of its terms.
+    /// What is stored of the positions of its terms.
     pub term_vector: Option<FieldTermVector>,
 }
 
@@ -195,17 +195,17 @@ pub struct CreatedFieldOptions {
 pub enum FieldIndexing {
     /// Not at all.
     No,
-    /// As the search analyzer says.
+    /// With the search analyzer.
     Search,
     /// As one term, unchanged.
     Exact,
     /// As for search, and with all that highlighting needs.
     Highlighting,
-    /// As the default analyzer says.
+    /// With the default analyzer.
     Default,
 }
 
-/// What is kept of the places of terms.
+/// What is stored of the positions of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldTermVector {
     /// Nothing.
@@ -232,16 +232,16 @@ pub struct CreatedField<'a> {
     depth: u16,
 }
 
-/// What a spatial field is made of.
+/// The value of a spatial field.
 #[derive(Clone, Debug)]
 pub enum SpatialValue<'a> {
     /// A point; `None` when a coordinate is null, so there is nothing to index.
     Point(Option<(f64, f64)>),
-    /// A shape as text; null gives nothing to index.
+    /// A shape as text; null indexes nothing.
     Shape(Value<'a>),
 }
 
-/// A value that counts more than others.
+/// A value with a boost.
 #[derive(Clone, Debug)]
 pub struct Boosted<'a> {
     /// The value.
@@ -268,7 +268,7 @@ impl<'a> Value<'a> {
         matches!(self, Value::Missing | Value::ExplicitNull)
     }
 
-    /// A text that the definition made.
+    /// A text created by the definition.
     pub(crate) fn text(text: impl Into<Rc<str>>) -> Value<'a> {
         Value::Text(Text::shared(text.into()))
     }
@@ -311,7 +311,7 @@ impl<'a> Value<'a> {
         Value::Boosted(Rc::new(Boosted { value, factor, depth }))
     }
 
-    /// How many containers that the definition made lie within each other here.
+    /// How deeply containers created by the definition are nested here.
     pub(crate) fn depth(&self) -> u16 {
         match self {
             Value::List(list) => list.depth,
@@ -338,7 +338,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of the type, as messages about operands say it.
+    /// The name of the type in messages about operands.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Missing | Value::ExplicitNull => "missing or null",

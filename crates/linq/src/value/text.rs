@@ -8,8 +8,8 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Text<'a> {
     characters: Characters<'a>,
-    /// Read from a document. .NET has a type of its own for these: `is string` is false for them, and
-    /// sets keep them apart from equal texts that the definition made.
+    /// Read from a document. .NET has a separate type for these: `is string` is false for them, and
+    /// sets distinguish them from equal texts created by the definition.
     from_document: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Text<'a> {
         Text { characters: Characters::Borrowed(text), from_document: false }
     }
 
-    /// A text that the definition made.
+    /// A text created by the definition.
     pub(crate) fn shared(text: Rc<str>) -> Text<'a> {
         Text { characters: Characters::Shared(text), from_document: false }
     }

@@ -1,4 +1,4 @@
-//! Values written into a document: what is stored beside an index, and what a reduce reads.
+//! Values written into a document: values stored along with an index, and input of a reduce.
 
 use std::fmt;
 
@@ -155,7 +155,7 @@ impl Writer<'_> {
     }
 }
 
-/// A double in digits that read back as a double: a whole one keeps `.0`.
+/// A double as digits that parse back as a double: a whole one keeps `.0`.
 fn json_digits(value: f64) -> String {
     let text = double_text(value);
     match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {

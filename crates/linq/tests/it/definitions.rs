@@ -1,4 +1,4 @@
-//! Whole maps and reduces: what RavenDB 5.4 made of each.
+//! Whole maps and reduces: the results of RavenDB 5.4 for each.
 //!
 //! A line of the table is a map, or a map and a reduce, and the entries of the index, or `refused`
 //! and the kind of the refusal.
@@ -40,12 +40,12 @@ fn expected_entries(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn definitions_give_what_the_real_server_gives() {
+fn definitions_yield_what_the_real_server_yields() {
     check(&Fixture::new(), TABLE);
 }
 
 #[test]
-fn more_definitions_give_what_the_real_server_gives() {
+fn more_definitions_yield_what_the_real_server_yields() {
     check(&Fixture::measured(), MEASURED);
 }
 

@@ -1,4 +1,4 @@
-//! Single expressions: what RavenDB 5.4 gave for each, for two documents.
+//! Single expressions: the results of RavenDB 5.4 for each, for two documents.
 //!
 //! A line of the table is an expression and the terms of its value for `d/1` and `d/2`, or `!` and
 //! the kind of the error, or `refused` and the kind of the refusal.
@@ -30,12 +30,12 @@ fn agrees(got: &str, expected: &str) -> bool {
 }
 
 #[test]
-fn expressions_give_what_the_real_server_gives() {
+fn expressions_yield_what_the_real_server_yields() {
     check(&Fixture::new(), TABLE);
 }
 
 #[test]
-fn every_pair_of_types_and_more_methods_give_what_the_real_server_gives() {
+fn every_pair_of_types_and_more_methods_yield_what_the_real_server_yields() {
     check(&Fixture::measured(), MEASURED);
 }
 

@@ -1,4 +1,4 @@
-//! The documents of the tables, a host over them, and outputs as the terms that indexes make.
+//! The documents of the tables, a host over them, and outputs as the terms of an index.
 
 use std::collections::BTreeSet;
 
@@ -162,7 +162,7 @@ impl<'a> Host<'a> for FixtureHost<'a> {
     ) -> Result<Option<blittable::Value<'a>>, HostError> {
         match key {
             "known" => Ok(Some(blittable::Value::Integer(8))),
-            "broken" => Err("the store is gone".into()),
+            "broken" => Err("the store is closed".into()),
             _ => Ok(None),
         }
     }
@@ -273,7 +273,7 @@ pub(crate) fn json(value: &Value<'_>) -> String {
 }
 
 /// An output as the tables show an entry: `{A: x, B: [y, z]}`, fields in the order of their names,
-/// those without terms left out; `None` when there is nothing to make an entry of.
+/// those without terms left out; `None` when there is no entry.
 pub(crate) fn entry(output: Output<'_, '_>) -> Option<String> {
     if output.is_empty() {
         return None;
@@ -322,7 +322,7 @@ fn add_field(name: &str, value: &Value<'_>, fields: &mut Vec<(String, String)>) 
     }
 }
 
-/// Runs a map over the fixture, and a reduce over what it gives, grouped as an index would.
+/// Runs a map over the fixture, and a reduce over its results, grouped as an index would.
 pub(crate) fn entries(
     fixture: &Fixture,
     map: &Map,
@@ -361,7 +361,8 @@ pub(crate) fn entries(
     for (_, items) in &groups {
         let mut roots = items.iter().map(|item| item.as_view().root());
         reduce.evaluate(&mut roots, &Budget::default(), &mut |output| {
-            // Results of a reduce are stored before they are indexed: what is missing is null then.
+            // Results of a reduce are stored before they are indexed, which turns missing values
+            // into null.
             let mut fields = Vec::new();
             for (name, value) in output.fields() {
                 let value = if value.is_null() { &Value::Null } else { value };

@@ -14,7 +14,7 @@ const SMALL: Budget = Budget {
     recurse_length_max: 1_000,
 };
 
-/// An expression over the integers `A` and `B` of a document, and what it should give.
+/// An expression over the integers `A` and `B` of a document, and its expected value.
 #[derive(Clone, Debug)]
 enum Arithmetic {
     A,
@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn arithmetic_gives_what_a_naive_evaluator_gives(
+    fn arithmetic_agrees_with_a_naive_evaluator(
         expression in arithmetic(),
         a in any::<i64>(),
         b in -20_i64..20,
@@ -355,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn sequences_give_what_a_naive_evaluator_gives(
+    fn sequences_agree_with_a_naive_evaluator(
         items in prop::collection::vec(-9_i64..10, 0..12),
         steps in prop::collection::vec(step(), 0..7),
     ) {

@@ -1,4 +1,5 @@
-//! What the tables do not say: sources, the host, errors and their places, definitions of clients.
+//! What the tables do not cover: sources, the host, errors and their places, definitions of
+//! clients.
 
 use std::error::Error;
 
@@ -87,7 +88,7 @@ fn counters_are_mapped() {
 }
 
 #[test]
-fn the_host_is_asked_for_what_lies_beside_a_document() {
+fn data_outside_the_document_is_requested_from_the_host() {
     let fixture = Fixture::new();
     let map =
         map("from r in docs.Refs select new { C = CounterNamesFor(r), T = TimeSeriesNamesFor(r), \
@@ -102,7 +103,7 @@ fn the_host_is_asked_for_what_lies_beside_a_document() {
     assert_eq!(host.asked, ["r/2"]);
 }
 
-/// The terms that an expression over the document with a photo makes beside `K: 1`.
+/// The terms of an expression over the document with a photo, besides `K: 1`.
 fn terms_of_photo(expression: &str) -> Result<Option<String>, EvaluationError> {
     let fixture = Fixture::with_photo();
     let map = map(&format!("from p in docs.Photos select new {{ X = {expression}, K = 1 }}"));
@@ -165,7 +166,7 @@ fn a_host_that_fails_ends_the_evaluation_and_keeps_its_error() {
     let map = map("docs.Refs.Select(r => new { X = 1 + LoadCompareExchangeValue(\"broken\") })");
     let error = outputs(&map, &fixture.documents[2], &mut fixture.host(), entry).unwrap_err();
     assert_eq!(error.kind, EvaluationErrorKind::Host);
-    assert_eq!(error.source().unwrap().to_string(), "the store is gone");
+    assert_eq!(error.source().unwrap().to_string(), "the store is closed");
     assert_eq!(error.expression, "LoadCompareExchangeValue(\"broken\")");
 }
 
@@ -343,7 +344,7 @@ fn definitions_as_clients_write_them_compile() {
 }
 
 #[test]
-fn transparent_identifiers_are_never_made() {
+fn transparent_identifiers_are_never_built() {
     let fixture = Fixture::new();
     let map = map(
         "docs.Docs.SelectMany(d => d.Lines, (d, l) => new { d = d, l }).Select(t => new { t, y = t.l.Q * 10 })\
@@ -357,7 +358,7 @@ fn transparent_identifiers_are_never_made() {
     assert_eq!(shown.len(), 1);
 }
 
-/// RavenDB cuts off the fraction of a document's number beside an integer, also to compare.
+/// RavenDB truncates a document's number when it is combined with an integer, even in comparisons.
 #[test]
 fn numbers_of_documents_are_compared_as_the_numbers_they_are() {
     let fixture = Fixture::new();
@@ -394,7 +395,7 @@ fn values_go_back_into_documents_with_their_digits() {
     }
 }
 
-/// An index reduces in steps: parts first, then what came out of them.
+/// An index reduces in steps: parts first, then their results.
 #[test]
 fn results_can_be_reduced_again() {
     let reduce = Reduce::compile(

@@ -1,4 +1,4 @@
-//! Budgets and bounds: nothing that a definition or a document says takes without end.
+//! Budgets and bounds: no definition or document uses unbounded resources.
 
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn copying_long_texts_again_and_again_is_stopped() {
 }
 
 #[test]
-fn sorting_numbers_of_all_kinds_gives_some_order() {
+fn sorting_numbers_of_all_kinds_yields_some_order() {
     let numbers = [
         "9007199254740993",
         "9007199254740992",
@@ -125,7 +125,7 @@ fn sorting_numbers_of_all_kinds_gives_some_order() {
 }
 
 #[test]
-fn a_pattern_that_goes_back_without_end_is_given_up() {
+fn a_pattern_that_backtracks_endlessly_is_abandoned() {
     let fixture = Fixture::new();
     let text = "docs.Docs.Select(d => new { X = Regex.IsMatch(d.Name.PadLeft(5000, 'a'), \"(?=(a+)+$)(a+)+$\") })";
     let got = kind(text, &fixture.documents[0]);

@@ -6,7 +6,7 @@ use linq::{Budget, Map, NoHost, Output, TimeSeriesEntry, TimeSeriesInput, Value}
 const APRIL: i64 = 637_212_960_000_000_000;
 const HOUR: i64 = 36_000_000_000;
 
-/// What a map gives for a segment of three entries; `failed` when it fails.
+/// The output of a map for a segment of three entries; `failed` when it fails.
 fn outputs(text: &str) -> Vec<String> {
     let map = Map::compile(text).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let entry = |hour: i64, tag, values| TimeSeriesEntry {
@@ -33,8 +33,8 @@ fn outputs(text: &str) -> Vec<String> {
     let mut shown = Vec::new();
     let mut take = |output: Output<'_, '_>| {
         let mut builder = blittable::ObjectBuilder::new();
-        let given = output.fields().filter(|(_, value)| !matches!(value, Value::Missing));
-        for (name, value) in given {
+        let present = output.fields().filter(|(_, value)| !matches!(value, Value::Missing));
+        for (name, value) in present {
             linq::put_value(&mut builder, name, value).unwrap();
         }
         let json = builder.finish().unwrap().as_view().to_json().unwrap();
@@ -46,9 +46,9 @@ fn outputs(text: &str) -> Vec<String> {
     }
 }
 
-/// What the real server gave for each entry.
+/// The results of the real server for each entry.
 #[test]
-fn expressions_over_entries_give_what_the_real_server_gives() {
+fn expressions_over_entries_yield_what_the_real_server_yields() {
     let table: &[(&str, [&str; 3])] = &[
         ("e.Other", [""; 3]),
         ("s.Other.More", [""; 3]),

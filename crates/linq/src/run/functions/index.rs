@@ -1,4 +1,4 @@
-//! The functions that RavenDB gives every index.
+//! The functions available in every RavenDB index.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -89,7 +89,7 @@ impl<'a> Machine<'a, '_> {
         self.list(found.into_iter().map(attachment).collect())
     }
 
-    /// `LoadDocument(id, collection)`; several ids give a sequence.
+    /// `LoadDocument(id, collection)`; several ids yield a sequence.
     fn load_document(&mut self, arguments: &'a [Argument], tracking: Tracking) -> Evaluated<'a> {
         let ids = self.argument(arguments, 0)?;
         let collection = self.argument(arguments, 1)?;
@@ -101,7 +101,7 @@ impl<'a> Machine<'a, '_> {
                     self.step()?;
                     items.push(self.load_one(&id?, &collection, tracking)?);
                 }
-                // No ids give no sequence, not an empty one.
+                // An empty list of ids yields a missing value, not an empty sequence.
                 if items.is_empty() { Ok(Value::Missing) } else { self.list(items) }
             }
             id => self.load_one(id, &collection, tracking),
@@ -122,9 +122,9 @@ impl<'a> Machine<'a, '_> {
         Ok(loaded.map_or(Value::Missing, |document| Value::Document(Rc::new(document))))
     }
 
-    /// The value, what the lambda gives for it, what it gives for that, and so on, depth first. A
-    /// branch ends with the null that the lambda gives at its tip, and at a document that was there
-    /// already: documents that are loaded may name each other in a circle.
+    /// The value, what the lambda returns for it, what it returns for that, and so on, depth first.
+    /// A branch ends with the null that the lambda returns at its tip, or at a document already
+    /// visited: loaded documents may refer to each other in cycles.
     fn recurse(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let children = lambda(arguments, 1).ok_or_else(wrong_arguments)?;
         let (mut items, mut documents) = (Vec::new(), HashSet::new());
@@ -221,7 +221,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// The document whose attachments are asked for; `None` for null.
+/// The document whose attachments are requested; `None` for null.
 fn owner<'v, 'a>(
     value: &'v Value<'a>,
     function: &str,
@@ -250,7 +250,7 @@ fn attachment(found: AttachmentInput<'_>) -> Value<'_> {
     Value::record(Names::Attachment, values)
 }
 
-/// What the metadata of a document say of its attachments.
+/// The attachments listed in the metadata of a document.
 fn attachments_for<'a>(document: &DocumentInput<'a>) -> Evaluated<'a> {
     let listed =
         document.stored_metadata().map(|metadata| metadata.get(ATTACHMENTS)).transpose()?;

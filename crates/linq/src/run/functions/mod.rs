@@ -84,7 +84,7 @@ impl<'a> Machine<'a, '_> {
     fn object_equals(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let left = self.argument(arguments, 0)?;
         let right = self.argument(arguments, 1)?;
-        // A document's null is an object of its own, no null of C#.
+        // A document's null is a separate object, not the null of C#.
         let differ = left.is_dynamic_null() != right.is_dynamic_null();
         let same = compare::same(&left, &right, compare::Strictness::Characters);
         Ok(Value::Bool(same && !differ))

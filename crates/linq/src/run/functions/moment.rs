@@ -79,7 +79,7 @@ impl<'a> Machine<'a, '_> {
         date_of(&parts, kind).map(Value::Date)
     }
 
-    /// `new DateTimeOffset(…)`: of a moment, or as a moment is made, and behind that the distance from UTC.
+    /// `new DateTimeOffset(…)`: of a moment, or of its parts, followed by the offset from UTC.
     fn new_offset_date(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let before = arguments.len().saturating_sub(1);
         let (moment, offset) = match arguments.len() {
@@ -151,7 +151,7 @@ fn kind_of(arguments: &[Argument]) -> DateKind {
     }
 }
 
-/// The moment of a year, month, day and so on, or of ticks alone.
+/// The moment of a year, month, day and so on, or just ticks.
 fn date_of(parts: &[i64], kind: DateKind) -> Result<Date, Fault> {
     let date = match parts {
         [] => Some(Date::MIN),
@@ -180,7 +180,7 @@ fn not_a_date(text: &str) -> Fault {
     Fault::new(EvaluationErrorKind::Format, format!("'{short}' is not a date"))
 }
 
-/// Parsing gives the clock of the server's zone, which is UTC.
+/// Parsing yields times in the server's zone, which is UTC.
 fn parsed<'a>(text: &str, function: Function) -> Evaluated<'a> {
     let is_offset = function == Function::DateTimeOffsetParse;
     match parse_date(text) {

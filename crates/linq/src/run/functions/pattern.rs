@@ -15,7 +15,7 @@ use crate::value::{ListKind, Names, Text, Value};
 const MATCH: &[&str] = &["Value", "Success", "Index", "Length", "Groups"];
 const GROUP: &[&str] = &["Value", "Success", "Index", "Length"];
 
-/// A compiled pattern: the definition's own, or one that a document gave.
+/// A compiled pattern: the definition's own, or one from a document.
 enum Pattern<'a> {
     Constant(&'a Regex),
     Cached(Rc<Regex>),

@@ -48,7 +48,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The values of the arguments from `from` on; a single sequence stands for its elements.
+    /// The values of the arguments from `from` on; a single sequence is replaced by its elements.
     fn rest(&mut self, arguments: &'a [Argument], from: usize) -> Result<Vec<Value<'a>>, Fault> {
         let mut values = Vec::with_capacity(arguments.len());
         for index in from..arguments.len() {
@@ -80,7 +80,7 @@ impl<'a> Machine<'a, '_> {
 
     fn string_format(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let first = match arguments.first() {
-            // A culture may stand before the format.
+            // A culture may precede the format.
             Some(Argument::Option(_)) => 1,
             _ => 0,
         };

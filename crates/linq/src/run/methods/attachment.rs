@@ -43,7 +43,7 @@ impl<'a> Machine<'a, '_> {
         Ok(Value::text(text))
     }
 
-    /// Takes what a content of that size costs.
+    /// Charges the steps of a content of that size.
     fn take_content(&mut self, bytes: i64) -> Result<(), Fault> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let left = self.budget.content_bytes_max.checked_sub(bytes);

@@ -85,7 +85,8 @@ impl<'a> Machine<'a, '_> {
         as_factor(&value).ok_or_else(|| wrong_arguments().at(node.span))
     }
 
-    /// What a document's null answers. Few methods know it; all others give nothing.
+    /// The result of a method on a document's null. Few methods support it; all others yield a
+    /// missing value.
     fn null_method(&mut self, call: &'a MethodCall, method: Method) -> Evaluated<'a> {
         Ok(match method {
             Method::ToString if call.arguments.is_empty() => Value::Text(Text::constant("")),
@@ -95,7 +96,7 @@ impl<'a> Machine<'a, '_> {
                 Value::Integer(if other.is_null() { 0 } else { -1 })
             }
             Method::GetHashCode | Method::Count | Method::LongCount => Value::Integer(0),
-            // Only what a property gave is taken for an empty sequence.
+            // Only the null of a property is treated as an empty sequence.
             Method::Select | Method::SelectMany => match call.target.op {
                 Op::Method(_) | Op::Function(_) => Value::Missing,
                 _ => Value::list(Vec::new()),
@@ -157,7 +158,7 @@ impl<'a> Machine<'a, '_> {
             Value::Text(text) => Ok(text),
             Value::Char(character) => Ok(Text::shared(character.to_string().into())),
             null if null.is_null() => {
-                let message = "null is given where there must be a text";
+                let message = "null is passed where a text is required";
                 Err(Fault::new(EvaluationErrorKind::ArgumentNull, message))
             }
             _ => Err(wrong_arguments()),

@@ -8,7 +8,7 @@ use crate::run::{Evaluated, Machine, property, wrong_arguments};
 use crate::value::Value;
 
 impl<'a> Machine<'a, '_> {
-    /// Whatever an object of a document is asked that it does not know is missing, as properties are.
+    /// Unknown methods of a document's object yield a missing value, as unknown properties do.
     #[inline(never)]
     pub(super) fn object_method(
         &mut self,

@@ -109,7 +109,7 @@ impl<'a> Machine<'a, '_> {
         elements.collect()
     }
 
-    /// Calls a lambda with an element and, when it asks for it, its index.
+    /// Calls a lambda with an element and, if it takes two parameters, its index.
     fn call_indexed(
         &mut self,
         lambda: &'a Lambda,
@@ -191,7 +191,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// What `…OrDefault` gives when there is nothing to give: .NET's own sequences give null.
+    /// The result of `…OrDefault` on an empty sequence: null for .NET's own sequences.
     fn default_element(call: &MethodCall, target: &Value<'a>) -> Value<'a> {
         let is_plain = match target {
             Value::List(list) => list.kind != ListKind::Dynamic,
@@ -268,7 +268,7 @@ impl<'a> Machine<'a, '_> {
         let mut found = None;
         for (index, element) in elements.enumerate() {
             let element = element?;
-            // A document's null is no element that can be asked for.
+            // A document's null is never found as an element.
             let is_null = element.is_null() || wanted.is_null();
             if !is_null && same(&element, &wanted, Strictness::Characters) {
                 found = Some(index);
@@ -416,7 +416,7 @@ impl<'a> Machine<'a, '_> {
         dictionary(entries)
     }
 
-    /// `OrderBy(…)` with the `ThenBy(…)` calls behind it, sorted once by all keys.
+    /// `OrderBy(…)` with the `ThenBy(…)` calls after it, sorted once by all keys.
     fn ordered(&mut self, last: &'a MethodCall) -> Evaluated<'a> {
         let mut keys = Vec::new();
         let mut call = last;

@@ -210,7 +210,7 @@ impl<'a> Machine<'a, '_> {
         self.plain(parts)
     }
 
-    /// The number behind the separators, if any.
+    /// The number after the separators, if any.
     fn split_limit(&mut self, arguments: &'a [Argument]) -> Result<usize, Fault> {
         for argument in arguments.iter().skip(1) {
             let Argument::Value(node) = argument else { continue };
@@ -218,7 +218,7 @@ impl<'a> Machine<'a, '_> {
                 Value::Integer(limit) => {
                     return usize::try_from(limit).map_err(|_| overflow_index());
                 }
-                // A second character is taken for a number.
+                // A second character is treated as a number.
                 Value::Char(code) => return Ok(u32::from(code) as usize),
                 _ => {}
             }
@@ -296,7 +296,7 @@ fn byte_offset(text: &str, units: usize) -> Option<usize> {
         if left == 0 {
             return Some(offset);
         }
-        // A position inside a pair of surrogates cannot be kept in UTF-8: it moves behind the pair.
+        // A position inside a pair of surrogates cannot be kept in UTF-8: it moves after the pair.
         left = left.saturating_sub(character.len_utf16());
     }
     (left == 0).then_some(text.len())

@@ -88,7 +88,7 @@ impl Parser<'_> {
         self.deeper(|parser| parser.binary(next))
     }
 
-    /// The operator here, its power, and of how many signs it is made.
+    /// The operator here, its binding power, and its number of tokens.
     fn binary_operator(&self) -> Option<(BinaryOperator, u8, usize)> {
         use BinaryOperator as B;
         let TokenKind::Sign(sign) = self.token().kind else { return None };
@@ -118,7 +118,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `is` and `as` behind `left`.
+    /// `is` and `as` after `left`.
     fn type_test(&mut self, left: &Expr, least: u8) -> Parsed<Option<Expr>> {
         if power::RELATION < least {
             return Ok(None);
@@ -140,7 +140,8 @@ impl Parser<'_> {
         self.make(kind, left.span.to(self.last_span())).map(Some)
     }
 
-    /// The type behind `is` or `as`; a `?` that an operand follows belongs to a choice.
+    /// The type after `is` or `as`; a `?` followed by an operand belongs to a conditional
+    /// expression.
     fn tested_type(&mut self) -> Parsed<TypeName> {
         let mut tested = self.type_name()?;
         if tested.nullable && !tested.is_array && self.starts_operand(true) {
@@ -192,7 +193,7 @@ impl Parser<'_> {
         self.make(ExprKind::Cast { to, operand }, span)
     }
 
-    /// Whether what stands behind `(T)` makes it a cast; `sure` when T can only be a type.
+    /// Whether what follows `(T)` makes it a cast; `sure` when T can only be a type.
     fn starts_operand(&self, sure: bool) -> bool {
         match &self.token().kind {
             TokenKind::Literal(_) | TokenKind::Interpolated(_) => true,
@@ -238,7 +239,7 @@ impl Parser<'_> {
         self.make(ExprKind::Lambda { parameters, body: Box::new(body) }, span)
     }
 
-    /// A body of nothing but `return …;`.
+    /// A body that is just `return …;`.
     fn block(&mut self) -> Parsed<Expr> {
         let start = self.token().span;
         if !self.take_word("return") {

@@ -17,7 +17,7 @@ use crate::syntax::span::Span;
 
 type Parsed<T> = Result<T, DefinitionError>;
 
-/// Parses one expression that is all of `text`, but for a `;` at the end.
+/// Parses one expression that is all of `text`, except for a `;` at the end.
 pub(crate) fn parse(text: &str) -> Parsed<Expr> {
     if DEFINITION_BYTES_MAX < text.len() {
         let message = format!("a definition has at most {DEFINITION_BYTES_MAX} bytes");
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Parsed<Expr> {
     Ok(expression)
 }
 
-/// The place in a list of tokens.
+/// The position in a list of tokens.
 pub(crate) struct Parser<'t> {
     text: &'t str,
     tokens: Vec<Token>,
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
         parsed
     }
 
-    /// Tries `parse`; when it fails, or gives `None`, the place is where it was.
+    /// Tries `parse`; when it fails, or returns `None`, the position is restored.
     fn attempt<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<Option<T>>) -> Option<T> {
         let start = self.at;
         let parsed = parse(self).ok().flatten();
@@ -157,7 +157,7 @@ impl<'t> Parser<'t> {
         parsed
     }
 
-    /// `item, item, …` up to `close`, which is taken; a comma may stand before it.
+    /// `item, item, …` up to `close`, which is consumed; a comma may precede it.
     fn list<T>(
         &mut self,
         close: &str,

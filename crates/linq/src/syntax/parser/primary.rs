@@ -1,4 +1,4 @@
-//! What an expression starts with, and the calls, members and indexes behind it.
+//! What an expression starts with, and the calls, members and indexes after it.
 
 use crate::syntax::ast::{Expr, ExprKind, Initializer, Member, Piece, TypeName};
 use crate::syntax::lexer::{Literal, RawPiece, TokenKind};
@@ -12,7 +12,7 @@ impl Parser<'_> {
         self.links(primary)
     }
 
-    /// Everything behind `target` that binds to it.
+    /// Everything after `target` that binds to it.
     fn links(&mut self, mut target: Expr) -> Parsed<Expr> {
         loop {
             target = match self.token().kind {
@@ -31,7 +31,7 @@ impl Parser<'_> {
                     return self.conditional_access(target);
                 }
                 TokenKind::Sign("!") if !self.ahead(1).is_sign("=") => {
-                    // `x!` only tells a compiler that x is not null.
+                    // `x!` only asserts to a compiler that x is not null.
                     self.advance();
                     target
                 }
@@ -65,7 +65,7 @@ impl Parser<'_> {
     fn argument(&mut self) -> Parsed<Expr> {
         let is_word = matches!(self.token().kind, TokenKind::Word { .. });
         if is_word && self.ahead(1).is_sign(":") {
-            // The options of `CreateField` may be named; they come in this order in any case.
+            // The options of `CreateField` may be named, but are always in this order.
             if !self.token().is_word("stored") && !self.token().is_word("analyzed") {
                 return Err(self.not_supported(self.token().span, "a named argument"));
             }
@@ -251,7 +251,7 @@ impl Parser<'_> {
         self.make(ExprKind::New { what, arguments, initializer }, span)
     }
 
-    /// What stands behind `{`, with the `}`.
+    /// The initializer after `{`, including the `}`.
     fn initializer(&mut self) -> Parsed<Initializer> {
         if self.token().is_sign("{") || self.token().is_sign("[") {
             return Ok(Initializer::Pairs(self.list("}", Parser::pair)?));
@@ -297,7 +297,7 @@ impl Parser<'_> {
         match last_name(&value) {
             Some(name) => Ok(Member { name: name.to_owned(), value }),
             None => {
-                let message = "this value has no name of its own: write 'Name = value'";
+                let message = "this value has no implicit name: write 'Name = value'";
                 Err(crate::syntax::lexer::syntax_error(self.text, start.span, message))
             }
         }

@@ -6,7 +6,7 @@ use crate::syntax::parser::expression::is_clause_word;
 use crate::syntax::parser::{Parsed, Parser};
 
 impl Parser<'_> {
-    /// `from x in`, `from T x in`; also a `from` that is broken in a telling way.
+    /// `from x in`, `from T x in`; also a malformed `from` that is recognizable as one.
     pub(super) fn starts_query(&self) -> bool {
         let is_word = |count: usize| matches!(self.ahead(count).kind, TokenKind::Word { .. });
         self.token().is_word("from") && is_word(1)

@@ -38,7 +38,7 @@ impl Parser<'_> {
         Ok(TypeName { name, arguments, nullable, is_array, span: start.to(self.last_span()) })
     }
 
-    /// The types behind `<`, which is taken already, and the `>`.
+    /// The types after `<`, which is already consumed, and the `>`.
     fn type_list(&mut self, depth: u32) -> Parsed<Vec<TypeName>> {
         let mut types = vec![self.type_name_within(depth + 1)?];
         while self.take_sign(",") {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(types)
     }
 
-    /// `<A, B>` behind a name, when what follows can only follow type arguments.
+    /// `<A, B>` after a name, when what follows can only follow type arguments.
     pub(super) fn type_arguments(&mut self) -> Vec<TypeName> {
         if !self.token().is_sign("<") {
             return Vec::new();
