@@ -25,7 +25,7 @@ pub struct Query {
     pub order_by: Vec<OrderByItem>,
     /// `load`; empty when the clause is absent.
     pub load: Vec<LoadItem>,
-    /// `filter`, a condition that is tried on every row instead of using an index.
+    /// `filter`, a condition that is evaluated on every row instead of using an index.
     pub filter: Option<Expression>,
     /// `select`.
     pub select: Option<Select>,
@@ -50,7 +50,7 @@ impl QueryText {
         QueryText(text.to_owned())
     }
 
-    /// The text as it was given to the parser.
+    /// The text as it was passed to the parser.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,7 +69,7 @@ pub struct Declaration {
     pub name: String,
     /// Names of the parameters.
     pub parameters: Vec<String>,
-    /// What stands between the braces.
+    /// The text between the braces.
     pub body: DeclarationBody,
 }
 
@@ -105,8 +105,8 @@ pub enum DeclarationBody {
 pub struct Source {
     /// What is read.
     pub kind: SourceKind,
-    /// The condition in parentheses behind the name, as subscriptions use it:
-    /// `from Users (Revisions = true)`.
+    /// The condition in parentheses after the name, as used by subscriptions: `from Users
+    /// (Revisions = true)`.
     pub restriction: Option<Box<Expression>>,
     /// The alias of the rows.
     pub alias: Option<String>,
@@ -160,7 +160,7 @@ pub enum Ordering {
     AlphaNumeric,
 }
 
-/// One document to load beside each row.
+/// One document to load along with each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadItem {
     /// The field that holds the id or ids.
@@ -326,7 +326,7 @@ impl FieldPath {
         text
     }
 
-    /// The path behind the alias `alias`, or the whole path when it does not start with the alias.
+    /// The path after the alias `alias`, or the whole path when it does not start with the alias.
     /// `None` when the path is the alias itself.
     pub fn without_alias(&self, alias: Option<&str>) -> Option<FieldPath> {
         let starts_with_alias = match (self.steps.first(), alias) {
@@ -371,7 +371,7 @@ pub struct Number {
     pub(crate) text: String,
 }
 
-/// What a number is worth.
+/// The value of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NumberValue {
     /// A whole number of 64 bits.

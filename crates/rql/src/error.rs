@@ -1,5 +1,5 @@
-//! Why a text is not a query, said so that its author can mend it: where, what was expected, what
-//! stood there instead and, when a known word is close, which one was probably meant.
+//! Why a text is not a query, in terms that let its author fix it: where, what was expected, what
+//! was found instead and, when a known word is close, which one was probably meant.
 
 use std::error::Error;
 use std::fmt;
@@ -14,18 +14,18 @@ const FOUND_CHARACTERS_MAX: usize = 64;
 pub enum ParseErrorKind {
     /// The text stops following the grammar at a position.
     Syntax,
-    /// The text follows the grammar but the clause says something that no query may say.
+    /// The text follows the grammar but the clause is not valid in any query.
     Invalid,
 }
 
-/// What stood where something else was expected.
+/// What was found where something else was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The text was over.
     End,
     /// This piece of text (up to the next white space, shortened when long).
     Text(String),
-    /// The message already says it.
+    /// Already part of the message.
     Said,
 }
 
@@ -46,11 +46,11 @@ impl Found {
 pub struct ParseError {
     /// Which family the refusal belongs to.
     pub kind: ParseErrorKind,
-    /// Where the unexpected text stands.
+    /// The position of the unexpected text.
     pub position: Position,
     /// What was expected there, or, for [`ParseErrorKind::Invalid`], the whole message.
     pub expected: String,
-    /// What stood there.
+    /// What was found there.
     pub found: Found,
     /// The known word that was probably meant.
     pub suggestion: Option<&'static str>,

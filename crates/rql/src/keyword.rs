@@ -4,7 +4,7 @@
 const RESERVED: [&str; 10] =
     ["as", "select", "where", "load", "group", "order", "include", "update", "offset", "limit"];
 
-/// Words that start a clause behind the source, for suggestions.
+/// Words that start a clause after the source, for suggestions.
 pub(crate) const CLAUSES: [&str; 10] = [
     "where",
     "group by",
@@ -29,7 +29,7 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// The longest word that is compared; longer ones resemble nothing.
+/// The longest word that is compared, in characters; longer ones get no suggestion.
 const WORD_CHARACTERS_MAX: usize = 32;
 
 /// The entry of `known` that `word` probably meant to be: at most two typing slips away (one for

@@ -1,7 +1,7 @@
-//! The words, texts, numbers and signs of a query text, cut on demand.
+//! The words, strings, numbers and symbols of a query text, tokenized on demand.
 //!
-//! The lexer keeps no state besides the text: a token is a function of the offset it is asked
-//! for, because scripts and path steps inside a query are cut by other rules.
+//! The lexer keeps no state besides the text: a token is a function of the requested offset,
+//! because scripts and path steps inside a query follow other rules.
 
 use crate::error::{Found, ParseError, ParseErrorKind};
 use crate::position::Position;
@@ -51,7 +51,7 @@ impl Token<'_> {
 const SIGNS: [&str; 16] =
     ["==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", "{", "}", ",", "."];
 
-/// The token at or behind the byte `offset`, which must be on a character boundary.
+/// The token at or after the byte `offset`, which must be on a character boundary.
 pub(crate) fn token_at(text: &str, offset: usize) -> Token<'_> {
     let offset = skip_trivia(text, offset);
     let rest = &text[offset..];
@@ -70,8 +70,7 @@ pub(crate) fn token_at(text: &str, offset: usize) -> Token<'_> {
     Token { kind, text: &rest[..length], offset }
 }
 
-/// The step of a path right behind a dot: a word that may also start with a digit, or a quoted
-/// text.
+/// The step of a path right after a dot: a word that may also start with a digit, or a quoted text.
 pub(crate) fn path_step_at(text: &str, offset: usize) -> Token<'_> {
     let token = token_at(text, offset);
     let rest = &text[token.offset..];
@@ -82,7 +81,7 @@ pub(crate) fn path_step_at(text: &str, offset: usize) -> Token<'_> {
     Token { kind: TokenKind::Word, text: &rest[..word_length(rest)], offset: token.offset }
 }
 
-/// The offset behind white space and comments. An unfinished comment reaches to the end.
+/// The offset after white space and comments. An unfinished comment reaches to the end.
 pub(crate) fn skip_trivia(text: &str, mut offset: usize) -> usize {
     loop {
         let rest = &text[offset..];
@@ -165,7 +164,7 @@ pub(crate) fn unquote(query: &str, token: &Token<'_>) -> Result<String, ParseErr
     Ok(value)
 }
 
-/// The character that the escape in front of `rest` stands for, and how many bytes it takes.
+/// The character of the escape sequence at the start of `rest`, and its length in bytes.
 fn resolve_escape(rest: &str) -> Option<(char, usize)> {
     let resolved = match rest.chars().next()? {
         same @ ('\'' | '"' | '\\' | '/') => same,

@@ -3,9 +3,9 @@
 //! This crate knows the *shape* of a query and nothing about documents or indexes: whether a
 //! method exists, a field is indexed or a parameter was sent is decided by `query`.
 //!
-//! Invariants: parsing is total (any text gives a tree or an error, never a panic), bounded by
-//! [`QUERY_BYTES_MAX`] and [`NESTING_DEPTH_MAX`], and printing a tree gives a text that parses to
-//! an equal tree. [`lucene`] is the language inside of `lucene(…)`, with the same promises.
+//! Invariants: parsing is total (any text yields a tree or an error, never a panic), bounded by
+//! [`QUERY_BYTES_MAX`] and [`NESTING_DEPTH_MAX`], and printing a tree yields a text that parses to
+//! an equal tree. [`lucene`] is the language inside `lucene(…)`, with the same guarantees.
 #![forbid(unsafe_code)]
 
 mod ast;

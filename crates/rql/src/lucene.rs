@@ -1,11 +1,13 @@
-//! The classic query syntax of Lucene, in which `lucene(field, 'text')` writes its text: words,
-//! `"phrases"~2`, `wild*c?rds`, `fuzzy~0.7`, `[a TO b]`, `{a TO b}`, `+must -not`, `AND`, `OR`, `NOT`,
-//! `&&`, `||`, `!`, `(groups)`, `field:` in front, `^2` behind, and `\` before a sign that means itself.
+//! The classic query syntax of Lucene, used for the text of `lucene(field, 'text')`: words,
+//! `"phrases"~2`, `wild*c?rds`, `fuzzy~0.7`, `[a TO b]`, `{a TO b}`, `+must -not`, `AND`, `OR`,
+//! `NOT`, `&&`, `||`, `!`, `(groups)`, `field:` as a prefix, `^2` as a suffix, and `\` to escape a
+//! special character.
 //!
-//! Only syntax: what a word becomes is decided by the analyzer of its field, elsewhere. As in Lucene,
-//! `AND` binds no tighter than `OR`: both say something of the clauses beside them.
+//! Only syntax: how a word is analyzed is decided elsewhere, by the analyzer of its field. As in
+//! Lucene, `AND` binds no tighter than `OR`: both modify the adjacent clauses.
 //!
-//! The parser is total: any text is a query or an error, in time and memory that follow its length.
+//! The parser is total: any text is a query or an error, in time and memory proportional to its
+//! length.
 
 mod error;
 mod lexer;
@@ -15,7 +17,7 @@ mod printer;
 pub use error::LuceneError;
 pub use parser::{LUCENE_BYTES_MAX, LUCENE_DEPTH_MAX, parse};
 
-/// Clauses beside each other. Without a clause that must match, one that should match has to.
+/// A sequence of clauses. Without a clause that must match, at least one that should match has to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
     /// In the order of the text.
@@ -25,7 +27,7 @@ pub struct Group {
 /// One clause of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
-    /// What it means for the group.
+    /// How it counts in the group.
     pub occur: Occur,
     /// The field that is named in front of it; without one it is that of the clause around.
     pub field: Option<String>,
@@ -35,7 +37,7 @@ pub struct Clause {
     pub boost: Option<f32>,
 }
 
-/// What a clause means for the group in which it stands.
+/// How a clause counts in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occur {
     /// It has to match.
@@ -46,16 +48,16 @@ pub enum Occur {
     MustNot,
 }
 
-/// What a clause looks for. Texts are without the backslashes of the query.
+/// What a clause searches for. Texts are unescaped.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sought {
-    /// A text, which the analyzer takes apart.
+    /// A text, to be analyzed.
     Text(String),
-    /// A text in quotes, which the analyzer takes apart.
+    /// A quoted text, to be analyzed.
     Phrase {
         /// The text.
         text: String,
-        /// By how many places its words may be moved.
+        /// By how many positions its words may be moved.
         slop: u32,
     },
     /// A term that begins so.

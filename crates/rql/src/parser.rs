@@ -39,7 +39,7 @@ pub fn parse_update(text: &str) -> Result<Query, ParseError> {
     parse_with(text, Purpose::Update)
 }
 
-/// Parses a condition that stands alone, such as the range of a facet in a document.
+/// Parses a standalone condition, such as the range of a facet in a document.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ impl<'q> Parser<'q> {
         consumed
     }
 
-    /// The token behind the next one.
+    /// The token after the next one.
     fn peek_second(&self) -> Token<'q> {
         token_at(self.text, self.token.end())
     }

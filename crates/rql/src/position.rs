@@ -1,14 +1,14 @@
-//! Where something stands in a query text.
+//! Positions in a query text.
 //!
-//! The tree stores byte offsets, which cost nothing to take; the line and column that a person
-//! reads are computed only when an error is made.
+//! The tree stores byte offsets, which cost nothing; the line and column for people are computed
+//! only when an error is built.
 
 use std::fmt;
 
 /// A byte offset into the query text that a tree was parsed from.
 ///
-/// All offsets compare as equal: two trees are equal when they say the same thing, wherever they
-/// say it. That is what lets `parse(print(tree)) == tree` be a meaningful test.
+/// All offsets compare as equal: two trees are equal when they mean the same, whatever their
+/// positions. That is what lets `parse(print(tree)) == tree` be a meaningful test.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offset(u32);
 
@@ -42,7 +42,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position of the byte `offset` in `text`; an offset behind the end means the end.
+    /// The position of the byte `offset` in `text`; an offset past the end means the end.
     pub(crate) fn of(text: &str, offset: usize) -> Position {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,5 +1,5 @@
 //! The text of a tree: keywords in lower case, one space between words, everything quoted that
-//! could be misread. Parsing it gives an equal tree.
+//! could be misread. Parsing it yields an equal tree.
 
 use std::fmt::{self, Display, Formatter, Write};
 

@@ -5,18 +5,18 @@
 
 use std::ops::Range;
 
-/// The offset behind the bracket that closes the one at `open`, or `None` when it stays open.
+/// The offset after the bracket that closes the one at `open`, or `None` when it stays open.
 ///
 /// `open` is the offset of `{` or `(`. Brackets of other kinds inside are not matched against each
-/// other; the engine that runs the script complains about them.
+/// other; the engine that runs the script reports them.
 pub fn closing(text: &str, open: usize) -> Option<usize> {
     let mut scan =
         Scan { bytes: text.as_bytes(), at: open, nested: Vec::new(), value_before: false };
     scan.run(&mut |_| {})
 }
 
-/// The names, keywords and numbers of a script, in their order: what is not hidden inside of quotes,
-/// comments and patterns. It ends where the script cannot go on.
+/// The names, keywords and numbers of a script, in order, outside of quotes, comments and patterns.
+/// It ends where the script is malformed.
 pub fn words(script: &str) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     // The brace that nothing closes: the end of the text ends the scan.
@@ -31,7 +31,7 @@ pub fn words(script: &str) -> Vec<Range<usize>> {
 enum Bracket {
     Brace,
     Round,
-    /// The `${ … }` of a template; behind its brace the template goes on.
+    /// The `${ … }` of a template; after its brace the template continues.
     Template,
 }
 
@@ -44,7 +44,8 @@ struct Scan<'q> {
 }
 
 impl Scan<'_> {
-    /// The offset behind the bracket that closes the first one, having shown every word before it.
+    /// The offset after the bracket that closes the first one; calls `see` with every word before
+    /// it.
     fn run(&mut self, see: &mut dyn FnMut(Range<usize>)) -> Option<usize> {
         loop {
             let byte = *self.bytes.get(self.at)?;
@@ -176,7 +177,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes past a word, which is given back, or a sign.
+    /// Skips a word, which is returned, or a symbol.
     fn word_or_sign(&mut self) -> Option<Range<usize>> {
         let in_word =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
@@ -187,7 +188,7 @@ impl Scan<'_> {
             self.at += 1;
             return None;
         }
-        // Behind these words an expression starts, so a slash there opens a pattern.
+        // After these words an expression starts, so a slash there opens a pattern.
         self.value_before = !matches!(&rest[..length], b"return" | b"typeof" | b"case" | b"in");
         let word = self.at..self.at + length;
         self.at = word.end;
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closing_bracket_is_found_behind_everything_that_hides_one() {
+    fn the_closing_bracket_is_found_despite_everything_that_hides_one() {
         for (text, expected) in [
             ("{ a: 1 } rest", Some(8)),
             ("{ '}' } x", Some(7)),

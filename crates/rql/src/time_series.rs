@@ -1,5 +1,5 @@
-//! The syntax tree of a query over one time series: what stands inside of `timeseries(from …)` and
-//! between the braces of `declare timeseries`.
+//! The syntax tree of a time series query: the text inside `timeseries(from …)` or between the
+//! braces of `declare timeseries`.
 
 use crate::ast::{Expression, FieldPath, Literal, MethodCall, SelectItem};
 
@@ -12,7 +12,7 @@ pub struct TimeSeriesQuery {
     pub range: TimeSeriesRange,
     /// The name of the document that an entry's tag is the id of: `load Tag as name`.
     pub load_alias: Option<String>,
-    /// `where`, tried on every entry.
+    /// `where`, evaluated on every entry.
     pub condition: Option<Expression>,
     /// `group by`.
     pub grouping: Option<TimeSeriesGrouping>,
@@ -54,7 +54,7 @@ pub enum TimeSeriesRange {
 /// The `group by` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeSeriesGrouping {
-    /// The text of a length of time, such as `1 h`, or a parameter.
+    /// The text of a duration, such as `1 h`, or a parameter.
     pub period: Literal,
     /// What further divides the entries of a period: the tag, or something of its document.
     pub key: Option<FieldPath>,

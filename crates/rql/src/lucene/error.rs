@@ -6,14 +6,14 @@ use std::fmt;
 /// How many characters of the text an error repeats.
 const SHOWN_CHARACTERS_MAX: usize = 256;
 
-/// A text that is no query, with the place where it stops being one.
+/// A text that is not a query, with the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LuceneError {
     /// The text.
     pub text: String,
-    /// What stands at the place, or what is wrong there.
+    /// What was found at the position, or what is wrong there.
     pub problem: String,
-    /// What could have stood there; empty when the problem says it all.
+    /// What was expected there; empty when `problem` is self-explanatory.
     pub expected: Vec<&'static str>,
 }
 

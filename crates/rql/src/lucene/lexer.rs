@@ -1,5 +1,5 @@
-//! The tokens of the query syntax of Lucene. Which characters belong to a word depends on whether it
-//! stands in a range, so the parser says where it is.
+//! The tokens of the query syntax of Lucene. Which characters belong to a word depends on whether
+//! it is in a range, so the parser passes the context.
 
 use super::error::LuceneError;
 
@@ -26,7 +26,7 @@ pub(super) enum Token<'t> {
     /// A term with `*` at its end and no other wildcard.
     Prefix(&'t str),
     Wildcard(&'t str),
-    /// `~` with the number behind it, if there is one.
+    /// `~` with the number after it, if any.
     Tilde(&'t str),
     RangeOpen {
         inclusive: bool,
@@ -36,7 +36,7 @@ pub(super) enum Token<'t> {
     End,
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed<'t> {
     pub(super) token: Token<'t>,
@@ -52,7 +52,7 @@ fn begins_word(character: char) -> bool {
     !is_space(character) && !SIGNS.contains(&character)
 }
 
-/// The token at or behind `from`.
+/// The token at or after `from`.
 pub(super) fn token_at(text: &str, from: usize) -> Result<Placed<'_>, LuceneError> {
     let rest = text[from..].trim_start_matches(is_space);
     let start = text.len() - rest.len();
@@ -84,7 +84,7 @@ pub(super) fn token_at(text: &str, from: usize) -> Result<Placed<'_>, LuceneErro
     }
 }
 
-/// The number behind `^`.
+/// The number after `^`.
 pub(super) fn number_at(text: &str, from: usize) -> Placed<'_> {
     let rest = text[from..].trim_start_matches(is_space);
     let start = text.len() - rest.len();
@@ -92,7 +92,7 @@ pub(super) fn number_at(text: &str, from: usize) -> Placed<'_> {
     Placed { token: Token::Term(&rest[..bytes]), start, end: start + bytes }
 }
 
-/// The token at or behind `from`, inside of a range that ends with `close`.
+/// The token at or after `from`, inside a range that ends with `close`.
 pub(super) fn range_token_at(
     text: &str,
     from: usize,
@@ -123,7 +123,7 @@ fn lexical(text: &str, offset: usize, problem: &str) -> LuceneError {
     LuceneError::new(text, format!("Lexical error at {place}: {problem}"), &[])
 }
 
-/// Digits, perhaps with a point and digits behind.
+/// Digits, optionally followed by a point and more digits.
 fn number_bytes(rest: &str) -> usize {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(rest);
@@ -156,7 +156,7 @@ fn word_bytes(text: &str, start: usize) -> Result<usize, LuceneError> {
     while let Some((at, character)) = characters.next() {
         match character {
             '\\' if characters.next().is_none() => {
-                return Err(lexical(text, text.len(), "nothing stands behind the backslash"));
+                return Err(lexical(text, text.len(), "nothing follows the backslash"));
             }
             '\\' | '*' | '?' => {}
             '-' | '+' if !is_first => {}

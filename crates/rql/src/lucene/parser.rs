@@ -10,12 +10,12 @@ pub const LUCENE_BYTES_MAX: usize = 64 * 1024;
 /// How deep parentheses may be nested.
 pub const LUCENE_DEPTH_MAX: usize = 64;
 
-/// How similar a term has to be when `~` stands alone.
+/// The minimum similarity of a term when `~` has no number.
 const SIMILARITY_DEFAULT: f32 = 0.5;
 
 /// What a clause may begin with.
 const CLAUSE: &[&str] = &["NOT", "+", "-", "(", "*", "a quoted text", "a term", "[", "{"];
-/// What may stand behind a clause.
+/// What may follow a clause.
 const BEHIND: &[&str] =
     &["AND", "OR", "NOT", "+", "-", "(", "*", "^", "~", "a quoted text", "a term", "[", "{"];
 
@@ -90,7 +90,7 @@ impl<'t> Parser<'t> {
         let mut conjunction = Conjunction::None;
         loop {
             let clause = self.clause(conjunction)?;
-            // `a AND b` asks for both, whatever stood in front of the first.
+            // `a AND b` requires both, whatever preceded the first.
             if conjunction == Conjunction::And
                 && let Some(before) = clauses.last_mut()
                 && before.occur == Occur::Should
@@ -185,7 +185,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Lucene reads `~` behind a wildcard and does nothing with it.
+    /// Lucene accepts `~` after a wildcard and ignores it.
     fn without_similarity(&mut self, sought: Sought) -> Result<Sought, LuceneError> {
         if let Token::Tilde(_) = self.next.token {
             self.advance()?;
@@ -246,7 +246,7 @@ impl<'t> Parser<'t> {
             return Err(self.unexpected_at(&at, &["a number"]));
         }
         self.next = token_at(self.text, number.end)?;
-        // A term may have its similarity behind its boost; nothing is done with it there.
+        // A term may have its similarity after its boost, where it is ignored.
         if let Token::Tilde(_) = self.next.token {
             self.advance()?;
         }
@@ -268,12 +268,12 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// A slop with a fraction is cut; without a number there is none.
+/// A fractional slop is truncated; without a number it is 0.
 fn slop_of(number: &str) -> u32 {
     number.split('.').next().unwrap_or_default().parse().unwrap_or_default()
 }
 
-/// The text without the backslashes that make signs mean themselves.
+/// The text without its escaping backslashes.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();

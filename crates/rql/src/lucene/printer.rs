@@ -64,7 +64,7 @@ impl fmt::Display for Sought {
     }
 }
 
-/// Every character that could mean something is made to mean itself.
+/// Escapes every special character.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 2);
     for character in text.chars() {

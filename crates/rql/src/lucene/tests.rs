@@ -95,10 +95,7 @@ fn what_is_no_query_is_refused_with_its_place() {
         ("[bear TO fox}", at("<EOF>", 13)),
         ("[bear TO", at("<EOF>", 8)),
         ("\"quick", "Lexical error at line 1, column 6: the closing quote is missing".to_owned()),
-        (
-            "quick\\",
-            "Lexical error at line 1, column 6: nothing stands behind the backslash".to_owned(),
-        ),
+        ("quick\\", "Lexical error at line 1, column 6: nothing follows the backslash".to_owned()),
         (
             "quick~2",
             "Minimum similarity for a FuzzyQuery has to be between 0.0f and 1.0f !".to_owned(),

@@ -1,4 +1,4 @@
-//! The clauses of a query, in the order in which they may stand.
+//! The clauses of a query, in the order in which they may appear.
 
 use super::{Parsed, Parser, Purpose};
 use crate::ast::{Declaration, DeclarationBody, Literal, Query, QueryText, Source, SourceKind};
@@ -9,7 +9,7 @@ use crate::position::Offset;
 use crate::script_text;
 use crate::time_series::TimeSeriesQuery;
 
-/// Words that may stand first in a query.
+/// Words that may come first in a query.
 const OPENERS: [&str; 3] = ["from", "declare", "select"];
 
 impl Parser<'_> {
@@ -60,7 +60,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The clauses that say what becomes of the rows.
+    /// The clauses that shape the rows.
     fn shape(&mut self, query: &mut Query) -> Parsed<()> {
         if self.purpose == Purpose::Update {
             query.update = Some(self.update()?);
@@ -218,7 +218,7 @@ impl Parser<'_> {
         if self.token.is_word("as") {
             return self.alias();
         }
-        // `filter` is no reserved word, but behind a source it opens the clause.
+        // `filter` is not a reserved word, but after a source it opens the clause.
         let is_alias = self.token.kind == TokenKind::Word
             && !is_reserved(self.token.text)
             && !self.token.is_word("filter");
@@ -270,8 +270,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The error for text behind the last clause. A misspelt clause word was read as the alias of
-    /// the source, so the alias is looked at when the rest itself resembles nothing.
+    /// The error for text after the last clause. A misspelt clause word was read as the alias of
+    /// the source, so the alias is checked when the rest itself resembles nothing.
     fn unexpected_rest(&self, query: &Query) -> ParseError {
         let mut error = self.error_with_suggestion("Expected end of query", &CLAUSES);
         let alias = query.source.alias.as_deref().unwrap_or_default();

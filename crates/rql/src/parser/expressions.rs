@@ -20,7 +20,7 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// A condition or, as methods take them, a value.
+    /// A condition or, for arguments of methods, a value.
     fn expression(&mut self) -> Parsed<Expression> {
         self.chain("or", "Or", Self::conjunction, Expression::Or)
     }
@@ -171,7 +171,7 @@ impl Parser<'_> {
         }
     }
 
-    /// As [`Parser::value`], but no method: one of several values is none.
+    /// As [`Parser::value`], but without methods, which are not allowed among several values.
     fn value_without_call(&mut self) -> Parsed<Option<Expression>> {
         match self.at_name() && self.peek_second().is_sign("(") {
             true => Ok(None),
@@ -322,7 +322,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between square brackets: nothing or an index.
+    /// The text between square brackets: nothing or an index.
     fn element_step(&mut self) -> PathStep {
         match self.token.text.parse() {
             Ok(index) => {
@@ -333,7 +333,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Refuses a lone field or value where a condition must stand. `offset` is its start.
+    /// Refuses a lone field or value where a condition is required. `offset` is its start.
     fn require_condition(&self, expression: &Expression, offset: usize) -> Parsed<()> {
         match expression {
             Expression::Field(path) => Err(self.missing_operator(&path.text())),

@@ -1,4 +1,4 @@
-//! The lists behind `group by`, `order by`, `load`, `select` and `include`.
+//! The lists after `group by`, `order by`, `load`, `select` and `include`.
 
 use super::{Parsed, Parser};
 use crate::ast::{

@@ -7,7 +7,7 @@ use crate::lexer::TokenKind;
 use crate::time_series::{TimeSeriesGrouping, TimeSeriesQuery, TimeSeriesRange, TimeSeriesSource};
 
 impl Parser<'_> {
-    /// A query over one series up to the bracket behind it, which is left.
+    /// A query over one series up to the bracket after it, which is not consumed.
     pub(super) fn time_series(&mut self) -> Parsed<TimeSeriesQuery> {
         let clause = self.clause;
         if !self.take_word("from") {
@@ -29,8 +29,8 @@ impl Parser<'_> {
                 true => self.list(Self::select_item)?,
                 false => Vec::new(),
             },
-            scale: self.value_behind("scale")?,
-            offset: self.value_behind("offset")?,
+            scale: self.value_after("scale")?,
+            offset: self.value_after("offset")?,
         };
         self.clause = clause;
         Ok(query)
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(TimeSeriesRange::Between { from, to })
     }
 
-    /// A length of time: a quoted text, a parameter, or a number with the unit behind it.
+    /// A duration: a quoted text, a parameter, or a number followed by its unit.
     fn period(&mut self, clause: &str) -> Parsed<Literal> {
         let expected = format!("Could not parse the argument of {clause}: expected a time period");
         let number = self.token;
@@ -166,7 +166,7 @@ impl Parser<'_> {
         }
     }
 
-    fn value_behind(&mut self, keyword: &str) -> Parsed<Option<Literal>> {
+    fn value_after(&mut self, keyword: &str) -> Parsed<Option<Literal>> {
         if !self.take_word(keyword) {
             return Ok(None);
         }

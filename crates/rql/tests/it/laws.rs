@@ -89,7 +89,7 @@ const PIECES: [&str; 82] = [
     "in ($p, 1)",
 ];
 
-/// Parses `text` both ways and checks the law for whatever parses.
+/// Parses `text` both ways and checks the law for texts that parse.
 fn check_law(text: &str) {
     if let Ok(query) = parse(text) {
         let printed = query.to_string();
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_behind_from_is_parsed_or_refused(text in "[ -~\\n]{0,40}") {
+    fn any_text_after_from_is_parsed_or_refused(text in "[ -~\\n]{0,40}") {
         check_law(&format!("from C where {text}"));
         check_law(&format!("from C as c select {text}"));
     }

@@ -1,5 +1,5 @@
-//! The language seen from outside: what parses to what, what is refused with which words, and the
-//! laws that hold for any text.
+//! The language seen from outside: what parses to what, the errors of invalid texts, and the laws
+//! that hold for any text.
 
 mod laws;
 mod queries;

@@ -74,7 +74,7 @@ fn paths_have_members_elements_and_quotes() {
 }
 
 #[test]
-fn methods_stand_anywhere_and_take_anything() {
+fn methods_are_allowed_anywhere_with_any_arguments() {
     check(
         "from C where boost(search(Name, 'red fox', and) or exact(Name = 'x'), 2.5) and Key = cmpxchg('k')",
         "from C where boost(search(Name, 'red fox', and) or exact(Name = 'x'), 2.5) and Key = cmpxchg('k')",

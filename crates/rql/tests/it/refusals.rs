@@ -49,7 +49,7 @@ fn the_end_comes_too_early() {
 }
 
 #[test]
-fn something_else_stands_there() {
+fn something_else_was_found() {
     for (text, message) in [
         ("from 5", "1:6 Unable to parse identifier in FROM clause but got: 5"),
         ("from select", "1:6 Unable to parse identifier in FROM clause but got: select"),
