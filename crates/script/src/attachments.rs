@@ -1,5 +1,5 @@
-//! Attachments in the hands of a script: objects with the properties of the attachment and a function that
-//! reads its content.
+//! Attachments in scripts: objects with the properties of the attachment and a function that reads
+//! its content.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 
 use crate::convert::well_formed;
 use crate::host::Attachment;
-use crate::natives::ask;
+use crate::natives::call_host;
 
 const UNKNOWN_ENCODING: &str = "getContentAsString(encoding): the encoding must be one of utf8, ascii, \
                                 unicode, bigEndianUnicode, utf32";
@@ -21,19 +21,19 @@ pub(crate) fn add<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
 }
 
 fn attachment<'js>(ctx: Ctx<'js>, id: String, name: String) -> Result<Option<Object<'js>>> {
-    let found = ask(&ctx, |host| host.attachment(&id, &name))?;
+    let found = call_host(&ctx, |host| host.attachment(&id, &name))?;
     found.map(|found| object_of(&ctx, found)).transpose()
 }
 
 fn attachments<'js>(ctx: Ctx<'js>, id: String) -> Result<Array<'js>> {
     let all = Array::new(ctx.clone())?;
-    for (index, found) in ask(&ctx, |host| host.attachments(&id))?.into_iter().enumerate() {
+    for (index, found) in call_host(&ctx, |host| host.attachments(&id))?.into_iter().enumerate() {
         all.set(index, object_of(&ctx, found)?)?;
     }
     Ok(all)
 }
 
-/// The function is no part of what is converted when the object is indexed or stored.
+/// The function is not converted when the object is indexed or stored.
 fn object_of<'js>(ctx: &Ctx<'js>, found: Attachment) -> Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     object.set("Name", found.name.as_str())?;
@@ -59,5 +59,5 @@ fn content_text<'js>(
             known.ok_or_else(|| Exception::throw_message(ctx, UNKNOWN_ENCODING))?
         }
     };
-    Ok(encoding.decode(&ask(ctx, |host| host.attachment_content(attachment))?))
+    Ok(encoding.decode(&call_host(ctx, |host| host.attachment_content(attachment))?))
 }

@@ -1,8 +1,8 @@
-//! Bounds of a script's run: steps and time, counted by the engine's interrupt handler.
+//! Limits on a script's run: steps and time, counted by the engine's interrupt handler.
 //!
-//! Memory and recursion are bounded by the engine itself (see `engine`). Invariant: once a meter has
-//! said stop it says so until the next run begins, so that a script which is stopped inside of a builtin
-//! cannot go on.
+//! Memory and recursion are bounded by the engine itself (see `engine`). Invariant: once a meter
+//! has requested a stop it keeps doing so until the next run begins, so that a script stopped
+//! inside a builtin cannot continue.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,18 +17,18 @@ use crate::error::Exhausted;
 /// patched QuickJS).
 const STEPS_PER_QUESTION: u64 = 10;
 
-/// How many statements a script may execute per call if nobody says otherwise.
+/// Default limit on the statements that a script may execute per call.
 pub const STEPS_MAX_DEFAULT: u64 = 10_000;
 
-/// What one step of the limit allows. The engine counts calls (builtins included) and loop iterations,
-/// not statements; a statement of common scripts has fewer than this many of them, so that what ran
-/// within the limit elsewhere runs here.
+/// What one step of the limit allows. The engine counts calls (builtins included) and loop
+/// iterations, not statements; a statement of common scripts has fewer than this many of them, so
+/// that scripts within RavenDB's limit run here, too.
 const ACTIONS_PER_STEP: u64 = 4;
 
-/// How long one run of a script may take if nobody says otherwise.
+/// Default limit on the time of one run of a script.
 pub const TIME_MAX_DEFAULT: Duration = Duration::from_secs(10);
 
-/// How many bytes a result may have if nobody says otherwise.
+/// Default limit on the size of a result, in bytes.
 pub const RESULT_BYTES_MAX_DEFAULT: u64 = 64 << 20;
 
 thread_local! {
@@ -90,7 +90,8 @@ impl Meter {
         done
     }
 
-    /// Whether a result of that many bytes has to be given up: it is too large, or the time is over.
+    /// Whether a result of that many bytes has to be abandoned because it is too large or time is
+    /// up.
     pub(crate) fn must_stop_at(&self, result_bytes: u64) -> bool {
         let bytes_max = self.budget.get().result_bytes_max;
         if self.exhausted.get().is_none() && bytes_max < result_bytes {
@@ -117,7 +118,7 @@ impl Meter {
         self.exhausted.set(None);
     }
 
-    /// Whether the script has to stop; asked by the engine every few steps.
+    /// Whether the script has to stop; called by the engine every few steps.
     pub(crate) fn must_stop(&self) -> bool {
         if self.exhausted.get().is_some() {
             return true;

@@ -1,9 +1,10 @@
 //! JavaScript values to values that outlive them.
 //!
-//! Untouched objects of documents stay references into the document. Runs inside of the script's budget,
-//! because getters and `toJSON`-like tricks of the script run here, too. Invariant: the result nests no
-//! deeper than [`DEPTH_MAX`], and an object inside of itself becomes null. Its size is counted while it is
-//! made: a script may name one string a thousand times, and each time it is a text of its own.
+//! Untouched objects of documents stay references into the document. Runs inside of the script's
+//! budget, because getters and `toJSON`-like tricks of the script run here, too. Invariant: the
+//! result nests no deeper than [`DEPTH_MAX`], and an object inside of itself becomes null. Its size
+//! is counted while it is built: a script may refer to one string a thousand times, and each is a
+//! separate copy.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -27,11 +28,11 @@ pub const DEPTH_MAX: usize = 128;
 /// How many elements an array in a result may have, holes included.
 pub const ARRAY_LENGTH_MAX: usize = 4_000_000;
 
-/// The meter and the host are asked again after so many bytes of a result.
+/// The meter and the host are checked each time a result grows by this many bytes.
 const QUESTION_BYTES: u64 = 64 << 10;
-/// What a value takes beside its text, about.
+/// Approximate bytes of a value besides its text.
 const VALUE_BYTES: u64 = 16;
-/// What a property takes beside its name and its value, about.
+/// Approximate bytes of a property besides its name and its value.
 const PROPERTY_BYTES: u64 = 32;
 
 /// Converts the values of one result.
@@ -42,11 +43,11 @@ pub(crate) struct Converter<'js> {
     /// Found when the first object needs them.
     constructors: Option<Constructors<'js>>,
     meter: Option<Rc<Meter>>,
-    /// Whether what is missing in a document becomes undefined; it becomes null otherwise.
+    /// Whether values missing in a document become undefined; otherwise they become null.
     leaves_out_missing: bool,
     /// Of the result so far.
     bytes: u64,
-    /// With so many the meter is asked next.
+    /// The size at which the meter is checked next.
     asks_at: u64,
 }
 
@@ -79,12 +80,12 @@ impl<'js> Converter<'js> {
         Converter { ctx, around, constructors, meter, leaves_out_missing, bytes, asks_at }
     }
 
-    /// Converts what is missing in a document, such as a member of a null there, to undefined.
+    /// Converts values missing in a document, such as a member of a null there, to undefined.
     pub(crate) fn leaving_out_missing(ctx: &Ctx<'js>) -> Self {
         Converter { leaves_out_missing: true, ..Converter::new(ctx) }
     }
 
-    /// Counts bytes of the result, before they are made.
+    /// Counts bytes of the result, before they are allocated.
     fn count(&mut self, bytes: u64) -> rquickjs::Result<()> {
         self.bytes = self.bytes.saturating_add(bytes).saturating_add(VALUE_BYTES);
         if self.bytes < self.asks_at {
@@ -94,8 +95,8 @@ impl<'js> Converter<'js> {
         if let Some(meter) = &self.meter
             && meter.must_stop_at(self.bytes)
         {
-            // The meter says why.
-            return Err(self.refuse("the result cannot be made"));
+            // The meter has the reason.
+            return Err(self.refuse("the result cannot be built"));
         }
         let held = match CURRENT.is_set() {
             true => CURRENT.with(|host| host.hold_result(self.bytes)),
@@ -107,7 +108,7 @@ impl<'js> Converter<'js> {
     /// Counts a stored value, before it is copied.
     fn count_stored(&mut self, stored: &Stored<'_>) -> rquickjs::Result<()> {
         let mut bytes = QUESTION_BYTES;
-        // Nearly: what is a little more than one power of two counts as the next.
+        // Approximately: sizes are rounded up to a power of two.
         while !prints_within(stored, bytes).map_err(|error| self.corrupt(error))? {
             self.count(bytes)?;
             bytes = bytes.saturating_mul(2);
@@ -117,18 +118,18 @@ impl<'js> Converter<'js> {
 
     /// Converts `value`.
     pub(crate) fn convert(&mut self, value: &Value<'js>) -> rquickjs::Result<ScriptValue> {
-        self.convert_beside(value, None)
+        self.convert_with_stored(value, None)
     }
 
-    /// Converts `value`, which the script read from where `stored` is: an equal number keeps its text.
-    fn convert_beside(
+    /// Converts `value`, which the script read from `stored`: an equal number keeps its text.
+    fn convert_with_stored(
         &mut self,
         value: &Value<'js>,
         stored: Option<(&Rc<Source>, Stored<'_>)>,
     ) -> rquickjs::Result<ScriptValue> {
         self.count(0)?;
         if let Some(number) = value.as_number() {
-            return Ok(number_beside(number, stored));
+            return Ok(number_with_stored(number, stored));
         }
         if let Some(text) = value.as_string() {
             let text = well_formed(&self.ctx, text)?;
@@ -192,7 +193,7 @@ impl<'js> Converter<'js> {
         if length > ARRAY_LENGTH_MAX {
             return Err(self.refuse("an array of the result is too long"));
         }
-        let beside: Option<(&Rc<Source>, StoredArray<'_>)> =
+        let stored: Option<(&Rc<Source>, StoredArray<'_>)> =
             stored.and_then(|(source, value)| value.as_array().map(|array| (source, array)));
         let mut items = Vec::with_capacity(length.min(1024));
         for index in 0..length {
@@ -200,15 +201,15 @@ impl<'js> Converter<'js> {
             if item.is_undefined() && !array.as_object().contains_key(index as u32)? {
                 continue;
             }
-            let beside = beside.and_then(|(source, array)| {
+            let stored = stored.and_then(|(source, array)| {
                 array.get(index).ok().flatten().map(|value| (source, value))
             });
-            items.push(self.convert_beside(&item, beside)?);
+            items.push(self.convert_with_stored(&item, stored)?);
         }
         Ok(ScriptValue::Array(items))
     }
 
-    /// A part of a document that the script touched: what it left alone stays as it is stored.
+    /// A part of a document that the script accessed: unchanged properties stay as stored.
     fn convert_document(
         &mut self,
         document: &DocumentObject<'js>,
@@ -224,10 +225,12 @@ impl<'js> Converter<'js> {
                 Some(Slot::Read(value)) if name == "@metadata" && document.is_root() => {
                     self.convert_metadata(source, value, stored)?
                 }
-                Some(Slot::Read(value)) => self.convert_beside(value, Some((source, stored)))?,
+                Some(Slot::Read(value)) => {
+                    self.convert_with_stored(value, Some((source, stored)))?
+                }
                 Some(Slot::Set(value)) => {
-                    let value = self.convert_beside(value, Some((source, stored)))?;
-                    // What was there and is undefined now is null: only `delete` takes it away.
+                    let value = self.convert_with_stored(value, Some((source, stored)))?;
+                    // An existing property set to undefined becomes null: only `delete` removes it.
                     match value {
                         ScriptValue::Undefined => ScriptValue::Null,
                         value => value,
@@ -242,7 +245,7 @@ impl<'js> Converter<'js> {
             properties.push((Rc::from(name), value));
         }
         for (name, slot) in slots.iter() {
-            // A slot that was read and not stored is the metadata of a document that has none.
+            // A slot that was read but is not stored is the metadata of a document that has none.
             let Slot::Set(value) = slot else { continue };
             if view.contains(name).map_err(|e| self.corrupt(e))? {
                 continue;
@@ -323,12 +326,13 @@ impl<'js> Converter<'js> {
     }
 }
 
-/// The bits beside the tag of a null that stands for what is missing, see `third_party/rquickjs-sys/CORVUS.md`.
+/// The bits next to the tag of the null of a missing value, see
+/// `third_party/rquickjs-sys/CORVUS.md`.
 const MISSING: u64 = 1 << 32;
 
-/// Whether this is the null of what is missing in a document.
+/// Whether this is the null of a value missing in a document.
 fn is_missing(value: &Value<'_>) -> bool {
-    // The wrapper shows the bits of a value to hashers alone.
+    // The wrapper exposes the bits of a value only through hashing.
     struct Bits(u64);
     impl Hasher for Bits {
         fn write(&mut self, _: &[u8]) {}
@@ -349,18 +353,17 @@ fn is_missing(value: &Value<'_>) -> bool {
     bits.finish() == MISSING
 }
 
-/// The name of the symbol under which the prelude keeps the digits of a number that a script took as it
-/// is stored.
+/// The name of the symbol under which the prelude keeps the digits of a number read as stored.
 const RAW_DIGITS: &str = "digits of a stored number";
 
-/// The number that a script took as it is stored.
+/// The number that a script read as stored.
 fn raw_number(object: &Object<'_>) -> rquickjs::Result<Option<ScriptValue>> {
     let symbols: Object<'_> = object.ctx().globals().get("Symbol")?;
     let symbol_for: Function<'_> = symbols.get("for")?;
     let key: Value<'_> = symbol_for.call((RAW_DIGITS,))?;
     let digits: Value<'_> = object.get(key)?;
     let Some(digits) = digits.as_string() else { return Ok(None) };
-    // A script may have made the object itself, so it is not taken on trust that it has digits.
+    // A script may have created the object itself, so its digits are not trusted.
     let digits = digits.to_string()?;
     let mut reader = JsonReader::new(digits.as_bytes());
     let (Ok(number), Ok(())) = (reader.read_number(), reader.finish()) else { return Ok(None) };
@@ -381,8 +384,8 @@ fn stored_object(document: &DocumentObject<'_>) -> ScriptValue {
     })
 }
 
-/// A number; the stored one when the script gave back what it read.
-fn number_beside(number: f64, stored: Option<(&Rc<Source>, Stored<'_>)>) -> ScriptValue {
+/// A number; the stored one when the script returned what it read.
+fn number_with_stored(number: f64, stored: Option<(&Rc<Source>, Stored<'_>)>) -> ScriptValue {
     if let Some((_, stored)) = stored
         && stored.as_f64() == Some(number)
     {

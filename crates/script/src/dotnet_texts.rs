@@ -1,7 +1,7 @@
-//! What scripts ask of .NET: numbers and moments in its formats, differences of moments. The LINQ
+//! .NET functions for scripts: numbers and moments in its formats, differences of moments. The LINQ
 //! provider of the .NET client writes calls of these into its queries.
 //!
-//! A moment comes as milliseconds since 1970 (a `Date`) or as a document's text.
+//! A moment is passed as milliseconds since 1970 (a `Date`) or as a document's text.
 
 use dotnet::culture::Culture;
 use dotnet::date::{Date, DateKind, Recognised, TICKS_PER_MILLISECOND, recognise};
@@ -54,7 +54,7 @@ fn is_moment(value: Value<'_>) -> bool {
     moment_of(&value).is_some()
 }
 
-/// Nothing if the format is none of moments.
+/// `None` if the format is not a date format.
 fn moment_text(value: Value<'_>, format: String, culture: String) -> Option<String> {
     format_date(moment_of(&value)?, &format, culture_of(&culture))
 }

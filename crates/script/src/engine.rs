@@ -1,9 +1,9 @@
-//! One JavaScript engine for one thread: compiled programs, budgets, and what is left after a run.
+//! One JavaScript engine for one thread: compiled programs, budgets, and cleaning up after a run.
 //!
-//! An engine is made once per worker and runs any number of scripts of any kind, one at a time. Global
-//! objects are frozen, so that scripts cannot see each other; each program keeps its own functions.
-//! Invariant: after any error the engine serves the next script. A realm that may be left in a bad
-//! state (memory exhausted, work left undone) is thrown away and made anew.
+//! An engine is created once per worker and runs any number of scripts of any kind, one at a time.
+//! Global objects are frozen, so that scripts cannot see each other; each program keeps its own
+//! functions. Invariant: after any error the engine serves the next script. A realm that may be in
+//! a bad state (memory exhausted, jobs pending) is discarded and recreated.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::host::{CURRENT, Host};
 use crate::natives::host_object;
 use crate::program::{FILE_NAME, PROGRAM_BYTES_MAX, Program};
 
-/// How much memory one engine may use if nobody says otherwise, in bytes.
+/// Default limit on the memory of one engine, in bytes.
 pub const MEMORY_BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// How many programs one engine keeps compiled.
 pub const PROGRAMS_MAX: usize = 256;
@@ -42,10 +42,10 @@ type Intrinsics = (
     intrinsic::Promise,
 );
 
-/// A JavaScript engine; stays on the thread that made it.
+/// A JavaScript engine; stays on the thread that created it.
 ///
-/// About 300 KB and a few milliseconds to make, which happens with the first script unless it was made ready
-/// before; a compiled program adds a few KB.
+/// Creating one takes about 300 KB and a few milliseconds, which happens with the first script
+/// unless it was prepared before; a compiled program adds a few KB.
 pub struct Engine {
     clock: Arc<dyn Clock>,
     memory_bytes_max: usize,
@@ -96,8 +96,8 @@ impl Engine {
         Engine { clock, memory_bytes_max, realm: RefCell::new(None) }
     }
 
-    /// Makes what the first script would otherwise wait for. What stands in the way is an error of that
-    /// script.
+    /// Prepares what the first script would otherwise wait for. Errors are left for that script to
+    /// report.
     pub fn make_ready(&self) {
         drop(self.realm());
     }
@@ -107,14 +107,14 @@ impl Engine {
         self.memory_bytes_max
     }
 
-    /// Forgets what `program` evaluated to, so that its next run begins anew.
+    /// Discards the state of `program`, so that its next run starts from scratch.
     pub(crate) fn forget(&self, program: &Program) {
         if let Some(realm) = &*self.realm.borrow() {
             realm.programs.borrow_mut().remove(program.id);
         }
     }
 
-    /// The realm to run in, made when there is none.
+    /// The realm to run in, created when there is none.
     pub(crate) fn realm(&self) -> Result<Rc<Realm>, ScriptError> {
         if let Some(realm) = &*self.realm.borrow() {
             return Ok(Rc::clone(realm));
@@ -138,7 +138,7 @@ impl Engine {
         outcome
     }
 
-    /// Throws the realm away when the run may have left something behind.
+    /// Discards the realm when the run may have left something behind.
     pub(crate) fn clean_up(&self, realm: &Rc<Realm>, error: Option<&ScriptError>) {
         let is_spent = match error {
             Some(ScriptError::Exhausted(Exhausted::Memory(_)) | ScriptError::Engine(_)) => true,
@@ -162,8 +162,8 @@ impl Realm {
         let context = Context::custom::<Intrinsics>(&runtime).map_err(broken)?;
         context.with(|ctx| set_up(&ctx)).map_err(ScriptError::Engine)?;
         let meter = Rc::new(Meter::new(clock));
-        let asked = Rc::clone(&meter);
-        runtime.set_interrupt_handler(Some(Box::new(move || asked.must_stop())));
+        let polled = Rc::clone(&meter);
+        runtime.set_interrupt_handler(Some(Box::new(move || polled.must_stop())));
         let programs = RefCell::new(Programs::default());
         Ok(Realm { programs, context, runtime, meter, memory_bytes_max })
     }
@@ -183,7 +183,7 @@ impl Realm {
                 let compiled = self.compiled(&ctx, program)?;
                 let done = work(&ctx, compiled);
                 let done = done.map_err(|error| self.explain(&ctx, program, error))?;
-                // A script may catch what a result ran into, not go on behind it.
+                // A script may catch the error of a limit, but not continue after it.
                 self.meter.exhausted().map_or(Ok(done), |bound| Err(ScriptError::Exhausted(bound)))
             })
         };
@@ -238,7 +238,7 @@ impl Realm {
         }
     }
 
-    /// Makes an error of this crate of one of the engine's.
+    /// Converts an error of the engine to one of this crate.
     fn explain(&self, ctx: &Ctx<'_>, program: &Program, error: rquickjs::Error) -> ScriptError {
         let thrown = ctx.catch();
         if let Some(bound) = self.meter.exhausted() {
@@ -294,7 +294,7 @@ impl Realm {
     }
 }
 
-/// What was thrown and is no error, as text.
+/// A thrown value that is not an error, as text.
 fn thrown_text<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> String {
     if let Some(text) = thrown.as_string() {
         return crate::convert::well_formed(ctx, text).unwrap_or_default();
@@ -310,13 +310,13 @@ fn thrown_text<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> String {
 
 /// Fills and freezes the global scope.
 fn set_up(ctx: &Ctx<'_>) -> Result<(), String> {
-    let made = || -> rquickjs::Result<()> {
+    let evaluated = || -> rquickjs::Result<()> {
         let host: Object<'_> = host_object(ctx)?;
         let text = format!("(function (host) {{ 'use strict';\n{PRELUDE}\n}})");
         let prelude: Function<'_> = ctx.eval(text)?;
         prelude.call((host,))
     };
-    made().map_err(|error| {
+    evaluated().map_err(|error| {
         let thrown = ctx.catch();
         let exception = thrown.as_object().cloned().and_then(Exception::from_object);
         let message = exception.map(|exception| {
@@ -338,7 +338,7 @@ mod tests {
     use crate::program::ProgramBuilder;
 
     #[test]
-    fn the_first_script_finds_what_was_made_ready() {
+    fn the_first_script_finds_the_prepared_realm() {
         let engine = Engine::new(Arc::new(RealClock::default()));
         engine.make_ready();
         let ready = engine.realm.borrow().clone().expect("there is a realm");

@@ -1,6 +1,6 @@
-//! What can go wrong with a script, told so that its author can mend it.
+//! Errors of scripts, in terms that let their author fix them.
 //!
-//! Positions are those of the author's text, never of the frame that this crate puts around it.
+//! Positions refer to the author's text, never to the frame that this crate puts around it.
 
 use std::error::Error;
 use std::fmt;
@@ -53,14 +53,14 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// Why a function that scripts find beside the language refused its arguments.
+/// Why a built-in function refused its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Too few, too many, or of the wrong kind.
     Call,
     /// A value that means nothing here.
     Value,
-    /// A value that means something elsewhere.
+    /// A value that is not supported here.
     NotHere,
     /// The function has another name now.
     Renamed,
@@ -87,12 +87,13 @@ pub type HostError = Box<dyn Error + Send + Sync>;
 pub enum ScriptError {
     /// The text is not JavaScript. The caller's.
     Parse {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
-        /// Where; unknown when it lies in text that the author did not write.
+        /// The position; `None` when it is in text that the author did not write.
         position: Option<Position>,
     },
-    /// The text is JavaScript, but not what is asked for (an index definition without a map). The caller's.
+    /// The text is JavaScript, but not what is required (such as an index definition without a
+    /// map). The caller's.
     Definition(String),
     /// The script threw. The caller's.
     Runtime {
@@ -103,11 +104,11 @@ pub enum ScriptError {
         /// One line per call, innermost first: function and position in the author's text.
         stack: String,
     },
-    /// A function that scripts find beside the language refused its arguments. The caller's.
+    /// A built-in function refused its arguments. The caller's.
     Refused {
         /// Why.
         kind: Refusal,
-        /// What it says.
+        /// The message.
         message: String,
     },
     /// The script ran into one of its bounds. The caller's.

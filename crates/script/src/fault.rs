@@ -1,7 +1,8 @@
-//! Errors that pass through JavaScript: kept aside, so that they come out as they went in.
+//! Errors that pass through JavaScript, kept aside so that they come out unchanged.
 //!
-//! A host's error, or damage found in a document, is thrown as a JavaScript error that the script may
-//! catch. When it leaves the script uncaught, the original is given to the caller instead of its text.
+//! A host's error, or damage found in a document, is thrown as a JavaScript error that the script
+//! may catch. If the script does not catch it, the caller gets the original error instead of its
+//! text.
 
 use std::cell::RefCell;
 
@@ -10,11 +11,11 @@ use rquickjs::{Ctx, Exception};
 use crate::error::ScriptError;
 
 thread_local! {
-    /// The last such error of the run on this thread, with the message that it was thrown under.
+    /// The last such error of the run on this thread, with the message it was thrown with.
     static LAST: RefCell<Option<(String, ScriptError)>> = const { RefCell::new(None) };
 }
 
-/// Throws `error` in the script and remembers it.
+/// Throws `error` in the script and keeps it.
 pub(crate) fn raise(ctx: &Ctx<'_>, error: ScriptError) -> rquickjs::Error {
     let message = error.to_string();
     let thrown = Exception::throw_message(ctx, &message);
@@ -22,12 +23,12 @@ pub(crate) fn raise(ctx: &Ctx<'_>, error: ScriptError) -> rquickjs::Error {
     thrown
 }
 
-/// Forgets what an earlier run left behind.
+/// Discards the error of an earlier run.
 pub(crate) fn forget() {
     LAST.with_borrow_mut(|last| *last = None);
 }
 
-/// The remembered error, when `message` is what the script let through.
+/// The kept error, if `message` is the one that the script did not catch.
 pub(crate) fn take(message: &str) -> Option<ScriptError> {
     LAST.with_borrow_mut(|last| match last {
         Some((thrown, _)) if thrown == message => last.take().map(|(_, error)| error),

@@ -1,6 +1,6 @@
-//! What scripts may call outside of themselves, and how the calls reach it.
+//! The functions outside of the engine that scripts may call, and how the calls reach them.
 //!
-//! The crate knows no databases: whoever runs a script lends it a [`Host`] for the time of the call.
+//! The crate knows no databases: the caller lends a script a [`Host`] for the duration of the call.
 
 use blittable::BlittableBuf;
 
@@ -17,11 +17,11 @@ pub struct TimeSeriesEntry {
     pub tag: Option<String>,
     /// The values.
     pub values: Vec<f64>,
-    /// Whether it was made of others by a policy.
+    /// Whether it was aggregated from others by a policy.
     pub is_rollup: bool,
 }
 
-/// What a script is told of a time series as a whole.
+/// Statistics of a whole time series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeSeriesStats {
     /// The moment of the first entry, in milliseconds since 1970 UTC.
@@ -37,7 +37,7 @@ pub struct TimeSeriesStats {
 pub struct Attachment {
     /// Its name, as it was put.
     pub name: String,
-    /// What the client said it contains.
+    /// The content type set by the client.
     pub content_type: String,
     /// The hash of its content, as clients see it.
     pub hash: String,
@@ -54,11 +54,11 @@ pub enum SeriesArgument {
     Value(ScriptValue),
 }
 
-/// What a script may ask of its surroundings during one call. All functions refuse unless the host
-/// offers them. Errors are thrown in the script; if the script does not catch them, the caller of the
-/// script gets them as [`crate::ScriptError::Host`].
+/// The functions available to a script during one call. All of them refuse unless the host
+/// implements them. Errors are thrown in the script; if the script does not catch them, the caller
+/// of the script gets them as [`crate::ScriptError::Host`].
 pub trait Host {
-    /// A result that is being made has that many bytes now, about. Refusing ends the script.
+    /// A result under construction now has about that many bytes. Refusing ends the script.
     fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
         let _ = bytes;
         Ok(())
@@ -74,8 +74,8 @@ pub trait Host {
         Err(not_here("load"))
     }
 
-    /// `noTracking.load(id, collection)` in index definitions: as `load`, but the index does not follow
-    /// the document.
+    /// `noTracking.load(id, collection)` in index definitions: as `load`, but the index does not
+    /// track the document.
     fn load_untracked(
         &mut self,
         id: &str,
@@ -103,7 +103,7 @@ pub trait Host {
         Err(not_here("getContentAsString"))
     }
 
-    /// `put(id, document, changeVector)`; gives the id. Without an id the host makes one.
+    /// `put(id, document, changeVector)`; returns the id. Without an id the host generates one.
     fn put(
         &mut self,
         id: Option<&str>,
@@ -114,7 +114,7 @@ pub trait Host {
         Err(not_here("put"))
     }
 
-    /// `del(id, changeVector)`; whether there was such a document.
+    /// `del(id, changeVector)`; returns whether there was such a document.
     fn delete(&mut self, id: &str, change_vector: Option<&str>) -> Result<bool, HostError> {
         let _ = (id, change_vector);
         Err(not_here("del"))
@@ -138,7 +138,7 @@ pub trait Host {
         Err(not_here("cmpxchg"))
     }
 
-    /// `output(…)` and `console.log(…)`. Ignored unless the host wants it.
+    /// `output(…)` and `console.log(…)`. Ignored unless the host implements it.
     fn output(&mut self, line: &str) {
         let _ = line;
     }
@@ -167,8 +167,8 @@ pub trait Host {
         Err(not_here("deleteCounter"))
     }
 
-    /// `timeseries(document, name).get(from, to)`: entries from `from` to `to`, in milliseconds since
-    /// 1970, both included and both open when missing.
+    /// `timeseries(document, name).get(from, to)`: entries from `from` to `to`, in milliseconds
+    /// since 1970, both inclusive and unbounded when missing.
     fn time_series_get(
         &mut self,
         id: &str,
@@ -190,7 +190,7 @@ pub trait Host {
         Err(not_here("timeseries"))
     }
 
-    /// A time series query that the text declares, by its name; gives JSON.
+    /// A time series query that the text declares, by its name; returns JSON.
     fn time_series_query(
         &mut self,
         function: &str,

@@ -1,7 +1,7 @@
 //! What an index definition's function returned, as fields of index entries.
 //!
-//! Plain values become fields of their property's name; objects with `$value` carry a name, options or a
-//! boost of their own, and objects with `$spatial` are shapes.
+//! Plain values become fields of their property's name; objects with `$value` carry a separate
+//! name, options or boost, and objects with `$spatial` are shapes.
 
 use std::rc::Rc;
 
@@ -9,14 +9,14 @@ use blittable::Corrupt;
 
 use crate::value::ScriptValue;
 
-/// How a field that the script names itself shall be indexed; what is `None` is left to the definition.
+/// How a field named by the script is indexed; `None` leaves it to the definition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InlineOptions {
     /// `No`, `Exact`, `Search` or `Default`, as the script wrote it.
     pub indexing: Option<String>,
     /// Whether the value shall be stored.
     pub storage: Option<bool>,
-    /// The term vectors wanted, as the script wrote it.
+    /// The term vector option, as written in the script.
     pub term_vector: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub struct InlineOptions {
 pub enum FieldValue {
     /// A plain value; never `undefined`.
     Plain(ScriptValue),
-    /// A point: latitude and longitude as the script gave them.
+    /// A point: latitude and longitude as returned by the script.
     Point(ScriptValue, ScriptValue),
     /// A shape as well-known text.
     Shape(Rc<str>),
@@ -38,9 +38,9 @@ pub struct IndexField {
     pub name: Rc<str>,
     /// The value.
     pub value: FieldValue,
-    /// Options that the script gave with the value.
+    /// Options returned with the value.
     pub options: Option<InlineOptions>,
-    /// The boost that the script gave with the value.
+    /// The boost returned with the value.
     pub boost: Option<f64>,
 }
 
@@ -51,12 +51,12 @@ pub struct IndexEntry {
     pub fields: Vec<IndexField>,
     /// A boost of the whole entry.
     pub boost: Option<f64>,
-    /// Names of its properties that are `undefined`, which make no fields.
+    /// Names of its properties that are `undefined`, which yield no fields.
     pub undefined: Vec<Rc<str>>,
 }
 
-/// Appends the entries that `result` is. An object whose properties are all `undefined` is none, unless
-/// `is_for_reduce`: there it has nulls. An empty object is an entry without fields.
+/// Appends the entries in `result`. An object whose properties are all `undefined` is not an entry,
+/// unless `is_for_reduce`: there they become nulls. An empty object is an entry without fields.
 pub(crate) fn push_entries(
     result: ScriptValue,
     is_for_reduce: bool,
@@ -115,14 +115,14 @@ fn push_field(
     Ok(())
 }
 
-/// An array without those of its elements that are undefined.
+/// An array without its undefined elements.
 fn without_undefined(value: ScriptValue) -> ScriptValue {
     let ScriptValue::Array(mut items) = value else { return value };
     items.retain(|item| !matches!(item, ScriptValue::Undefined));
     ScriptValue::Array(items.into_iter().map(without_undefined).collect())
 }
 
-/// Whether this is an object that stands for a field or a shape.
+/// Whether this object represents a field or a shape.
 fn is_wrapped(value: &ScriptValue) -> bool {
     let ScriptValue::Object(properties) = value else { return false };
     properties.iter().any(|(name, _)| matches!(&**name, "$value" | "$spatial"))

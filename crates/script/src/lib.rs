@@ -1,23 +1,23 @@
 //! JavaScript for index definitions, projections and patches, on QuickJS.
 //!
-//! Documents are read where they lie, missing things are null instead of errors, and every run has a
-//! budget of steps, time, memory and nesting. This crate knows no databases: what scripts may call
-//! outside of themselves is lent to them as a [`Host`].
+//! Documents are read in place, missing values are null instead of errors, and every run has a
+//! budget of steps, time, memory and nesting. This crate knows no databases: functions of the
+//! outside are lent to scripts as a [`Host`].
 //!
 //! | file | what |
 //! |---|---|
 //! | `engine`, `pool` | one engine per thread: compiled programs, cleaning up after a run |
 //! | `budget` | steps and time |
 //! | `program`, `parameters` | the text that the engine sees, and positions mapped back |
-//! | `prelude.js`, `natives`, `attachments`, `dotnet_texts`, `host` | the global scope and what it reaches |
+//! | `prelude.js`, `natives`, `attachments`, `dotnet_texts`, `host` | the global scope and the functions behind it |
 //! | `source`, `object` | documents as lazy, copy-on-write JavaScript objects |
-//! | `value`, `convert`, `to_js`, `number`, `date` | values on their way out and in |
+//! | `value`, `convert`, `to_js`, `number`, `date` | values converted out and in |
 //! | `map`, `map.js`, `index_field` | index definitions |
 //! | `projection`, `patch` | expressions over rows, and changes of a document |
-//! | `error`, `fault` | what can go wrong |
+//! | `error`, `fault` | errors |
 //!
-//! QuickJS is patched (`third_party/rquickjs-sys/CORVUS.md`, ADR 6): reading from null gives null, and
-//! builtins ask for the budget, too.
+//! QuickJS is patched (`third_party/rquickjs-sys/CORVUS.md`, ADR 6): reading from null yields null,
+//! and builtins check the budget, too.
 #![deny(unsafe_code)]
 
 mod attachments;

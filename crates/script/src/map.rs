@@ -45,11 +45,11 @@ pub struct MapInfo {
     pub name: Option<String>,
 }
 
-/// The names of the fields that a function gives, found by running it over a document that has everything
-/// and one that has nothing.
+/// The names of the fields that a function returns, found by running it over a document that has
+/// every property and one that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldNames {
-    /// Names that were seen, in the order of the text; a branch that was not taken may have others.
+    /// The names found, in the order of the text; a branch that was not taken may have others.
     pub names: Vec<String>,
     /// Whether some names depend on documents, or the function could not be run without one.
     pub has_others: bool,
@@ -81,13 +81,13 @@ const GLOBALS: [&str; 13] = [
     "recurse",
     "cmpxchg",
 ];
-/// What looking for the names of fields may take.
+/// Limits on determining the names of fields.
 const PROBE_BUDGET: Budget = Budget {
     steps_max: 1_000,
     time_max: Duration::from_millis(200),
     result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
 };
-/// Stands for a name, or a part of one, that is not known without a document.
+/// Represents a name, or a part of one, that is not known without a document.
 const UNKNOWN: char = '\u{1}';
 
 impl MapScript {
@@ -106,8 +106,8 @@ impl MapScript {
         for text in additional_sources.iter().chain(maps).copied().chain(reduce) {
             builder.part(text).frame(";");
         }
-        let given = GLOBALS.map(|name| format!("globals.{name}"));
-        builder.frame(&format!("}})({});", given.join(", ")));
+        let globals = GLOBALS.map(|name| format!("globals.{name}"));
+        builder.frame(&format!("}})({});", globals.join(", ")));
         builder.frame("return definition; })()");
         let program = builder.finish();
         let found = engine.run(&program, Budget::default(), &mut NoHost, |ctx, definition| {
@@ -121,7 +121,7 @@ impl MapScript {
         let fields = (0..maps.len()).map(|map| probe(engine, &program, Some(map))).collect();
         let reduced_fields = has_reduce.then(|| probe(engine, &program, None));
         let group_fields = if has_reduce { probe_group(engine, &program) } else { Vec::new() };
-        // What the functions keep between two calls shall not remember the search for names.
+        // State that the functions keep between calls must not include the search for names.
         engine.forget(&program);
         Ok(MapScript { program, maps, fields, reduced_fields, group_fields })
     }
@@ -141,18 +141,18 @@ impl MapScript {
         &self.fields
     }
 
-    /// The fields that the reduce gives, if there is one.
+    /// The fields that the reduce returns, if there is one.
     pub fn reduced_fields(&self) -> Option<&FieldNames> {
         self.reduced_fields.as_ref()
     }
 
-    /// The fields of an entry that decide its key, as far as they are known without one.
+    /// The fields of an entry that determine its key, as far as they are known without one.
     pub fn group_fields(&self) -> &[String] {
         &self.group_fields
     }
 
-    /// Runs map number `map` over `document` and appends the entries that it gives to `out`: none when it
-    /// returns something that is no object, several when it returns an array.
+    /// Runs map number `map` over `document` and appends the resulting entries to `out`: none when
+    /// it returns a value that is not an object, several when it returns an array.
     pub fn map(
         &self,
         engine: &Engine,
@@ -201,8 +201,8 @@ impl MapScript {
         })
     }
 
-    /// Runs the reduce over the entries of one key and appends what it gives to `out`. A reduce that
-    /// gives something else than objects fails.
+    /// Runs the reduce over the entries of one key and appends its results to `out`. A reduce that
+    /// returns anything but objects fails.
     pub fn aggregate(
         &self,
         engine: &Engine,
@@ -241,7 +241,8 @@ fn call_map<'js>(
     Converter::leaving_out_missing(ctx).convert(&function.call((argument,))?)
 }
 
-/// What maps see while the names of their fields are found: there is nothing beside the document.
+/// The host of maps while the names of their fields are determined: nothing exists besides the
+/// document.
 struct NothingThere;
 
 impl Host for NothingThere {
@@ -279,13 +280,13 @@ fn probe_group(engine: &Engine, program: &Program) -> Vec<String> {
         let group: Function<'_> = definition.get("group")?;
         names_of.call::<_, Vec<String>>((group,))
     });
-    // A grouping that cannot be run without an entry is asked about each.
+    // A grouping that cannot be run without an entry is evaluated for each.
     found.unwrap_or_default()
 }
 
-/// Refuses what a reduce gives that is neither an object nor an array of objects.
+/// Refuses a result of a reduce that is neither an object nor an array of objects.
 fn refuse_plain(result: &ScriptValue) -> Result<(), ScriptError> {
-    let given = match result {
+    let found = match result {
         ScriptValue::Object(_) | ScriptValue::Stored(_) => return Ok(()),
         ScriptValue::Array(items) => return items.iter().try_for_each(refuse_plain),
         ScriptValue::Undefined => "undefined",
@@ -295,14 +296,14 @@ fn refuse_plain(result: &ScriptValue) -> Result<(), ScriptError> {
         ScriptValue::String(_) => "a text",
         ScriptValue::Date(_) => "a date",
     };
-    Err(ScriptError::Result(format!("the reduce gives {given} instead of an object")))
+    Err(ScriptError::Result(format!("the reduce returns {found} instead of an object")))
 }
 
 fn object<'a, 'js>(value: &'a Value<'js>) -> rquickjs::Result<&'a Object<'js>> {
     value.as_object().ok_or(rquickjs::Error::Unknown)
 }
 
-/// What was found in a definition; `Err` says what is wrong with it.
+/// The contents of a definition; `Err` is what is wrong with it.
 type Inspected = Result<(Vec<MapInfo>, bool), String>;
 
 fn inspect<'js>(ctx: &Ctx<'js>, definition: Value<'js>) -> rquickjs::Result<Inspected> {

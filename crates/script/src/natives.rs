@@ -1,4 +1,5 @@
-//! The functions of the prelude's `host` object: the way from JavaScript to the [`Host`] of the call.
+//! The functions of the prelude's `host` object, through which JavaScript reaches the [`Host`] of
+//! the call.
 //!
 //! Arguments are checked in the prelude, where it is easier to read; here they are only converted.
 
@@ -15,7 +16,7 @@ use crate::object::{DocumentObject, stored_to_js};
 use crate::source::ScriptDocument;
 use crate::value::ScriptValue;
 
-/// Makes the object.
+/// Creates the object.
 pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
     host.set("documentPrototype", Class::<DocumentObject<'js>>::prototype(ctx)?)?;
@@ -58,8 +59,8 @@ fn add_time_series<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("timeSeriesDelete", Function::new(ctx.clone(), time_series_delete)?)
 }
 
-/// Asks the host of the call; outside of one there is nobody to ask.
-pub(crate) fn ask<R>(
+/// Calls the host of the current call; fails outside of one.
+pub(crate) fn call_host<R>(
     ctx: &Ctx<'_>,
     question: impl FnOnce(&mut dyn Host) -> std::result::Result<R, HostError>,
 ) -> Result<R> {
@@ -119,14 +120,14 @@ fn last_modified<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Option<f64> {
 
 fn load<'js>(ctx: Ctx<'js>, id: String, collection: Opt<Value<'js>>) -> Result<Value<'js>> {
     let collection = text(&ctx, collection.0.as_ref())?;
-    match ask(&ctx, |host| host.load(&id, collection.as_deref()))? {
+    match call_host(&ctx, |host| host.load(&id, collection.as_deref()))? {
         Some(ScriptDocument { source }) => DocumentObject::of_document(&ctx, source),
         None => Ok(undefined(&ctx)),
     }
 }
 
 fn load_untracked<'js>(ctx: Ctx<'js>, id: String, collection: String) -> Result<Value<'js>> {
-    match ask(&ctx, |host| host.load_untracked(&id, &collection))? {
+    match call_host(&ctx, |host| host.load_untracked(&id, &collection))? {
         Some(ScriptDocument { source }) => DocumentObject::of_document(&ctx, source),
         None => Ok(undefined(&ctx)),
     }
@@ -149,24 +150,24 @@ fn put<'js>(
         let refusal = ScriptError::Result("put needs an object".to_owned());
         return Err(fault::raise(&ctx, refusal));
     };
-    ask(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
+    call_host(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
 }
 
 fn del<'js>(ctx: Ctx<'js>, id: String, change_vector: Opt<Value<'js>>) -> Result<bool> {
     let change_vector = text(&ctx, change_vector.0.as_ref())?;
-    ask(&ctx, |host| host.delete(&id, change_vector.as_deref()))
+    call_host(&ctx, |host| host.delete(&id, change_vector.as_deref()))
 }
 
 fn include(ctx: Ctx<'_>, id: String) -> Result<()> {
-    ask(&ctx, |host| host.include(&id))
+    call_host(&ctx, |host| host.include(&id))
 }
 
 fn include_value(ctx: Ctx<'_>, key: String) -> Result<()> {
-    ask(&ctx, |host| host.include_value(&key))
+    call_host(&ctx, |host| host.include_value(&key))
 }
 
 fn compare_exchange<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
-    let Some(wrapped) = ask(&ctx, |host| host.compare_exchange(&key))? else {
+    let Some(wrapped) = call_host(&ctx, |host| host.compare_exchange(&key))? else {
         return Ok(Value::new_undefined(ctx));
     };
     let wrapped = ScriptDocument::unstored(wrapped);
@@ -186,14 +187,14 @@ fn output<'js>(ctx: Ctx<'js>, line: Value<'js>) -> Result<()> {
         ScriptValue::String(text) => text.to_string(),
         other => other.to_json().map_err(|source| fault::raise(&ctx, source.into()))?,
     };
-    ask(&ctx, |host| {
+    call_host(&ctx, |host| {
         host.output(&line);
         Ok(())
     })
 }
 
 fn counter(ctx: Ctx<'_>, id: String, name: String) -> Result<Value<'_>> {
-    match ask(&ctx, |host| host.counter(&id, &name))? {
+    match call_host(&ctx, |host| host.counter(&id, &name))? {
         Some(total) => Ok(Value::new_number(ctx, total as f64)),
         None => Ok(Value::new_null(ctx)),
     }
@@ -201,18 +202,18 @@ fn counter(ctx: Ctx<'_>, id: String, name: String) -> Result<Value<'_>> {
 
 fn counter_raw(ctx: Ctx<'_>, id: String, name: String) -> Result<Object<'_>> {
     let values = Object::new(ctx.clone())?;
-    for (node, value) in ask(&ctx, |host| host.counter_raw(&id, &name))? {
+    for (node, value) in call_host(&ctx, |host| host.counter_raw(&id, &name))? {
         values.set(node, value as f64)?;
     }
     Ok(values)
 }
 
 fn increment_counter(ctx: Ctx<'_>, id: String, name: String, by: f64) -> Result<bool> {
-    ask(&ctx, |host| host.increment_counter(&id, &name, by)).map(|()| true)
+    call_host(&ctx, |host| host.increment_counter(&id, &name, by)).map(|()| true)
 }
 
 fn delete_counter(ctx: Ctx<'_>, id: String, name: String) -> Result<bool> {
-    ask(&ctx, |host| host.delete_counter(&id, &name)).map(|()| true)
+    call_host(&ctx, |host| host.delete_counter(&id, &name)).map(|()| true)
 }
 
 fn time_series_get<'js>(
@@ -223,7 +224,7 @@ fn time_series_get<'js>(
     to: Opt<Option<f64>>,
 ) -> Result<Array<'js>> {
     let found =
-        ask(&ctx, |host| host.time_series_get(&id, &name, from.0.flatten(), to.0.flatten()))?;
+        call_host(&ctx, |host| host.time_series_get(&id, &name, from.0.flatten(), to.0.flatten()))?;
     let entries = Array::new(ctx.clone())?;
     for (index, found) in found.into_iter().enumerate() {
         let entry = Object::new(ctx.clone())?;
@@ -239,7 +240,7 @@ fn time_series_get<'js>(
 /// The moments of a series without entries are those of the year 1.
 fn time_series_stats(ctx: Ctx<'_>, id: String, name: String) -> Result<Object<'_>> {
     const YEAR_1_MILLIS: f64 = -62_135_596_800_000.0;
-    let found = ask(&ctx, |host| host.time_series_stats(&id, &name))?;
+    let found = call_host(&ctx, |host| host.time_series_stats(&id, &name))?;
     let none = TimeSeriesStats { start_millis: YEAR_1_MILLIS, end_millis: YEAR_1_MILLIS, count: 0 };
     let found = found.unwrap_or(none);
     let stats = Object::new(ctx)?;
@@ -264,7 +265,7 @@ fn time_series_query<'js>(
             None => SeriesArgument::Value(Converter::new(&ctx).convert(&value)?),
         });
     }
-    let json = ask(&ctx, |host| host.time_series_query(&function, arguments))?;
+    let json = call_host(&ctx, |host| host.time_series_query(&function, arguments))?;
     ctx.json_parse(json)
 }
 
@@ -278,7 +279,7 @@ fn time_series_append<'js>(
 ) -> Result<()> {
     let tag = text(&ctx, tag.0.as_ref())?;
     let entry = TimeSeriesEntry { timestamp_millis: at, tag, values, is_rollup: false };
-    ask(&ctx, |host| host.time_series_append(&id, &name, entry))
+    call_host(&ctx, |host| host.time_series_append(&id, &name, entry))
 }
 
 fn time_series_increment(
@@ -289,7 +290,7 @@ fn time_series_increment(
     values: Vec<f64>,
 ) -> Result<()> {
     let entry = TimeSeriesEntry { timestamp_millis: at, tag: None, values, is_rollup: false };
-    ask(&ctx, |host| host.time_series_increment(&id, &name, entry))
+    call_host(&ctx, |host| host.time_series_increment(&id, &name, entry))
 }
 
 fn time_series_delete(
@@ -299,5 +300,5 @@ fn time_series_delete(
     from: Opt<Option<f64>>,
     to: Opt<Option<f64>>,
 ) -> Result<()> {
-    ask(&ctx, |host| host.time_series_delete(&id, &name, from.0.flatten(), to.0.flatten()))
+    call_host(&ctx, |host| host.time_series_delete(&id, &name, from.0.flatten(), to.0.flatten()))
 }

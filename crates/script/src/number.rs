@@ -6,13 +6,13 @@
 
 /// The integer that `value` is, if it is one of 64 bits.
 pub fn whole(value: f64) -> Option<i64> {
-    // 2^63 is what a script sees of the largest integer, which many documents have for "no limit": the
-    // cast gives that one back.
+    // A script sees the largest integer, which many documents use for "no limit", as 2^63: the cast
+    // restores it.
     let fits = (-9_223_372_036_854_775_808.0..=9_223_372_036_854_775_808.0).contains(&value);
     (fits && value.fract() == 0.0).then_some(value as i64)
 }
 
-/// The JSON text of a finite double that is no integer of 64 bits; `whole` is asked first.
+/// The JSON text of a finite double that is not a 64-bit integer; check `whole` first.
 pub use dotnet::number::double_text;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Documents as JavaScript objects: an exotic class that reads the stored bytes when it is asked.
+//! Documents as JavaScript objects: an exotic class that reads the stored bytes on demand.
 //!
-//! Nothing is copied before the script reads it, and what the script changes is kept beside the bytes
-//! (copy on write), so that the rest can be taken over as it is stored. Invariant: an object that the
-//! script got once is the same object when it asks again.
+//! Nothing is copied before the script reads it, and changes by the script are kept apart from the
+//! bytes (copy on write), so that the rest can be copied as stored. Invariant: reading the same
+//! property twice returns the same object.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ const METADATA: &str = "@metadata";
 pub(crate) enum Slot<'js> {
     /// Read an object or array, which it may have changed inside.
     Read(Value<'js>),
-    /// Gave it a value.
+    /// The script set a value.
     Set(Value<'js>),
     /// Removed it.
     Deleted,
@@ -51,12 +51,12 @@ impl<'js> Slots<'js> {
         self.places.get(name).copied()
     }
 
-    /// What was done with `name`.
+    /// The state of `name`, if the script accessed it.
     pub(crate) fn get(&self, name: &str) -> Option<&Slot<'js>> {
         self.place(name).map(|place| &self.list[place].1)
     }
 
-    /// Names and what was done with them.
+    /// Accessed names and their states.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(Rc<str>, Slot<'js>)> {
         self.list.iter()
     }
@@ -75,7 +75,7 @@ impl<'js> Slots<'js> {
     }
 }
 
-/// An object of a document in the hands of a script.
+/// An object of a document, as seen by a script.
 pub(crate) struct DocumentObject<'js> {
     pub(crate) source: Rc<Source>,
     pub(crate) handle: ObjectHandle,
@@ -117,8 +117,8 @@ impl<'js> DocumentObject<'js> {
         Ok(Class::instance(ctx.clone(), object)?.into_inner().into_value())
     }
 
-    /// `object` as one of these. Its prototype is looked at first: the library's own question is slow
-    /// when the answer is no.
+    /// `object` as an instance of this class. Its prototype is checked first: the library's own
+    /// check is slow when it fails.
     pub(crate) fn of(object: &Object<'js>) -> Option<Class<'js, Self>> {
         let prototype = Class::<Self>::prototype(object.ctx()).ok()?;
         if object.get_prototype() != prototype {
@@ -147,7 +147,8 @@ impl<'js> DocumentObject<'js> {
         self.read(ctx, METADATA)
     }
 
-    /// The digits of the stored number `name`; `None` when it is no number, or the script gave it a value.
+    /// The digits of the stored number `name`; `None` when it is not a number, or the script set
+    /// it.
     pub(crate) fn stored_digits(
         &self,
         name: &str,
@@ -236,7 +237,7 @@ impl<'js> DocumentObject<'js> {
     }
 }
 
-/// A stored value in JavaScript. Arrays are made whole, with their objects still unread.
+/// A stored value in JavaScript. Arrays are created in full, with their objects still unread.
 pub(crate) fn stored_to_js<'js>(
     ctx: &Ctx<'js>,
     source: &Rc<Source>,

@@ -1,9 +1,9 @@
-//! The `$names` that a script's text uses, so that parameters of a query can be given to it.
+//! The `$names` in a script's text, so that parameters of a query can be passed to it.
 
 use std::collections::BTreeSet;
 
-/// The names, without `$`, in alphabetical order. Found by their looks alone, so that a name inside of a
-/// string is among them: that gives the script a variable that it does not use, no more.
+/// The names, without `$`, in alphabetical order. Found lexically, so names inside strings are
+/// included: that only defines a variable that the script does not use.
 pub(crate) fn parameter_names(texts: &[&str]) -> Vec<String> {
     let mut names = BTreeSet::new();
     for text in texts {

@@ -1,4 +1,5 @@
-//! Scripts that change a document: `this` is the document, `args` are the values given with the script.
+//! Scripts that change a document: `this` is the document, `args` are the arguments passed with the
+//! script.
 
 use std::rc::Rc;
 
@@ -18,39 +19,39 @@ use crate::projection::dollars;
 use crate::source::ScriptDocument;
 use crate::value::ScriptValue;
 
-/// What a patch says.
+/// The text of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PatchText {
-    /// A name of the document beside `this`: the alias of a query.
+    /// A name of the document in addition to `this`: the alias of a query.
     pub alias: Option<String>,
     /// Functions that the text may call.
     pub declarations: Vec<String>,
-    /// Documents that stand beside the one that is changed.
+    /// Documents to load along with the one being changed.
     pub loads: Vec<PatchLoad>,
     /// The statements.
     pub text: String,
 }
 
-/// Documents beside the one that is changed: those whose ids it holds.
+/// Documents to load whose ids are in the one being changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PatchLoad {
-    /// The name under which the text knows them.
+    /// Their name in the text.
     pub name: String,
     /// The alias, or the name of an earlier load, from which the path starts.
     pub from: String,
-    /// Where the ids are: names with dots, `[]` behind those of arrays.
+    /// Where the ids are: names with dots, `[]` after those of arrays.
     pub path: String,
-    /// Whether all of them are wanted, as an array, or only the first.
+    /// Whether to load all of them, as an array, or only the first.
     pub many: bool,
 }
 
 impl PatchText {
-    /// Statements alone.
+    /// A patch of statements only.
     pub fn of(text: impl Into<String>) -> PatchText {
         PatchText { text: text.into(), ..PatchText::default() }
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.text.len() + self.declarations.iter().map(String::len).sum::<usize>()
     }
@@ -67,8 +68,9 @@ pub struct PatchScript {
 /// What a patch did.
 #[derive(Debug)]
 pub struct Patched {
-    /// The document as the script left it; `None` when the script touched nothing of it. A script that
-    /// gave properties the values they had gives an equal document here: compare before writing.
+    /// The document after the script; `None` when the script did not change it. A script that sets
+    /// properties to the values they already have produces an equal document: compare before
+    /// writing.
     pub document: Option<BlittableBuf>,
     /// What the script returned.
     pub returned: ScriptValue,
@@ -99,12 +101,12 @@ impl PatchScript {
         Ok(PatchScript { program, parameters, has_alias: patch.alias.is_some() })
     }
 
-    /// Lets `engine` forget what it knows of this script, which will not run again.
+    /// Removes this script, which will not run again, from the cache of `engine`.
     pub fn forget(&self, engine: &Engine) {
         engine.forget(&self.program);
     }
 
-    /// Runs the script on `document`. `args` are the values given with it: an object, or nothing.
+    /// Runs the script on `document`. `args` are its arguments: an object, or `None`.
     pub fn run(
         &self,
         engine: &Engine,
@@ -116,19 +118,19 @@ impl PatchScript {
         let (returned, document) = engine.run(&self.program, budget, host, |ctx, program| {
             let patch = program.into_function().ok_or(rquickjs::Error::Unknown)?;
             let this = DocumentObject::of_document(ctx, Rc::clone(&document.source))?;
-            let given = match args {
+            let arguments = match args {
                 Some(args) => DocumentObject::of_document(ctx, Rc::clone(&args.source))?,
                 None => Object::new(ctx.clone())?.into_value(),
             };
             let mut values = Args::new(ctx.clone(), 2 + self.parameters.len());
             values.this(this.clone())?;
-            values.push_arg(given.clone())?;
+            values.push_arg(arguments.clone())?;
             if self.has_alias {
                 values.push_arg(this.clone())?;
             }
-            if let Some(given) = given.as_object() {
+            if let Some(arguments) = arguments.as_object() {
                 for name in &self.parameters {
-                    let value: Value<'_> = given.get(name.as_str())?;
+                    let value: Value<'_> = arguments.get(name.as_str())?;
                     values.push_arg(value)?;
                 }
             }

@@ -1,4 +1,4 @@
-//! One engine per thread, made when the thread first needs one.
+//! One engine per thread, created when the thread first needs one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ thread_local! {
 /// How many pools one thread keeps engines for; a server has one or two.
 const POOLS_PER_THREAD_MAX: usize = 4;
 
-/// Engines for however many threads ask. Cheap to clone and to share.
+/// Engines for any number of threads. Cheap to clone and to share.
 #[derive(Clone)]
 pub struct ScriptPool {
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ impl ScriptPool {
         ScriptPool { shared: Arc::new(Shared { clock, memory_bytes_max }) }
     }
 
-    /// The engine of this thread. It must not be asked to run a script from within one.
+    /// The engine of this thread. It must not be used to run a script from within a script.
     pub fn engine(&self) -> Rc<Engine> {
         ENGINES.with_borrow_mut(|engines| {
             if let Some((_, engine)) =

@@ -1,7 +1,7 @@
-//! A script's text, put together from what several people wrote, and positions mapped back to it.
+//! A script's text, assembled from parts by different authors, and positions mapped back to them.
 //!
-//! The text is one function that is evaluated once per engine. Author's texts stand on lines of their
-//! own between lines of this crate, so that a position in the whole gives one in its part.
+//! The text is one function that is evaluated once per engine. Authors' texts are on separate lines
+//! between lines of this crate, so that a position in the whole maps to one in a part.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::error::Position;
 /// How long the text of one program may be, in bytes.
 pub const PROGRAM_BYTES_MAX: usize = 4 << 20;
 
-/// The name under which the engine knows the text.
+/// The file name of the text in the engine.
 pub(crate) const FILE_NAME: &str = "script";
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -18,13 +18,13 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// The text of a script, ready for any engine.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Which program this is; engines keep it compiled under this number.
+    /// Identifies the program in the engines' caches.
     pub(crate) id: u64,
     pub(crate) text: String,
     parts: Vec<Part>,
 }
 
-/// Where an author's text lies.
+/// The range of an author's text.
 #[derive(Debug)]
 struct Part {
     first_line: u32,

@@ -22,7 +22,7 @@ use crate::value::ScriptValue;
 /// An argument of an expression, in the order of its names.
 #[derive(Clone, Debug)]
 pub enum Argument {
-    /// A document; reading its properties costs what is read.
+    /// A document; only the properties read are decoded.
     Document(ScriptDocument),
     /// Several documents, `null` where one is missing.
     Documents(Vec<Option<ScriptDocument>>),
@@ -81,8 +81,8 @@ impl Projection {
         &self.parameters
     }
 
-    /// Compiles the expression and binds it to the values of its parameters, which `value_of` gives by
-    /// name; a missing one is `undefined`.
+    /// Compiles the expression and binds it to the values of its parameters, which `value_of`
+    /// returns by name; a missing one is `undefined`.
     pub fn bind<'a>(
         &'a self,
         engine: &'a Engine,
@@ -121,7 +121,8 @@ impl BoundProjection<'_> {
         budget: Budget,
         host: &mut dyn Host,
     ) -> Result<ScriptValue, ScriptError> {
-        // Nothing else counts what a row takes; a script that may use little makes small ones.
+        // Nothing else limits the size of a row; a script with little memory may only produce small
+        // ones.
         let bytes_max = self.engine.memory_bytes_max() as u64;
         let budget = Budget { result_bytes_max: budget.result_bytes_max.min(bytes_max), ..budget };
         let program = &self.projection.program;

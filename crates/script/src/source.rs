@@ -1,4 +1,4 @@
-//! A document that scripts read, with what the server knows of it beside its text.
+//! A document that scripts read, with the server's metadata of it.
 //!
 //! Owns the bytes, so that JavaScript objects may point into it for as long as they live.
 
@@ -16,7 +16,7 @@ pub(crate) const ADDED_NAMES: [&str; 3] = ["@id", "@change-vector", "@last-modif
 
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
-/// What the server knows of a stored document beside its text.
+/// The server's metadata of a stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentInfo {
     /// The id, as it is stored.
@@ -51,8 +51,8 @@ pub struct ScriptDocument {
 }
 
 impl ScriptDocument {
-    /// A document with what is known of it. Nothing is parsed: properties are read when the script
-    /// asks for them.
+    /// A document with its metadata. Nothing is parsed: properties are read when the script
+    /// accesses them.
     pub fn new(document: BlittableBuf, info: DocumentInfo) -> ScriptDocument {
         ScriptDocument { source: Rc::new(Source { buf: document, info: Some(info) }) }
     }
@@ -62,12 +62,12 @@ impl ScriptDocument {
         ScriptDocument { source: Rc::new(Source { buf: document, info: None }) }
     }
 
-    /// How many bytes the document takes.
+    /// Size of the document, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.source.buf.as_bytes().len()
     }
 
-    /// The document as it was given, without what a script did to it.
+    /// The original document, without changes by a script.
     pub fn document(&self) -> Document<'_> {
         self.source.document()
     }

@@ -8,7 +8,8 @@ use rquickjs::{Array, Ctx, Object, Result, String as JsString, Value};
 use crate::object::{DocumentObject, stored_to_js};
 use crate::value::{ScriptValue, StoredObject};
 
-/// Makes `value` anew in the engine; parts of documents are read when the script asks for them.
+/// Converts `value` to a value of the engine; parts of documents are read when the script accesses
+/// them.
 pub(crate) fn to_js<'js>(ctx: &Ctx<'js>, value: &ScriptValue) -> Result<Value<'js>> {
     Ok(match value {
         ScriptValue::Undefined => Value::new_undefined(ctx.clone()),

@@ -1,8 +1,8 @@
-//! What scripts give back: plain values that outlive the engine's memory.
+//! Results of scripts: plain values that outlive the engine's memory.
 //!
-//! Nothing here touches JavaScript; `convert` makes these from it, and [`ScriptValue::write_json`] or
-//! [`ScriptValue::put_into`] turn them into JSON or documents. Invariant: parts of documents that the
-//! script did not change are kept as they are stored, with the text of their numbers.
+//! Nothing here touches JavaScript; `convert` creates them from it, and [`ScriptValue::write_json`]
+//! or [`ScriptValue::put_into`] turn them into JSON or documents. Invariant: parts of documents
+//! that the script did not change are kept as they are stored, with the text of their numbers.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ pub enum ScriptValue {
     Integer(i64),
     /// The text of a document's number that the script did not change.
     Number(Rc<str>),
-    /// Any other number, also NaN and the infinities.
+    /// Any other number, including NaN and the infinities.
     Double(f64),
     /// A string.
     String(Rc<str>),
@@ -195,8 +195,8 @@ impl ScriptValue {
         self.place(Place::Property(name), builder)
     }
 
-    /// Makes a document of an object; `None` when this is none. Properties of the object itself that
-    /// are `undefined` become null too: who wants them away removes them before.
+    /// Converts an object to a document; `None` when this is not an object. Top-level properties
+    /// that are `undefined` become null, too: callers that want to omit them remove them first.
     pub fn to_document(&self) -> Result<Option<BlittableBuf>, BuildError> {
         if let ScriptValue::Stored(stored) = self
             && stored.is_root()

@@ -30,12 +30,12 @@ fn documents_behave_like_objects() {
         ("this.a[Symbol.toPrimitive]", "absent"),
         ("structuredClone", "null"),
     ] {
-        let given = outcome(&engine, &document("d/1", text), expression);
+        let actual = outcome(&engine, &document("d/1", text), expression);
         if expression.contains("keys(this)") {
             let names = |json: &str| json.replace("\"@metadata\"", "").replace(",]", "]");
-            assert_eq!(names(&given), names(expected), "{expression}");
+            assert_eq!(names(&actual), names(expected), "{expression}");
         } else {
-            assert_eq!(given, expected, "{expression}");
+            assert_eq!(actual, expected, "{expression}");
         }
     }
 }

@@ -19,7 +19,7 @@ fn texts_that_do_not_parse_say_where() {
                 assert_eq!(at.line.min(2), line.min(2), "{text}: {message} {at}");
                 assert!(at.line < 2 || at.column == column, "{text}: {message} {at}");
             }
-            // The end of the text lies in the frame.
+            // The end of the text is in the frame.
             ScriptError::Parse { position: None, .. } if line == 2 => {}
             other => panic!("{text}: {other:?}"),
         }
@@ -45,7 +45,7 @@ fn thrown_errors_say_where() {
         ("null.x = 1", "cannot set property 'x' of null"),
     ] {
         match error(text) {
-            ScriptError::Runtime { message: given, .. } => assert_eq!(given, message, "{text}"),
+            ScriptError::Runtime { message: actual, .. } => assert_eq!(actual, message, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }

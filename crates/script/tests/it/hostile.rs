@@ -1,4 +1,4 @@
-//! Scripts that mean harm, or are only wrong: each ends soon, says why, and leaves the engine usable.
+//! Malicious or faulty scripts: each ends soon, reports why, and leaves the engine usable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +18,13 @@ enum End {
     Memory,
     Recursion,
     Throws,
-    /// Any of the bounds: which one is met first depends on the machine.
+    /// Any of the limits: which one is reached first depends on the machine.
     Stopped,
-    /// Comes to its end, with this in `this.r`.
-    Gives(&'static str),
+    /// Completes, with this in `this.r`.
+    Yields(&'static str),
 }
 
-use End::{Gives, Memory, Recursion, Steps, Stopped, Throws};
+use End::{Memory, Recursion, Steps, Stopped, Throws, Yields};
 
 #[rustfmt::skip]
 const SCRIPTS: &[(&str, End)] = &[
@@ -70,7 +70,7 @@ const SCRIPTS: &[(&str, End)] = &[
     ("JSON.stringify({ toJSON() { return this } , get a() { for (;;) {} } })", Steps),
     ("JSON.parse('['.repeat(1e6))", Recursion),
     ("var a = []; for (var i = 0; i < 300; i++) a = [a]; this.r = a", Throws),
-    ("var o = {}; for (var i = 0; i < 300; i++) o = {o}; this.r = JSON.stringify(o).length", Gives("1802")),
+    ("var o = {}; for (var i = 0; i < 300; i++) o = {o}; this.r = JSON.stringify(o).length", Yields("1802")),
     ("'a'.repeat(4e6).indexOf('a'.repeat(2e6) + 'b')", Steps),
     ("'a'.repeat(4e6).includes('a'.repeat(2e6) + 'b')", Steps),
     ("'a'.repeat(4e6).lastIndexOf('b' + 'a'.repeat(2e6))", Steps),
@@ -82,20 +82,20 @@ const SCRIPTS: &[(&str, End)] = &[
     ("for (var i = 0; ; i++) this['p' + i] = i", Steps),
     ("var m = new Map(); for (;;) m.set({}, 1)", Steps),
     ("new RegExp('(' .repeat(100000))", Throws),
-    ("new RegExp('a{1,1000}'.repeat(5000))", Gives("untouched")),
+    ("new RegExp('a{1,1000}'.repeat(5000))", Yields("untouched")),
     ("new RegExp('((a{1,99}){1,99}){1,99}').test('a'.repeat(1e6))", Stopped),
     ("function* g() { yield* g() } [...g()]", Recursion),
     ("Function('for(;;){}')()", Throws),
     ("(() => {}).constructor('return 1')()", Throws),
     ("(async () => {}).constructor('return 1')()", Throws),
-    ("try { eval('1+1') } catch (error) { this.r = error.message }", Gives("\"eval: text cannot become code\"")),
-    ("async function f() { for (;;) await 1 } f(); this.r = 1", Gives("1")),
-    ("this.r = typeof Promise + typeof WebAssembly", Gives("\"undefinedundefined\"")),
+    ("try { eval('1+1') } catch (error) { this.r = error.message }", Yields("\"eval: text cannot become code\"")),
+    ("async function f() { for (;;) await 1 } f(); this.r = 1", Yields("1")),
+    ("this.r = typeof Promise + typeof WebAssembly", Yields("\"undefinedundefined\"")),
     ("Array.prototype.map = null", Throws),
     ("Object.prototype.x = 1", Throws),
     ("Object.getPrototypeOf(scalarToRawString(this, x => x.a)).toString = null", Throws),
-    ("this.r = scalarToRawString(this, x => x.a) + 1", Gives("\"1.01\"")),
-    ("this.r = Object.create({}, { [Symbol.for('digits of a stored number')]: { value: '1.' } })", Gives("{}")),
+    ("this.r = scalarToRawString(this, x => x.a) + 1", Yields("\"1.01\"")),
+    ("this.r = Object.create({}, { [Symbol.for('digits of a stored number')]: { value: '1.' } })", Yields("{}")),
     ("globalThis.x = 1", Throws),
     ("leak = 1", Throws),
     ("delete globalThis.load", Throws),
@@ -110,30 +110,30 @@ const SCRIPTS: &[(&str, End)] = &[
     ("RegExp.prototype.exec = 1", Throws),
     ("Symbol.absentMembers.x = 1; globalThis[Symbol.absentMembers].map = 1", Throws),
     ("var o = { get a() { throw new Error('no') } }; this.r = o", Throws),
-    ("this.r = { toJSON() { throw 1 } }", Gives("{\"toJSON\":null}")),
+    ("this.r = { toJSON() { throw 1 } }", Yields("{\"toJSON\":null}")),
     ("throw undefined", Throws),
     ("throw { a: 1 }", Throws),
     ("var e = new Error('x'); e.message = { toString() { for (;;) {} } }; throw e", Stopped),
     ("var e = new Error('x'); Object.defineProperty(e, 'stack', { get() { for (;;) {} } }); throw e", Throws),
     ("throw { toString() { for (;;) {} }, get a() { for (;;) {} } }", Stopped),
     ("this.r = { get a() { for (;;) {} } }", Steps),
-    ("this.r = '\\ud800'", Gives("\"\u{fffd}\"")),
-    ("this['\\ud800'] = 1; this.r = Object.keys(this)[1]", Gives("\"\u{fffd}\"")),
-    ("this.r = 'a\\0b'.length", Gives("3")),
-    ("this.r = parseInt('9'.repeat(1e6))", Gives("\"Infinity\"")),
-    ("this.r = (0.1).toFixed(100).length", Gives("102")),
-    ("this.r = Object.entries(this).length", Gives("1")),
+    ("this.r = '\\ud800'", Yields("\"\u{fffd}\"")),
+    ("this['\\ud800'] = 1; this.r = Object.keys(this)[1]", Yields("\"\u{fffd}\"")),
+    ("this.r = 'a\\0b'.length", Yields("3")),
+    ("this.r = parseInt('9'.repeat(1e6))", Yields("\"Infinity\"")),
+    ("this.r = (0.1).toFixed(100).length", Yields("102")),
+    ("this.r = Object.entries(this).length", Yields("1")),
     ("Object.freeze(this); this.r = 1", Stopped),
-    ("var e = new Error(); e.message = 'x'; e.name = 'N'; var o = {}; o.toString = () => 'y'; o.constructor = 1; this.r = e + o", Gives("\"N: xy\"")),
-    ("class A extends Error { constructor() { super('m'); this.name = 'A' } } this.r = '' + new A()", Gives("\"A: m\"")),
-    ("import('fs')", Gives("untouched")),
+    ("var e = new Error(); e.message = 'x'; e.name = 'N'; var o = {}; o.toString = () => 'y'; o.constructor = 1; this.r = e + o", Yields("\"N: xy\"")),
+    ("class A extends Error { constructor() { super('m'); this.name = 'A' } } this.r = '' + new A()", Yields("\"A: m\"")),
+    ("import('fs')", Yields("untouched")),
 ];
 
 /// No script may take longer than this, whatever it does inside of builtins and however busy the machine is.
 const LATEST: Duration = Duration::from_secs(20);
 
-/// A clock on which a millisecond passes whenever it is asked, so that which bound a script meets first does
-/// not depend on the machine.
+/// A clock that advances by a millisecond with each reading, so that the limit a script reaches
+/// first does not depend on the machine.
 #[derive(Default)]
 struct AskedClock {
     asked: AtomicU64,
@@ -160,7 +160,7 @@ fn ends(end: End, outcome: &Result<String, ScriptError>) -> bool {
         (Recursion, Err(ScriptError::Exhausted(Exhausted::Recursion))) => true,
         (Stopped, Err(ScriptError::Exhausted(_) | ScriptError::Runtime { .. })) => true,
         (Throws, Err(ScriptError::Runtime { .. } | ScriptError::Result(_))) => true,
-        (Gives(expected), Ok(given)) => expected == given,
+        (Yields(expected), Ok(actual)) => expected == actual,
         _ => false,
     }
 }
@@ -172,8 +172,8 @@ fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
     let script = PatchScript::compile(engine, &PatchText::of(text))?;
     let patched = script.run(engine, &document, None, budget, &mut NoHost)?;
     let Some(document) = patched.document else { return Ok("untouched".to_owned()) };
-    let given = document.as_view().root().get("r").unwrap();
-    Ok(given.map_or("absent".to_owned(), |value| format!("{value:?}")))
+    let actual = document.as_view().root().get("r").unwrap();
+    Ok(actual.map_or("absent".to_owned(), |value| format!("{value:?}")))
 }
 
 #[test]
@@ -198,14 +198,14 @@ fn hostile_scripts_end_and_leave_the_engine_usable() {
             &mut NoHost,
         );
         match after.map(|patched| patched.document.map(|document| json(&document))) {
-            Ok(Some(given)) if given == r#"{"a":[1,2],"b":"2,40undefinedundefined"}"# => {}
-            other => wrong.push(format!("{text}\n    left an engine that gives {other:?}")),
+            Ok(Some(actual)) if actual == r#"{"a":[1,2],"b":"2,40undefinedundefined"}"# => {}
+            other => wrong.push(format!("{text}\n    left an engine that returns {other:?}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Calls `work` far below the caller's place on the stack.
+/// Calls `work` deep in the stack.
 fn far_down(
     depth: usize,
     work: &dyn Fn() -> Result<String, ScriptError>,
@@ -227,7 +227,7 @@ fn callers_deep_in_their_stack_have_all_of_the_scripts_stack() {
     assert_eq!(run(&engine, &third).unwrap(), "100");
 }
 
-/// Runs with these bounds on a clock that says one millisecond more each time it is asked.
+/// Runs with these limits on a clock that advances by a millisecond with each reading.
 fn converted(text: &str, time_max: Duration, result_bytes_max: u64) -> Result<(), ScriptError> {
     let engine = Engine::with_memory(Arc::new(AskedClock::default()), 64 << 20);
     let script = PatchScript::compile(&engine, &PatchText::of(text))?;

@@ -6,7 +6,7 @@ mod documents;
 mod dotnet_texts;
 mod errors;
 mod hostile;
-mod map_beside;
+mod map_context;
 mod maps;
 mod names;
 mod nulls;

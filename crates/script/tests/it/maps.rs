@@ -1,5 +1,5 @@
-//! Index definitions: what is found in them and what their functions give, compared with the entries
-//! that the real server made of the same texts.
+//! Index definitions: what is found in them and the results of their functions, compared with the
+//! entries that the real server creates from the same texts.
 
 use std::fmt::Write;
 
@@ -117,7 +117,7 @@ const MAPS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn maps_give_the_entries_that_the_real_server_gives() {
+fn maps_yield_the_entries_of_the_real_server() {
     for (text, expected) in MAPS {
         assert_eq!(map_both(text).unwrap(), *expected, "{text}");
     }
@@ -125,19 +125,19 @@ fn maps_give_the_entries_that_the_real_server_gives() {
 
 #[test]
 fn whole_documents_can_be_entries() {
-    let given = map_both("map('Docs', d => d)").unwrap();
+    let actual = map_both("map('Docs', d => d)").unwrap();
     assert!(
-        given.starts_with(r#"{Name: "John Smith", Age: 30, Price: 2.5, Null: null"#),
-        "{given}"
+        actual.starts_with(r#"{Name: "John Smith", Age: 30, Price: 2.5, Null: null"#),
+        "{actual}"
     );
     assert!(
-        given.contains("Big: 9007199254740993"),
-        "an untouched number keeps its digits: {given}"
+        actual.contains("Big: 9007199254740993"),
+        "an untouched number keeps its digits: {actual}"
     );
 }
 
 #[test]
-fn definitions_tell_what_they_map() {
+fn definitions_report_what_they_map() {
     let engine = engine();
     let text =
         "map('Users', u => u); map('@all_docs', u => u); timeSeries.map('Users', 'HR', t => t);
@@ -276,7 +276,7 @@ fn names_of_fields_are_known_without_a_document() {
     let mut out = Vec::new();
     let document = document("d/1", "{}");
     script.map(&engine, 0, &document, Budget::default(), &mut Notes::default(), &mut out).unwrap();
-    assert_eq!(print(&out), "{N: 1}", "looking for names leaves nothing behind");
+    assert_eq!(print(&out), "{N: 1}", "the search for names leaves nothing behind");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn what_is_no_definition_is_refused() {
         ),
     ] {
         match MapScript::compile(&engine, &[text], None, &[]) {
-            Err(ScriptError::Definition(given)) => assert_eq!(given, message, "{text}"),
+            Err(ScriptError::Definition(actual)) => assert_eq!(actual, message, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }

@@ -1,5 +1,5 @@
-//! Every name that a script finds on RavenDB is there, or calling it is an error that says why: an unknown name
-//! would be null, and the script would go on.
+//! Every name that a script finds on RavenDB is there, or calling it is an error that says why: an
+//! unknown name would be null, and the script would continue.
 
 use script::{Argument, Budget, MapScript, Projection};
 
@@ -23,7 +23,7 @@ fn names_of(place: &str) -> Vec<&'static str> {
     lists().find(|(own, _)| *own == place).map(|(_, names)| names).unwrap()
 }
 
-/// An expression whose value are those of the names that are not there.
+/// An expression whose value is the list of missing names.
 fn missing(names: &[&str]) -> String {
     let missing =
         names.iter().map(|name| format!("(typeof {name} === 'undefined' ? ' {name}' : '')"));
@@ -43,8 +43,8 @@ fn projections_find_every_name() {
     let projection = Projection::new(&["d"], &[], &text);
     let bound = projection.bind(&engine, |_| None).unwrap();
     let own = [Argument::Document(document("d/1", DOCUMENT))];
-    let given = bound.evaluate(&own, Budget::default(), &mut Notes::default());
-    assert_eq!(given.unwrap().to_json().unwrap(), r#"{"X":""}"#);
+    let actual = bound.evaluate(&own, Budget::default(), &mut Notes::default());
+    assert_eq!(actual.unwrap().to_json().unwrap(), r#"{"X":""}"#);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What expressions give, null propagation above all: compared with what the real server answered to
+//! Values of expressions, above all null propagation, compared with the real server's result of
 //! `this.r = <expression>` on the same document.
 
 use crate::world::{document, engine, outcome};
@@ -218,7 +218,7 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("1.0", "1"),
 ];
 
-/// Expression, what the real server gives, and what is given here: other words of errors, and nulls that
+/// Expression, the real server's result, and the result here: different error texts, and nulls that
 /// its `JSON.stringify` loses.
 #[rustfmt::skip]
 const DIFFERENT: &[(&str, &str, &str)] = &[
@@ -261,7 +261,7 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn expressions_give_what_they_give_on_the_real_server() {
+fn expressions_yield_what_they_yield_on_the_real_server() {
     let engine = engine();
     let same = EXPRESSIONS.iter().map(|(expression, expected)| (*expression, *expected));
     let different = DIFFERENT.iter().map(|(expression, real, expected)| {
@@ -270,13 +270,13 @@ fn expressions_give_what_they_give_on_the_real_server() {
     });
     let mut wrong = Vec::new();
     for (expression, expected) in same.chain(different) {
-        let given = outcome(&engine, &document("d/1", DOCUMENT), expression);
+        let actual = outcome(&engine, &document("d/1", DOCUMENT), expression);
         let is_same = match expected {
-            "error" => given.starts_with("error"),
-            expected => given == expected,
+            "error" => actual.starts_with("error"),
+            expected => actual == expected,
         };
         if !is_same {
-            wrong.push(format!("{expression}: expected {expected}, got {given}"));
+            wrong.push(format!("{expression}: expected {expected}, got {actual}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,4 +1,4 @@
-//! Patches: what a script leaves of a document, and what it asks of its host.
+//! Patches: the document after a script, and its calls of the host.
 
 use script::{Budget, PatchLoad, PatchScript, PatchText, ScriptDocument, ScriptError};
 
@@ -6,7 +6,7 @@ use crate::world::{Notes, document, engine, json, parse, patch};
 
 const DOCUMENT: &str = r#"{"Name":"John","Age":30,"Price":2.50,"Big":9007199254740993,"Tags":["a","b"],"Lines":[{"P":"x","Q":2.0},{"P":"y","Q":3}],"Addr":{"City":"Oz"},"@metadata":{"@collection":"Docs"}}"#;
 
-/// Script, and what it makes of the document: text that must be in the result in place of other text.
+/// Script, and its effect on the document: text that must replace other text in the result.
 #[rustfmt::skip]
 const PATCHES: &[(&str, &[(&str, &str)])] = &[
     ("this.Age = 31", &[("\"Age\":30", "\"Age\":31")]),
@@ -61,7 +61,7 @@ fn patches_change_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn a_patch_that_touches_nothing_gives_no_document() {
+fn a_patch_without_changes_returns_no_document() {
     let engine = engine();
     for text in ["", "var x = this.Name + args.y", "return 1"] {
         let patched =
@@ -117,7 +117,7 @@ fn patches_reach_their_host() {
 }
 
 #[test]
-fn wrong_calls_are_told() {
+fn wrong_calls_are_reported() {
     let engine = engine();
     for (text, message) in [
         (
@@ -145,11 +145,11 @@ fn wrong_calls_are_told() {
     ] {
         let error =
             patch(&engine, &document("d/1", DOCUMENT), text, &mut Notes::default()).unwrap_err();
-        let given = match error {
+        let actual = match error {
             ScriptError::Refused { message, .. } | ScriptError::Result(message) => message,
             other => panic!("{text}: {other:?}"),
         };
-        assert_eq!(given, message, "{text}");
+        assert_eq!(actual, message, "{text}");
     }
 }
 

@@ -60,7 +60,7 @@ const PROJECTIONS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn projections_give_what_the_real_server_gives() {
+fn projections_yield_what_the_real_server_yields() {
     let engine = engine();
     let company = document("c/1", r#"{"Name":"Comp","Emp":"e/1"}"#);
     for (text, expected) in PROJECTIONS {
@@ -78,14 +78,14 @@ fn projections_give_what_the_real_server_gives() {
         let mut host = Notes::default();
         host.documents.insert("c/1".to_owned(), r#"{"Name":"Comp"}"#.to_owned());
         let rows = expected.matches("} {").count() + 1;
-        let mut given = Vec::new();
+        let mut actual = Vec::new();
         for (id, json) in [("o/1", ORDER), ("o/2", NULLS), ("o/3", "{}")].into_iter().take(rows) {
             let arguments =
                 [Argument::Document(document(id, json)), Argument::Document(company.clone())];
             let value = bound.evaluate(&arguments, Budget::default(), &mut host).unwrap();
-            given.push(value.to_json().unwrap());
+            actual.push(value.to_json().unwrap());
         }
-        assert_eq!(given.join(" "), *expected, "{text}");
+        assert_eq!(actual.join(" "), *expected, "{text}");
     }
 }
 

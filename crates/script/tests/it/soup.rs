@@ -1,4 +1,4 @@
-//! Texts thrown together from pieces of JavaScript: whatever they mean, they end, and nothing breaks.
+//! Random texts of JavaScript fragments: whatever they mean, they end, and nothing breaks.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ pub(crate) fn document(id: &str, json: &str) -> ScriptDocument {
     ScriptDocument::new(parse(json), info)
 }
 
-/// A host that answers from a few documents and writes down what it was asked.
+/// A host with a few documents, which records the calls it receives.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) documents: BTreeMap<String, String>,

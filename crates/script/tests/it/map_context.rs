@@ -1,4 +1,4 @@
-//! What maps see beside their document, and what is missing there: as the real server indexes it.
+//! What maps see besides their document, and what is missing there: as the real server indexes it.
 
 use script::{Budget, MapScript, ScriptError};
 
@@ -10,7 +10,8 @@ use crate::{
 /// Keeps the entry when the value is left out.
 const KEPT: &str = "K: 1";
 
-/// What a map over a document that has little makes of `expression`, and what it asked for.
+/// The result of `expression` in a map over a nearly empty document, and what it requested of the
+/// host.
 fn mapped(expression: &str) -> Result<(String, Vec<String>), ScriptError> {
     let engine = engine();
     let text = format!("map('Docs', d => {{ return {{ X: {expression}, {KEPT} }}; }})");
@@ -170,7 +171,7 @@ fn names_of_counters_series_and_attachments_are_those_of_one_document() {
 }
 
 #[test]
-fn recursion_goes_level_by_level_and_ends_in_circles() {
+fn recursion_proceeds_level_by_level_and_ends_in_cycles() {
     check(&[
         ("recurse(d, x => x.Kids).map(x => x.A)", "[1,5,2,3,4]"),
         ("recurse(d, x => x.Kids).length", "6"),
@@ -194,7 +195,7 @@ fn recursion_goes_level_by_level_and_ends_in_circles() {
 }
 
 #[test]
-fn what_is_loaded_without_tracking_is_asked_for_apart() {
+fn untracked_loads_are_requested_separately() {
     let (entry, asked) = mapped("noTracking.load(d.Ref, 'Docs').Title").unwrap();
     assert_eq!(
         (entry.as_str(), asked.join(" ")),
