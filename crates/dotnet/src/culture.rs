@@ -1,16 +1,16 @@
 //! Cultures: how a country writes numbers and moments.
 
-/// A culture whose forms are known here.
+/// A supported culture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culture {
-    /// The one of no country, which .NET uses when none is named.
+    /// The culture-independent one, which .NET uses when none is named.
     Invariant,
     /// The United States', `en-US`. Forms as ICU has them, which .NET uses since its version 5.
     EnglishUs,
 }
 
 impl Culture {
-    /// The culture of a name, whatever its case; `None` for one that is not known here.
+    /// The culture of a name, whatever its case; `None` for an unsupported one.
     pub fn named(name: &str) -> Option<Culture> {
         match name.to_ascii_lowercase().as_str() {
             "" => Some(Culture::Invariant),
@@ -19,7 +19,7 @@ impl Culture {
         }
     }
 
-    /// Digits behind the point where a format does not say how many.
+    /// Digits after the point where a format does not specify them.
     pub(crate) fn decimals(self) -> usize {
         match self {
             Culture::Invariant => 2,
@@ -45,7 +45,7 @@ impl Culture {
         }
     }
 
-    /// The custom format that a standard one of a moment stands for, where cultures differ.
+    /// The custom format of a standard date format, where cultures differ.
     pub(crate) fn moment_format(self, letter: char) -> Option<&'static str> {
         Some(match (self, letter) {
             (Culture::Invariant, 'd') => "MM/dd/yyyy",
@@ -58,7 +58,7 @@ impl Culture {
             (Culture::Invariant, 't') => "HH:mm",
             (Culture::Invariant, 'T') => "HH:mm:ss",
             (Culture::Invariant, 'y' | 'Y') => "yyyy MMMM",
-            // Between a time and AM or PM stands a narrow space that breaks no line.
+            // Between a time and AM or PM there is a narrow no-break space.
             (Culture::EnglishUs, 'd') => "M/d/yyyy",
             (Culture::EnglishUs, 'D') => "dddd, MMMM d, yyyy",
             (Culture::EnglishUs, 'f') => "dddd, MMMM d, yyyy h:mm\u{202f}tt",

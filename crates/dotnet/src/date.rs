@@ -22,7 +22,7 @@ const DATE_BYTES_MIN: usize = 19;
 /// Of which zone a moment speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DateKind {
-    /// Not said.
+    /// Not specified.
     Unspecified,
     /// UTC.
     Utc,
@@ -121,7 +121,7 @@ impl Date {
         Some(Date { ticks, ..self })
     }
 
-    /// A date and time of the calendar; `None` when there is no such.
+    /// A date and time of the calendar; `None` when they do not exist.
     pub fn from_parts(date: [i64; 3], time: [i64; 3], kind: DateKind) -> Option<Date> {
         let [year, month, day] = date;
         let [hour, minute, second] = time;
@@ -135,7 +135,7 @@ impl Date {
     }
 }
 
-/// A moment or duration that a document's text is taken for.
+/// A document's text, recognized as a moment or duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recognised {
     /// `2020-03-05T10:20:30`, with or without `Z`.
@@ -146,7 +146,7 @@ pub enum Recognised {
     Span(i64),
 }
 
-/// What RavenDB takes a document's text for; `None` for nearly all texts, after a look at a few
+/// How RavenDB interprets a document's text; `None` for nearly all texts, after checking a few
 /// bytes.
 #[inline]
 pub fn recognise(text: &str) -> Option<Recognised> {
@@ -252,8 +252,8 @@ fn recognise_any_offset(text: &str) -> Option<Recognised> {
     Some(Recognised::OffsetDate(OffsetDate { clock_ticks: parsed.clock_ticks, offset_minutes }))
 }
 
-/// Reads a text in exactly that custom format, which may hold `y M d H h m s f t` and other
-/// characters that stand for themselves.
+/// Reads a text in exactly that custom format, which may hold `y M d H h m s f t` and literal
+/// characters.
 pub fn parse_exact(text: &str, format: &str) -> Option<Date> {
     let mut parts = ExactParts { date: [1, 1, 1], time: [0; 3], fraction: 0, is_afternoon: None };
     let mut rest = text;
@@ -287,7 +287,7 @@ struct ExactParts {
 }
 
 impl ExactParts {
-    /// Reads one part; gives the text behind it.
+    /// Reads one part; returns the text after it.
     fn read<'t>(&mut self, letter: char, count: usize, rest: &'t str) -> Option<&'t str> {
         if letter == 't' {
             let (word, behind) = rest.split_at_checked(count.min(2))?;
@@ -296,7 +296,7 @@ impl ExactParts {
         }
         let available = rest.bytes().take_while(u8::is_ascii_digit).count();
         let length = match (letter, count) {
-            // One letter stands for one or two digits.
+            // One letter matches one or two digits.
             (_, 1) if letter != 'f' => available.min(2),
             (_, count) => count,
         };

@@ -22,7 +22,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// What stands behind the clock of a moment.
+/// The zone suffix of a moment.
 #[derive(Clone, Copy, Debug)]
 enum Zone {
     Nothing,
@@ -49,14 +49,14 @@ pub fn index_text(date: Date) -> String {
     }
 }
 
-/// The moment in `format`; `None` when the format is none.
+/// The moment in `format`; `None` when the format is invalid.
 pub fn format_date(date: Date, format: &str, culture: Culture) -> Option<String> {
     let zone = if date.kind == DateKind::Utc { Zone::Utc } else { Zone::Nothing };
     let format = if format.is_empty() { "G" } else { format };
     write(date, zone, standard(format, zone, culture)?)
 }
 
-/// The moment in `format` of the invariant culture; `None` when the format is none.
+/// The moment in `format` of the invariant culture; `None` when the format is invalid.
 pub fn format_offset_date(date: OffsetDate, format: &str) -> Option<String> {
     let clock = Date { ticks: date.clock_ticks, kind: DateKind::Unspecified };
     let utc = Date { ticks: date.utc_ticks(), kind: DateKind::Utc };
@@ -66,7 +66,7 @@ pub fn format_offset_date(date: OffsetDate, format: &str) -> Option<String> {
     write(moment, zone, standard(format, zone, Culture::Invariant)?)
 }
 
-/// The custom format that a standard one, a single letter, stands for.
+/// The custom format of a standard one, which is a single letter.
 fn standard(format: &str, zone: Zone, culture: Culture) -> Option<&str> {
     let mut letters = format.chars();
     let (Some(letter), None) = (letters.next(), letters.next()) else { return Some(format) };

@@ -3,11 +3,11 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-/// A decimal has at most this many digits before or behind its point, give or take one.
+/// A decimal has at most this many digits before or after its point, give or take one.
 const DECIMAL_DIGITS_MAX: i32 = 29;
 
-/// The decimal nearest to what a document's digits name, scale kept: what does not fit behind the point
-/// is rounded. `None` when no decimal is that large.
+/// The decimal nearest to what a document's digits name, scale kept: excess digits after the point
+/// are rounded. `None` when no decimal is that large.
 pub fn decimal_of_digits(digits: &str) -> Option<Decimal> {
     match digits.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => plain_digits(mantissa, exponent)?.parse().ok(),
@@ -83,7 +83,7 @@ pub fn double_of_decimal(decimal: &Decimal) -> f64 {
     decimal.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// Doubles from the power of ten behind this one on are written with an exponent.
+/// Doubles above this power of ten are written with an exponent.
 const PLAIN_EXPONENT_MAX: i32 = 16;
 /// Doubles below this power of ten are written with an exponent.
 const PLAIN_EXPONENT_MIN: i32 = -4;

@@ -4,13 +4,13 @@ use rust_decimal::Decimal;
 
 use crate::{culture::Culture, number::double_text};
 
-/// Digits that one format may ask for.
+/// The maximum number of digits in a format.
 const PRECISION_MAX: usize = 999;
 
 /// A number to format.
 #[derive(Clone, Copy, Debug)]
 pub enum Formatted<'a> {
-    /// A whole number, which alone has the formats `D` and `X`.
+    /// A whole number; only these have the formats `D` and `X`.
     Integer(i64),
     /// A double.
     Double(f64),
@@ -138,7 +138,7 @@ fn group(fixed: &str) -> String {
     grouped
 }
 
-/// Decimal digits without zeros at either end, and how many stand before the point.
+/// Decimal digits without zeros at either end, and how many are before the point.
 #[derive(Clone, Debug)]
 struct Digits {
     negative: bool,
@@ -147,7 +147,7 @@ struct Digits {
 }
 
 impl Digits {
-    /// The digits of a number; of a double at most `decimals` behind the point are needed.
+    /// The digits of a number; of a double at most `decimals` after the point are needed.
     fn of(number: Formatted<'_>, decimals: usize) -> Digits {
         let text = match number {
             Formatted::Integer(value) => value.to_string(),
@@ -378,7 +378,7 @@ impl Picture {
         for mark in marks {
             match mark {
                 Mark::Place { .. } => {
-                    // The first place takes all digits that have no place of their own.
+                    // The first placeholder takes all excess leading digits.
                     let from = if place == places { width.max(place) } else { place };
                     for position in (place..=from).rev() {
                         if position <= width {

@@ -2,7 +2,7 @@
 
 use crate::date::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
-/// The duration in `format`; `None` when the format is none.
+/// The duration in `format`; `None` when the format is invalid.
 pub fn format_span(ticks: i64, format: &str) -> Option<String> {
     let constant = || model::TimeSpan { ticks }.to_string();
     match format {

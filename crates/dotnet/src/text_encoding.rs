@@ -14,12 +14,12 @@ pub enum TextEncoding {
     Utf16BigEndian,
     /// UTF-32, the lowest byte first.
     Utf32,
-    /// UTF-32, the highest byte first; only a byte order mark says so.
+    /// UTF-32, big-endian; only recognized by its byte order mark.
     Utf32BigEndian,
 }
 
-/// Byte order marks, and the encodings of the texts that begin with them. A mark that begins with another
-/// one stands before it.
+/// Byte order marks, and the encodings of the texts that begin with them. A mark that starts with
+/// another one precedes it.
 const MARKS: [(&[u8], TextEncoding); 5] = [
     (&[0xef, 0xbb, 0xbf], TextEncoding::Utf8),
     (&[0xff, 0xfe, 0, 0], TextEncoding::Utf32),
@@ -41,8 +41,8 @@ impl TextEncoding {
         })
     }
 
-    /// The text of these bytes. A byte order mark counts more than this encoding and is no part of the
-    /// text; what is no character becomes U+FFFD.
+    /// The text of these bytes. A byte order mark overrides this encoding and is not part of the
+    /// text; invalid characters become U+FFFD.
     pub fn decode(self, bytes: &[u8]) -> String {
         let marked = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
         let (bytes, encoding) =

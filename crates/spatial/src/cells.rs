@@ -47,8 +47,8 @@ impl Cell {
     }
 }
 
-/// Ranges that together hold the number of every place in the boxes, ascending and apart. They hold
-/// others too.
+/// Ascending, disjoint ranges that together contain the number of every place in the boxes, and
+/// possibly others.
 pub fn ranges_of(grid: &Grid, boxes: &[Bounds]) -> Vec<CellRange> {
     let mut ranges = Vec::new();
     for bounds in boxes {
@@ -85,7 +85,7 @@ fn ranges_of_box(grid: &Grid, bounds: &Bounds, ranges: &mut Vec<CellRange>) {
 
 type Steps = [(u32, u32); 2];
 
-/// The steps that the cell goes over.
+/// The steps that the cell spans.
 fn steps_of_cell(grid: &Grid, cell: Cell) -> Steps {
     let CellRange { first, last } = cell.range();
     let ((ax, ay), (bx, by)) = (grid.steps_at(first), grid.steps_at(last));

@@ -1,7 +1,7 @@
-//! Whether some parts together cover another one.
+//! Tests whether some parts together cover another one.
 //!
-//! Edges are cut wherever they meet edges of the others; between two cuts nothing changes, so the middle
-//! of a piece tells about all of it.
+//! Edges are cut wherever they meet edges of the others; between two cuts nothing changes, so the
+//! middle of a piece is representative of all of it.
 
 use crate::{
     planar::{self, Segment, Side, TOLERANCE, along, is_same, side_of},
@@ -11,7 +11,7 @@ use crate::{
     sphere::{farthest_angle, nearest_angle},
 };
 
-/// How far beside an edge its sides are looked at.
+/// The distance from an edge at which its sides are probed.
 const ASIDE: f64 = 1e-7;
 
 /// Whether every place of `part` is one of the others.
@@ -40,7 +40,7 @@ pub(crate) fn is_covered(space: &Space, part: &Part, others: &[&Part]) -> bool {
     }
 }
 
-/// Whether the place lies on an edge of the part.
+/// Whether the place is on an edge of the part.
 pub(crate) fn boundary_covers(part: &Part, at: Coordinate) -> bool {
     part.segments().any(|segment| planar::is_on_segment(segment, at))
 }
@@ -72,7 +72,7 @@ fn has_opposite(space: &Space, part: &Part, center: Coordinate, radius: f64) -> 
 
 fn covers_circle(space: &Space, other: &Part, center: Coordinate, radius: f64) -> bool {
     match other {
-        Part::Circle { .. } => false, // Was looked at already.
+        Part::Circle { .. } => false, // Checked above.
         Part::Polygon(_) => {
             has_place(space, other, center)
                 && other

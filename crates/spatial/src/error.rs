@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The caller's: a shape that cannot be. The texts are those that clients know.
+/// The caller's: an invalid shape. The texts are those that clients know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeError {
     message: String,

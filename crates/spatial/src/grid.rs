@@ -15,7 +15,7 @@ const QUAD_LETTERS: &[u8; 4] = b"ABCD";
 const AXIS_BITS: u32 = 32;
 const STEPS: f64 = (1u64 << AXIS_BITS) as f64;
 
-/// In which way cells are cut and named.
+/// How cells are divided and named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridKind {
     /// Into 32 at each level.

@@ -1,13 +1,14 @@
-//! spatial: shapes on the earth or on a plane, what they have to do with each other, and the cells that
-//! an index finds them by. Pure functions; it knows neither indexes nor queries.
+//! spatial: shapes on the earth or on a plane, their relations, and the cells through which an
+//! index finds them. Pure functions; it knows neither indexes nor queries.
 //!
-//! A shape is a list of parts: points, lines, polygons, circles. On the earth, x is a longitude and y a
-//! latitude in degrees; lines are straight in them, as on a plate carrée map, and circles are true ones.
+//! A shape is a list of parts: points, lines, polygons, circles. On the earth, x is a longitude and
+//! y a latitude in degrees; lines are straight in them, as on a plate carrée map, and circles are
+//! circles on the sphere.
 //!
 //! | file | what |
 //! |---|---|
 //! | `space` | the surface, its bounds, its units and distances |
-//! | `shape`, `shape_bytes` | parts, their boxes and centers; how they are kept |
+//! | `shape`, `shape_bytes` | parts, their boxes and centers; how they are stored |
 //! | `well_known_text` | shapes as clients write them |
 //! | `polygon` | which polygons are refused |
 //! | `planar` | points and segments on a plane |

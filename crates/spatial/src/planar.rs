@@ -8,7 +8,7 @@ pub(crate) const TOLERANCE: f64 = 1e-9;
 /// Two ends.
 pub(crate) type Segment = (Coordinate, Coordinate);
 
-/// Where a place lies, seen from a polygon.
+/// Where a place is, relative to a polygon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Inside,
@@ -16,7 +16,7 @@ pub(crate) enum Side {
     Outside,
 }
 
-/// The place at `t` of the way along a segment.
+/// The point at the fraction `t` of a segment.
 pub(crate) fn along((a, b): Segment, t: f64) -> Coordinate {
     Coordinate { x: a.x + (b.x - a.x) * t, y: a.y + (b.y - a.y) * t }
 }
@@ -29,7 +29,7 @@ pub(crate) fn segment_bounds((a, b): Segment) -> Bounds {
     Bounds::of(a).union(Bounds::of(b))
 }
 
-/// The place of the segment that is nearest to `at`, as a part of the way.
+/// The point of the segment that is nearest to `at`, as a fraction of its length.
 pub(crate) fn nearest_on((a, b): Segment, at: Coordinate) -> f64 {
     let (x, y) = (b.x - a.x, b.y - a.y);
     let length = x * x + y * y;
@@ -50,7 +50,7 @@ fn is_near(a: Coordinate, b: Coordinate) -> bool {
     x * x + y * y <= TOLERANCE * TOLERANCE
 }
 
-/// Where the place lies, seen from what the rings enclose.
+/// Where the place is, relative to the area enclosed by the rings.
 pub(crate) fn side_of(rings: &[Vec<Coordinate>], at: Coordinate) -> Side {
     let mut inside = false;
     for ring in rings {
@@ -90,8 +90,8 @@ pub(crate) fn segments_meet(left: Segment, right: Segment) -> bool {
         || is_on_segment(right, b)
 }
 
-/// Adds the parts of the way along `segment` where it meets `other`; both ends of what they share when
-/// they lie on each other.
+/// Adds the fractions of `segment` at which it meets `other`; both ends of the overlap when they
+/// are collinear.
 pub(crate) fn cuts(segment: Segment, other: Segment, cuts: &mut Vec<f64>) {
     if !segment_bounds(segment).touches(&segment_bounds(other), TOLERANCE) {
         return;

@@ -29,8 +29,8 @@ pub(crate) fn check_ring(ring: &[Coordinate]) -> Result<(), ShapeError> {
     }
 }
 
-/// A place where two segments meet that are not neighbours. Segments are looked at from left to right,
-/// each with those that have not ended before it begins.
+/// A place where two segments meet that are not neighbours. Segments are swept from left to right,
+/// each compared with those that have not ended before it begins.
 fn crossing(places: &[Coordinate]) -> Option<Coordinate> {
     let segments: Vec<Segment> = places.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let mut order: Vec<usize> = (0..segments.len()).collect();
@@ -69,7 +69,7 @@ fn meeting(a: Segment, b: Segment) -> Option<Coordinate> {
     Some(cuts.first().map_or(b.0, |cut| planar::along(a, *cut)))
 }
 
-/// Where neighbours lie on each other beyond the end that they share.
+/// Where neighbours overlap beyond the end that they share.
 fn folded(a: Segment, b: Segment) -> Option<Coordinate> {
     let mut cuts = Vec::new();
     planar::cuts(a, b, &mut cuts);

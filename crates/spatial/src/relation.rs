@@ -1,8 +1,8 @@
-//! What two shapes have to do with each other.
+//! Relations between two shapes.
 //!
-//! Edges belong to shapes, and places that are nearer than [`TOLERANCE`] are the same. On the earth one
-//! of the shapes is looked at where it is and a turn to the left and to the right, so that both sides of
-//! the antimeridian meet.
+//! Edges belong to shapes, and places that are nearer than [`TOLERANCE`] are the same. On the earth
+//! one of the shapes is compared in place and shifted by a turn to the left and to the right, so
+//! that both sides of the antimeridian meet.
 
 use crate::{
     covering::{boundary_covers, is_covered},
@@ -12,16 +12,16 @@ use crate::{
     sphere::nearest_angle,
 };
 
-/// What a query asks of the shapes of an index.
+/// The relation that a query requires of indexed shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// They lie inside of the query's shape.
+    /// They are inside the query's shape.
     Within,
-    /// The query's shape lies inside of them.
+    /// The query's shape is inside them.
     Contains,
     /// They have a place in common with it.
     Intersects,
-    /// They have none.
+    /// They have no place in common with it.
     Disjoint,
 }
 
@@ -30,7 +30,7 @@ pub enum Relation {
 pub struct Prepared {
     space: Space,
     shape: Shape,
-    /// Its parts and their boxes, on the earth once more for every turn.
+    /// Its parts and their boxes, on the earth repeated for every turn.
     parts: Vec<(Bounds, Part)>,
 }
 
@@ -71,13 +71,13 @@ impl Prepared {
             .any(|part| self.near(part).iter().any(|own| parts_meet(&self.space, part, own)))
     }
 
-    /// Whether every place of the other is one of this. Nowhere is within nothing.
+    /// Whether every place of the other is one of this. An empty shape is within nothing.
     pub fn covers(&self, other: &Shape) -> bool {
         let is_inside = |part: &Part| is_covered(&self.space, part, &self.near(part));
         !other.is_empty() && other.parts.iter().all(is_inside)
     }
 
-    /// Whether an indexed shape stands so to this one.
+    /// Whether an indexed shape is in this relation to this one.
     pub fn is_related(&self, relation: Relation, indexed: &Shape) -> bool {
         match relation {
             Relation::Within => self.covers(indexed),
@@ -112,7 +112,7 @@ pub fn intersects(space: &Space, left: &Shape, right: &Shape) -> bool {
     Prepared::new(*space, right.clone()).intersects(left)
 }
 
-/// Whether every place of `inner` is one of `outer`. Nowhere is within nothing.
+/// Whether every place of `inner` is one of `outer`. An empty shape is within nothing.
 pub fn within(space: &Space, inner: &Shape, outer: &Shape) -> bool {
     Prepared::new(*space, outer.clone()).covers(inner)
 }

@@ -1,7 +1,7 @@
 //! Shapes: lists of parts, their boxes and centers.
 //!
-//! On the earth a part that crosses the antimeridian has longitudes beyond 180: its coordinates go on
-//! where they were, and whoever compares two parts moves one of them by whole turns.
+//! On the earth a part that crosses the antimeridian has longitudes beyond 180: its coordinates are
+//! continuous, and comparisons of two parts shift one of them by whole turns.
 
 use crate::space::Space;
 
@@ -39,7 +39,7 @@ pub enum Part {
     Point(Coordinate),
     /// Segments one after the other; at least one coordinate.
     Line(Vec<Coordinate>),
-    /// Closed rings, the first one around the others, which are holes.
+    /// Closed rings, the outer one first, the others being holes.
     Polygon(Vec<Vec<Coordinate>>),
     /// Everything up to a distance from a point.
     Circle {
@@ -105,7 +105,7 @@ impl Shape {
         &self.parts
     }
 
-    /// Whether it is no place at all.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
@@ -162,7 +162,7 @@ impl Shape {
 }
 
 impl Part {
-    /// Those that it is made of; none for a circle.
+    /// The coordinates of the part; none for a circle.
     pub(crate) fn coordinates(&self) -> impl Iterator<Item = Coordinate> + '_ {
         let (lines, single): (&[Vec<Coordinate>], _) = match self {
             Part::Point(at) => (&[], Some(*at)),
@@ -230,12 +230,12 @@ fn circle_bounds(center: Coordinate, radius: f64, space: &Space) -> Bounds {
         return Bounds { min_x: -180.0, max_x: 180.0, min_y, max_y };
     }
     let ratio = radius.to_radians().sin() / center.y.to_radians().cos();
-    // Rounding must not lose what lies on the edge.
+    // Rounding must not lose points on the edge.
     let reach = ratio.clamp(0.0, 1.0).asin().to_degrees() * (1.0 + 1e-12) + 1e-12;
     Bounds { min_x: center.x - reach, max_x: center.x + reach, min_y, max_y }
 }
 
-/// Adds the parts of a box that lie on the surface, those beyond the antimeridian at their place.
+/// Adds the parts of a box that are on the surface, wrapping those beyond the antimeridian.
 fn cut(bounds: Bounds, space: &Space, boxes: &mut Vec<Bounds>) {
     let whole = space.bounds();
     let (min_y, max_y) = (bounds.min_y.max(whole.min_y), bounds.max_y.min(whole.max_y));
@@ -256,7 +256,7 @@ fn cut(bounds: Bounds, space: &Space, boxes: &mut Vec<Bounds>) {
     }
 }
 
-/// The center of a polygon's area, its holes taken out.
+/// The center of a polygon's area, without its holes.
 fn centroid(rings: &[Vec<Coordinate>]) -> Option<Coordinate> {
     let origin = *rings.first()?.first()?;
     let (mut area, mut x, mut y) = (0.0, 0.0, 0.0);

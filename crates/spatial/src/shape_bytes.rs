@@ -45,7 +45,7 @@ impl Shape {
         bytes
     }
 
-    /// The shape that such bytes are; `None` for bytes that are none.
+    /// Decodes a shape; `None` for invalid bytes.
     pub fn of_bytes(mut bytes: &[u8]) -> Option<Self> {
         let mut parts = Vec::new();
         while let Some((kind, rest)) = bytes.split_first() {

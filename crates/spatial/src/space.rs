@@ -1,4 +1,4 @@
-//! The surface that shapes lie on: the earth as a sphere, or a bounded plane.
+//! The surface of shapes: the earth as a sphere, or a bounded plane.
 
 use crate::{
     error::ShapeError,
@@ -8,8 +8,8 @@ use crate::{
 /// The mean radius of the earth, which turns the radius of a circle into an angle.
 const EARTH_RADIUS_KILOMETERS: f64 = 6371.0087714;
 const MILES_PER_KILOMETER: f64 = 0.621371192;
-/// A degree of a great circle has 60 nautical miles, taken as 1.1515 miles each. Distances that clients
-/// see are made of these constants, not of the radius.
+/// A degree of a great circle has 60 nautical miles, taken as 1.1515 miles each. Distances that
+/// clients see are computed from these constants, not from the radius.
 const NAUTICAL_MILES_PER_DEGREE: f64 = 60.0;
 const MILES_PER_NAUTICAL_MILE: f64 = 1.1515;
 const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
@@ -53,7 +53,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// When it lies outside of the bounds.
+    /// When it is out of bounds.
     pub fn coordinate(&self, x: f64, y: f64) -> Result<Coordinate, ShapeError> {
         let bounds = self.bounds();
         let Bounds { min_x, max_x, min_y, max_y } = bounds;

@@ -1,5 +1,5 @@
-//! How near and how far segments and boxes come, in the measure of radii: degrees of a great circle on
-//! the earth, plain distances on a plane.
+//! The nearest and farthest distances of segments and boxes, in the unit of radii: degrees of a
+//! great circle on the earth, plain distances on a plane.
 
 use crate::{
     planar::{self, Segment, along},
@@ -7,8 +7,8 @@ use crate::{
     space::Space,
 };
 
-/// On the earth a segment is looked at in pieces of so many degrees: straight in longitude and latitude,
-/// a longer one comes near to a place more than once.
+/// On the earth a segment is divided into pieces of this many degrees: being straight in longitude
+/// and latitude, a longer one may approach a place more than once.
 const PIECE_DEGREES: f64 = 2.0;
 /// Halvings until a nearest place is found to about 1e-9 of its piece.
 const REFINEMENTS: usize = 40;
@@ -81,12 +81,12 @@ pub fn farthest_in_box(space: &Space, at: Coordinate, bounds: &Bounds) -> f64 {
     }
 }
 
-/// How far a latitude is from the meridian so many degrees beside it, wherever on that meridian.
-fn angle_to_meridian(latitude: f64, beside: f64) -> f64 {
-    if beside >= 90.0 {
+/// The distance of a point at this latitude from the meridian that is `away` degrees to its side.
+fn angle_to_meridian(latitude: f64, away: f64) -> f64 {
+    if away >= 90.0 {
         // Across the nearer pole.
         return 90.0 - latitude.abs();
     }
-    let sine = latitude.to_radians().cos() * beside.to_radians().sin();
+    let sine = latitude.to_radians().cos() * away.to_radians().sin();
     sine.clamp(0.0, 1.0).asin().to_degrees()
 }

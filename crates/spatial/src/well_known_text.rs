@@ -20,11 +20,11 @@ use crate::{
 /// Collections inside of collections, at most.
 const DEPTH_MAX: usize = 16;
 
-/// The shape that a text is.
+/// Parses a shape.
 ///
 /// # Errors
 ///
-/// When it is none, lies outside of the surface, or has a ring that crosses itself.
+/// When it is invalid, outside the surface, or has a ring that crosses itself.
 pub fn parse_shape(text: &str, space: &Space, units: Units) -> Result<Shape, ShapeError> {
     let trimmed = text.trim();
     let mut parser = Parser { rest: trimmed, space, units, parts: Vec::new(), count: 0 };
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
             rings.push(ring);
             Ok(())
         })?;
-        // A hole lies on the same side of the antimeridian as the ring around it.
+        // A hole is on the same side of the antimeridian as the ring around it.
         if let Some((outer, holes)) = rings.split_first_mut()
             && self.space.is_round()
         {
@@ -352,7 +352,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// `Z`, `M` or `ZM` behind a name.
+    /// `Z`, `M` or `ZM` after a name.
     fn skip_dimensions(&mut self) {
         let _ = self.skip_word("Z") || self.skip_word("M") || self.skip_word("ZM");
     }

@@ -21,7 +21,7 @@ pub(crate) const fn damaged(detail: &'static str) -> Damaged {
     Damaged { detail }
 }
 
-/// Takes so many bytes from the front.
+/// Takes `count` bytes from the front.
 pub(crate) fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], Damaged> {
     let parts = bytes.split_at_checked(count);
     let (taken, rest) = parts.ok_or(damaged("it ends too early"))?;
@@ -72,7 +72,7 @@ pub(crate) fn bytes_of_bits(bits: usize) -> usize {
     bits.div_ceil(8)
 }
 
-/// Writes fields of bits behind each other.
+/// Writes consecutive bit fields.
 pub(crate) struct BitWriter<'o> {
     out: &'o mut Vec<u8>,
     /// Bits that do not fill a word yet; those above `count` are 0.
@@ -108,7 +108,7 @@ impl<'o> BitWriter<'o> {
     }
 }
 
-/// Reads fields of bits behind each other.
+/// Reads consecutive bit fields.
 pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
     waiting: u128,
@@ -120,7 +120,7 @@ impl<'a> BitReader<'a> {
         Self { rest: bytes, waiting: 0, count: 0 }
     }
 
-    /// The next field of `width` bits, at most 64. Behind the end everything is 0.
+    /// The next field of `width` bits, at most 64. Past the end all bits are 0.
     #[inline]
     pub(crate) fn take(&mut self, width: u32) -> u64 {
         if width == 0 {

@@ -35,7 +35,7 @@ impl Entries {
         self.timestamps.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.timestamps.is_empty()
     }
@@ -50,7 +50,7 @@ impl Entries {
         self.tag_ends.clear();
     }
 
-    /// Adds an entry behind the others.
+    /// Appends an entry.
     pub fn push(&mut self, entry: Entry<'_>) {
         self.timestamps.push(entry.timestamp_ms);
         self.values.extend_from_slice(entry.values);
@@ -63,7 +63,7 @@ impl Entries {
         self.push_tag(tag);
     }
 
-    /// Adds entries of others behind these.
+    /// Appends entries of `others`.
     pub fn extend_from(&mut self, others: &Entries, range: Range<usize>) {
         if others.tags[range.clone()].iter().any(|tag| *tag != 0) {
             return range
@@ -79,7 +79,7 @@ impl Entries {
         self.push_no_tags(range.len());
     }
 
-    /// An entry; `None` behind the last one.
+    /// An entry; `None` after the last one.
     pub fn get(&self, position: usize) -> Option<Entry<'_>> {
         let timestamp_ms = *self.timestamps.get(position)?;
         Some(Entry { timestamp_ms, values: self.values_of(position), tag: self.tag_of(position) })
@@ -99,7 +99,7 @@ impl Entries {
         &self.timestamps
     }
 
-    /// The values of all entries behind each other, when each entry has as many as the others.
+    /// The values of all entries, concatenated, when each entry has the same number of values.
     pub fn values_of_equal_number(&self) -> Option<(usize, &[f64])> {
         let (first, last) = (*self.value_ends.first()? as usize, self.value_ends.len());
         (first * last == self.values.len()
@@ -107,7 +107,7 @@ impl Entries {
         .then_some((first, self.values.as_slice()))
     }
 
-    /// What is known of the values of the entries in the range, by position.
+    /// Summaries of the values of the entries in the range, by position.
     pub fn summaries(&self, range: Range<usize>) -> Vec<Summary> {
         let mut summaries: Vec<Summary> = Vec::new();
         for entry in range {
@@ -158,7 +158,7 @@ impl Entries {
         self.tags.resize(self.tags.len() + count, 0);
     }
 
-    /// Adds values of entries whose numbers of values are given; gives where each position's are.
+    /// Adds values of entries, with `counts` values each; returns where those of each position are.
     pub(crate) fn extend_values(&mut self, counts: impl Iterator<Item = usize>) -> usize {
         let start = self.values.len();
         let mut end = start;

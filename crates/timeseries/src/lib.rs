@@ -1,8 +1,8 @@
 //! Segments of time series: entries in order of their moments, in few bytes. Pure functions.
 //!
-//! A segment is written once, whole; a change writes it anew. It has columns, one for the moments, one
-//! for the tags and one for each position of the values, and each column has the encoding that makes it
-//! smallest:
+//! A segment is written once as a whole; a change rewrites it. It has columns, one for the moments,
+//! one for the tags and one for each position of the values, and each column has the encoding that
+//! makes it smallest:
 //!
 //! - whole numbers are packed into as many bits as most of them need, counted from a base, with the
 //!   others on the side (Zukowski and others, "Super-Scalar RAM-CPU Cache Compression", ICDE 2006);
@@ -12,7 +12,7 @@
 //! - other values are combined with their predecessors by exclusive or (Pelkonen and others, "Gorilla",
 //!   VLDB 2015).
 //!
-//! Invariants: decoding gives back what was encoded, bit by bit; no bytes make it panic, or need more
+//! Invariants: decoding restores exactly what was encoded; no bytes make it panic, or need more
 //! memory than [`ENTRIES_MAX`] entries of [`VALUES_MAX`] values.
 //!
 //! | file | what |
@@ -21,7 +21,7 @@
 //! | `segment` | a segment, drawn |
 //! | `tags`, `value_column`, `xor`, `packed` | its columns |
 //! | `bytes` | reading and writing the parts |
-//! | `summary` | what is known of many values together |
+//! | `summary` | aggregates of many values |
 #![forbid(unsafe_code)]
 
 mod bytes;

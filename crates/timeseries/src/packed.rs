@@ -18,7 +18,7 @@ use crate::bytes::{
 
 const HEADER_BYTES: usize = 3;
 const EXCEPTION_BYTES: usize = 10;
-/// One in so many numbers may lie below the second base that is tried.
+/// One in this many numbers may be below the second base that is tried.
 const LOW_NUMBERS: usize = 64;
 
 /// How a column of numbers is best packed.
@@ -27,7 +27,7 @@ pub(crate) struct Packing {
     base: i64,
     width: u32,
     exceptions: usize,
-    /// About how many bytes it takes.
+    /// Approximate size in bytes.
     pub(crate) bytes: usize,
 }
 

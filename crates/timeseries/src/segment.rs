@@ -61,7 +61,7 @@ pub fn encode(entries: &Entries, range: Range<usize>, out: &mut Vec<u8>) {
 /// Adds the entries of a segment to others.
 ///
 /// # Errors
-/// When the bytes are no segment; what was added by then is of no use.
+/// When the bytes are not a segment; `into` is then left in an unspecified state.
 pub fn decode(mut bytes: &[u8], into: &mut Entries) -> Result<(), Damaged> {
     let bytes = &mut bytes;
     if take_byte(bytes)? != VERSION {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_lies_as_it_is_drawn() {
+    fn a_segment_has_the_documented_layout() {
         let entries = entries_of(&[
             (0x0102, vec![1.5], Some("w/1".to_owned())),
             (0x0103, vec![2.0, 3.0], None),

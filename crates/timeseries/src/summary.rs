@@ -1,4 +1,4 @@
-//! What is known of many values together.
+//! Aggregates of many values.
 
 /// Of the values of one position, in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ impl Summary {
         Self { count: 1, first: value, last: value, min: value, max: value, sum: value }
     }
 
-    /// One more value, behind the others.
+    /// Adds a value after the others.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         self.last = value;
@@ -32,7 +32,7 @@ impl Summary {
         self.sum += value;
     }
 
-    /// More values, behind the others.
+    /// Adds the values of `later`, after the others.
     pub fn merge(&mut self, later: &Self) {
         self.count += later.count;
         self.last = later.last;

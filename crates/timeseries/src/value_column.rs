@@ -11,9 +11,9 @@
 //! exception                position u16 · value, 8 bytes
 //! ```
 //!
-//! A decimal is the quotient of a whole number and ten to the power of the scale. Both are exact below
-//! 2^53 and 10^22, and a quotient is rounded only once, so every decimal of up to fifteen digits comes
-//! back as the very number that its text had given.
+//! A decimal is the quotient of a whole number and ten to the power of the scale. Both are exact
+//! below 2^53 and 10^22, and a quotient is rounded only once, so every decimal of up to fifteen
+//! digits comes back as exactly the number of its text.
 
 use crate::{
     bytes::{Damaged, damaged, put_signed, take, take_byte, take_signed, take_u16, take_u64},
@@ -25,15 +25,15 @@ const PLAIN: u8 = 0;
 const DECIMALS: u8 = 1;
 const NEAR_DECIMALS: u8 = 2;
 const COMBINED: u8 = 3;
-/// About what the first of the differences costs beside them.
+/// Approximate extra cost of the first of the differences, in bytes.
 const FIRST_BYTES: usize = 3;
 const SCALES: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 /// Whole numbers up to here are exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
-/// So many values choose the scale of all.
+/// The scale is chosen from this many values.
 const SAMPLE: usize = 32;
-/// One in so many values may be no decimal of the scale.
+/// One in this many values may not be a decimal of the scale.
 const EXCEPTIONS_SHARE: usize = 8;
 
 /// The whole number that a value is at a scale, if it is one, bit by bit.
@@ -42,12 +42,12 @@ fn whole(value: f64, scale: f64) -> Option<i64> {
     if scaled.is_nan() || WHOLE_MAX < scaled.abs() {
         return None;
     }
-    // Through the whole number and back, since that one does not know a negative zero.
+    // Through the whole number and back, since that loses a negative zero.
     let number = scaled as i64;
     (number as f64 / scale).to_bits().eq(&value.to_bits()).then_some(number)
 }
 
-/// The values as whole numbers of a scale, and those that are none, by position.
+/// The values as whole numbers of a scale, and the exceptions, by position.
 struct Decimals {
     scale: u8,
     numbers: Vec<i64>,

@@ -12,7 +12,7 @@
 
 use crate::bytes::{BitReader, BitWriter};
 
-/// More leading zeros are not told.
+/// More leading zeros are not recorded.
 const LEADING_MAX: u32 = 31;
 
 /// Which bits of a combination are written.
@@ -60,7 +60,7 @@ pub(crate) fn write(values: &[f64], out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// Reads so many values; `None` when the bytes are not such values.
+/// Reads `count` values; `None` when the bytes are invalid.
 pub(crate) fn read(bytes: &[u8], count: usize, values: &mut Vec<f64>) -> Option<()> {
     let mut reader = BitReader::new(bytes);
     let (mut previous, mut window) = (0, Window { leading: 0, bits: 64 });

@@ -106,7 +106,7 @@ fn is_covered_by_geo(left: &Shape, right: &Shape) -> bool {
     geometries(left).iter().all(|one| others.iter().any(|other| one.relate(other).is_coveredby()))
 }
 
-/// A line that is one place is none to `geo`.
+/// `geo` does not accept a line that is a single place.
 fn is_degenerate(shape: &Shape) -> bool {
     matches!(geo_of(shape), Geometry::LineString(line) if line.coords_iter().all(|at| at == line.0[0]))
 }
@@ -151,7 +151,7 @@ proptest! {
         let polygon = geo::Polygon::new(geo::LineString::new(points), vec![]);
         let text = format!("POLYGON({})", text_of(&places));
         if polygon.unsigned_area() == 0.0 {
-            return Ok(()); // `geo` takes some of them.
+            return Ok(()); // `geo` accepts some of them.
         }
         prop_assert_eq!(in_plane(&text).is_some(), polygon.is_valid(), "{}", text);
     }
@@ -169,7 +169,7 @@ proptest! {
             };
             geo::Polygon::new(geo::LineString::new((0..256).map(corner).collect()), vec![])
         };
-        // The circle lies between a polygon inside of it and one around it.
+        // The circle is between a polygon inside it and one around it.
         let (inner, outer) = (round(radius), round(radius * 1.0002));
         let other = geo_of(&shape);
         let meets = intersects(&PLANE, &shape, &circle);
@@ -213,7 +213,7 @@ fn circles_on_the_earth_reach_as_far_as_they_say() {
     let space = Space::Geography;
     let shape = |text: &str| parse_shape(text, &space, Units::Kilometers).expect(text);
     for (text, circle, meets, inside, around) in [
-        // The middle of a parallel lies farther from the pole's side than its ends.
+        // The middle of a parallel is farther from the pole's side than its ends.
         ("LINESTRING(-60 60, 60 60)", "CIRCLE(0 75 d=100)", false, false, false),
         ("LINESTRING(-60 60, 60 60)", "CIRCLE(0 75 d=1700)", true, false, false),
         ("LINESTRING(-60 60, 60 60)", "CIRCLE(0 75 d=2900)", true, true, false),
