@@ -1,11 +1,11 @@
-//! The anomalies that are told apart, with the names of the literature.
+//! The anomalies that are distinguished, with their names in the literature.
 
 use std::fmt;
 
 /// What can be wrong with a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Anomaly {
-    /// G0, dirty write: the writes of two transactions lie in opposite orders.
+    /// G0, dirty write: the writes of two transactions are in opposite orders.
     G0,
     /// G1a, aborted read: a value of a transaction that was refused.
     G1a,
@@ -17,8 +17,8 @@ pub enum Anomaly {
     GSingle,
     /// G2, such as write skew: a cycle with several anti-dependencies.
     G2,
-    /// A cycle only with the order of time or of a process: something stale was read, or something that
-    /// was acknowledged is gone.
+    /// A cycle only with real-time or process order: a stale value was read, or an acknowledged
+    /// write was lost.
     Realtime(&'static str),
     /// Two transactions read the same version of a key and both replaced it.
     LostUpdate,
@@ -26,11 +26,11 @@ pub enum Anomaly {
     FracturedRead,
     /// A transaction contradicts itself: it reads a key twice and differently, or misses its own write.
     Internal,
-    /// A value that nobody wrote.
+    /// A value that was never written.
     Garbage,
     /// A value twice in one list.
     Duplicate,
-    /// Two reads of a list of which none is the beginning of the other.
+    /// Two reads of a list of which neither is a prefix of the other.
     IncompatibleOrder,
     /// The versions of a register follow each other in a circle.
     CyclicVersions,

@@ -1,4 +1,4 @@
-//! Cycles among those who depend on each other, and their names.
+//! Cycles of dependencies between transactions, and their names.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,15 +7,15 @@ use crate::{
     graph::{Dependency, Graph},
 };
 
-/// How many anti-dependencies of one strongly connected part are looked at, so that a history which is
-/// all one knot is judged in bounded time.
+/// How many anti-dependencies of one strongly connected part are examined, so that a fully
+/// connected history is checked in bounded time.
 const TRIED_MAX: usize = 4096;
 
 const WRITES: &[Dependency] = &[Dependency::WriteWrite];
 const INFORMATION: &[Dependency] = &[Dependency::WriteWrite, Dependency::WriteRead];
 const TIME: &[Dependency] = &[Dependency::Process, Dependency::Realtime];
 
-/// Which cycles are looked for: those of transactions alone, or those that time closes.
+/// Which cycles to search for: those of data dependencies only, or also of real time.
 struct Search {
     with_time: bool,
 }
@@ -127,8 +127,8 @@ fn edges_within(
     })
 }
 
-/// A shortest way inside a strongly connected part, as the places that it leaves and why; the last
-/// step, which closes the cycle, is not named.
+/// A shortest path inside a strongly connected component, as the nodes it leaves and why; the last
+/// step, which closes the cycle, is not included.
 fn path(
     graph: &Graph,
     parts: &[usize],
@@ -165,7 +165,7 @@ fn path(
     None
 }
 
-/// The strongly connected part of each place (Tarjan, without recursion).
+/// The strongly connected component of each node (Tarjan, without recursion).
 fn parts_of(graph: &Graph, allows: &dyn Fn(Dependency) -> bool) -> Vec<usize> {
     const UNSEEN: usize = usize::MAX;
     let count = graph.edges.len();
@@ -173,7 +173,7 @@ fn parts_of(graph: &Graph, allows: &dyn Fn(Dependency) -> bool) -> Vec<usize> {
     let mut parts = vec![UNSEEN; count];
     let (mut stack, mut next_index, mut next_part) = (Vec::new(), 0, 0);
     for root in 0..count {
-        // Each call with the edge that it looks at next.
+        // Each call with its next edge.
         let mut calls = if index[root] == UNSEEN { vec![(root, 0)] } else { Vec::new() };
         while let Some((place, edge)) = calls.last_mut() {
             let place = *place;
@@ -187,7 +187,7 @@ fn parts_of(graph: &Graph, allows: &dyn Fn(Dependency) -> bool) -> Vec<usize> {
                 if !allows(*why) || parts[*next] != UNSEEN {
                     *edge += 1;
                 } else if index[*next] == UNSEEN {
-                    // This edge is looked at again when the call is over, for its low.
+                    // This edge is visited again when the call returns, for its low link.
                     calls.push((*next, 0));
                 } else {
                     *edge += 1;

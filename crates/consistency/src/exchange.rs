@@ -1,11 +1,12 @@
 //! Linearizability of compare exchange, key by key.
 //!
-//! The server gives each successful write of a key an index, and every answer says which index it saw.
-//! So the state of a key goes through *epochs*, one for each successful write in the order of the
-//! indexes, and each call belongs to one. Its calls can be put in one order that explains every answer
-//! and agrees with time exactly if (1) each write replaced the epoch before it, (2) no call belongs to
-//! an earlier epoch than a call that had ended before it began, and (3) no call that saw an epoch ended
-//! before the write that began that epoch. That the indexes of a key grow is a promise of its own.
+//! The server assigns an index to each successful write of a key, and every response carries the
+//! index it saw. So the state of a key goes through *epochs*, one for each successful write in the
+//! order of the indexes, and each call belongs to one. Its calls can be put in one order that
+//! explains every response and agrees with real time exactly if (1) each write replaced the epoch
+//! before it, (2) no call belongs to an earlier epoch than a call that had ended before it began,
+//! and (3) no call that saw an epoch ended before the write that began that epoch. That the indexes
+//! of a key grow is a separate guarantee.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub struct Seen {
     pub value: u64,
 }
 
-/// What was asked.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeKind {
     /// The state.
@@ -42,15 +43,15 @@ pub enum ExchangeKind {
 pub struct Exchange {
     /// The key.
     pub key: u64,
-    /// What was asked.
+    /// The operation.
     pub kind: ExchangeKind,
-    /// When it was asked.
+    /// When the call began.
     pub began: u64,
     /// When the answer was there; [`NEVER`] without one.
     pub ended: u64,
     /// Committed: it succeeded. Failed: another index was there.
     pub outcome: Outcome,
-    /// The state in the answer: after a put that succeeded, what it made; else what was there.
+    /// The state in the answer: after a successful put, its result; otherwise the existing one.
     pub seen: Seen,
 }
 
@@ -93,7 +94,9 @@ impl Key<'_> {
                 Ok(epoch) if epochs[epoch].value == exchange.seen.value => {
                     placed.push((*place, epoch));
                 }
-                Ok(_) | Err(_) => self.report(*place, None, "nobody wrote what it saw", findings),
+                Ok(_) | Err(_) => {
+                    self.report(*place, None, "it saw a value that was never written", findings)
+                }
             }
         }
         for (epoch, begun) in epochs.iter().enumerate() {
@@ -107,8 +110,8 @@ impl Key<'_> {
         self.check_time(&epochs, placed, findings);
     }
 
-    /// The states of the key in the order of their indexes. A write whose answer never came belongs to
-    /// them when somebody saw its value.
+    /// The states of the key in the order of their indexes. A write whose response never arrived
+    /// belongs to them when its value was read.
     fn epochs(&self, findings: &mut Vec<Finding>) -> Vec<Epoch> {
         let mut epochs = vec![Epoch { index: 0, value: 0, by: None }];
         let mut unknown: BTreeMap<u64, usize> = BTreeMap::new();
@@ -196,7 +199,7 @@ impl Key<'_> {
     fn report(&self, place: usize, other: Option<usize>, what: &str, findings: &mut Vec<Finding>) {
         let key = self.history[place].key;
         let detail = format!("key {key}: {what}: {:?}", self.history[place]);
-        let who = std::iter::once(place).chain(other).collect();
-        findings.push(Finding::new(Anomaly::NotLinearizable, who, detail));
+        let transactions = std::iter::once(place).chain(other).collect();
+        findings.push(Finding::new(Anomaly::NotLinearizable, transactions, detail));
     }
 }

@@ -1,4 +1,4 @@
-//! Who depends on whom.
+//! Dependencies between transactions.
 
 use std::collections::BTreeSet;
 
@@ -78,8 +78,8 @@ impl Graph {
         }
     }
 
-    /// Adds what is needed for every pair of which one ended before the other began to be connected,
-    /// and not more: what has ended and is before something else that has ended is left out.
+    /// Adds what is needed for every pair of which one ended before the other began to be
+    /// connected, and not more: edges implied by others are left out.
     fn add_realtime(&mut self, history: &[Transaction], takes_part: &[usize]) {
         let mut events: Vec<(u64, bool, usize)> = Vec::new();
         for place in takes_part {

@@ -1,16 +1,16 @@
-//! A history: what clients did and what they were told, with the times at which they began and ended.
+//! A history: what clients did and the responses they received, with start and end times.
 
-/// The end of what has no known end.
+/// The end of an operation without a known end.
 pub const NEVER: u64 = u64::MAX;
 
-/// What became of a transaction, as far as its client knows.
+/// The outcome of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was acknowledged.
     Committed,
-    /// It was refused: nothing of it may be seen.
+    /// It was refused: nothing of it may be visible.
     Failed,
-    /// Nobody knows: the answer never came.
+    /// Unknown: the response never arrived.
     Unknown,
 }
 
@@ -50,20 +50,20 @@ pub enum Step {
 /// What one client did as a unit.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// Who did it; each process does one thing after the other.
+    /// The process that ran it; each process is sequential.
     pub process: u32,
     /// When it began, on a clock that all processes share.
     pub began: u64,
     /// When the client knew the outcome; [`NEVER`] when it never did.
     pub ended: u64,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What it did, in its order. Reads of what was refused or is unknown say nothing.
+    /// Its steps, in order. Reads of refused or unknown transactions are ignored.
     pub steps: Vec<Step>,
 }
 
 impl Transaction {
-    /// Whether what it read counts.
+    /// Whether its reads count.
     pub(crate) fn is_committed(&self) -> bool {
         self.outcome == Outcome::Committed
     }

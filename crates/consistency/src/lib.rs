@@ -1,20 +1,20 @@
-//! What histories of many clients say about isolation: pure functions over what was asked and answered.
+//! Checks isolation on histories of many clients: pure functions over requests and responses.
 //!
-//! After Elle (Kingsbury & Alvaro, 2020): values are written once, so what a read shows tells which
-//! transaction wrote it, and lists that grow tell in which order. From that follows a graph of who
-//! depends on whom, and a cycle in it is an anomaly with a name (Adya). Registers of compare exchange
-//! carry the version that the server gave them; whether they are linearizable is decided by it.
+//! After Elle (Kingsbury & Alvaro, 2020): values are written once, so a read identifies the
+//! transaction that wrote its value, and growing lists reveal the order. That yields a graph of
+//! dependencies, in which each cycle is a named anomaly (Adya). Registers of compare exchange carry
+//! the version that the server assigned; their linearizability is checked by it.
 //!
 //! Used by tests and by `cargo xtask`, never by the server.
 //!
 //! | file | what |
 //! |---|---|
-//! | `history` | [`Transaction`], [`Step`]: what a client did, and what it was told |
+//! | `history` | [`Transaction`], [`Step`]: what a client did, and the responses it received |
 //! | `anomaly` | [`Anomaly`], [`Finding`]: what can be wrong |
-//! | `versions` | which versions a key had, who wrote them, who saw them |
+//! | `versions` | the versions of a key, their writers and readers |
 //! | `lists`, `registers` | the versions of lists that grow, of values that replace each other |
 //! | `reads` | what single transactions show: aborted, intermediate, fractured reads, lost updates |
-//! | `graph`, `cycles` | who depends on whom, and cycles in it |
+//! | `graph`, `cycles` | dependencies between transactions, and cycles in them |
 //! | `exchange` | linearizability of compare exchange |
 
 #![forbid(unsafe_code)]
@@ -46,7 +46,7 @@ pub fn check_lists(history: &[Transaction]) -> Vec<Finding> {
 }
 
 /// What is wrong with a history of values that replace each other ([`Step::Write`],
-/// [`Step::Value`]). The order of two values is known where one transaction read the one and wrote the
+/// [`Step::Value`]). The order of two values is known where a transaction read one and wrote the
 /// other.
 pub fn check_registers(history: &[Transaction]) -> Vec<Finding> {
     let mut findings = Vec::new();

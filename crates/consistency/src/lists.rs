@@ -1,5 +1,5 @@
-//! The versions of lists that grow: a list's last element names its version, and the longest list that
-//! anybody read holds their order.
+//! The versions of lists that grow: a list's last element names its version, and the longest list
+//! that was read defines their order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -39,7 +39,7 @@ pub(crate) fn versions_of(history: &[Transaction], findings: &mut Vec<Finding>) 
     }
     for ((key, value), write) in &writes {
         let is_seen = longest.get(key).is_some_and(|(order, _)| order.contains(value));
-        // Nobody knows whether what nobody saw and nobody acknowledged is there.
+        // It is unknown whether a write that was neither seen nor acknowledged took effect.
         if write.outcome == Outcome::Committed || (is_seen && write.outcome == Outcome::Unknown) {
             versions.key(*key);
             if write.is_last {
@@ -54,7 +54,7 @@ pub(crate) fn versions_of(history: &[Transaction], findings: &mut Vec<Finding>) 
     versions
 }
 
-/// Only the versions that a transaction left behind count; those in the midst of it do not.
+/// Only the final versions of a transaction count, not the intermediate ones.
 fn put_in_order(order: &[u64], of_key: &mut KeyVersions) {
     let mut before = INITIAL;
     of_key.ranks.insert(INITIAL, 0);
@@ -68,7 +68,7 @@ fn put_in_order(order: &[u64], of_key: &mut KeyVersions) {
     let mut unseen: Vec<u64> =
         of_key.writers.keys().copied().filter(|value| !known.contains(value)).collect();
     unseen.sort_unstable();
-    // What was acknowledged and never seen can only lie behind everything that was seen.
+    // A write that was acknowledged and never seen must come after everything that was seen.
     for value in unseen {
         of_key.next.entry(before).or_default().push(value);
         of_key.ranks.insert(value, behind);
@@ -94,7 +94,7 @@ fn writes_of(history: &[Transaction]) -> Writes {
     writes
 }
 
-/// What somebody read of a list.
+/// A read of a list.
 struct Read<'h> {
     reader: usize,
     key: u64,
@@ -139,7 +139,7 @@ fn check_values(
         }
         match writes.get(&(key, *value)) {
             None => {
-                let detail = format!("nobody appended {value} to key {key}");
+                let detail = format!("{value} was never appended to key {key}");
                 findings.push(Finding::new(Anomaly::Garbage, vec![reader], detail));
             }
             Some(write) if write.outcome == Outcome::Failed => {

@@ -19,7 +19,7 @@ pub(crate) fn check(history: &[Transaction], versions: &Versions, findings: &mut
     find_fractured_reads(history, &seen, versions, findings);
 }
 
-/// A transaction sees each key once as it was, and then its own writes.
+/// A transaction sees one version of each key, and then its own writes.
 fn check_itself(place: usize, transaction: &Transaction, findings: &mut Vec<Finding>) {
     let mut lists: HashMap<u64, (Option<&[u64]>, Vec<u64>)> = HashMap::new();
     let mut values: HashMap<u64, u64> = HashMap::new();
@@ -137,8 +137,8 @@ fn find_fractured_reads(
                         "key {key} is seen at {version}, and key {other} at {read}, before the \
                          same transaction's {written}"
                     );
-                    let who = vec![reader, *writer];
-                    findings.push(Finding::new(Anomaly::FracturedRead, who, detail));
+                    let transactions = vec![reader, *writer];
+                    findings.push(Finding::new(Anomaly::FracturedRead, transactions, detail));
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! The versions of registers: a transaction that read one value and wrote another tells their order.
+//! The versions of registers: a transaction that read one value and wrote another reveals their
+//! order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -46,7 +47,7 @@ pub(crate) fn versions_of(history: &[Transaction], findings: &mut Vec<Finding>) 
     versions
 }
 
-/// What a transaction saw from outside, and what it put in its place.
+/// The external values that a transaction read, and what it replaced them with.
 fn note_reads(
     by: usize,
     transaction: &Transaction,
@@ -68,7 +69,7 @@ fn note_reads(
                 match written.get(&(key, value)) {
                     _ if value == INITIAL => {}
                     None => {
-                        let detail = format!("nobody wrote {value} to key {key}");
+                        let detail = format!("{value} was never written to key {key}");
                         findings.push(Finding::new(Anomaly::Garbage, vec![by], detail));
                     }
                     Some((writer, _)) if history[*writer].outcome == Outcome::Failed => {
@@ -92,7 +93,7 @@ fn note_reads(
     for (key, value) in replaced {
         let of_key = versions.key(key);
         if of_key.writers.get(&value) == Some(&by) {
-            // What nobody read first came after the initial value, and that is all one knows.
+            // A blind write came after the initial value, and nothing more is known.
             let before = read.get(&key).copied().unwrap_or(INITIAL);
             of_key.next.entry(before).or_default().push(value);
         }

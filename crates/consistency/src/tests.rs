@@ -25,16 +25,16 @@ fn v(key: u64, value: u64) -> Step {
     Step::Value { key, value }
 }
 
-/// A transaction that runs beside all others of the history, as a process of its own.
-fn beside(steps: Vec<Step>) -> Transaction {
+/// A transaction concurrent with all others of the history, in a separate process.
+fn concurrent(steps: Vec<Step>) -> Transaction {
     Transaction { process: 0, began: 0, ended: 100, outcome: Outcome::Committed, steps }
 }
 
 fn with(outcome: Outcome, steps: Vec<Step>) -> Transaction {
-    Transaction { outcome, ..beside(steps) }
+    Transaction { outcome, ..concurrent(steps) }
 }
 
-/// Gives each transaction a process, unless it has one.
+/// Assigns a process to each transaction that has none.
 fn apart(history: Vec<Transaction>) -> Vec<Transaction> {
     let of = |(place, transaction): (usize, Transaction)| Transaction {
         process: place as u32 + 1,
@@ -73,22 +73,22 @@ fn sound_histories_show_nothing() {
     lists(vec![], &[]);
     lists(
         vec![
-            beside(vec![a(1, 1), a(2, 1)]),
-            beside(vec![l(1, &[1]), a(1, 2), l(1, &[1, 2])]),
-            beside(vec![l(1, &[1, 2]), l(2, &[1])]),
+            concurrent(vec![a(1, 1), a(2, 1)]),
+            concurrent(vec![l(1, &[1]), a(1, 2), l(1, &[1, 2])]),
+            concurrent(vec![l(1, &[1, 2]), l(2, &[1])]),
             with(Outcome::Failed, vec![l(1, &[9, 9]), a(1, 3)]),
             with(Outcome::Unknown, vec![a(1, 4)]),
-            beside(vec![l(1, &[1, 2, 4])]),
+            concurrent(vec![l(1, &[1, 2, 4])]),
         ],
         &[],
     );
     registers(
         vec![
-            beside(vec![v(1, 0), w(1, 1), w(2, 1)]),
-            beside(vec![v(1, 1), w(1, 2)]),
-            beside(vec![v(1, 2), v(2, 1)]),
+            concurrent(vec![v(1, 0), w(1, 1), w(2, 1)]),
+            concurrent(vec![v(1, 1), w(1, 2)]),
+            concurrent(vec![v(1, 2), v(2, 1)]),
             with(Outcome::Unknown, vec![v(1, 2), w(1, 3)]),
-            beside(vec![v(1, 3)]),
+            concurrent(vec![v(1, 3)]),
         ],
         &[],
     );
@@ -98,10 +98,10 @@ fn sound_histories_show_nothing() {
 fn writes_in_opposite_orders_are_g0() {
     lists(
         vec![
-            beside(vec![a(1, 1), a(2, 1)]),
-            beside(vec![a(1, 2), a(2, 2)]),
-            beside(vec![l(1, &[1, 2])]),
-            beside(vec![l(2, &[2, 1])]),
+            concurrent(vec![a(1, 1), a(2, 1)]),
+            concurrent(vec![a(1, 2), a(2, 2)]),
+            concurrent(vec![l(1, &[1, 2])]),
+            concurrent(vec![l(2, &[2, 1])]),
         ],
         &[Anomaly::G0],
     );
@@ -110,25 +110,25 @@ fn writes_in_opposite_orders_are_g0() {
 #[test]
 fn values_of_refused_transactions_are_g1a() {
     let refused = with(Outcome::Failed, vec![a(1, 1)]);
-    lists(vec![refused, beside(vec![l(1, &[1])])], &[Anomaly::G1a]);
+    lists(vec![refused, concurrent(vec![l(1, &[1])])], &[Anomaly::G1a]);
     let refused = with(Outcome::Failed, vec![w(1, 1)]);
-    registers(vec![refused, beside(vec![v(1, 1)])], &[Anomaly::G1a]);
+    registers(vec![refused, concurrent(vec![v(1, 1)])], &[Anomaly::G1a]);
 }
 
 #[test]
 fn values_in_the_midst_of_a_transaction_are_g1b() {
-    lists(vec![beside(vec![a(1, 1), a(1, 2)]), beside(vec![l(1, &[1])])], &[Anomaly::G1b]);
-    registers(vec![beside(vec![w(1, 1), w(1, 2)]), beside(vec![v(1, 1)])], &[Anomaly::G1b]);
+    lists(vec![concurrent(vec![a(1, 1), a(1, 2)]), concurrent(vec![l(1, &[1])])], &[Anomaly::G1b]);
+    registers(vec![concurrent(vec![w(1, 1), w(1, 2)]), concurrent(vec![v(1, 1)])], &[Anomaly::G1b]);
 }
 
 #[test]
 fn information_in_a_circle_is_g1c() {
     lists(
-        vec![beside(vec![a(1, 1), l(2, &[1])]), beside(vec![a(2, 1), l(1, &[1])])],
+        vec![concurrent(vec![a(1, 1), l(2, &[1])]), concurrent(vec![a(2, 1), l(1, &[1])])],
         &[Anomaly::G1c],
     );
     registers(
-        vec![beside(vec![w(1, 1), v(2, 1)]), beside(vec![w(2, 1), v(1, 1)])],
+        vec![concurrent(vec![w(1, 1), v(2, 1)]), concurrent(vec![w(2, 1), v(1, 1)])],
         &[Anomaly::G1c],
     );
 }
@@ -136,17 +136,23 @@ fn information_in_a_circle_is_g1c() {
 #[test]
 fn half_of_a_transaction_is_a_fractured_read_and_g_single() {
     let expected = [Anomaly::GSingle, Anomaly::FracturedRead];
-    lists(vec![beside(vec![a(1, 1), a(2, 1)]), beside(vec![l(1, &[1]), l(2, &[])])], &expected);
-    registers(vec![beside(vec![w(1, 1), w(2, 1)]), beside(vec![v(1, 1), v(2, 0)])], &expected);
+    lists(
+        vec![concurrent(vec![a(1, 1), a(2, 1)]), concurrent(vec![l(1, &[1]), l(2, &[])])],
+        &expected,
+    );
+    registers(
+        vec![concurrent(vec![w(1, 1), w(2, 1)]), concurrent(vec![v(1, 1), v(2, 0)])],
+        &expected,
+    );
 }
 
 #[test]
 fn skew_over_two_transactions_is_g_single_and_not_fractured() {
     lists(
         vec![
-            beside(vec![a(1, 1)]),
-            beside(vec![l(1, &[1]), a(2, 1)]),
-            beside(vec![l(2, &[1]), l(1, &[])]),
+            concurrent(vec![a(1, 1)]),
+            concurrent(vec![l(1, &[1]), a(2, 1)]),
+            concurrent(vec![l(2, &[1]), l(1, &[])]),
         ],
         &[Anomaly::GSingle],
     );
@@ -154,32 +160,38 @@ fn skew_over_two_transactions_is_g_single_and_not_fractured() {
 
 #[test]
 fn write_skew_is_g2() {
-    lists(vec![beside(vec![l(1, &[]), a(2, 1)]), beside(vec![l(2, &[]), a(1, 1)])], &[Anomaly::G2]);
-    registers(vec![beside(vec![v(1, 0), w(2, 1)]), beside(vec![v(2, 0), w(1, 1)])], &[Anomaly::G2]);
+    lists(
+        vec![concurrent(vec![l(1, &[]), a(2, 1)]), concurrent(vec![l(2, &[]), a(1, 1)])],
+        &[Anomaly::G2],
+    );
+    registers(
+        vec![concurrent(vec![v(1, 0), w(2, 1)]), concurrent(vec![v(2, 0), w(1, 1)])],
+        &[Anomaly::G2],
+    );
 }
 
 #[test]
-fn two_who_replace_what_both_have_read_lose_an_update() {
+fn two_transactions_that_replace_what_both_have_read_lose_an_update() {
     let history = vec![
-        beside(vec![v(1, 0), w(1, 1)]),
-        beside(vec![v(1, 1), w(1, 2)]),
-        beside(vec![v(1, 1), w(1, 3)]),
+        concurrent(vec![v(1, 0), w(1, 1)]),
+        concurrent(vec![v(1, 1), w(1, 2)]),
+        concurrent(vec![v(1, 1), w(1, 3)]),
     ];
     let findings = check_registers(&apart(history));
     assert!(names(&findings).contains(&Anomaly::LostUpdate), "{findings:?}");
     let history = vec![
-        beside(vec![l(1, &[]), a(1, 1)]),
-        beside(vec![l(1, &[]), a(1, 2)]),
-        beside(vec![l(1, &[2])]),
+        concurrent(vec![l(1, &[]), a(1, 1)]),
+        concurrent(vec![l(1, &[]), a(1, 2)]),
+        concurrent(vec![l(1, &[2])]),
     ];
     let findings = check_lists(&apart(history));
     assert!(names(&findings).contains(&Anomaly::LostUpdate), "{findings:?}");
 }
 
 #[test]
-fn what_was_acknowledged_and_is_gone_is_found_by_time() {
-    let first = Transaction { ended: 10, ..beside(vec![a(1, 1)]) };
-    let later = Transaction { began: 20, ..beside(vec![l(1, &[])]) };
+fn a_lost_acknowledged_write_is_found_by_real_time() {
+    let first = Transaction { ended: 10, ..concurrent(vec![a(1, 1)]) };
+    let later = Transaction { began: 20, ..concurrent(vec![l(1, &[])]) };
     lists(vec![first.clone(), later.clone()], &[Anomaly::Realtime("G-single")]);
     lists(vec![first.clone(), Transaction { began: 10, ..later.clone() }], &[]);
     lists(vec![Transaction { outcome: Outcome::Unknown, ended: NEVER, ..first }, later], &[]);
@@ -187,8 +199,12 @@ fn what_was_acknowledged_and_is_gone_is_found_by_time() {
 
 #[test]
 fn a_process_that_goes_back_in_time_is_found() {
-    let at =
-        |process, began, steps| Transaction { process, began, ended: began + 50, ..beside(steps) };
+    let at = |process, began, steps| Transaction {
+        process,
+        began,
+        ended: began + 50,
+        ..concurrent(steps)
+    };
     let history =
         [at(1, 0, vec![a(1, 1)]), at(2, 10, vec![l(1, &[1])]), at(2, 30, vec![l(1, &[])])];
     assert_eq!(names(&check_lists(&history)), [Anomaly::Realtime("G-single")]);
@@ -196,20 +212,20 @@ fn a_process_that_goes_back_in_time_is_found() {
 
 #[test]
 fn reads_that_contradict_themselves_and_each_other_are_found() {
-    let one = || beside(vec![a(1, 1)]);
-    let findings = check_lists(&apart(vec![one(), beside(vec![l(1, &[1]), l(1, &[])])]));
+    let one = || concurrent(vec![a(1, 1)]);
+    let findings = check_lists(&apart(vec![one(), concurrent(vec![l(1, &[1]), l(1, &[])])]));
     assert!(names(&findings).contains(&Anomaly::Internal), "{findings:?}");
-    lists(vec![beside(vec![a(1, 1), l(1, &[])])], &[Anomaly::Internal]);
-    registers(vec![beside(vec![w(1, 1), v(1, 0)])], &[Anomaly::Internal]);
-    lists(vec![beside(vec![l(1, &[7])])], &[Anomaly::Garbage]);
-    registers(vec![beside(vec![v(1, 7)])], &[Anomaly::Garbage]);
-    let findings = check_lists(&apart(vec![one(), beside(vec![l(1, &[1, 1])])]));
+    lists(vec![concurrent(vec![a(1, 1), l(1, &[])])], &[Anomaly::Internal]);
+    registers(vec![concurrent(vec![w(1, 1), v(1, 0)])], &[Anomaly::Internal]);
+    lists(vec![concurrent(vec![l(1, &[7])])], &[Anomaly::Garbage]);
+    registers(vec![concurrent(vec![v(1, 7)])], &[Anomaly::Garbage]);
+    let findings = check_lists(&apart(vec![one(), concurrent(vec![l(1, &[1, 1])])]));
     assert!(names(&findings).contains(&Anomaly::Duplicate), "{findings:?}");
-    let two = beside(vec![a(1, 2)]);
-    let history = vec![one(), two, beside(vec![l(1, &[1])]), beside(vec![l(1, &[2])])];
+    let two = concurrent(vec![a(1, 2)]);
+    let history = vec![one(), two, concurrent(vec![l(1, &[1])]), concurrent(vec![l(1, &[2])])];
     let findings = check_lists(&apart(history));
     assert!(names(&findings).contains(&Anomaly::IncompatibleOrder), "{findings:?}");
-    let circle = vec![beside(vec![v(1, 2), w(1, 1)]), beside(vec![v(1, 1), w(1, 2)])];
+    let circle = vec![concurrent(vec![v(1, 2), w(1, 1)]), concurrent(vec![v(1, 1), w(1, 2)])];
     let findings = check_registers(&apart(circle));
     assert!(names(&findings).contains(&Anomaly::CyclicVersions), "{findings:?}");
 }
@@ -252,8 +268,8 @@ fn has_serial_order(history: &[Transaction]) -> bool {
 /// The steps of a transaction, as keys and whether they are written, and its time before and after.
 type Dice = (Vec<(u64, bool)>, u64, u64);
 
-/// Histories of a store that runs the transactions one after the other, each at a moment between its
-/// beginning and its end, and forgets how it should be now and then.
+/// Histories of a store that runs the transactions serially, each at a moment between its start and
+/// its end, and occasionally misbehaves.
 fn small_histories() -> impl Strategy<Value = (Vec<Transaction>, bool)> {
     let step = (0u64..3, any::<bool>());
     let transaction = (prop::collection::vec(step, 1..4), 0u64..4, 0u64..4);
@@ -415,15 +431,15 @@ fn planted_answers_of_compare_exchange_are_found() {
         (vec![first, get(0, 0, 5, 6)], true),
         (vec![first, unknown(5, 2, 11), get(7, 2, 12, 13)], true),
         (vec![first, unknown(5, 2, 11), get(5, 1, 12, 13)], true),
-        // It saw nothing after somebody had been told of the value.
+        // It saw no value after the write had been acknowledged.
         (vec![first, get(0, 0, 11, 12)], false),
         // Both replaced index 5.
         (vec![first, put(5, 2, 7, 11, 20), put(5, 3, 8, 11, 20)], false),
-        // It saw the value before anybody wrote it.
+        // It saw the value before it was written.
         (vec![get(5, 1, 0, 1), put(0, 1, 5, 2, 3)], false),
         // A value went back.
         (vec![first, put(5, 2, 7, 11, 20), get(7, 2, 12, 13), get(5, 1, 14, 15)], false),
-        // Nobody wrote it, or another value under that index.
+        // It was never written, or a different value has that index.
         (vec![first, get(6, 9, 11, 12)], false),
         (vec![first, get(5, 9, 11, 12)], false),
         // It was refused although its index was there.

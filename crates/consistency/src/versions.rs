@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// The version of a key before anybody wrote it.
+/// The version of a key before any write.
 pub(crate) const INITIAL: u64 = 0;
 
 /// One key.
 #[derive(Default)]
 pub(crate) struct KeyVersions {
-    /// Who left it at a version: its last write of the key. Not those who were refused.
+    /// The transaction that left the key at a version: its last write of the key. Refused ones are
+    /// not included.
     pub(crate) writers: HashMap<u64, usize>,
-    /// Who saw it at a version, before writing it itself.
+    /// The transactions that read a version before writing the key themselves.
     pub(crate) readers: BTreeMap<u64, Vec<usize>>,
-    /// What directly replaced a version. More than one is known when nobody knows which was first.
+    /// What directly replaced a version. More than one when their order is unknown.
     pub(crate) next: BTreeMap<u64, Vec<u64>>,
     /// How far a version is from the initial one; empty when the versions are no line.
     pub(crate) ranks: HashMap<u64, usize>,
