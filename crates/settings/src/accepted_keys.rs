@@ -7,8 +7,8 @@
 //! else ([`Key::only`]), or is refused (`active_keys`): whoever sets it relies on it.
 //!
 //! Not here: keys that Corvus reads or refuses (`active_keys`), and families accepted by their
-//! prefix (`table`). Values are checked although nobody reads them, as RavenDB checks them. Invariant: sorted by
-//! name, no name twice, none that is in `active_keys` (tests).
+//! prefix (`table`). Values are checked although they are not used, as RavenDB checks them. Invariant:
+//! sorted by name, without duplicates, none of them in `active_keys` (tests).
 
 use crate::key::Scope::{Database, Server};
 use crate::key::{Choice, Key, Scope, ValueType};

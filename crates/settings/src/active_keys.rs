@@ -1,5 +1,5 @@
-//! The rows of the table that mean something here: the keys that Corvus reads, and the few of
-//! RavenDB that it refuses.
+//! The rows of the table that have an effect: the keys that Corvus reads, and the few of RavenDB
+//! that it refuses.
 //!
 //! Not here: keys that are accepted without effect (`accepted_keys`).
 //! Invariant: every row of [`ACTIVE`] is read by `settings`, and its default is a valid value
@@ -8,7 +8,7 @@
 use crate::key::{Choice, Key, SizeUnit, TimeUnit, ValueType};
 
 const NO_WIZARD: &str =
-    "Corvus has no setup wizard. Use None and give ServerUrl and DataDir directly";
+    "Corvus has no setup wizard. Use None and set ServerUrl and DataDir directly";
 
 const SETUP_MODES: &[Choice] = &[
     works("None"),
@@ -63,14 +63,14 @@ pub(crate) static ACTIVE: &[Key] = &[
         "PublicServerUrl",
         ValueType::PublicHttpUrl,
         None,
-        "The address that clients and other nodes are told to use. When unset: the address that is \
+        "The address that clients and other nodes should use. When unset: the address that is \
          listened on. Required when ServerUrl lists several.",
     ),
     Key::active(
         "PublicServerUrl.Tcp",
         ValueType::PublicTcpUrl,
         None,
-        "The TCP address that clients and other nodes are told to use. When unset: the address \
+        "The TCP address that clients and other nodes should use. When unset: the address \
          that the client used for HTTP, with the port of ServerUrl.Tcp where that is set.",
     ),
     Key::active(
@@ -85,7 +85,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         "RunInMemory",
         ValueType::Bool,
         Some("false"),
-        "Keep all data in memory and write nothing to disk. Everything is gone when the server \
+        "Keep all data in memory and write nothing to disk. Everything is lost when the server \
          stops.",
     )
     .per_database(),
@@ -154,7 +154,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Logs.MaxFileSizeInMb",
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_048_576 },
         Some("128"),
-        "The size at which a log file is closed and the next one begun. Each day has a file of its own, too.",
+        "The size at which a log file is closed and the next one started. Each day starts a new file, too.",
     ),
     Key::active(
         "Logs.RetentionTimeInHrs",
@@ -317,7 +317,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Server.ShutdownTimeoutInSec",
         ValueType::Duration { unit: TimeUnit::Seconds, min: 0, max: 3_600 },
         Some("30"),
-        "How long requests in progress may take to finish once the server was told to stop.",
+        "How long requests in progress may take to finish after a request to stop the server.",
     )
     .added_by_corvus(),
     Key::active(
@@ -336,7 +336,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Server.ProtocolVersion",
         ValueType::Version,
         Some("5.4.207.54178"),
-        "The RavenDB version that clients are told in the header Raven-Server-Version. Clients \
+        "The RavenDB version reported to clients in the header Raven-Server-Version. Clients \
          choose features by it.",
     )
     .added_by_corvus(),
@@ -394,7 +394,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Http.UseResponseCompression",
         ValueType::Bool,
         Some("true"),
-        "Compress responses for clients that ask for it.",
+        "Compress responses for clients that request it.",
     ),
     Key::active(
         "Http.GzipResponseCompressionLevel",
@@ -499,22 +499,22 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin",
         ValueType::Duration { unit: TimeUnit::Minutes, min: 1, max: 1_000_000 },
         Some("30"),
-        "An automatic index is idle when other automatic indexes were asked so much later than it.",
+        "An automatic index is idle when other automatic indexes were queried this much later than it.",
     )
     .per_database(),
     Key::active(
         "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs",
         ValueType::Duration { unit: TimeUnit::Hours, min: 0, max: 1_000_000 },
         Some("72"),
-        "An idle automatic index is deleted when it was not asked for that long.",
+        "An idle automatic index is deleted when it was not queried for this long.",
     )
     .per_database(),
     Key::active(
         "Tombstones.CleanupIntervalInMin",
         ValueType::Duration { unit: TimeUnit::Minutes, min: 1, max: 1_000_000 },
         Some("5"),
-        "How often tombstones are removed that nobody needs any more. GET \
-         /databases/{name}/admin/tombstones/state says who needs the others.",
+        "How often tombstones that are no longer needed are removed. GET \
+         /databases/{name}/admin/tombstones/state shows what needs the others.",
     )
     .per_database(),
     Key::active(
@@ -552,7 +552,8 @@ const NO_AUDIT: &str =
 const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so what the program was to do would \
      be missing. Remove it, and prepare the directories before the server starts";
 
-/// Keys of RavenDB that promise what Corvus does not do, whatever their value: ignoring them would be a lie.
+/// Keys of RavenDB that promise what Corvus does not do, whatever their value: ignoring them silently
+/// would be deceptive.
 pub(crate) static REFUSED: &[Key] = &[
     Key::refused("Security.AuditLog.FolderPath", NO_AUDIT),
     Key::refused("Security.Certificate.Exec", NO_TLS),

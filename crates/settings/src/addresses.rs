@@ -1,6 +1,6 @@
-//! The rules that hold between the addresses to listen on and the security settings.
+//! The rules that relate the addresses to listen on to the security settings.
 //!
-//! Not here: names other than `localhost`, which only whoever listens can resolve and judge.
+//! Not here: names other than `localhost`, which only the listener can resolve and check.
 //! Invariant: a server without certificates is never started on an address wider than allowed.
 
 use crate::problem::{AddressProblem, Problem, Warning};

@@ -1,18 +1,18 @@
 //! The command line: a few flags as data, and any key as `--Some.Key=value`.
 //!
-//! Not here: the other commands (`corvus offline …`), which the caller has taken out, and the program's
-//! own name.
+//! Not here: the other commands (`corvus offline …`), which the caller has removed, and the
+//! program's own name.
 //!
-//! `--Some.Key value` is understood too. That is not ambiguous, because no argument stands by
-//! itself: text that does not begin with a dash, or that is a negative number, belongs to the key
-//! before it.
-//! Invariant: of several values for one key the last one counts, as scripts that append expect.
+//! `--Some.Key value` is understood too. That is not ambiguous, because there are no positional
+//! arguments: text that does not begin with a dash, or that is a negative number, belongs to the
+//! key before it. Invariant: of several values for one key the last one wins, as scripts that
+//! append expect.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::key::ValueType;
-use crate::merge::Given;
+use crate::merge::RawSetting;
 use crate::problem::{ArgumentProblem, Problem};
 use crate::source::Source;
 use crate::table::{find_key, keys};
@@ -22,7 +22,7 @@ use crate::table::{find_key, keys};
 pub struct Flag {
     /// All spellings, the usual one first.
     pub names: &'static [&'static str],
-    /// The word for its value in help texts, if it takes one.
+    /// The placeholder for its value in help texts, if it takes one.
     pub value: Option<&'static str>,
     /// What it does, in one sentence.
     pub help: &'static str,
@@ -34,12 +34,12 @@ enum Effect {
     Act(Action),
     ReadFile,
     SetKey(&'static str),
-    /// The server does that anyway.
+    /// No effect: the server behaves that way anyway.
     Nothing,
     Ignored,
 }
 
-/// What the command line asks for.
+/// The action requested on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     Serve,
@@ -72,7 +72,7 @@ pub static FLAGS: &[Flag] = &[
     set(&["--server-url"], "URL", "ServerUrl", "The same as --ServerUrl=URL."),
     set(&["--data-dir"], "DIRECTORY", "DataDir", "The same as --DataDir=DIRECTORY."),
     set(&["--log-mode"], "MODE", "Logs.Mode", "The same as --Logs.Mode=MODE."),
-    obeyed(&["--non-interactive", "-n"], "For RavenDB's scripts: Corvus never asks anything."),
+    obeyed(&["--non-interactive", "-n"], "For RavenDB's scripts: Corvus never prompts."),
     obeyed(&["--log-to-console", "-l"], "For RavenDB's scripts: the log always goes there."),
     ignore(&["--browser"], None),
     ignore(&["--print-id"], None),
@@ -92,7 +92,7 @@ const fn set(
     Flag { names, value: Some(value), help, effect: Effect::SetKey(key) }
 }
 
-/// What the server does anyway.
+/// A flag for behaviour that the server has anyway.
 const fn obeyed(names: &'static [&'static str], help: &'static str) -> Flag {
     Flag { names, value: None, help, effect: Effect::Nothing }
 }
@@ -107,8 +107,8 @@ const fn ignore(names: &'static [&'static str], value: Option<&'static str>) -> 
 pub(crate) struct CommandLine {
     pub(crate) action: Action,
     pub(crate) config_path: Option<PathBuf>,
-    /// Settings in the order in which they were given.
-    pub(crate) given: Vec<Given>,
+    /// Settings in the order in which they were passed.
+    pub(crate) raw: Vec<RawSetting>,
     /// Flags without effect.
     pub(crate) ignored: Vec<String>,
 }
@@ -126,7 +126,7 @@ pub(crate) fn read_arguments(
         read: CommandLine {
             action: Action::Serve,
             config_path: None,
-            given: Vec::new(),
+            raw: Vec::new(),
             ignored: Vec::new(),
         },
     };
@@ -171,7 +171,7 @@ impl Reader<'_> {
             (Effect::ReadFile, Some(path)) if !path.is_empty() => {
                 self.read.config_path = Some(PathBuf::from(path));
             }
-            (Effect::SetKey(key), Some(text)) => self.give(key, text),
+            (Effect::SetKey(key), Some(text)) => self.add(key, text),
             (Effect::Nothing, _) => {}
             (Effect::Ignored, _) => self.read.ignored.push(name.to_owned()),
             (Effect::ReadFile | Effect::SetKey(_), _) => self.report_missing_value(name),
@@ -180,16 +180,16 @@ impl Reader<'_> {
 
     fn read_key(&mut self, name: &str, key: &str, value: Option<String>) {
         if let Some(text) = value.or_else(|| self.next_value()) {
-            return self.give(key, text);
+            return self.add(key, text);
         }
-        // A name alone switches something on. For a name that is not known this does no harm: it is
-        // reported as unknown, which tells more than a missing value would.
+        // A name without a value turns something on. For an unknown name this does no harm: it is
+        // reported as unknown, which is more helpful than a missing value.
         let needs_value = find_key(key)
             .is_some_and(|key| !matches!(key.value_type, ValueType::Bool | ValueType::Unchecked));
         if needs_value {
             self.report_missing_value(name);
         } else {
-            self.give(key, "true".to_owned());
+            self.add(key, "true".to_owned());
         }
     }
 
@@ -200,11 +200,11 @@ impl Reader<'_> {
         })
     }
 
-    fn give(&mut self, key: &str, text: String) {
+    fn add(&mut self, key: &str, text: String) {
         // Empty text means "not set here", as it does in files and in the environment.
         if !text.trim().is_empty() {
             let (name, source) = (key.to_owned(), self.source.clone());
-            self.read.given.push(Given { name, text, source });
+            self.read.raw.push(RawSetting { name, text, source });
         }
     }
 
@@ -284,9 +284,9 @@ mod tests {
         for (line, expected) in cases {
             let (read, problems) = read(line);
             assert_eq!(problems, Vec::<String>::new(), "{line:?}");
-            let given: Vec<(&str, &str)> =
-                read.given.iter().map(|given| (given.name.as_str(), given.text.as_str())).collect();
-            assert_eq!(given, *expected, "{line:?}");
+            let raw: Vec<(&str, &str)> =
+                read.raw.iter().map(|raw| (raw.name.as_str(), raw.text.as_str())).collect();
+            assert_eq!(raw, *expected, "{line:?}");
             assert_eq!(read.action, Action::Serve, "{line:?}");
         }
     }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_help_wins_over_everything_else() {
+    fn help_takes_precedence_over_everything_else() {
         for (line, action) in [
             (&["--check-config"][..], Action::CheckConfig),
             (&["--print-config", "--check-config"], Action::PrintConfig),

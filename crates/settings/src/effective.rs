@@ -13,7 +13,7 @@ use crate::source::Source;
 pub struct Effective {
     /// The name of the key.
     pub name: String,
-    /// The value as it was written, or a stand-in if it is secret; `None` if unset.
+    /// The value as it was written, or a placeholder if it is secret; `None` if unset.
     pub value: Option<String>,
     /// Where the value came from.
     pub source: Source,
@@ -26,7 +26,8 @@ pub struct Effective {
 /// A value that lost against one of higher precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overridden {
-    /// The value as it was written, or a stand-in if it is secret; `None` for a default of unset.
+    /// The value as it was written, or a placeholder if it is secret; `None` for a default of
+    /// unset.
     pub value: Option<String>,
     /// Where it came from.
     pub source: Source,

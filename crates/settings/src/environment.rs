@@ -1,13 +1,13 @@
 //! Environment variables: `RAVEN_` and a key with underscores for its dots, without regard to case.
 //!
-//! Not here: reading the environment. `RAVEN_ARGS` and `RAVEN_SETTINGS` are taken apart here and
-//! read by `command_line` and `settings_file`.
-//! Invariant: a variable that names no key is never an error (see `Warning::UnknownVariable`).
+//! Not here: reading the environment. `RAVEN_ARGS` and `RAVEN_SETTINGS` are split here and read by
+//! `command_line` and `settings_file`. Invariant: a variable that names no key is never an error
+//! (see `Warning::UnknownVariable`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use crate::merge::Given;
+use crate::merge::RawSetting;
 use crate::problem::{ArgumentProblem, Problem, Warning};
 use crate::source::Source;
 use crate::table::{find_family, find_key_with_underscores, nearest_name};
@@ -24,7 +24,7 @@ pub(crate) struct Environment {
     /// The arguments in `RAVEN_ARGS`.
     pub(crate) arguments: Vec<String>,
     /// The settings, sorted by the names of their variables.
-    pub(crate) given: Vec<Given>,
+    pub(crate) raw: Vec<RawSetting>,
 }
 
 /// Picks the variables that begin with `RAVEN_`; empty ones count as not set.
@@ -44,18 +44,18 @@ pub(crate) fn read_environment(
                 None => problems.push(Problem::Argument(ArgumentProblem::UnclosedQuote)),
             }
         } else if let Some(name) = name_of_key(rest) {
-            read.given.push(Given { name, text, source: Source::Environment(variable) });
+            read.raw.push(RawSetting { name, text, source: Source::Environment(variable) });
         } else {
             let nearest = nearest_name(&rest.replace('_', "."))
                 .map(|name| format!("{PREFIX}{}", name.replace('.', "_")));
             warnings.push(Warning::UnknownVariable { name: variable, nearest });
         }
     }
-    report_repeated(&read.given, problems);
+    report_repeated(&read.raw, problems);
     read
 }
 
-/// The non-empty variables with our prefix, sorted so that messages come in a stable order.
+/// The non-empty variables with our prefix, sorted so that messages are in a stable order.
 fn sorted_own_variables(
     variables: Vec<(OsString, OsString)>,
     problems: &mut Vec<Problem>,
@@ -93,12 +93,12 @@ fn name_of_key(rest: &str) -> Option<String> {
     find_family(&dotted).map(|_| dotted)
 }
 
-fn report_repeated(given: &[Given], problems: &mut Vec<Problem>) {
-    for (index, one) in given.iter().enumerate() {
-        let differs = |other: &Given| other.name == one.name && other.text != one.text;
-        if given[..index].iter().any(differs) {
+fn report_repeated(raw: &[RawSetting], problems: &mut Vec<Problem>) {
+    for (index, one) in raw.iter().enumerate() {
+        let differs = |other: &RawSetting| other.name == one.name && other.text != one.text;
+        if raw[..index].iter().any(differs) {
             let (name, source) = (one.name.clone(), one.source.clone());
-            problems.push(Problem::GivenTwice { name, source });
+            problems.push(Problem::SetTwice { name, source });
         }
     }
 }
@@ -132,8 +132,8 @@ mod tests {
         ] {
             let (read, problems, warnings) = read(&[(variable, "x")]);
             assert!(problems.is_empty() && warnings.is_empty(), "{variable}");
-            assert_eq!(read.given[0].name, key, "{variable}");
-            assert_eq!(read.given[0].source, Source::Environment(variable.to_owned()));
+            assert_eq!(read.raw[0].name, key, "{variable}");
+            assert_eq!(read.raw[0].source, Source::Environment(variable.to_owned()));
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
             ("RAVEN_HOME", "/opt"),
             ("RAVEN_Security_UnsecuredAccesAllowed", "None"),
         ]);
-        assert!(read.given.is_empty());
+        assert!(read.raw.is_empty());
         assert_eq!(problems, Vec::<String>::new());
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].contains("RAVEN_HOME names no setting and has no effect."));
@@ -166,7 +166,7 @@ mod tests {
     fn one_key_in_two_variables_with_different_values_is_a_problem() {
         let (_, problems, _) = read(&[("RAVEN_DataDir", "a"), ("RAVEN_DATADIR", "b")]);
         assert_eq!(problems.len(), 1);
-        assert!(problems[0].contains("'DataDir' is given twice"), "{}", problems[0]);
+        assert!(problems[0].contains("'DataDir' is set twice"), "{}", problems[0]);
         assert!(read(&[("RAVEN_DataDir", "a"), ("RAVEN_DATADIR", "a")]).1.is_empty());
     }
 

@@ -1,8 +1,7 @@
-//! What one row of the table of keys says.
+//! One row of the table of keys.
 //!
 //! Not here: the rows themselves (`active_keys`, `accepted_keys`) and the reading of values
-//! (`value`).
-//! Invariant: the unit of a size or a duration is written in the name of its key.
+//! (`value`). Invariant: the unit of a size or a duration is part of the name of its key.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ pub struct Key {
     pub name: &'static str,
     /// What values look like and which are in range.
     pub value_type: ValueType,
-    /// The value when nobody gives one, written as a user would write it; `None` means unset.
+    /// The value when none is set, written as a user would write it; `None` means unset.
     pub default: Option<&'static str>,
     /// Where the key may be set.
     pub scope: Scope,
@@ -21,7 +20,7 @@ pub struct Key {
     pub status: Status,
     /// Whose key it is.
     pub origin: Origin,
-    /// The only value that may be given, if there is one, since it is what Corvus does.
+    /// The only value that may be set, if restricted, since it is what Corvus does.
     pub only: Option<Only>,
     /// Whether the value must never be shown.
     pub secret: bool,
@@ -103,7 +102,7 @@ pub enum ValueType {
 pub struct Choice {
     /// The word.
     pub name: &'static str,
-    /// Why Corvus refuses the word although RavenDB knows it, and what to do; `None` if it works.
+    /// Why Corvus refuses a value that RavenDB accepts, and what to do; `None` if it is supported.
     pub unavailable: Option<&'static str>,
 }
 
@@ -201,9 +200,9 @@ pub enum Scope {
 pub enum Status {
     /// Corvus reads it.
     Active,
-    /// RavenDB knows it; Corvus takes it without complaint and without effect.
+    /// A key of RavenDB; Corvus accepts it without effect.
     Accepted,
-    /// RavenDB knows it and it promises something that Corvus would silently break by ignoring it.
+    /// A key of RavenDB with a guarantee that Corvus would silently break by ignoring it.
     Refused {
         /// What is missing and what to do instead.
         reason: &'static str,
@@ -258,7 +257,7 @@ impl Key {
         Key { origin: Origin::Corvus, ..self }
     }
 
-    /// With one value that may be given.
+    /// With a single allowed value.
     pub(crate) const fn only(self, value: &'static str, reason: &'static str) -> Key {
         Key { only: Some(Only { value, reason }), ..self }
     }

@@ -4,8 +4,8 @@
 //! `settings.json`, of `RAVEN_*` environment variables and of the command line; and [`load`], which
 //! merges them (default < file < environment < command line) into typed [`Settings`].
 //!
-//! What it is not: it opens no file, reads no environment and prints nothing. The caller hands the
-//! inputs in and decides what to do with the outcome.
+//! What it is not: it opens no file, reads no environment and prints nothing. The caller passes the
+//! inputs and decides what to do with the outcome.
 //!
 //! Invariant: a [`Settings`] value exists only if every key was understood, every value was in its
 //! range and the addresses do not contradict the security settings. All problems are reported at

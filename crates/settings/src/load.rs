@@ -1,7 +1,7 @@
 //! From the inputs of a process to its settings, or to everything that is wrong with them.
 //!
-//! Not here: any input or output; the caller hands in what there is.
-//! Invariant: help and version are answered whatever else is wrong.
+//! Not here: any input or output; the caller passes all inputs. Invariant: help and version work
+//! whatever else is wrong.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,7 @@ use crate::addresses::check_addresses;
 use crate::command_line::{Action, read_arguments};
 use crate::environment::read_environment;
 use crate::key::Scope;
-use crate::merge::{Given, merge};
+use crate::merge::{RawSetting, merge};
 use crate::problem::{ArgumentProblem, FileProblem, Problem, SettingsError, Warning};
 use crate::settings::Settings;
 use crate::settings_file::read_json;
@@ -20,7 +20,7 @@ use crate::source::Source;
 /// The settings file that is read when none is named; it need not exist.
 pub const DEFAULT_SETTINGS_FILE: &str = "settings.json";
 
-/// The keys whose invalid value makes it pointless to judge addresses.
+/// If one of these keys is invalid, checking addresses is pointless.
 const ADDRESS_KEYS: [&str; 5] = [
     "ServerUrl",
     "ServerUrl.Tcp",
@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
     pub read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
 }
 
-/// What the process was asked to do.
+/// What the process is to do.
 #[derive(Debug)]
 pub enum Start {
     /// Print [`crate::command_line_help`].
@@ -88,14 +88,14 @@ pub fn load(inputs: Inputs<'_>) -> Result<Start, SettingsError> {
     }
 
     let named = line.config_path.or(extra.config_path);
-    let mut given = read_settings_file(named, inputs.read_file, &mut problems);
+    let mut raw = read_settings_file(named, inputs.read_file, &mut problems);
     if let Some(json) = environment.json {
-        given.extend(read_json(json.as_bytes(), &Source::EnvironmentJson, &mut problems));
+        raw.extend(read_json(json.as_bytes(), &Source::EnvironmentJson, &mut problems));
     }
-    given.extend(environment.given);
-    given.extend(extra.given);
-    given.extend(line.given);
-    let loaded = settle(given, problems, warnings)?;
+    raw.extend(environment.raw);
+    raw.extend(extra.raw);
+    raw.extend(line.raw);
+    let loaded = settle(raw, problems, warnings)?;
     Ok(match action {
         Action::PrintConfig => Start::PrintConfig(loaded),
         Action::CheckConfig => Start::CheckConfig(loaded),
@@ -103,13 +103,13 @@ pub fn load(inputs: Inputs<'_>) -> Result<Start, SettingsError> {
     })
 }
 
-/// Merges what was given, checks keys against each other, and builds the settings if all is well.
+/// Merges the inputs, checks keys against each other, and builds the settings if all is well.
 fn settle(
-    given: Vec<Given>,
+    raw: Vec<RawSetting>,
     mut problems: Vec<Problem>,
     mut warnings: Vec<Warning>,
 ) -> Result<Loaded, SettingsError> {
-    let settings = Settings::from_merged(merge(given, &mut problems, &mut warnings));
+    let settings = Settings::from_merged(merge(raw, &mut problems, &mut warnings));
     let unclear = problems.iter().any(|problem| {
         matches!(problem, Problem::InvalidValue { name, .. } if ADDRESS_KEYS.contains(name))
     });
@@ -129,7 +129,7 @@ fn unicode_arguments(arguments: Vec<OsString>, problems: &mut Vec<Problem>) -> V
         match argument.into_string() {
             Ok(text) => texts.push(text),
             Err(argument) => problems.push(Problem::Argument(ArgumentProblem::NotUnicode {
-                // The name suffices to find it, and the value may be a secret.
+                // The name is enough to find it, and the value may be a secret.
                 text: argument.to_string_lossy().split('=').next().unwrap_or_default().to_owned(),
                 source: Source::CommandLine,
             })),
@@ -142,7 +142,7 @@ fn read_settings_file(
     named: Option<PathBuf>,
     read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
     problems: &mut Vec<Problem>,
-) -> Vec<Given> {
+) -> Vec<RawSetting> {
     let must_exist = named.is_some();
     let path = named.unwrap_or_else(|| PathBuf::from(DEFAULT_SETTINGS_FILE));
     match read_file(&path) {

@@ -1,8 +1,8 @@
-//! The merge: from everything that was given to one value for each key.
+//! The merge: from all sources to one value for each key.
 //!
-//! Not here: reading the sources, and comparing keys with each other (`addresses`).
-//! Invariant: the result holds a value for every key that Corvus reads; where the given one is
-//! invalid it holds the default, and there is a problem.
+//! Not here: reading the sources, and comparing keys with each other (`addresses`). Invariant: the
+//! result holds a value for every key that Corvus reads; where the one set is invalid it holds the
+//! default, and a problem is reported.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::source::Source;
 use crate::table::{find_family, find_key, nearest_name};
 use crate::value::{Value, check_only, parse_value};
 
-/// What is shown in place of a value that must not be.
+/// Shown in place of a secret value.
 const HIDDEN: &str = "(hidden)";
 
-/// What the names begin with, in lower case, of settings that need no effect: Corvus asks for no licence.
+/// The prefix, in lower case, of settings without effect: Corvus needs no licence.
 const LICENCE: &str = "license";
 
 /// The values of the keys that Corvus reads, by name.
 pub(crate) type Values = BTreeMap<&'static str, Value>;
 
-/// A value as it was given, before anybody knows whether the key exists.
+/// A setting as read from a source, before its key is looked up.
 #[derive(Debug, Clone)]
-pub(crate) struct Given {
+pub(crate) struct RawSetting {
     pub(crate) name: String,
     /// Not empty.
     pub(crate) text: String,
@@ -42,45 +42,45 @@ pub(crate) struct Merged {
 /// What a name turned out to be.
 enum Named {
     Row(&'static Key),
-    /// Known by its family only.
+    /// In a known family, but not listed itself.
     Unlisted,
 }
 
-/// Everything that was given for one key, lowest precedence first.
+/// All values set for one key, lowest precedence first.
 struct Group {
     row: Option<&'static Key>,
-    given: Vec<Given>,
+    raw: Vec<RawSetting>,
 }
 
-/// Merges values for the server. `given` is sorted by precedence, lowest first.
+/// Merges values for the server. `raw` is sorted by precedence, lowest first.
 pub(crate) fn merge(
-    given: Vec<Given>,
+    raw: Vec<RawSetting>,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<Warning>,
 ) -> Merged {
-    let mut groups = group_by_key(given, problems, warnings);
+    let mut groups = group_by_key(raw, problems, warnings);
     let mut merged = Merged { values: Values::new(), effective: Vec::new() };
     for key in ACTIVE {
-        let given = groups.remove(&key.name.to_lowercase()).map_or(Vec::new(), |group| group.given);
-        merged.values.insert(key.name, chosen_value(key, given.last(), problems));
-        merged.effective.push(effective(key.name, Some(key), given));
+        let raw = groups.remove(&key.name.to_lowercase()).map_or(Vec::new(), |group| group.raw);
+        merged.values.insert(key.name, chosen_value(key, raw.last(), problems));
+        merged.effective.push(effective(key.name, Some(key), raw));
     }
     let mut ignored = Vec::new();
     for group in groups.into_values() {
-        let name = match (group.row, group.given.last()) {
+        let name = match (group.row, group.raw.last()) {
             (Some(key), _) => key.name.to_owned(),
-            (None, Some(given)) => given.name.clone(),
+            (None, Some(raw)) => raw.name.clone(),
             (None, None) => continue,
         };
-        if let (Some(key), Some(given)) = (group.row, group.given.last())
-            && let Err(problem) = parse_given(key, given)
+        if let (Some(key), Some(raw)) = (group.row, group.raw.last())
+            && let Err(problem) = parse_raw(key, raw)
         {
             problems.push(problem);
         }
         if !name.to_lowercase().starts_with(LICENCE) {
             ignored.push(name.clone());
         }
-        merged.effective.push(effective(&name, group.row, group.given));
+        merged.effective.push(effective(&name, group.row, group.raw));
     }
     if !ignored.is_empty() {
         warnings.push(Warning::WithoutEffect { names: ignored });
@@ -100,8 +100,8 @@ pub(crate) fn merge_database(
     let mut overridden = Vec::new();
     for (name, text) in overrides.iter().filter(|(_, text)| !text.trim().is_empty()) {
         let source = Source::DatabaseRecord;
-        let given = Given { name: name.clone(), text: text.clone(), source };
-        let key = match identify(&given) {
+        let raw = RawSetting { name: name.clone(), text: text.clone(), source };
+        let key = match identify(&raw) {
             Ok(Named::Row(key)) => key,
             Ok(Named::Unlisted) => continue,
             Err(problem) => {
@@ -113,18 +113,18 @@ pub(crate) fn merge_database(
             problems.push(Problem::ServerOnly { name: key.name });
         } else if key.status == Status::Active {
             if overridden.contains(&key.name) {
-                let (name, source) = (given.name, given.source);
-                problems.push(Problem::GivenTwice { name, source });
+                let (name, source) = (raw.name, raw.source);
+                problems.push(Problem::SetTwice { name, source });
                 continue;
             }
-            match parse_given(key, &given) {
+            match parse_raw(key, &raw) {
                 Ok(value) => {
                     values.insert(key.name, value);
                     overridden.push(key.name);
                 }
                 Err(problem) => problems.push(problem),
             }
-        } else if let Err(problem) = parse_given(key, &given) {
+        } else if let Err(problem) = parse_raw(key, &raw) {
             problems.push(problem);
         }
     }
@@ -132,17 +132,17 @@ pub(crate) fn merge_database(
 }
 
 fn group_by_key(
-    given: Vec<Given>,
+    raw: Vec<RawSetting>,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<Warning>,
 ) -> BTreeMap<String, Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for given in given {
-        let row = match identify(&given) {
+    for raw in raw {
+        let row = match identify(&raw) {
             Ok(Named::Row(key)) => Some(key),
             Ok(Named::Unlisted) => {
-                if let Some(nearest) = nearest_name(&given.name) {
-                    let (name, source) = (given.name.clone(), given.source.clone());
+                if let Some(nearest) = nearest_name(&raw.name) {
+                    let (name, source) = (raw.name.clone(), raw.source.clone());
                     warnings.push(Warning::UnlistedKey { name, source, nearest });
                 }
                 None
@@ -152,33 +152,34 @@ fn group_by_key(
                 continue;
             }
         };
-        let group = groups.entry(given.name.to_lowercase());
-        group.or_insert_with(|| Group { row, given: Vec::new() }).given.push(given);
+        let group = groups.entry(raw.name.to_lowercase());
+        group.or_insert_with(|| Group { row, raw: Vec::new() }).raw.push(raw);
     }
     groups
 }
 
-fn identify(given: &Given) -> Result<Named, Problem> {
-    match find_key(&given.name) {
+fn identify(raw: &RawSetting) -> Result<Named, Problem> {
+    match find_key(&raw.name) {
         Some(Key { name, status: Status::Refused { reason }, .. }) => {
-            Err(Problem::RefusedKey { name, source: given.source.clone(), reason })
+            Err(Problem::RefusedKey { name, source: raw.source.clone(), reason })
         }
         Some(key) => Ok(Named::Row(key)),
-        None if find_family(&given.name).is_some() => Ok(Named::Unlisted),
+        None if find_family(&raw.name).is_some() => Ok(Named::Unlisted),
         None => {
-            let nearest = nearest_name(&given.name);
-            let (name, source) = (given.name.clone(), given.source.clone());
+            let nearest = nearest_name(&raw.name);
+            let (name, source) = (raw.name.clone(), raw.source.clone());
             Err(Problem::UnknownKey { name, source, nearest })
         }
     }
 }
 
-/// The value that holds for `key`: the given one, else the default.
+/// The value in effect for `key`: the one set, else the default.
 ///
-/// Values that lost are not judged: an override must be able to mend a faulty file in an emergency.
-fn chosen_value(key: &'static Key, given: Option<&Given>, problems: &mut Vec<Problem>) -> Value {
-    if let Some(given) = given {
-        match parse_given(key, given) {
+/// Overridden values are not checked: in an emergency, an override must be able to replace a faulty
+/// value in the file.
+fn chosen_value(key: &'static Key, raw: Option<&RawSetting>, problems: &mut Vec<Problem>) -> Value {
+    if let Some(raw) = raw {
+        match parse_raw(key, raw) {
             Ok(value) => return value,
             Err(problem) => problems.push(problem),
         }
@@ -190,26 +191,26 @@ fn chosen_value(key: &'static Key, given: Option<&Given>, problems: &mut Vec<Pro
     }
 }
 
-fn parse_given(key: &'static Key, given: &Given) -> Result<Value, Problem> {
-    let parsed = parse_value(key.value_type, &given.text);
+fn parse_raw(key: &'static Key, raw: &RawSetting) -> Result<Value, Problem> {
+    let parsed = parse_value(key.value_type, &raw.text);
     let checked = parsed.and_then(|value| match key.only {
-        Some(only) => check_only(only, &given.text).map(|()| value),
+        Some(only) => check_only(only, &raw.text).map(|()| value),
         None => Ok(value),
     });
     checked.map_err(|expected| Problem::InvalidValue {
         name: key.name,
-        value: shown(Some(key), &given.text),
-        source: given.source.clone(),
+        value: shown(Some(key), &raw.text),
+        source: raw.source.clone(),
         expected,
     })
 }
 
-fn effective(name: &str, key: Option<&'static Key>, given: Vec<Given>) -> Effective {
+fn effective(name: &str, key: Option<&'static Key>, raw: Vec<RawSetting>) -> Effective {
     let default = key.and_then(|key| key.default).map(str::to_owned);
-    let mut candidates: Vec<Overridden> = given
+    let mut candidates: Vec<Overridden> = raw
         .into_iter()
         .rev()
-        .map(|given| Overridden { value: Some(shown(key, &given.text)), source: given.source })
+        .map(|raw| Overridden { value: Some(shown(key, &raw.text)), source: raw.source })
         .collect();
     let status = key.map_or(Status::Accepted, |key| key.status);
     if candidates.is_empty() || status == Status::Active {

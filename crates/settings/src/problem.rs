@@ -1,8 +1,8 @@
-//! What can be wrong with settings, in words for the person who wrote them.
+//! Errors in settings, worded for the person who wrote them.
 //!
-//! Every problem says what happened, what it means where that is not plain, and what to do. All of
-//! them are the caller's errors, except [`FileProblem::Unreadable`], which is the environment's.
-//! Invariant: the value of a secret key is never part of a message.
+//! Every problem explains what happened, what it means where that is not obvious, and what to do.
+//! All of them are the caller's errors, except [`FileProblem::Unreadable`], which is the
+//! environment's. Invariant: the value of a secret key is never part of a message.
 
 use std::fmt;
 use std::io;
@@ -33,9 +33,9 @@ pub struct SettingsError {
 pub enum Problem {
     /// A name that is not in the table.
     UnknownKey {
-        /// The name as it was given.
+        /// The name as it was written.
         name: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
         /// The name that was probably meant.
         nearest: Option<&'static str>,
@@ -44,27 +44,27 @@ pub enum Problem {
     InvalidValue {
         /// The name of the key.
         name: &'static str,
-        /// The value, or a stand-in if it is secret.
+        /// The value, or a placeholder if it is secret.
         value: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
         /// What is expected, as a sentence without its full stop.
         expected: String,
     },
-    /// A key whose promise Corvus cannot keep.
+    /// A key whose guarantee Corvus cannot provide.
     RefusedKey {
         /// The name of the key.
         name: &'static str,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
         /// What is missing and what to do, as a sentence without its full stop.
         reason: &'static str,
     },
     /// The same key twice in one file, in one JSON text or in the environment.
-    GivenTwice {
+    SetTwice {
         /// The name of the key.
         name: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
     },
     /// A key of the server in the settings of a database.
@@ -125,28 +125,28 @@ pub enum ArgumentProblem {
     MissingValue {
         /// The argument.
         argument: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
     },
     /// An argument with a value that it has no use for.
     NeedlessValue {
         /// The argument without the value.
         argument: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
     },
     /// An argument that is neither a flag nor a key.
     UnexpectedArgument {
         /// The argument.
         argument: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
     },
     /// Text that is not Unicode.
     NotUnicode {
-        /// The text, with stand-ins for what is not Unicode.
+        /// The text, with replacement characters for invalid Unicode.
         text: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
     },
     /// RAVEN_ARGS with a quotation mark that is never closed.
@@ -156,7 +156,7 @@ pub enum ArgumentProblem {
 /// What is wrong with the addresses to listen on, taken together.
 #[derive(Debug)]
 pub enum AddressProblem {
-    /// Several addresses to listen on and none to tell others.
+    /// Several addresses to listen on and no public one.
     PublicUrlNeeded,
     /// Two addresses to listen on that are the same.
     SameAddress {
@@ -174,7 +174,7 @@ pub enum AddressProblem {
     },
 }
 
-/// Something worth telling that does not keep the server from starting.
+/// A warning, which does not keep the server from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     /// An environment variable `RAVEN_*` that names no key.
@@ -188,12 +188,12 @@ pub enum Warning {
         /// The variable that was probably meant.
         nearest: Option<String>,
     },
-    /// A key that is accepted because of how its name begins, but is not known by itself and
-    /// resembles one that is.
+    /// A key that is accepted because of its prefix, but is not known itself and resembles one that
+    /// is.
     UnlistedKey {
-        /// The name as it was given.
+        /// The name as it was written.
         name: String,
-        /// Where it was given.
+        /// Where it was set.
         source: Source,
         /// The name that was probably meant.
         nearest: &'static str,
@@ -208,7 +208,7 @@ pub enum Warning {
         /// The flags.
         names: Vec<String>,
     },
-    /// The server listens without certificates on an address that anybody might reach.
+    /// The server listens without certificates on an address that anyone might reach.
     PublicWithoutCertificate {
         /// The address.
         url: ServerUrl,
@@ -277,9 +277,9 @@ impl fmt::Display for Problem {
             Problem::RefusedKey { name, source, reason } => {
                 write!(f, "Setting '{name}' cannot be obeyed. {reason}. ({source})")
             }
-            Problem::GivenTwice { name, source } => write!(
+            Problem::SetTwice { name, source } => write!(
                 f,
-                "Setting '{name}' is given twice, so it is unclear which value counts. Remove one. \
+                "Setting '{name}' is set twice, so it is unclear which value applies. Remove one. \
                  ({source})"
             ),
             Problem::ServerOnly { name } => write!(
@@ -367,7 +367,7 @@ impl fmt::Display for AddressProblem {
                 f,
                 "'{url}' could be reached without a certificate from further away than \
                  Security.UnsecuredAccessAllowed={} permits. Listen on 127.0.0.1, or set \
-                 Security.UnsecuredAccessAllowed={} if everybody who can reach the address may \
+                 Security.UnsecuredAccessAllowed={} if everyone who can reach the address may \
                  read and change all data.",
                 allowed.name(),
                 needed.name()
@@ -405,7 +405,7 @@ impl fmt::Display for Warning {
             ),
             Warning::PublicWithoutCertificate { url } => write!(
                 f,
-                "'{url}' is served without certificates: everybody who can reach it may read and \
+                "'{url}' is served without certificates: everyone who can reach it may read and \
                  change all data. Keep it behind a firewall, or listen on 127.0.0.1."
             ),
             Warning::IgnoredInDatabase { problem } => {

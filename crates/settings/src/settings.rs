@@ -1,7 +1,7 @@
 //! The settings as the rest of Corvus reads them: typed, in bytes and durations, checked.
 //!
-//! Not here: names and texts of keys beyond the place where each is picked up.
-//! Invariant: every key with `Status::Active` is picked up exactly once (test).
+//! Not here: names and texts of keys, except where each is read. Invariant: every key with
+//! `Status::Active` is read exactly once (test).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,24 +19,24 @@ use crate::value::{CompressionLevel, ProtocolVersion, TcpAddress, UnsecuredAcces
 pub struct Settings {
     /// Where to listen for HTTP; at least one.
     pub server_urls: Vec<ServerUrl>,
-    /// Where to listen for the TCP protocol alone; empty when it is spoken on the addresses for HTTP.
+    /// Where to listen only for the TCP protocol; empty when it uses the addresses for HTTP.
     pub tcp_urls: Vec<ServerUrl>,
-    /// The address that others are told, if it is not the one listened on.
+    /// The public address, if it is not the one listened on.
     pub public_server_url: Option<ServerUrl>,
-    /// The TCP address that others are told, if it is not the one listened on.
+    /// The public TCP address, if it is not the one listened on.
     pub public_tcp_url: Option<ServerUrl>,
     /// The directory of all data; relative to the working directory unless absolute.
     pub data_dir: PathBuf,
     /// The directory under which each database keeps its journals, if not next to its data.
     pub journals_path: Option<PathBuf>,
     /// From where the server may be reached without certificates. Names in `server_urls` must be
-    /// judged by this again once they are resolved.
+    /// checked against this again once they are resolved.
     pub unsecured_access_allowed: UnsecuredAccess,
-    /// Further names of the server that requests may be sent to, in lower case.
+    /// Further host names that requests may be addressed to, in lower case.
     pub allowed_hosts: Vec<String>,
-    /// Web sites, other than the server's own, whose requests are taken.
+    /// Web origins, other than the server's own, whose requests are accepted.
     pub allowed_origins: Vec<ServerUrl>,
-    /// The RavenDB version that clients are told.
+    /// The RavenDB version reported to clients.
     pub protocol_version: ProtocolVersion,
     /// Limits of the server as a whole.
     pub server: ServerLimits,
@@ -56,7 +56,7 @@ pub struct Settings {
     pub databases: DatabaseLoadSettings,
     /// Limits of documents.
     pub documents: DocumentLimits,
-    /// What holds for every database whose record says nothing else.
+    /// Defaults for every database whose record does not override them.
     pub database: DatabaseSettings,
     effective: Vec<Effective>,
     values: Values,
@@ -67,7 +67,7 @@ pub struct Settings {
 pub struct ServerLimits {
     /// Connections open at once.
     pub connections_max: usize,
-    /// How long requests in progress may take once the server was told to stop.
+    /// How long requests in progress may take after a request to stop the server.
     pub shutdown_timeout: Duration,
     /// How long a request waits for its database to open.
     pub database_load_wait_max: Duration,
@@ -86,11 +86,11 @@ pub struct HttpSettings {
     pub request_head_timeout: Duration,
     /// How long a connection without a request is kept open.
     pub idle_connection_timeout: Duration,
-    /// Bytes in a second that clients take and send at least; 0 for no such rate.
+    /// Minimum rate at which clients must read and send, in bytes per second; 0 for none.
     pub data_rate_min: u64,
-    /// For how long they may be slower.
+    /// How long they may be slower.
     pub data_rate_grace_period: Duration,
-    /// Whether responses are compressed for clients that ask for it.
+    /// Whether responses are compressed for clients that request it.
     pub use_response_compression: bool,
     /// How hard to compress with gzip.
     pub gzip_level: CompressionLevel,
@@ -105,9 +105,9 @@ pub struct HttpSettings {
 /// Limits of the clients that watch databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesSettings {
-    /// What may wait for one client.
+    /// Limit on the backlog of one client, in bytes.
     pub queued_bytes_max: usize,
-    /// What may wait for all clients together.
+    /// Limit on the backlog of all clients together, in bytes.
     pub all_queued_bytes_max: usize,
 }
 
@@ -116,7 +116,7 @@ pub struct ChangesSettings {
 pub struct LogSettings {
     /// The mode by RavenDB's name: `None`, `Operations` or `Information`.
     pub mode: &'static str,
-    /// The lowest level that is logged, if somebody set it: `Trace` to `Fatal`, or `Off`.
+    /// The lowest level that is logged, if set: `Trace` to `Fatal`, or `Off`.
     pub level: Option<&'static str>,
     /// Whether entries are lines of JSON.
     pub is_json: bool,
@@ -137,9 +137,9 @@ pub struct LogSettings {
 /// Limits of the snapshots that are held for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotSettings {
-    /// How long one is held when nobody says how long.
+    /// The default time that one is held.
     pub lifetime: Duration,
-    /// How long one may be held.
+    /// The maximum time that one may be held.
     pub lifetime_max: Duration,
     /// How many of a database may be held at once.
     pub open_max: usize,
@@ -148,9 +148,9 @@ pub struct SnapshotSettings {
 /// How much memory is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySettings {
-    /// The most that the server may take, in bytes, if somebody set it.
+    /// The memory limit of the server, in bytes, if set.
     pub limit_bytes: Option<u64>,
-    /// Bytes left below which the server saves, if somebody set it.
+    /// Free memory below which the server reduces its use, in bytes, if set.
     pub low_bytes: Option<u64>,
 }
 
@@ -161,11 +161,11 @@ pub struct DatabaseLoadSettings {
     pub concurrent_loads_max: usize,
     /// How long a database waits for its turn to be opened.
     pub concurrent_load_timeout: Duration,
-    /// How often unused databases are looked for.
+    /// How often to check for idle databases.
     pub idle_check_interval: Duration,
     /// Directories, outside of the data directory, below which records may name theirs.
     pub allowed_directories: Vec<PathBuf>,
-    /// Indexes at work at the same moment, if somebody set it.
+    /// Indexes that may run at the same time, if set.
     pub running_indexes_max: Option<usize>,
 }
 
@@ -181,14 +181,14 @@ pub struct DocumentLimits {
 /// The settings of one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseSettings {
-    /// The directory of this database alone, if its record names one.
+    /// The directory of this database, if its record names one.
     pub data_dir: Option<PathBuf>,
-    /// The directory of this database's journals alone, if its record names one.
+    /// The directory of this database's journals, if its record names one.
     pub journals_path: Option<PathBuf>,
     /// Whether nothing is written to disk.
     pub run_in_memory: bool,
-    /// Committed bytes that may wait to be flushed to the data file; `None` leaves it to what memory
-    /// there is.
+    /// Committed bytes that may wait to be flushed to the data file; `None` derives it from the
+    /// available memory.
     pub unflushed_bytes_max: Option<u64>,
     /// Free bytes of a disk below which the server warns; 0 never.
     pub free_space_alert_bytes: u64,
@@ -204,11 +204,11 @@ pub struct DatabaseSettings {
     pub idle_time_max: Duration,
     /// How long an automatic index is kept when a wider one answers its queries.
     pub superseded_index_kept: Duration,
-    /// An automatic index is idle when others were asked so much later than it.
+    /// An automatic index is idle when others were queried this much later than it.
     pub index_idle_after: Duration,
-    /// An idle automatic index is deleted when it was not asked for that long.
+    /// An idle automatic index is deleted when it was not queried for this long.
     pub idle_index_kept: Duration,
-    /// How often tombstones are removed that nobody needs.
+    /// How often tombstones that are no longer needed are removed.
     pub tombstones_interval: Duration,
     /// How many statements the script of a patch may execute.
     pub script_steps_max: u64,
@@ -216,13 +216,13 @@ pub struct DatabaseSettings {
     pub indexing_disabled: bool,
     /// Documents of more bytes are noted when they are used.
     pub huge_document_bytes: u64,
-    /// So many of them at most.
+    /// The maximum number of them kept.
     pub huge_documents_kept: usize,
 }
 
 impl Settings {
-    /// Every key that Corvus reads, and every other one that was given, with where its value came
-    /// from and what it overrides.
+    /// Every key that Corvus reads, and every other one that was set, with the source of its value
+    /// and what it overrides.
     pub fn effective(&self) -> &[Effective] {
         &self.effective
     }
@@ -230,12 +230,12 @@ impl Settings {
     pub(crate) fn from_merged(merged: Merged) -> Settings {
         let mut values = Picker(merged.values.clone());
         let settings = Settings::pick(&mut values, merged);
-        assert!(values.0.is_empty(), "keys that nobody picks up are not active: {:?}", values.0);
+        assert!(values.0.is_empty(), "active keys that are never read: {:?}", values.0);
         settings
     }
 
     fn pick(values: &mut Picker, merged: Merged) -> Settings {
-        // Its only available value asks for nothing.
+        // Its only available value has no effect.
         values.choice("Setup.Mode");
         let server_urls = values.urls("ServerUrl");
         Settings {
@@ -383,8 +383,8 @@ impl DatabaseSettings {
         Ok(DatabaseSettings::overlay(values, &overridden))
     }
 
-    /// As [`DatabaseSettings::from_overrides`], for a record that was stored earlier: what is wrong
-    /// with it is left out and returned as warnings, because a database must not become unreachable
+    /// As [`DatabaseSettings::from_overrides`], for a record that was stored earlier: invalid
+    /// values are left out and returned as warnings, because a database must not become unreachable
     /// when another version of Corvus understands fewer of its settings.
     pub fn from_stored(
         server: &Settings,
@@ -466,8 +466,8 @@ fn tcp_urls(value: Value, server_urls: &[ServerUrl]) -> Vec<ServerUrl> {
     addresses.into_iter().flat_map(resolve).collect()
 }
 
-/// Takes values by name and type. A mismatch is a fault between this file and the table, which
-/// building any `Settings` at all shows.
+/// Takes values by name and type. A mismatch is a bug in this file or the table, which building any
+/// `Settings` reveals.
 struct Picker(Values);
 
 impl Picker {

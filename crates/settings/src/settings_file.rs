@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::merge::Given;
+use crate::merge::RawSetting;
 use crate::problem::{FileProblem, Problem};
 use crate::source::Source;
 
@@ -28,7 +28,11 @@ enum Node {
 ///
 /// `null` and empty text mean that the key is not set there. What can be read is returned even if
 /// there are problems.
-pub(crate) fn read_json(bytes: &[u8], source: &Source, problems: &mut Vec<Problem>) -> Vec<Given> {
+pub(crate) fn read_json(
+    bytes: &[u8],
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) -> Vec<RawSetting> {
     // Editors on Windows like to begin a file with a byte order mark.
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     if SETTINGS_JSON_BYTES_MAX < bytes.len() {
@@ -52,15 +56,15 @@ pub(crate) fn read_json(bytes: &[u8], source: &Source, problems: &mut Vec<Proble
     flattened
         .into_iter()
         .filter(|(_, text)| !text.trim().is_empty())
-        .map(|(name, text)| Given { name, text, source: source.clone() })
+        .map(|(name, text)| RawSetting { name, text, source: source.clone() })
         .collect()
 }
 
-/// The same text with spaces in the places of comments and of commas before a closing bracket, so that
-/// every fault keeps its line and column.
+/// The same text with spaces in place of comments and of commas before a closing bracket, so that
+/// every error keeps its line and column.
 fn plain_json(bytes: &[u8]) -> Vec<u8> {
     let mut plain = bytes.to_vec();
-    // The last byte that means something, and its place.
+    // The last significant byte, and its position.
     let mut last = (b' ', 0);
     let mut before_last = b' ';
     let mut at = 0;
@@ -114,7 +118,7 @@ fn blank(comment: &mut [u8]) {
 }
 
 fn invalid_json(error: &serde_json::Error, source: &Source) -> FileProblem {
-    // serde_json ends its message with the place, which we word ourselves.
+    // serde_json ends its message with the position, which we format ourselves.
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(text, _)| text);
     FileProblem::InvalidJson {
@@ -138,8 +142,8 @@ fn flatten(prefix: &str, members: Vec<(String, Node)>, flattened: &mut Vec<(Stri
     }
 }
 
-/// Writes a list as the text that means the same. Objects in it have no such text; no key that is
-/// read takes them, so their stand-in is refused by the type of the key.
+/// Writes a list as the equivalent text. Objects in it have none; no key that is read accepts them,
+/// so their placeholder is refused by the type of the key.
 fn join_list(items: Vec<Node>) -> String {
     let texts: Vec<String> = items
         .into_iter()
@@ -156,7 +160,7 @@ fn report_repeated(flattened: &[(String, String)], source: &Source, problems: &m
     let mut seen = BTreeSet::new();
     for (name, _) in flattened {
         if !seen.insert(name.to_lowercase()) {
-            problems.push(Problem::GivenTwice { name: name.clone(), source: source.clone() });
+            problems.push(Problem::SetTwice { name: name.clone(), source: source.clone() });
         }
     }
 }
@@ -223,9 +227,9 @@ mod tests {
 
     fn read(text: &str) -> (Vec<(String, String)>, Vec<String>) {
         let mut problems = Vec::new();
-        let given = read_json(text.as_bytes(), &Source::EnvironmentJson, &mut problems);
+        let raw = read_json(text.as_bytes(), &Source::EnvironmentJson, &mut problems);
         (
-            given.into_iter().map(|given| (given.name, given.text)).collect(),
+            raw.into_iter().map(|raw| (raw.name, raw.text)).collect(),
             problems.iter().map(ToString::to_string).collect(),
         )
     }
@@ -251,16 +255,16 @@ mod tests {
                 vec![("A", "http://x/*,}*/"), ("B", "\",]//")],
             ),
         ] {
-            let (given, problems) = read(text);
+            let (raw, problems) = read(text);
             assert_eq!(problems, Vec::<String>::new(), "{text}");
-            let given: Vec<(&str, &str)> =
-                given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            assert_eq!(given, expected, "{text}");
+            let raw: Vec<(&str, &str)> =
+                raw.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            assert_eq!(raw, expected, "{text}");
         }
     }
 
     #[test]
-    fn a_key_given_twice_is_a_problem_in_every_form() {
+    fn a_key_set_twice_is_a_problem_in_every_form() {
         for text in [
             r#"{"A.B": 1, "A.B": 2}"#,
             r#"{"A.B": 1, "a.b": 1}"#,
@@ -269,7 +273,7 @@ mod tests {
         ] {
             let (_, problems) = read(text);
             assert_eq!(problems.len(), 1, "{text}");
-            assert!(problems[0].contains("is given twice"), "{}", problems[0]);
+            assert!(problems[0].contains("is set twice"), "{}", problems[0]);
         }
     }
 
@@ -286,8 +290,8 @@ mod tests {
             ("", "line 1, column 0"),
             ("{} x", "line 1, column 4"),
         ] {
-            let (given, problems) = read(text);
-            assert!(given.is_empty(), "{text}");
+            let (raw, problems) = read(text);
+            assert!(raw.is_empty(), "{text}");
             assert_eq!(problems.len(), 1, "{text}");
             assert!(problems[0].contains(place), "{text}: {}", problems[0]);
             assert!(problems[0].contains("RAVEN_SETTINGS"), "{}", problems[0]);

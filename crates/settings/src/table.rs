@@ -1,7 +1,7 @@
-//! The table of keys as a whole: looking a name up, families known by their prefix, nearest names.
+//! The table of keys as a whole: looking up names, families known by their prefix, nearest names.
 //!
 //! Invariant: names are unique without regard to case, also after dots became underscores, so that
-//! an environment variable means exactly one key (test).
+//! an environment variable maps to exactly one key (test).
 
 use crate::accepted_keys::ACCEPTED;
 use crate::active_keys::{ACTIVE, REFUSED};
@@ -10,10 +10,10 @@ use crate::key::{Key, Status};
 /// What other programs call the address to listen on, in lower case.
 const ADDRESS_WORDS: [&str; 6] = ["address", "bind", "host", "listen", "port", "url"];
 
-/// A shorter beginning of a name says too little.
+/// A shorter prefix of a name is too ambiguous.
 const BEGINNING_BYTES_MIN: usize = 4;
 
-/// How alike two names must be, from 0 to 1, for one to be offered in place of the other.
+/// How similar two names must be, from 0 to 1, for one to be suggested in place of the other.
 const LIKENESS_MIN: f64 = 0.75;
 
 /// A group of RavenDB's keys of which names missing from the table are accepted too.
@@ -72,13 +72,13 @@ pub fn find_key(name: &str) -> Option<&'static Key> {
     keys().find(|key| key.name.eq_ignore_ascii_case(name))
 }
 
-/// The row that the rest of an environment variable's name means: as [`find_key`], but every
+/// The row that the rest of an environment variable's name refers to: as [`find_key`], but every
 /// underscore may stand for a dot.
 pub(crate) fn find_key_with_underscores(name: &str) -> Option<&'static Key> {
     keys().find(|key| {
         key.name.len() == name.len()
-            && key.name.bytes().zip(name.bytes()).all(|(of_key, given)| {
-                of_key.eq_ignore_ascii_case(&given) || (of_key == b'.' && given == b'_')
+            && key.name.bytes().zip(name.bytes()).all(|(of_key, raw)| {
+                of_key.eq_ignore_ascii_case(&raw) || (of_key == b'.' && raw == b'_')
             })
     })
 }
@@ -93,14 +93,14 @@ pub(crate) fn find_family(name: &str) -> Option<&'static Family> {
     })
 }
 
-/// No name is as long as this; a longer one is near to none.
+/// No name is this long, in bytes; a longer one gets no suggestion.
 const NAME_BYTES_MAX: usize = 128;
 
 /// The name in the table that `name` was most likely meant to be, if one is near enough.
 ///
 /// Keys that Corvus reads win over keys without effect that are equally near.
 pub fn nearest_name(name: &str) -> Option<&'static str> {
-    // The time that it takes grows with the length.
+    // The time grows with the length.
     if NAME_BYTES_MAX < name.len() {
         return None;
     }
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn only_two_families_hold_keys_that_are_read() {
-        // RavenDB has so many that mistaking one must not keep a server from starting; who mistakes
-        // one is warned, and told the nearest name.
+        // RavenDB has so many keys that a mistake in one must not keep a server from starting; it
+        // causes a warning with the nearest name.
         for key in ACTIVE {
             let family = find_family(key.name).map(|family| family.prefix);
             assert!(
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_needs_something_behind_its_prefix() {
+    fn a_family_needs_something_after_its_prefix() {
         assert!(find_family("studio.x").is_some());
         assert!(find_family("Studio.").is_none());
         assert!(find_family("Studiox").is_none());
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_offered() {
-        for (given, offered) in [
+        for (raw, offered) in [
             ("Storage.JournalPath", Some("Storage.JournalsPath")),
             ("storage.journalpath", Some("Storage.JournalsPath")),
             ("Sevrer.MaxConnections", Some("Server.MaxConnections")),
@@ -249,7 +249,7 @@ mod tests {
             ("x", None),
             ("", None),
         ] {
-            assert_eq!(nearest_name(given), offered, "{given}");
+            assert_eq!(nearest_name(raw), offered, "{raw}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Loading as a whole: precedence, reports, overlays. Each reader has tests of its own beside it.
+//! Loading as a whole: precedence, reports, overlays. Each reader has its own tests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +60,7 @@ fn overrides(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn nothing_given_means_the_defaults() {
+fn without_settings_the_defaults_apply() {
     let Loaded { settings, warnings } = Case::default().serve();
     assert!(warnings.is_empty());
     assert_eq!(settings.server_urls[0].to_string(), "http://127.0.0.1:8080");
@@ -249,8 +249,8 @@ fn values_without_effect_are_checked_and_what_would_be_missed_is_refused() {
         ("ThrowIfAnyIndexCannotBeOpened", "true"),
         ("Storage.OnCreateDirectory.Exec", "/bin/true"),
     ] {
-        let given = BTreeMap::from([(name.to_owned(), text.to_owned())]);
-        assert!(DatabaseSettings::from_overrides(&server, &given).is_err(), "{name}");
+        let raw = BTreeMap::from([(name.to_owned(), text.to_owned())]);
+        assert!(DatabaseSettings::from_overrides(&server, &raw).is_err(), "{name}");
     }
 }
 
@@ -339,7 +339,7 @@ fn addresses_wider_than_allowed_are_refused() {
         ("http://[::]:8080", "PrivateNetwork", false),
         ("http://0.0.0.0:8080", "PublicNetwork", true),
         ("http://8.8.8.8:8080", "PrivateNetwork", false),
-        // A name is judged when it is resolved, by whoever listens.
+        // A name is checked when the listener resolves it.
         ("http://db.example.org:8080", "Local", true),
     ] {
         let (url, access) =
@@ -449,7 +449,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
         "Did you mean 'Storage.JournalsPath'? (database record)",
         "'Security.MasterKey.Path' cannot be obeyed",
         "'Databases.MaxIdleTimeInSec' cannot be 'soon'",
-        "is given twice",
+        "is set twice",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }

@@ -1,4 +1,4 @@
-//! The addresses in settings: scheme, host, port, and nothing behind them.
+//! The addresses in settings: scheme, host, port, and nothing after them.
 //!
 //! Not here: resolving names and listening. Invariant: a [`ServerUrl`] prints as text that parses
 //! back to the same value.
@@ -59,7 +59,7 @@ impl Scheme {
 impl ServerUrl {
     /// Reads an address.
     ///
-    /// Returns what is wrong with the text, worded to follow "it is not an address: ".
+    /// The error is what is wrong with the text, worded to follow "it is not an address: ".
     pub(crate) fn parse(text: &str) -> Result<ServerUrl, &'static str> {
         let Some((scheme, rest)) = text.trim().split_once("://") else {
             return Err("it must begin with http:// or tcp://");
@@ -83,11 +83,11 @@ impl ServerUrl {
     }
 }
 
-/// Splits `host:port`; an IPv6 address stands in brackets, which are removed.
+/// Splits `host:port`; an IPv6 address is in brackets, which are removed.
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(bracketed) = authority.strip_prefix('[') {
         let (host, rest) = bracketed.split_once(']').ok_or("a ] is missing")?;
-        host.parse::<Ipv6Addr>().map_err(|_| "only an IPv6 address may stand in brackets")?;
+        host.parse::<Ipv6Addr>().map_err(|_| "only an IPv6 address may be in brackets")?;
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
@@ -95,7 +95,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), &'static str> {
         };
     }
     match authority.split_once(':') {
-        Some((_, port)) if port.contains(':') => Err("an IPv6 address must stand in brackets"),
+        Some((_, port)) if port.contains(':') => Err("an IPv6 address must be in brackets"),
         Some((host, port)) => Ok((host, Some(port))),
         None => Ok((authority, None)),
     }
@@ -116,7 +116,7 @@ impl Host {
         Ok(Host::Name(text.to_ascii_lowercase()))
     }
 
-    /// Whether this stands for every address of the machine (`0.0.0.0` or `[::]`).
+    /// Whether this means every address of the machine (`0.0.0.0` or `[::]`).
     pub fn is_unspecified(&self) -> bool {
         match self {
             Host::Ip(address) => address.is_unspecified(),

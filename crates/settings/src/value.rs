@@ -38,7 +38,7 @@ pub(crate) enum Value {
 /// An address of the TCP protocol as it may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TcpAddress {
-    /// A port alone: on the hosts of `ServerUrl`.
+    /// Only a port: on the hosts of `ServerUrl`.
     Port(u16),
     Url(ServerUrl),
 }
@@ -79,8 +79,8 @@ impl UnsecuredAccess {
 
     /// Whether a server without certificates may listen on `address`.
     ///
-    /// Names are resolved by whoever listens, so this must be asked again for the addresses that a
-    /// name turned out to mean.
+    /// Names are resolved by the listener, so this must be called again for the addresses that a
+    /// name resolves to.
     pub fn allows(self, address: IpAddr) -> bool {
         UnsecuredAccess::needed_for(address) <= self
     }
@@ -95,7 +95,7 @@ impl UnsecuredAccess {
         }
     }
 
-    /// Reads words joined by commas; the widest one counts.
+    /// Reads words joined by commas; the widest one applies.
     fn parse(text: &str) -> Option<UnsecuredAccess> {
         let mut widest = UnsecuredAccess::None;
         for word in text.split(',') {
@@ -162,7 +162,7 @@ impl CompressionLevel {
 
 /// Reads `text`, which is not empty, as a value of `value_type`.
 ///
-/// The error says what is expected, worded to be a sentence of its own without the final full stop.
+/// The error is what is expected, worded as a sentence without its full stop.
 pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, String> {
     let text = text.trim();
     match value_type {
@@ -335,8 +335,8 @@ fn parse_choice(text: &str, choices: &'static [Choice]) -> Result<Value, String>
     }
 }
 
-/// The narrowest access that listening on `host` needs, as far as its text tells: other names than
-/// `localhost` are judged after they were resolved.
+/// The narrowest access that listening on `host` needs, as far as its text shows: names other than
+/// `localhost` are checked after they are resolved.
 pub(crate) fn access_needed_for(host: &Host) -> Option<UnsecuredAccess> {
     match host {
         Host::Ip(address) => Some(UnsecuredAccess::needed_for(*address)),
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_needs_the_range_it_lies_in() {
+    fn each_address_needs_the_range_it_is_in() {
         use UnsecuredAccess::{Local, PrivateNetwork, PublicNetwork};
         for (address, needed) in [
             ("127.0.0.1", Local),
