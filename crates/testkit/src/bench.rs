@@ -1,7 +1,7 @@
-//! A database on a simulated disk and, beside it, the model of what it must hold.
+//! A database on a simulated disk, along with the model of what it must hold.
 //!
-//! Invariant: `acknowledged` is what the database has confirmed; `in_flight` is the one state further
-//! that a failure may also have left, whole.
+//! Invariant: `acknowledged` is what the database has confirmed; `in_flight` is the next state,
+//! which a failure may also have left, completely.
 
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ const BATCHES_MAX: u64 = 3;
 /// Why a step of a history went no further.
 #[derive(Debug)]
 pub enum Stop {
-    /// The disk refused; whether it may, the driver knows.
+    /// The disk refused; the driver knows whether that is allowed.
     Refused(StorageError),
     /// The database is wrong.
     Fault(Fault),
 }
 
 impl Stop {
-    /// Where no step may be refused, a refusal is a fault, too.
+    /// Turns a refusal into a fault, where no step may be refused.
     pub(crate) fn into_fault(self) -> Fault {
         match self {
             Self::Refused(error) => error.into(),
@@ -74,8 +74,7 @@ pub struct Bench {
     pub options: EnvironmentOptions,
     /// The dice of the history; the disk has its own.
     pub random: Random,
-    /// One of so many transactions brings a document that takes a journal file almost for itself; 0
-    /// when none does.
+    /// One in this many transactions has a document that nearly fills a journal file; 0 for none.
     pub large_every: u64,
     /// What was acknowledged.
     pub acknowledged: Naive,
@@ -104,7 +103,7 @@ impl Bench {
         open_with(&self.simulation.platform, self.options.clone())
     }
 
-    /// A few batches in one transaction; gives what the model is then.
+    /// Executes a few batches in one transaction; returns the model afterwards.
     ///
     /// # Errors
     /// A batch that succeeds here and fails there.
@@ -150,7 +149,8 @@ impl Bench {
         let mut sealed: Vec<(SealedTransaction, Naive)> = Vec::new();
         for _ in 0..1 + self.random.below(PIPELINED_MAX) {
             let mut tx = match environment.write() {
-                // What is sealed and not durable cannot be flushed: it fills the memory by itself.
+                // Sealed transactions that are not durable cannot be flushed: they fill the memory
+                // by themselves.
                 Err(StorageError::TooManyUnflushed { .. }) if !sealed.is_empty() => break,
                 tx => tx?,
             };
@@ -161,8 +161,8 @@ impl Bench {
         Ok(sealed)
     }
 
-    /// Sealed transactions that are given up, and one that was never sealed: nothing of them stays,
-    /// and nothing that was built on them can be made durable.
+    /// Abandons sealed transactions, and one that was never sealed: nothing of them remains, and
+    /// nothing that was built on them can be made durable.
     ///
     /// # Errors
     /// As [`Bench::write`].
@@ -182,14 +182,14 @@ impl Bench {
             base = in_flight.clone();
             match built_on_it.make_durable() {
                 Ok(()) if is_lost && changes => {
-                    let fault = "a transaction built on one that was given up became durable";
+                    let fault = "a transaction built on an abandoned one became durable";
                     return Err(Fault::wrong(fault).into());
                 }
                 Ok(()) if is_lost => self.in_flight = None,
                 Ok(()) => self.acknowledged = self.in_flight.take().expect("it is there"),
                 Err(error) if environment.has_failed() => return Err(error.into()),
                 Err(_) => {
-                    // The one given up had written what was there already: it was lost, too.
+                    // The abandoned one had written what was already there: it was lost, too.
                     is_lost = true;
                     self.in_flight = None;
                 }
@@ -210,8 +210,9 @@ impl Bench {
         Err(Fault::wrong(found.difference(expected)))
     }
 
-    /// After a restart: the database is what was acknowledged, or that and what was in flight. From
-    /// then on the model is what was found. Gives whether the transaction in flight was there.
+    /// After a restart: the database must be in the acknowledged state, or that plus the
+    /// transaction in flight. The model is then set to what was found. Returns whether the
+    /// transaction in flight was there.
     ///
     /// # Errors
     /// What is wrong.
@@ -228,12 +229,12 @@ impl Bench {
                 Ok(true)
             }
             Some(naive) => Err(Fault::wrong(format!(
-                "beside what was acknowledged: {}; beside that in flight: {}",
+                "compared with the acknowledged state: {}; compared with that in flight: {}",
                 found.difference(&acknowledged),
                 found.difference(&naive.content())
             ))),
             None => Err(Fault::wrong(format!(
-                "beside what was acknowledged: {}",
+                "compared with the acknowledged state: {}",
                 found.difference(&acknowledged)
             ))),
         }

@@ -1,9 +1,9 @@
-//! Power cuts in the middle of histories of batches: every acknowledged batch is there, whole; no
-//! other in part; nothing else has changed.
+//! Power cuts in the middle of histories of batches: every acknowledged batch survives completely;
+//! no other in part; nothing else has changed.
 //!
 //! One seed is one database that lives through [`CUTS_PER_DATABASE`] cuts: inside transactions,
-//! flushes, compactions and openings. What is compared is everything a database holds, etags and
-//! counts included, so a gap or a repeat in the log is a difference like any other.
+//! flushes, compactions and openings. The comparison covers everything a database holds, including
+//! etags and counts, so a gap or a repeat in the log is a difference like any other.
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
@@ -14,22 +14,23 @@ use crate::{Bench, Fault, bench::Stop, database::Content, guarded, queue_crash};
 
 /// Cuts that one database lives through.
 pub const CUTS_PER_DATABASE: u64 = 4;
-/// Every so many seeds the commit queue writes, with its threads.
+/// Every this many seeds the commit queue writes, with its threads.
 const QUEUE_EVERY: u64 = 4;
-/// Every so many seeds documents are so large that journal files are changed all the time.
+/// Every this many seeds documents are so large that journal files change all the time.
 const LARGE_EVERY: u64 = 7;
-/// In every so many, memory is so short that flushes have several portions, and readers in their way.
+/// Every this many seeds memory is so short that flushes have several portions, and are held back
+/// by readers.
 const SHORT_OF_MEMORY_EVERY: u64 = 2;
 const UNFLUSHED_BYTES_MAX: u64 = 768 << 10;
-/// A cut happens within so many changes of the disk after the start.
+/// A cut happens within this many changes of the disk after the start.
 const OPERATIONS_MAX: u64 = 80;
-/// So many are about what opening and recovering take.
+/// About the number of changes that opening and recovery take.
 const OPENING_OPERATIONS_MAX: u64 = 14;
 const STEPS_MAX: u64 = 60;
 /// Operations of the disk that a failure prints.
 const LOG_LINES_MAX: usize = 60;
 
-/// What became of the cuts of one database.
+/// The outcome of the cuts of one database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survived {
     /// Power cuts.
@@ -120,7 +121,7 @@ impl Life {
         self.survived.cuts += 1;
     }
 
-    /// Writes until the power is gone, or long enough; then the cut comes between two operations.
+    /// Writes until the power is cut, or long enough; then the cut happens between two operations.
     fn live_until_the_cut(&mut self) -> Result<(), Fault> {
         let is_large = self.bench.large_every > 0;
         self.schedule_a_cut(if is_large { 3 * OPERATIONS_MAX } else { OPERATIONS_MAX });
@@ -155,7 +156,7 @@ impl Life {
         self.drop_reader()
     }
 
-    /// What is not acknowledged is not seen, not even when the write failed.
+    /// What is not acknowledged is not visible, not even when the write failed.
     fn write(&mut self, environment: &Arc<Environment>) -> Result<(), Stop> {
         let written = self.bench.write(environment);
         if written.is_err() {
@@ -165,7 +166,7 @@ impl Life {
         self.unless_a_reader_is_in_the_way(written)
     }
 
-    /// A reader may hold back the flush that a writer needs; then the reader goes.
+    /// A reader may hold back the flush that a writer needs; then the reader is dropped.
     fn unless_a_reader_is_in_the_way(&mut self, written: Result<(), Stop>) -> Result<(), Stop> {
         match written {
             Err(Stop::Refused(StorageError::TooManyUnflushed { .. })) if self.reader.is_some() => {
@@ -188,7 +189,7 @@ impl Life {
         Ok(())
     }
 
-    /// The new one opens although somebody still holds the old one.
+    /// The new one opens although there is still a reference to the old one.
     fn close_and_open(&mut self, held: Arc<Environment>) -> Result<Arc<Environment>, Stop> {
         self.drop_reader()?;
         held.close()?;
@@ -207,7 +208,7 @@ impl Life {
         Ok(self.bench.open()?)
     }
 
-    /// The power returns, maybe to go again at once; then everything has to be there.
+    /// The power returns, and may be cut again immediately; then everything has to be there.
     fn come_back(&mut self) -> Result<(), Fault> {
         self.bench.simulation.disk.restart().map_err(|error| Fault::wrong(error.to_string()))?;
         while self.survived.cuts < CUTS_PER_DATABASE && self.bench.random.coin() {

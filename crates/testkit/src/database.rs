@@ -23,7 +23,7 @@ const DATABASE_ID: DatabaseId = DatabaseId([7; 16]);
 /// The whole state of a database as a test compares it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
-    /// The newest etag that was given.
+    /// The newest etag assigned.
     pub last_etag: u64,
     /// Etag, id as written, and the body, absent for a tombstone.
     pub log: Vec<(u64, String, Option<Arc<str>>)>,
@@ -43,8 +43,8 @@ pub struct Content {
 /// text, absent for a tombstone.
 pub type AttachmentEntry = (u64, String, String, Option<String>);
 
-/// An entry of the log of counters: etag, document and name, both lower-cased, and the name as written
-/// with what the counter says, absent for a tombstone.
+/// An entry of the log of counters: etag, document and name, both lower-cased, and the name as
+/// written with the counter's value, absent for a tombstone.
 pub type CounterEntry = (u64, String, String, Option<(String, i64)>);
 
 /// Document, lower-cased, name as written, and entries: moment, values, tag.
@@ -89,7 +89,7 @@ pub fn options() -> EnvironmentOptions {
     EnvironmentOptions { journal_bytes_max: 1 << 20, ..EnvironmentOptions::new("/database") }
 }
 
-/// Opens the environment and makes it a database.
+/// Opens the environment and initializes it as a database.
 ///
 /// # Errors
 /// As [`open_with`].
@@ -97,10 +97,10 @@ pub fn open(platform: &Platform) -> Result<Arc<Environment>, DocumentError> {
     open_with(platform, options())
 }
 
-/// Opens the environment and makes it a database.
+/// Opens the environment and initializes it as a database.
 ///
 /// # Errors
-/// Those of the storage, and of a database that does not know who it is.
+/// Errors of the storage, and of a database without an identity.
 pub fn open_with(
     platform: &Platform,
     options: EnvironmentOptions,
@@ -126,7 +126,7 @@ pub fn execute(
     batch: &Batch,
 ) -> Result<BatchOutcome, CommandError> {
     let plain = WriteContext::new(platform.clock.now(), &*platform.entropy);
-    // Whether documents are compressed is switched now and then, and nobody may see it.
+    // Compression is switched on and off occasionally, which must not be visible.
     let mut rules = DocumentsCompression::nothing();
     rules.all_collections = !tx.id().is_multiple_of(3);
     let compression = Compression::new(rules);
@@ -254,7 +254,7 @@ pub fn put(id: &str, json: &str) -> Command {
 /// A put that expects a version.
 ///
 /// # Panics
-/// When the id or the text is none; both are the test's own.
+/// When the id or the text is invalid; both are the test's own.
 pub fn put_expecting(id: &str, expected: Option<&str>, json: &str) -> Command {
     Command::Put(PutDocument {
         id: RequestedId::parse(Some(id), IdSeparator::default()).expect("a test's ids are short"),
@@ -266,7 +266,7 @@ pub fn put_expecting(id: &str, expected: Option<&str>, json: &str) -> Command {
 /// A document.
 ///
 /// # Panics
-/// When the text is none; it is the test's own.
+/// When the text is invalid; it is the test's own.
 pub fn parsed(json: &str) -> BlittableBuf {
     parse_document(json.as_bytes(), &ParseLimits::default()).expect("a test's texts are JSON")
 }
@@ -274,7 +274,7 @@ pub fn parsed(json: &str) -> BlittableBuf {
 /// A deletion.
 ///
 /// # Panics
-/// When the id is none; it is the test's own.
+/// When the id is invalid; it is the test's own.
 pub fn delete(id: &str, expected: Option<&str>) -> Command {
     let expected = ExpectedVersion::parse(expected);
     Command::Delete { id: DocumentId::new(id).expect("a test's ids are short"), expected }

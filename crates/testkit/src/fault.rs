@@ -13,16 +13,16 @@ use storage::StorageError;
 /// Why a check of a database did not pass.
 #[derive(Debug)]
 pub enum Fault {
-    /// The engine says so itself.
+    /// The engine itself reported the error.
     Reported(DocumentError),
-    /// The engine says that all is well, and it is not.
+    /// The engine reported no error, but the data is wrong.
     Wrong(String),
     /// The engine panicked.
     Panicked(String),
 }
 
 impl Fault {
-    /// Something is other than the model says.
+    /// A difference from the model.
     pub fn wrong(what: impl Into<String>) -> Self {
         Self::Wrong(what.into())
     }

@@ -1,8 +1,8 @@
 //! Golden data directories: what a server of some format version left behind, kept as text.
 //!
 //! Each is the whole data directory of a real server, and what its database must be found to hold,
-//! written down by whoever wrote to that server and not read back from it. Old ones are never written
-//! again: that a new build opens what an old build wrote is what they are for. See
+//! recorded by the client that wrote to that server and not read back from it. Old ones are never
+//! rewritten: their purpose is to test that a new build opens what an old build wrote. See
 //! `docs/internals/golden.md`.
 //!
 //! ```text
@@ -45,7 +45,7 @@ pub const GOLDENS: [(&str, &str); 8] = [
     ("format-4-killed", include_str!("../golden/format-4-killed.txt")),
 ];
 
-/// Where a copy is looked at.
+/// Where a copy is opened.
 const ROOT: &str = "/golden";
 const LINE_BYTES: usize = 60;
 const FILE_BYTES_MAX: usize = 64 << 20;
@@ -61,7 +61,7 @@ pub struct Golden {
     pub content: Content,
     /// Its identities that are kept in the state of the cluster.
     pub cluster_identities: Vec<(String, i64)>,
-    /// The directories inside the data directory, those above others first.
+    /// The directories inside the data directory, parents first.
     pub directories: Vec<PathBuf>,
     /// The files by their paths inside the data directory.
     pub files: Vec<(PathBuf, Vec<u8>)>,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_document_tombstone_and_counter_is_there_and_writing_goes_on() {
+    fn every_document_tombstone_and_counter_is_there_and_writing_continues() {
         for (name, mut golden) in goldens() {
             let platform = Platform::simulated(1).platform;
             golden.materialize(&*platform.disk, ROOT.as_ref()).expect("is written");
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// What the batch above makes of the content.
+    /// The effect of the batch above on the content.
     fn change(content: &mut Content, deleted: &str, body_before: Option<&str>, body: &str) {
         let collection = body_before.and_then(|body| body.split(r#""@collection":""#).nth(1));
         let collection = collection.and_then(|rest| rest.split('"').next()).unwrap_or("@empty");

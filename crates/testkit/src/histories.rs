@@ -1,4 +1,4 @@
-//! Histories of batches, made by dice.
+//! Randomly generated histories of batches.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::{
     patches::{CREATE, SCRIPTS, patch_request},
 };
 
-/// Few ids, so that documents are replaced, deleted and made again.
+/// Few ids, so that documents are replaced, deleted and recreated.
 const IDS: u64 = 24;
 const COMMANDS_MAX: u64 = 6;
 
-/// A batch; most succeed, some ask for what is not so.
+/// A batch; most succeed, some have wrong expectations.
 pub fn random_batch(random: &mut Random, naive: &Naive) -> Batch {
     let count = 1 + random.below(COMMANDS_MAX);
     batch((0..count).map(|_| random_command(random, naive)).collect::<Vec<_>>())
@@ -108,7 +108,7 @@ fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Co
     }
 }
 
-/// Few names, so that counters are counted on, deleted and made again; some count too far.
+/// Few names, so that counters are incremented, deleted and recreated; some overflow.
 fn random_counters_command(random: &mut Random, id: &str) -> Command {
     let step = |random: &mut Random| {
         let name = ["likes", "LIKES", "_x", "é"][random.below(4) as usize];
@@ -125,7 +125,7 @@ fn random_counters_command(random: &mut Random, id: &str) -> Command {
     Command::ChangeCounters(ChangeCounters { id, steps })
 }
 
-/// Few names and moments, so that entries are replaced and series deleted and made again.
+/// Few names and moments, so that entries are replaced and series deleted and recreated.
 fn random_time_series_command(random: &mut Random, id: &str) -> Command {
     let name = ["HR", "hr", "b/é"][random.below(3) as usize];
     let name = TimeSeriesName::new(name).expect("a history's names are short");
@@ -188,7 +188,7 @@ fn spelled(random: &mut Random, number: u64) -> String {
     if random.below(5) == 0 { format!("DOCS/{number}") } else { format!("docs/{number}") }
 }
 
-/// A document has its collection, and now and then somebody gets it wrong.
+/// The collection of a document, which is occasionally wrong.
 fn collection(random: &mut Random, number: u64) -> &'static str {
     const NAMES: [&str; 4] = ["Users", "Orders", "Café", "users"];
     if random.below(60) == 0 { "Wrong" } else { NAMES[(number % 4) as usize] }
@@ -211,7 +211,7 @@ fn value(random: &mut Random) -> String {
     text
 }
 
-/// One document that fills most of a journal file, or one of a length of its own.
+/// One document that fills most of a journal file, or one of random length.
 pub fn large_batch(random: &mut Random) -> Batch {
     let id = format!("large/{}", random.below(3));
     let length = 100_000 + random.below(400_000) as usize;

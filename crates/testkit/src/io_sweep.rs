@@ -1,9 +1,9 @@
-//! The failure of every single operation of a scenario, one after the other.
+//! The failure of every single operation of a scenario, one at a time.
 //!
-//! For each scenario, each kind of error and each span, operation 1, 2, 3 … fails until the scenario
-//! ends before the failure. Afterwards the cause is taken away, and the database must be whole: with
-//! everything that was acknowledged, open for reading all the time, and open for writing again, at
-//! once after a full disk and after another opening else.
+//! For each scenario, each kind of error and each span, operation 1, 2, 3 … fails until the
+//! scenario ends before the failure. Afterwards the cause is removed, and the database must be
+//! sound: with everything that was acknowledged, readable all the time, and writable again,
+//! immediately after a full disk and otherwise after reopening.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -28,7 +28,7 @@ pub enum Scenario {
     Create,
     /// Small transactions.
     CommitSmall,
-    /// Transactions of a size that takes new journal files.
+    /// Transactions large enough to need new journal files.
     CommitLarge,
     /// Flushes, with and without a reader of an old snapshot.
     Flush,
@@ -58,7 +58,7 @@ pub const FAILURES: [(FaultKind, FaultSpan); 4] = [
     (FaultKind::StorageFull, FaultSpan::UntilCleared),
 ];
 
-/// No scenario has so many operations.
+/// No scenario has this many operations.
 const OPERATIONS_MAX: u64 = 2000;
 /// About half of it is left in the journal after compression.
 const LARGE_BYTES: usize = 300_000;
@@ -74,7 +74,7 @@ pub struct SweepFailure {
     pub operations: String,
 }
 
-/// Lets every operation of a scenario fail in that way; gives how many there were.
+/// Makes every operation of a scenario fail in that way; returns how many there were.
 ///
 /// # Errors
 /// The first failure that did harm.
@@ -112,7 +112,7 @@ impl Sweep {
         Self { scenario, bench, environment: None, documents: 0 }
     }
 
-    /// Gives whether the scenario has an `nth` operation.
+    /// Returns whether the scenario has an `nth` operation.
     fn run(&mut self, nth: u64, kind: FaultKind, span: FaultSpan) -> Result<bool, Fault> {
         self.prepare().map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
@@ -132,7 +132,7 @@ impl Sweep {
         }
         self.readers_see_what_was_acknowledged()?;
         disk.clear_faults();
-        self.goes_on_after_a_full_disk(kind)?;
+        self.continues_after_a_full_disk(kind)?;
         self.is_whole_when_opened_again()?;
         Ok(reached)
     }
@@ -162,7 +162,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// The scenario; it goes on after an error as long as somebody could.
+    /// The scenario; it continues after an error where a caller could.
     fn act(&mut self) -> Result<(), Stop> {
         let Some(environment) = self.environment.clone() else {
             if self.scenario == Scenario::Compaction {
@@ -239,8 +239,8 @@ impl Sweep {
             .map_err(|fault| fault.during("a reader after the failure"))
     }
 
-    /// Without another opening, because a full disk is a state that ends by itself.
-    fn goes_on_after_a_full_disk(&mut self, kind: FaultKind) -> Result<(), Fault> {
+    /// Without reopening, because a full disk is a temporary state.
+    fn continues_after_a_full_disk(&mut self, kind: FaultKind) -> Result<(), Fault> {
         let Some(environment) = self.environment.clone() else { return Ok(()) };
         if environment.has_failed() || kind != FaultKind::StorageFull {
             return Ok(());

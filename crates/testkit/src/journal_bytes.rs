@@ -1,13 +1,15 @@
-//! Journal files that hold anything: recovery takes what was written or refuses, and never panics.
+//! Journal files with arbitrary bytes: recovery replays what was written or refuses, and never
+//! panics.
 //!
 //! An input is a list of edits of a sound journal, so that a fuzzer that knows nothing of checksums
-//! still reaches what lies behind them: a part of the inputs has its checksums, and its chain, made
-//! right again after the edits. What such a *forged* journal says was, as far as anybody can tell,
-//! written; it must open or be refused, and what opens must be readable or refused. Without forging,
-//! the database is what it was after one of its transactions, and no later one is still readable.
+//! still reaches the code behind them: for some of the inputs the checksums, and the chain, are
+//! corrected after the edits. Such a *forged* journal is indistinguishable from one that was
+//! written; it must open or be refused, and what opens must be readable or refused. Without
+//! forging, the database must be in the state after one of its transactions, with no later one
+//! still readable.
 //!
-//! The layout is spelled out here once more, from `docs/internals/journal.md`: code that shared it
-//! with the engine would agree with every mistake in it.
+//! The layout is repeated here, from `docs/internals/journal.md`: code shared with the engine would
+//! share its mistakes.
 
 use std::{ops::Range, path::PathBuf};
 
@@ -32,25 +34,25 @@ const STORED: Range<usize> = 40..48;
 const PAYLOAD: Range<usize> = 48..56;
 const FLAGS: Range<usize> = 60..64;
 const ENTRY_BYTES: usize = 16;
-/// Of the transactions by dice; some more follow that are made by hand.
+/// The number of random transactions; some hand-written ones follow.
 const TRANSACTIONS: u64 = 8;
 const EDITS_MAX: usize = 24;
 const RECORDS_MAX: usize = 64;
-/// More than any input needs; a forged page number meets a disk that is full.
+/// More than any input needs; a forged page number runs into a full disk.
 const SPACE_BYTES: u64 = 64 << 20;
-/// So many bytes of a file's header are under its checksum; the last eight are the file's length.
+/// Bytes of a file's header covered by its checksum; the last eight are the file's length.
 const HEAD_CHECKED: usize = 48;
 
-/// What recovery made of a journal.
+/// The outcome of recovering a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovered {
     /// All transactions are there.
     Whole,
-    /// Those up to this one are, and later ones are no longer readable.
+    /// Transactions up to this one are there, and later ones are no longer readable.
     Earlier(usize),
-    /// An error says why not.
+    /// Recovery was refused with this error.
     Refused(String),
-    /// Its pages are sound; the checksums were made right, and so nobody knows what should be there.
+    /// Its pages are sound; since the checksums were forged, the expected content is unknown.
     Forged,
 }
 
@@ -83,7 +85,7 @@ impl SoundJournal {
             let mut tx = environment.write()?;
             let before = bench.acknowledged.clone();
             bench.acknowledged = bench.fill(&mut tx, &before).map_err(Stop::into_fault)?;
-            // A history may by chance change nothing, and such a transaction has no record.
+            // A random history may change nothing, and such a transaction has no record.
             let mark = batch([put("mark", &json("Marks", &number.to_string()))]);
             apply(&mut bench, tx, &mark)?;
             states.push(bench.acknowledged.content());
@@ -215,7 +217,7 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The rest of a fuzzer's bytes; zeroes behind its end.
+/// The rest of a fuzzer's bytes; zeroes past its end.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -235,12 +237,12 @@ impl<'a> Input<'a> {
 
     fn u64(&mut self) -> u64 {
         let mut bytes = [0; 8];
-        let given = self.bytes(8);
-        bytes[..given.len()].copy_from_slice(given);
+        let taken = self.bytes(8);
+        bytes[..taken.len()].copy_from_slice(taken);
         u64::from_le_bytes(bytes)
     }
 
-    /// A short string of bytes that says how long it is.
+    /// A short length-prefixed string of bytes.
     fn counted(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte());
         self.bytes(count)
@@ -305,7 +307,7 @@ impl Edited {
         }
     }
 
-    /// Makes the checksums right; the numbers and the chain, too, when the first record is given.
+    /// Corrects the checksums; also the numbers and the chain, when the first record is passed.
     fn forge(&mut self, first: Option<&Vec<u8>>) {
         stamp_head(&mut self.head);
         let mut chain = first.map(|first| (read_u64(first, 16), first[24..40].to_vec()));
@@ -400,7 +402,7 @@ fn payload_of(record: &[u8]) -> Option<Vec<u8>> {
     if head[FLAGS.start] & 1 == 0 {
         return Some(stored.to_vec());
     }
-    // Edits may have changed the length; no record here has so many bytes.
+    // Edits may have changed the length; no record here has this many bytes.
     let bytes = read_u64(head, PAYLOAD.start);
     if bytes > SPACE_BYTES {
         return None;
@@ -449,11 +451,11 @@ mod tests {
             (&[4, 1, 2, 3], Ok(Recovered::Earlier(0))),
             (&[1, 5, 2], Err("is damaged")),
             (&[3, 7, 4], Ok(Recovered::Forged)),
-            // A transaction is left out, and numbers and chain are made right.
+            // A transaction is left out, and numbers and chain are corrected.
             (&[3, 5, 2], Err("is damaged")),
-            // A page of a tree in which other things stand than before.
-            (&[3, 2, 96, 81, 2, 96, 81, 81, 81, 0], Err("its entries lie outside of it")),
-            // A page whose place no file can have.
+            // A page of a tree with altered content.
+            (&[3, 2, 96, 81, 2, 96, 81, 81, 81, 0], Err("its entries are outside of it")),
+            // A page beyond the end of any possible file.
             (&[3, 3, 6, 25, 255, 255, 255, 255, 255, 255, 255, 255, 1, 7], Err("is damaged")),
         ];
         for (input, expected) in table {

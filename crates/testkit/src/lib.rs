@@ -1,23 +1,23 @@
-//! The fault house: drivers that break a database in every way we can think of and compare what is
+//! Fault injection: drivers that break a database in every way we can think of and compare what is
 //! left with a model of what was acknowledged.
 //!
-//! Used by tests and by `cargo xtask`, never by the server. Everything here runs on the simulated disk
-//! and is repeatable from its seed, except where the threads of the commit queue take part.
+//! Used by tests and by `cargo xtask`, never by the server. Everything here runs on the simulated
+//! disk and is repeatable from its seed, except where the threads of the commit queue are involved.
 //!
 //! | file | what |
 //! |---|---|
-//! | `database` | a database for a test, its whole content, short ways to write batches |
+//! | `database` | a database for a test, its whole content, shorthands for batches |
 //! | `naive`, `naive_attachments`, `naive_counters`, `naive_time_series` | the model: a database as simple as can be |
-//! | `histories` | batches made by dice |
-//! | `patches` | patches of histories, and what the model makes of them |
+//! | `histories` | random batches |
+//! | `patches` | patches of histories, and their effect on the model |
 //! | `bench` | a database and its model side by side |
 //! | `crash` | power cuts in the middle of histories |
 //! | `queue_crash` | power cuts under the commit queue |
 //! | `io_sweep` | the failure of every single operation of a scenario |
 //! | `rot` | flipped bits |
-//! | `journal_bytes` | journal files that hold anything |
+//! | `journal_bytes` | journal files with arbitrary bytes |
 //! | `golden` | data directories of every format version, kept as text |
-//! | `recorded` | answers of a real server, kept as text, and how to ask for them again |
+//! | `recorded` | responses of a real server, kept as text, and how to record them again |
 #![forbid(unsafe_code)]
 
 mod bench;

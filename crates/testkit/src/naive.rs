@@ -46,7 +46,7 @@ impl Naive {
     /// Executes a batch of the commands that histories are made of.
     ///
     /// # Errors
-    /// [`Refused`]; of the batch nothing but the values it took from identities is left then.
+    /// [`Refused`]; only the values that the batch took from identities remain used in that case.
     pub fn apply(&mut self, batch: &Batch) -> Result<(), Refused> {
         let numbers: Vec<_> = batch.commands.iter().map(|command| self.number(command)).collect();
         let before = self.clone();
@@ -154,7 +154,7 @@ impl Naive {
             Command::Output(_) => unreachable!("histories have no outputs of indexes"),
             Command::ForgetIdentities => unreachable!("histories keep their identities"),
             Command::ClusterDocuments(_) => unreachable!("histories have no cluster"),
-            // How documents are stored is nobody's business.
+            // How documents are stored is not visible.
             Command::AddDictionary(_) => Ok(()),
         }
     }
@@ -184,7 +184,7 @@ impl Naive {
         json: String,
     ) -> Result<(), Refused> {
         let collection = json.split(r#""@collection":""#).nth(1).map_or("@empty", |rest| {
-            rest.split('"').next().expect("splitting gives one part at least")
+            rest.split('"').next().expect("splitting yields at least one part")
         });
         let known = self.collections.iter().position(|name| name.eq_ignore_ascii_case(collection));
         let replaced = self.live(id).map(|row| (row.etag, row.collection));

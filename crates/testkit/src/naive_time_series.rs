@@ -1,7 +1,7 @@
 //! The time series of the naive database.
 //!
-//! Histories write so few entries that a series is one segment; so it is known how many etags a change
-//! takes.
+//! Histories write so few entries that a series is one segment; so the number of etags that a
+//! change takes is known.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,7 +32,7 @@ impl NaiveTimeSeries {
         if names.is_empty() {
             return body.clone();
         }
-        // Metadata is sorted, and nothing there comes behind this.
+        // Metadata is sorted, and nothing in it sorts after this.
         let end = body.find("}}").expect("a history's bodies end with metadata");
         let list = format!(",\"@timeseries\":[\"{}\"]", names.join("\",\""));
         format!("{}{list}{}", &body[..end], &body[end..]).into()
@@ -63,7 +63,7 @@ impl Naive {
             let before = entries.len();
             entries.retain(|moment, _| !range.contains(*moment));
             if entries.len() != before {
-                // What is left of the segment is written anew, and the deletion is kept.
+                // The rest of the segment is rewritten, and the deletion is recorded.
                 self.last_etag += if entries.is_empty() { 1 } else { 2 };
             }
         }

@@ -1,4 +1,4 @@
-//! Patches of histories: a few scripts, and what the model makes of each.
+//! Patches of histories: a few scripts, and the effect of each on the model.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ const PUT: &str =
 const COUNT: &str = "incrementCounter(args.other, 'likes', 2); deleteCounter(args.other, '_x')";
 const FAIL: &str = "del(args.other); this.V = 1; throw new Error('no')";
 const CAUGHT: &str = "try { del(args.other, 'A:1-wrong') } catch { this.V = 'caught' }";
-/// Makes a document of an empty one.
+/// Fills an empty document.
 pub(crate) const CREATE: &str =
     "this.V = args.v; this['@metadata'] = { '@collection': args.collection }";
 
 /// What histories change documents by.
 pub(crate) const SCRIPTS: &[&str] = &[SET, KEEP, COPY, REMOVE, PUT, COUNT, FAIL, CAUGHT];
 
-/// A script with what it asks for.
+/// A script with its arguments.
 pub(crate) fn patch_request(
     text: &str,
     other: &str,
@@ -90,7 +90,7 @@ impl Naive {
         self.put(patch.id.as_str(), &ExpectedVersion::Any, body)
     }
 
-    /// What a script makes of a body, and of other documents.
+    /// The effect of a script on a body, and on other documents.
     fn run(&mut self, request: &PatchRequest, body: &str) -> Result<String, Refused> {
         let Values { other, value, collection } = Values::of(request);
         Ok(match request.text.text.as_str() {
@@ -127,7 +127,7 @@ impl Naive {
 
 fn value_of(body: &str) -> &str {
     let rest = body.strip_prefix(r#"{"V":""#).expect("bodies begin with their value");
-    rest.split('"').next().expect("splitting gives one part at least")
+    rest.split('"').next().expect("splitting yields at least one part")
 }
 
 fn with_value(body: &str, value: &str) -> String {

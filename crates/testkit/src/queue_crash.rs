@@ -17,11 +17,11 @@ use crate::{
 };
 
 const BATCHES: u64 = 60;
-/// One of so many submissions is followed by a flush, while the threads of the queue write.
+/// One in this many submissions is followed by a flush, while the threads of the queue write.
 const FLUSH_EVERY: u64 = 6;
 const OPERATIONS_MAX: u64 = 60;
 
-/// What a caller was told of its batch.
+/// The result that a caller received for its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Durable,
@@ -70,7 +70,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
             random_batch(&mut bench.random, &naive)
         };
         let sender = sender.clone();
-        // The receiver is read below, so that sending cannot fail.
+        // The receiver is read below, so sending cannot fail.
         let reply = move |result| sender.send((number, answer(&result))).unwrap_or_default();
         expected.push(naive.apply(&batch).is_ok());
         states.push(naive.clone());
@@ -81,7 +81,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
             && let Err(error) = environment.flush()
             && !bench.simulation.disk.is_power_lost()
         {
-            return Err(Fault::from(error).during("a flush beside the queue"));
+            return Err(Fault::from(error).during("a flush concurrent with the queue"));
         }
     }
     drop(sender);
@@ -90,7 +90,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
     for (number, answer) in receiver {
         let succeeds = expected[number as usize - 1];
         match answer {
-            // A batch that fails may have taken values of identities; these need not be durable.
+            // A failed batch may have taken values of identities; these need not be durable.
             Answer::Refused if succeeds => {
                 return Err(Fault::wrong(format!("batch {number} was refused")));
             }

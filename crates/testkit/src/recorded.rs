@@ -1,4 +1,4 @@
-//! Exchanges with a server that were written down: what was asked, and the essentials of the answer.
+//! Recorded exchanges with a server: the requests, and the essentials of the responses.
 //!
 //! `cargo xtask record` asks RavenDB and writes the files; a test of the server asks again and compares.
 //! The files are text:
@@ -10,21 +10,22 @@
 //!   b/11 {"Title":"Fox Tales"}
 //! ```
 //!
-//! A line that is not indented is a request: a query, and behind ` -- ` what else its body has; or
-//! `terms <index> <field>`. `~` in front says that the order of rows is not compared. Whole documents
-//! are listed by id, what was made for the answer with its content, and `+` begins the documents, time
-//! series and values that came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
+//! A line that is not indented is a request: a query, and after ` -- ` the rest of its body; or
+//! `terms <index> <field>`. A `~` prefix means that the order of rows is not compared. Whole
+//! documents are listed by id, computed results with their content, and `+` begins the included
+//! documents, time series and values. Times, scores and change vectors are not essential, nor are
+//! error texts.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-/// Terms asked for at once.
+/// Terms requested at once.
 const TERMS_MAX: usize = 1024;
 
-/// A server that can be asked.
+/// A server that can be queried.
 pub trait Peer {
-    /// Sends a request and gives the status and the body of the answer.
+    /// Sends a request and returns the status and the body of the response.
     fn send(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>);
 }
 
@@ -33,19 +34,19 @@ pub trait Peer {
 pub enum AutomaticIndexes {
     /// They stay, and which one answers is not compared.
     Any,
-    /// There are none when the topic begins, and their names are compared.
+    /// There are none at the start of the topic, and their names are compared.
     Grow,
     /// There are none before each request, and their names are compared.
     Fresh,
 }
 
-/// Whether the topic of a file of requests or answers is time series, whose documents are others.
+/// Whether the topic of a file of requests or responses is time series, which use other documents.
 pub fn is_of_series(file: &str) -> bool {
     file.starts_with("@series\n")
 }
 
 impl AutomaticIndexes {
-    /// What the first line of a file of requests or answers says.
+    /// The mode in the first line of a file of requests or responses.
     pub fn of(file: &str) -> AutomaticIndexes {
         match file.lines().next() {
             Some("@fresh") => AutomaticIndexes::Fresh,
@@ -58,7 +59,7 @@ impl AutomaticIndexes {
 /// A request and the essentials of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// What was asked, as the file has it.
+    /// The request, as written in the file.
     pub request: String,
     /// The essentials, one or more lines.
     pub answer: String,
@@ -94,8 +95,8 @@ pub struct Subject<P> {
 }
 
 impl<P: Peer> Subject<P> {
-    /// Makes the database. `documents` and `indexes` hold one JSON object a line: the id and content
-    /// of a document, an index definition.
+    /// Creates the database. `documents` and `indexes` hold one JSON object a line: the id and
+    /// content of a document, an index definition.
     ///
     /// # Panics
     ///
@@ -143,7 +144,7 @@ impl<P: Peer> Subject<P> {
         subject
     }
 
-    /// Puts values of compare exchange: a key and what is stored for it a line.
+    /// Puts values of compare exchange: a key and its value per line.
     ///
     /// # Panics
     ///
@@ -171,14 +172,14 @@ impl<P: Peer> Subject<P> {
         for name in names["Results"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if name.starts_with("Auto/") {
                 let target = format!("/indexes?name={}", in_url(name));
-                // One that another has taken the place of may be gone by now.
+                // One that was replaced by another may be deleted by now.
                 let (status, _) = self.send("DELETE", &target, "");
                 assert!(matches!(status, 204 | 404), "{name}: {status}");
             }
         }
     }
 
-    /// Asks, and gives the essentials of the answer.
+    /// Sends the request, and returns the essentials of the response.
     pub fn ask(&mut self, request: &str, indexes: AutomaticIndexes) -> String {
         if indexes == AutomaticIndexes::Fresh {
             self.forget_automatic_indexes();
@@ -226,7 +227,7 @@ fn query_body(query: &str, more: &str) -> String {
         "WaitForNonStaleResults": true,
         "WaitForNonStaleResultsTimeout": "00:00:15",
     });
-    body.as_object_mut().expect("it was made as one").extend(more);
+    body.as_object_mut().expect("it was created as an object").extend(more);
     body.to_string()
 }
 
@@ -293,7 +294,7 @@ fn push_rows(text: &mut String, rows: &[Value], any_order: bool) {
     }
 }
 
-/// The id, and the content if it was made for the answer.
+/// The id, and the content if it was computed for the response.
 fn row(row: &Value) -> String {
     let metadata = &row["@metadata"];
     let id = metadata["@id"].as_str().unwrap_or("-");
@@ -308,7 +309,7 @@ fn row(row: &Value) -> String {
     format!("{id} {content}")
 }
 
-/// Leaves out of whole documents inside a row what differs between two servers.
+/// Removes from whole documents inside a row what differs between two servers.
 fn forget_bookkeeping(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,8 +1,8 @@
 //! Flipped bits in the files of a database: noticed, or without effect; never wrong data.
 //!
-//! The last record of a journal is the one place where damage cannot be told from a write that a
-//! power cut tore, which nobody was told had succeeded. A flip there ends the journal before that
-//! record, and is counted apart: the database must be exactly what it was one transaction earlier.
+//! The last record of a journal is the one place where damage cannot be distinguished from a torn
+//! write, which was never acknowledged. A flip there ends the journal before that record, and is
+//! counted separately: the database must be exactly what it was one transaction earlier.
 
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,14 @@ const TRANSACTIONS: u64 = 60;
 const REROLLS_MAX: u64 = 6;
 const DIRECTORIES: [&str; 2] = ["/database", "/database/journals"];
 
-/// What became of a flipped bit.
+/// The outcome of a flipped bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flipped {
-    /// An error says where.
+    /// An error reports where.
     Detected(String),
     /// Everything is as it was.
     Harmless,
-    /// The last record of the journal counts as torn: all but the last transaction is there.
+    /// The last record of the journal counts as torn: all but the last transaction are there.
     TakenForTorn,
 }
 
@@ -158,14 +158,15 @@ impl Image {
         Ok(())
     }
 
-    /// Reads without the checks of the pages first: the way of a request must notice by itself.
+    /// Reads without checking the pages first: the path of a request must detect the damage by
+    /// itself.
     fn read(&self, platform: &Platform) -> Result<Content, Fault> {
         let environment = open_with(platform, self.bench.options.clone())?;
         content_of(&environment.read())
     }
 }
 
-/// Every byte in use is under a checksum, or leads to a place where none is right.
+/// Every byte in use is covered by a checksum, or leads to a place where none matches.
 fn by_checksum(found: Corruption) -> Result<Flipped, Fault> {
     match found {
         Corruption::PageChecksum { .. }
