@@ -1,6 +1,6 @@
 //! Commands on standard input: the test drivers of the clients stop the server that way.
 //!
-//! They write `shutdown no-confirmation` without a line end. The end of standard input means nothing:
+//! They write `shutdown no-confirmation` without a line end. The end of standard input is ignored:
 //! a server without a terminal has none from the start.
 
 use std::io::{self, Read};
@@ -11,15 +11,15 @@ const SHUTDOWN: &[u8] = b"shutdown no-confirmation";
 /// Longer texts are not commands; only their end is kept.
 const KEPT_BYTES: usize = 256;
 
-/// Waits until the command to stop arrives; for ever when it does not.
-pub(crate) async fn shutdown_told() {
+/// Waits until the command to stop arrives; forever when it does not.
+pub(crate) async fn shutdown_requested() {
     let (sender, receiver) = oneshot::channel();
-    // Reading standard input blocks, and cannot be interrupted: it gets a thread of its own, which
+    // Reading standard input blocks, and cannot be interrupted: it gets a dedicated thread, which
     // ends with the process.
     let reader = std::thread::Builder::new().name("console".into()).spawn(move || {
-        if was_told(&mut io::stdin().lock()) {
-            // Somebody else may have stopped the server already.
-            let _told = sender.send(());
+        if stop_was_requested(&mut io::stdin().lock()) {
+            // The server may already be stopping.
+            let _sent = sender.send(());
         }
     });
     if reader.is_err() || receiver.await.is_err() {
@@ -28,7 +28,7 @@ pub(crate) async fn shutdown_told() {
 }
 
 /// Whether the command arrives before the input ends.
-fn was_told(input: &mut impl Read) -> bool {
+fn stop_was_requested(input: &mut impl Read) -> bool {
     let mut text = Vec::new();
     let mut piece = [0; 128];
     loop {
@@ -50,7 +50,7 @@ fn was_told(input: &mut impl Read) -> bool {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, as a slow writer does.
+    /// Returns one byte at a time, as a slow writer does.
     struct Slow<'t>(&'t [u8]);
 
     impl Read for Slow<'_> {
@@ -73,8 +73,8 @@ mod tests {
             (b"", false),
         ];
         for (input, expected) in table {
-            assert_eq!(was_told(&mut Slow(input)), expected);
-            assert_eq!(was_told(&mut &input[..]), expected);
+            assert_eq!(stop_was_requested(&mut Slow(input)), expected);
+            assert_eq!(stop_was_requested(&mut &input[..]), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Entries of the log for those who watch it in the server, beside those that are written.
+//! Log entries for clients that watch the log of the server, in addition to those that are written.
 
 use std::{
     fmt::{Debug, Write},
@@ -13,10 +13,11 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context};
 
-/// What those who watch are shown of a message, and of the facts of an entry: what waits for them is bounded.
+/// Bytes of a message, and of the fields of an entry, that watchers receive: their backlog is
+/// bounded.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// Shows every entry that is logged to those who watch.
+/// Passes every entry that is logged to the watchers.
 pub(crate) struct ShownEntries {
     pub(crate) feed: Arc<LogFeed>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -92,7 +93,7 @@ mod tests {
         let layer = ShownEntries { feed: Arc::clone(&feed), clock };
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, || {
-            tracing::info!("nobody watches");
+            tracing::info!("no watcher");
             let mut watcher = feed.watch();
             tracing::warn!(target: "part", database = "shop", count = 3, name = "x", "it happened");
             let entry = watcher.try_recv().unwrap();

@@ -1,11 +1,11 @@
 //! Log files: one a day at least, a new one when the last is large, and as many as the settings keep.
 //!
-//! [`LogFileName`] says what they are called. A file that is closed may be compressed. Not data: nothing here is
-//! synced, and what cannot be written is lost.
+//! [`LogFileName`] defines their names. A file that is closed may be compressed. These are not data:
+//! nothing here is synced, and entries that cannot be written are lost.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "files of the process beside the data, which crash tests do not look at"
+    reason = "files of the process outside of the data, which crash tests do not cover"
 )]
 
 use std::{
@@ -23,7 +23,7 @@ use platform::{Clock, Timestamp};
 use server::LogFileName;
 use settings::LogSettings;
 
-/// Others than the server's user and its group need not read what databases there are.
+/// Users other than the server's and its group need not know what databases there are.
 const FILE_MODE: u32 = 0o640;
 
 /// The files of one directory, to write whole entries to.
@@ -36,7 +36,7 @@ pub(crate) struct LogFiles {
     lost: Lost,
 }
 
-/// Entries that could not be written since the last that was.
+/// Entries that could not be written since the last one that was.
 #[derive(Default)]
 struct Lost {
     count: u64,
@@ -61,10 +61,10 @@ struct OpenFile {
 }
 
 impl LogFiles {
-    /// Opens the newest file of today, or begins one; `None` when the settings name no directory.
+    /// Opens the newest file of today, or starts one; `None` when the settings name no directory.
     ///
     /// # Errors
-    /// When the directory cannot be made or written to.
+    /// When the directory cannot be created or written to.
     pub(crate) fn of(
         settings: &LogSettings,
         clock: Arc<dyn Clock>,
@@ -100,7 +100,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// What cannot be deleted now is tried again with the next file.
+    /// Deletions that fail now are retried with the next file.
     fn delete_old(&self) {
         let now = self.clock.now();
         let mut bytes = 0;
@@ -133,7 +133,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// An entry about those that were lost.
+    /// An entry that reports the lost ones.
     fn loss(&self) -> String {
         let (at, Lost { count, error }) = (date::format(self.clock.now().ticks()), &self.lost);
         let message = "log entries were lost";
@@ -154,7 +154,7 @@ impl LogFiles {
 }
 
 impl Write for LogFiles {
-    /// Takes every entry: there is nobody to whom a failure could be reported. What was lost is said with the
+    /// Accepts every entry: a failure could not be reported anywhere. Losses are reported with the
     /// next entry that can be written.
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         let loss =
@@ -187,14 +187,14 @@ fn day_of(moment: Timestamp) -> String {
     date::format(moment.ticks()).chars().take_while(|digit| *digit != 'T').collect()
 }
 
-/// The number of the newest file of a day; 0 when there is none. A compressed one is not gone on with.
+/// The number of the newest file of a day; 0 when there is none. A compressed one is not continued.
 fn newest_number(directory: &Path, day: &str) -> u32 {
     let names = LogFileName::all_in(directory);
     let newest = names.iter().rfind(|name| name.day == day);
     newest.map_or(0, |name| name.number + u32::from(name.is_compressed))
 }
 
-/// Puts a compressed file in the place of a file. Where that fails, the file stays as it is.
+/// Replaces a file with a compressed one. If that fails, the file stays as it is.
 fn compress(path: &Path) {
     let compressed = path.with_extension("log.gz");
     let of_no_use = if compress_to(&compressed, path).is_ok() { path } else { &compressed };
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_start_goes_on_with_the_file_of_the_day() {
+    fn the_next_start_continues_the_file_of_the_day() {
         let bench = Bench::new("next-start");
         bench.files().write_all(b"one\n").unwrap();
         bench.files().write_all(b"two\n").unwrap();
@@ -339,7 +339,7 @@ mod tests {
             "corvus-2026-11-23.003.log",
             "corvus-2026-11-23.004.log",
         ]);
-        // The files were written now, whatever the hands say.
+        // The files were written now, whatever the clock says.
         bench.settings.kept_for = Duration::from_secs(60);
         bench.pass(Duration::from_secs(100 * 365 * 86_400));
         drop(bench.files());
@@ -388,7 +388,7 @@ mod tests {
         bench.settings.is_compressed = true;
         let mut files = bench.files();
         let first = files.directory.join("corvus-2026-11-23.000.log");
-        // A directory with something in it stands where the compressed file would be.
+        // A non-empty directory is in place of the compressed file.
         fs::create_dir_all(first.with_extension("log.gz").join("something")).unwrap();
         files.write_all(b"the first entry\n").unwrap();
         files.write_all(b"the second entry\n").unwrap();

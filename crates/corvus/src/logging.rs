@@ -1,8 +1,8 @@
 //! The log: where it goes, what is in it, and in which form.
 //!
-//! It always goes to standard error, to files when there is a directory for them, and to clients that watch. What is logged
-//! follows from `CORVUS_LOG` (levels by target, for developers), else `Logs.MinLevel`, else `Logs.Mode`;
-//! a mode that a client sets counts from then on.
+//! It always goes to standard error, to files when there is a directory for them, and to clients
+//! that watch. What is logged depends on `CORVUS_LOG` (levels by target, for developers), else
+//! `Logs.MinLevel`, else `Logs.Mode`; a mode set by a client applies from then on.
 
 use std::{io, sync::Arc};
 
@@ -25,13 +25,13 @@ use tracing_subscriber::{
 use crate::{log_entries::ShownEntries, log_files::LogFiles};
 
 const FILTER_VARIABLE: &str = "CORVUS_LOG";
-/// Libraries that log at length what is normal.
+/// Libraries that log normal operation verbosely.
 const QUIET: &str = "openraft=warn,hyper=info,tungstenite=info";
-/// Entries that may wait for the disk of the log files; further ones are left out rather than that
-/// requests wait.
+/// Entries that may be pending for the log files; further ones are dropped so that requests do not
+/// wait.
 const WAITING_ENTRIES_MAX: usize = 16 << 10;
 
-/// The log of this process. Dropped, it writes what waits.
+/// The log of this process. Dropping it writes the pending entries.
 pub(crate) struct Log {
     filter: reload::Handle<EnvFilter, Registry>,
     feed: Arc<LogFeed>,
@@ -44,8 +44,9 @@ impl Log {
     /// # Errors
     /// When the directory of the log files cannot be used.
     pub(crate) fn begin(settings: &LogSettings, platform: &Platform) -> io::Result<Log> {
-        let asked = std::env::var(FILTER_VARIABLE).ok().filter(|asked| !asked.trim().is_empty());
-        let directives = asked.unwrap_or_else(|| level_of(settings).to_owned());
+        let configured =
+            std::env::var(FILTER_VARIABLE).ok().filter(|configured| !configured.trim().is_empty());
+        let directives = configured.unwrap_or_else(|| level_of(settings).to_owned());
         let (filter, handle) = reload::Layer::new(filter_of(&directives));
         let (writer, guard) = match LogFiles::of(settings, Arc::clone(&platform.clock))? {
             Some(files) => {
@@ -65,12 +66,12 @@ impl Log {
         Ok(Log { filter: handle, feed, _files: guard })
     }
 
-    /// The entries, for those who watch them.
+    /// The entries, for watchers.
     pub(crate) fn feed(&self) -> Arc<LogFeed> {
         Arc::clone(&self.feed)
     }
 
-    /// What makes a mode hold, by RavenDB's name.
+    /// A function that switches to a mode, by RavenDB's name.
     pub(crate) fn mode_switch(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let filter = self.filter.clone();
         // It fails when the process is ending.
@@ -78,7 +79,7 @@ impl Log {
     }
 }
 
-/// What is asked for comes last and so wins.
+/// The directives requested come last and so win.
 fn filter_of(directives: &str) -> EnvFilter {
     EnvFilter::builder()
         .with_default_directive(LevelFilter::OFF.into())

@@ -1,7 +1,7 @@
-//! The binary: reads the settings, starts the server, and stops it when told to.
+//! The binary: reads the settings, starts the server, and stops it on request.
 //!
-//! Standard output is for programs: version, help, settings and the line that says where the server
-//! is. Everything else goes to standard error. Exit codes: 0 ended well, 1 could not start, 2 the
+//! Standard output is for programs: version, help, settings and the line with the server's address.
+//! Everything else goes to standard error. Exit codes: 0 ended normally, 1 could not start, 2 the
 //! command line was not understood, 78 the configuration was refused.
 
 #![forbid(unsafe_code)]
@@ -82,7 +82,7 @@ fn read_settings_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A reader that has gone (`corvus --help | head -1`) is no failure.
+/// A closed pipe (`corvus --help | head -1`) is not a failure.
 fn print(text: &str) -> ExitCode {
     let mut out = io::stdout();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
@@ -90,7 +90,7 @@ fn print(text: &str) -> ExitCode {
 }
 
 fn complain(text: &str) {
-    // Without standard error there is nobody to complain to.
+    // Without standard error there is nowhere to report this.
     drop(writeln!(io::stderr(), "{text}"));
 }
 
@@ -147,7 +147,7 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     for url in server.urls() {
         print(&format!("Server available on: {url}\n"));
     }
-    tell_who_may_connect(allowed);
+    log_access(allowed);
     let reason = wait_for_the_end(&parents).await;
     tracing::info!(reason, "stopping");
     server.stop().await;
@@ -155,42 +155,42 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Without certificates nobody is asked who they are; every start says what that means.
-fn tell_who_may_connect(allowed: UnsecuredAccess) {
+/// Without certificates no client is authenticated; every start logs what that means.
+fn log_access(allowed: UnsecuredAccess) {
     if allowed <= UnsecuredAccess::Local {
         tracing::info!("without certificates: reachable from this machine only");
     } else {
         tracing::warn!(
             setting = allowed.name(),
-            "without certificates, and allowed to listen beyond this machine: whoever can reach the \
+            "without certificates, and allowed to listen beyond this machine: anyone who can reach the \
              server may read and change all data"
         );
     }
 }
 
-/// Waits until somebody tells the server to stop, and says who.
+/// Waits for a request to stop the server, and returns its source.
 async fn wait_for_the_end(parents: &[u32]) -> &'static str {
-    let told = console::shutdown_told();
+    let requested = console::shutdown_requested();
     let terminated = signaled(SignalKind::terminate());
     let interrupted = signaled(SignalKind::interrupt());
     tokio::select! {
-        () = told => "the console",
-        () = terminal_gone() => "SIGHUP",
+        () = requested => "the console",
+        () = terminal_closed() => "SIGHUP",
         () = terminated => "SIGTERM",
         () = interrupted => "SIGINT",
         () = parent_process::any_ended(parents) => "the end of the parent process",
     }
 }
 
-/// Waits until the terminal has gone; for ever when the server was started to outlive it (`nohup`).
-async fn terminal_gone() {
+/// Waits until the terminal is closed; forever when the server was started to outlive it (`nohup`).
+async fn terminal_closed() {
     if platform::own_signals::is_ignored(platform::own_signals::HANGUP) {
         std::future::pending::<()>().await;
     }
     signaled(SignalKind::hangup()).await;
 }
 
-/// Waits for a signal; for ever when the system does not deliver it to us.
+/// Waits for a signal; forever when the system does not deliver it.
 async fn signaled(kind: SignalKind) {
     match signal(kind) {
         Ok(mut arrivals) => {

@@ -1,9 +1,9 @@
-//! `corvus offline check|compact|salvage`: what is done to a data directory that no server uses.
+//! `corvus offline check|compact|salvage`: commands on a data directory that no server uses.
 //!
 //! A directory is one environment (a database's directory, or `System`), or a data directory with
 //! several below it. Exit codes: 0 sound, or done; 1 damage was found, something could not be
-//! recovered, or the work failed; 2 the command was not understood, there is nothing in the directory, or
-//! an environment was left as it is, because a server has it or its journals are missing.
+//! recovered, or the work failed; 2 the command was not understood, the directory is empty, or an
+//! environment was left as it is, because a server uses it or its journals are missing.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -39,7 +39,7 @@ adopt    takes a database in, of which there are files and no record; without a 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
 the directory of Storage.JournalsPath, if the server has one. Stop the server first.
 ";
-/// What asks for that text, and for nothing else.
+/// Arguments that request only the help text.
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
@@ -49,7 +49,7 @@ const JOURNALS: &str = "journals";
 const JOURNALS_OPTION: &str = "--journals=";
 /// A data directory, `Databases`, and the directories in it.
 const DEPTH_MAX: usize = 3;
-/// So many damaged documents, lost ids and pages are printed in each list; all are counted.
+/// Damaged documents, lost ids and pages printed per list; all are counted.
 const LINES_MAX: usize = 20;
 
 /// Runs `corvus offline` with the arguments that follow these words.
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     ExitCode::from(Offline { platform: Platform::real(), out: &mut io::stdout() }.run(arguments))
 }
 
-/// An environment to work on, and how it is called in what is printed.
+/// An environment to work on, and its name in the output.
 struct Ward {
     options: EnvironmentOptions,
 }
@@ -111,11 +111,12 @@ impl Offline<'_> {
         }
     }
 
-    /// Takes the lock of the data directory that a directory is, or lies in: a server that has it may
-    /// open any database of it at any moment. `None` when there is no such directory.
+    /// Takes the lock of the data directory that contains `directory` or is that directory: a
+    /// server that holds it may open any of its databases at any moment. `None` when there is no
+    /// such directory.
     ///
     /// # Errors
-    /// When it is taken, which was printed.
+    /// When another process holds it, which has been printed.
     fn lock(&mut self, directory: &Path) -> Result<Option<Box<dyn DirectoryLock>>, InUse> {
         let disk = Arc::clone(&self.platform.disk);
         let is_data = |path: &&Path| disk.exists(&path.join(SYSTEM_DIRECTORY)).unwrap_or(false);
@@ -131,7 +132,7 @@ impl Offline<'_> {
                 self.say(format_args!("A server has {} open. Stop it first.", data.display()));
                 Err(InUse)
             }
-            // What cannot be locked cannot be opened, either, and that says why.
+            // What cannot be locked cannot be opened either, and opening reports why.
             Err(_) => Ok(None),
         }
     }
@@ -152,12 +153,12 @@ impl Offline<'_> {
         NOTHING_DONE
     }
 
-    /// Nobody reads any more when writing fails; the exit code still tells.
+    /// When writing fails, the output is closed; the exit code still reports the result.
     fn say(&mut self, text: fmt::Arguments<'_>) {
         drop(writeln!(self.out, "{text}"));
     }
 
-    /// Does the work for every environment in or below the directory. The worst result counts.
+    /// Does the work for every environment in or below the directory. Returns the worst result.
     fn each(
         &mut self,
         directory: &Path,
@@ -184,8 +185,8 @@ impl Offline<'_> {
         worst
     }
 
-    /// Finds the journals of an environment. Opening one without its journals would lose what is only
-    /// there, so a missing directory stops the work.
+    /// Finds the journals of an environment. Opening one without its journals would lose what is
+    /// only in them, so a missing directory stops the work.
     fn ward(&mut self, directory: &Path, asked: &Path, journals: Option<&Path>) -> Option<Ward> {
         let mut options = EnvironmentOptions::new(directory);
         if let Some(journals) = journals {
@@ -283,7 +284,7 @@ impl Offline<'_> {
             self.say(format_args!("  … and {} more", count - damaged.len()));
         }
         if let Err(error) = complete {
-            self.say(format_args!("  {ward}: not every document could be looked at: {error}"));
+            self.say(format_args!("  {ward}: not every document could be read: {error}"));
             return DAMAGED;
         }
         if count == 0 { SOUND } else { DAMAGED }
@@ -297,7 +298,7 @@ impl Offline<'_> {
         ));
     }
 
-    /// Says why an environment could not be opened.
+    /// Prints why an environment could not be opened.
     fn refused(&mut self, ward: &Ward, error: &StorageError) -> u8 {
         match error {
             StorageError::Corrupt(_) => {
@@ -396,7 +397,7 @@ impl Offline<'_> {
         }
         if findings.is_tree_list_damaged {
             self.say(format_args!(
-                "  The list of trees is damaged; trees were looked for by content."
+                "  The list of trees is damaged; trees were searched for by content."
             ));
         }
         if findings.damaged_pages != 0 {
@@ -472,8 +473,8 @@ impl Offline<'_> {
         }
         if report.are_etags_left_out {
             self.say(format_args!(
-                "  Etags go on far behind the last known, so that no version is given twice. Numbers \
-                 given by HiLo and identities may repeat: look at them before writing."
+                "  Etags continue far after the last known, so that no version is assigned twice. Numbers \
+                 assigned by HiLo and identities may repeat: check them before writing."
             ));
         }
     }

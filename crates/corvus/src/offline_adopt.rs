@@ -1,10 +1,11 @@
-//! `corvus offline adopt`: takes a database into the server's own environment that does not know it.
+//! `corvus offline adopt`: registers a database in the server's own environment when it is missing
+//! there.
 //!
 //! The record of a database (its settings, the definitions of its indexes, its configuration of
-//! revisions and so on) lies in the server's environment, `System`. When that is lost, or older than a
-//! database, the directory of the database is there and the server does not know it. Here an operator
-//! says that it is to be one; also that files which were put in the place of a database's own ones are
-//! meant to be there.
+//! revisions and so on) is in the server's environment, `System`. When that is lost, or older than
+//! a database, the directory of the database exists but the server does not know it. Here an
+//! operator confirms that it is a database of this server, or that files that replaced those of a
+//! database are intended.
 
 use std::{io::Write, path::Path};
 
@@ -16,7 +17,7 @@ use storage::{Environment, EnvironmentOptions, StorageError, environment_id_in};
 
 /// Why nothing was adopted.
 enum Refusal {
-    /// For a reason of its own, which is a sentence.
+    /// For another reason, a full sentence.
     Because(String),
     Storage(StorageError),
     Catalog(CatalogError),
@@ -56,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// Takes over the database `name`, or lists what could be taken over. Whether it was done.
+/// Adopts the database `name`, or lists what could be adopted. Returns whether it was done.
 pub(crate) fn run(
     platform: &Platform,
     out: &mut dyn Write,
@@ -77,14 +78,14 @@ pub(crate) fn run(
         Ok(text) => (text, true),
         Err(refusal) => (format!("Nothing was done: {}", refusal.text()), false),
     };
-    // Nobody reads any more when writing fails; the exit code still says it.
+    // When writing fails, the output is closed; the exit code still reports the result.
     drop(writeln!(out, "{}", text.trim_end()));
     is_done
 }
 
 fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refusal> {
     let system = data.join(SYSTEM_DIRECTORY);
-    // Without a server's environment a new one is made, for databases that are there all the same.
+    // Without a server's environment a new one is created, for databases that exist nevertheless.
     if environment_id_in(platform, &system)?.is_none() && !server::has_databases(platform, data) {
         let text = format!("{} is no data directory of a server.", data.display());
         return Err(Refusal::Because(text));
@@ -153,7 +154,7 @@ fn adopt(
             "{named}: these are the files of '{}' from now on, and {SYSTEM_DIRECTORY} is as new as they are. \
              Look at its identities and its compare exchange before clients write: the server may have \
              older ones than the documents. Subscriptions that had come further than these files are refused \
-             until a client updates them with the place where they go on.",
+             until a client updates them with the position at which they continue.",
             name.as_str()
         ));
     }
@@ -214,7 +215,7 @@ mod tests {
     fn bench() -> Platform {
         let platform = Platform::memory();
         let catalog = ServerCatalog::open(&platform, Path::new(DATA).join(SYSTEM_DIRECTORY))
-            .expect("is made");
+            .expect("is created");
         catalog.cluster().close();
         catalog.environment().close().expect("closes");
         platform
@@ -268,8 +269,8 @@ mod tests {
     fn what_is_no_database_of_its_own_is_refused() {
         let platform = bench();
         let foreign = Path::new(DATA).join(DATABASES_DIRECTORY).join("raven");
-        platform.disk.create_dir_all(&foreign).expect("is made");
-        platform.disk.create(&foreign.join("Raven.voron"), Access::Buffered).expect("is made");
+        platform.disk.create_dir_all(&foreign).expect("is created");
+        platform.disk.create(&foreign.join("Raven.voron"), Access::Buffered).expect("is created");
         make_database(&platform, "db");
         assert!(done(&platform, Some("db")).0);
         let table = [("raven", "RavenDB"), ("nothing", "no database"), ("a b", "")];
@@ -278,7 +279,8 @@ mod tests {
             assert!(!is_done && text.contains(reason), "{name}: {text}");
             assert_eq!(recorded(&platform, name), None);
         }
-        // Without a server's environment one is made, but only where there is a database to take in.
+        // Without a server's environment one is created, but only where there is a database to
+        // adopt.
         platform.disk.remove_dir_all(&Path::new(DATA).join(SYSTEM_DIRECTORY)).expect("removes");
         assert!(done(&platform, Some("db")).0);
         assert!(recorded(&platform, "db").is_some());

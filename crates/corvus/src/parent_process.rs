@@ -2,20 +2,20 @@
 
 use tokio::sync::oneshot;
 
-/// Waits until one of the processes has ended; for ever when there are none. A process that is not
-/// there counts as ended.
+/// Waits until one of the processes has ended; forever when there are none. A process that does not
+/// exist counts as ended.
 pub(crate) async fn any_ended(ids: &[u32]) {
     let (sender, receiver) = oneshot::channel();
     let ids = ids.to_vec();
     if ids.is_empty() {
         return std::future::pending().await;
     }
-    // Waiting blocks, and cannot be interrupted: it gets a thread of its own, which ends with the
+    // Waiting blocks, and cannot be interrupted: it gets a dedicated thread, which ends with the
     // process.
     let watch = move || match platform::other_process::wait_for_end_of_any(&ids) {
         Ok(()) => {
-            // Somebody else may have stopped the server already.
-            let _told = sender.send(());
+            // The server may already be stopping.
+            let _sent = sender.send(());
         }
         Err(error) => tracing::warn!(%error, "the parent process cannot be watched"),
     };

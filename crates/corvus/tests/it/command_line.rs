@@ -1,11 +1,11 @@
-//! What a newcomer types, and what comes back.
+//! Commands that a newcomer types, and their output.
 
 use std::{fs, net::TcpListener};
 
 use crate::process::{Server, corvus, directory, run, text};
 
 #[test]
-fn version_and_help_are_asked_for_in_every_usual_way() {
+fn version_and_help_are_requested_in_every_usual_way() {
     let place = directory("version_and_help");
     let version = format!("corvus {}\n", env!("CARGO_PKG_VERSION"));
     for words in [&["-V"], &["--version"], &["version"], &["-v"]] {

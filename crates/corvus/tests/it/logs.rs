@@ -1,10 +1,10 @@
-//! What the log says of a server's life.
+//! The log of a server's life.
 
 use std::{fs, path::Path};
 
 use crate::process::{Server, corvus, directory, run, text};
 
-/// Creates a database, fills it, has an index made by a query, and deletes another database.
+/// Creates a database, fills it, creates an index by a query, and deletes another database.
 fn live(server: &Server) {
     let created = server.ask("PUT", "/admin/databases?name=shop", "", r#"{"DatabaseName":"shop"}"#);
     assert!(created.starts_with("HTTP/1.1 201"), "{created}");
@@ -92,7 +92,7 @@ fn levels_come_from_settings_the_environment_and_clients() {
 }
 
 #[test]
-fn files_hold_the_same_as_lines_of_json_when_asked() {
+fn files_hold_the_same_as_lines_of_json_on_request() {
     let place = directory("log_files");
     let words = ["--Logs.Path=logs", "--Logs.Format=Json"];
     let server = Server::start(&place, &words);

@@ -1,4 +1,4 @@
-//! The executable as a child process, in an empty directory of its own.
+//! The executable as a child process, in a new empty directory.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// Longer than anything takes that is waited for.
+/// Longer than anything that is waited for takes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const AVAILABLE: &str = "Server available on: ";
 
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one in the directory, on a free port, and waits until it says where it can be reached.
+    /// Starts one in the directory, on a free port, and waits until it prints its address.
     pub(crate) fn start(directory: &Path, arguments: &[&str]) -> Server {
         let mut command = corvus(directory, &["--ServerUrl=http://127.0.0.1:0"]);
         Server::of(command.args(arguments))
@@ -106,7 +106,7 @@ impl Server {
         assert!(!waited.1.timed_out(), "{part} is not in the log:\n{}", *waited.0);
     }
 
-    /// Stops it in order; what it wrote to standard error.
+    /// Stops it gracefully; returns what it wrote to standard error.
     pub(crate) fn stop(mut self) -> String {
         self.child.stdin.take().unwrap().write_all(b"shutdown no-confirmation").unwrap();
         let ended = self.child.wait().unwrap();
