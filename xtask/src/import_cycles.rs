@@ -109,6 +109,10 @@ fn read_tree(
                     let next = read_tree(tokens, at, &path, paths);
                     // A comma, or what is no path.
                     at = if next == at { at + 1 } else { next };
+                    // The name that it has here is no path.
+                    if tokens.get(at) == Some(&"as") {
+                        at += 2;
+                    }
                 }
                 return at + 1;
             }
