@@ -10,10 +10,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `cluster`, `driver` | [`Cluster`]: the way in, and the thread on which the machine runs |
-//! | `log_store`, `state_machine`, `network`, `raft_types` | what openraft asks for |
-//! | `schema` | where the log lies |
-//! | `failure` | why openraft has stopped |
+//! | `cluster`, `driver` | [`Cluster`]: the entry point, and the thread that runs the machine |
+//! | `log_store`, `state_machine`, `network`, `raft_types` | the interfaces that openraft requires |
+//! | `schema` | the trees of the log |
+//! | `failure` | the error that stopped openraft |
 
 #![forbid(unsafe_code)]
 

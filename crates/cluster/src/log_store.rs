@@ -247,7 +247,7 @@ fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
 
 /// ```text
 /// number of sets of voters 4, each: number of its nodes 4, their ids 8
-/// number of nodes 4, each: id 8, address behind its length 4
+/// number of nodes 4, each: id 8, address after its length 4
 /// ```
 pub(crate) fn write_membership(membership: &Membership, encoder: &mut Encoder) {
     let number = |count: usize| u32::try_from(count).expect("a cluster has few nodes");

@@ -42,7 +42,7 @@ pub fn apply_batch(
     Ok(effects)
 }
 
-/// Applies a command in its encoded form, unless its request is remembered: then returns what was answered.
+/// Applies an encoded command. If its request is remembered, returns the remembered outcome instead.
 fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, ClusterError> {
     let (request_id, command) = Command::decode(bytes)?;
     let database = command.database().unwrap_or(DatabaseId([0; 16]));

@@ -1,8 +1,8 @@
 //! Commands and their outcomes, with their encoding.
 //!
 //! ```text
-//! a batch     number of commands 4, then each behind its length 4
-//! a command   whether the request has an id 1, the id behind its length 4,
+//! a batch     number of commands 4, then each after its length 4
+//! a command   whether the request has an id 1, the id after its length 4,
 //!             kind 1, then the fields of that kind
 //! ```
 //!

@@ -50,7 +50,7 @@ impl ValueSource {
         self.environment.point_of(&values.tx)
     }
 
-    /// Whether the point lies in the history of the server's environment.
+    /// Whether the point is part of the history of the server's environment.
     ///
     /// # Errors
     /// Storage errors.

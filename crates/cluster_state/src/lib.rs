@@ -1,28 +1,28 @@
-//! The server-wide state that all nodes agree on: commands change it, each applied once and in one order.
+//! The server-wide state that all nodes agree on. Commands change it; each is applied once, in one order.
 //!
-//! It knows storage alone: `cluster` brings the commands into their order and makes them durable.
+//! It depends on storage only: `cluster` puts the commands into order and makes them durable.
 //!
 //! Invariant: applying is a function of the state and the command alone, with no clock and no
 //! randomness.
 //!
 //! | file | what |
 //! |---|---|
-//! | `command` | [`Command`], [`Outcome`], [`Applied`], [`EncodedBatch`]: what can be asked for, and their bytes |
-//! | `apply`, `applying` | applying what an entry of the log holds |
+//! | `command` | [`Command`], [`Outcome`], [`Applied`], [`EncodedBatch`]: the commands and their encoding |
+//! | `apply`, `applying` | applying the commands of a log entry |
 //! | `store`, `state` | [`ClusterStore`], [`ClusterState`]: reading |
-//! | `record_command`, `database_record`, `records` | records of databases; as rows, and in memory |
-//! | `server_values` | values that the servers share, such as the configuration of clients |
-//! | `compare_exchange` | values under keys that change only as their writer expects |
-//! | `value_log`, `value_watches`, `database_values` | which of them changed, and who is notified; reading those of one database |
-//! | `subscriptions` | subscriptions: what they ask, and how far they have come; as bytes and as rows |
-//! | `identities` | numbers that rise by one |
-//! | `transactions` | changes of values and documents that happen together |
-//! | `removed_database` | what a database leaves behind when it is deleted |
-//! | `requests` | requests that a client repeats |
-//! | `refusals` | databases for which nothing is done, and why |
-//! | `schema`, `encoding` | where everything lies, and how |
-//! | `change_index` | the one counter that numbers all changes |
-//! | `error` | why a command could not be done |
+//! | `record_command`, `database_record`, `records` | database records; as rows, and in memory |
+//! | `server_values` | values that all nodes share, such as the client configuration |
+//! | `compare_exchange` | values under keys, changed only if their version is the expected one |
+//! | `value_log`, `value_watches`, `database_values` | the change log of these values, its watchers, and reading the values of one database |
+//! | `subscriptions` | subscriptions: settings and progress; their encoding and rows |
+//! | `identities` | named counters |
+//! | `transactions` | atomic changes of values and documents |
+//! | `removed_database` | removing the entries of a deleted database |
+//! | `requests` | answered requests, in case a client repeats them |
+//! | `refusals` | databases whose commands are refused, and why |
+//! | `schema`, `encoding` | the trees of the state, and the encoding of its values |
+//! | `change_index` | the counter that numbers all changes |
+//! | `error` | errors of commands and of reading |
 
 #![forbid(unsafe_code)]
 

@@ -72,7 +72,7 @@ impl ClusterStore {
         self.environment.point_of(&state.tx)
     }
 
-    /// Whether the point lies in the history of the environment.
+    /// Whether the point is part of the history of the environment.
     ///
     /// # Errors
     /// Storage errors.
