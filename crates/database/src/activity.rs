@@ -1,4 +1,4 @@
-//! How much databases are asked, write and index: in all and of late.
+//! Rates and totals of requests, writes and indexing.
 
 use std::{
     sync::{
@@ -16,9 +16,9 @@ use platform::{Clock, Meter};
 pub struct Activity {
     clock: Arc<dyn Clock>,
     requests_running: AtomicU64,
-    /// Requests. Of all together they are marked apart, since not every request names a database.
+    /// Requests. The server-wide meters are marked separately, because not every request names a database.
     pub requests: Arc<Meter>,
-    /// Microseconds until they were answered.
+    /// Microseconds until requests were answered.
     pub request_micros: Arc<Meter>,
     /// Versions of documents.
     pub documents: StoredMeters,
@@ -30,33 +30,33 @@ pub struct Activity {
     pub time_series: StoredMeters,
     /// Entries of indexes without a reduce.
     pub indexed: Arc<Meter>,
-    /// Rows that indexes with a reduce mapped.
+    /// Rows mapped by indexes with a reduce.
     pub mapped: Arc<Meter>,
-    /// Rows that they reduced.
+    /// Rows reduced by those indexes.
     pub reduced: Arc<Meter>,
 }
 
-/// A request that is being answered. Dropping it ends it, also when nobody waits for the answer any more.
+/// A request in progress. Dropping it ends the request, even if its client no longer waits for the answer.
 pub struct RunningRequest {
     among: Arc<Activity>,
     began: Duration,
 }
 
-/// How often one kind of thing is stored.
+/// Meters of one kind of stored item.
 pub struct StoredMeters {
-    /// How many.
+    /// Number of items.
     pub puts: Arc<Meter>,
-    /// Bytes of all of them.
+    /// Bytes of all items.
     pub bytes: Arc<Meter>,
 }
 
 impl Activity {
-    /// Meters that begin now.
+    /// New meters, starting now.
     pub fn new(clock: Arc<dyn Clock>) -> Activity {
         Activity::begin(clock, None)
     }
 
-    /// Meters that begin now; what is written and indexed is counted by `whole`, too.
+    /// New meters, starting now. Writes and indexing are counted by `whole` as well.
     pub fn part_of(whole: &Activity) -> Activity {
         Activity::begin(Arc::clone(&whole.clock), Some(whole))
     }
@@ -85,7 +85,7 @@ impl Activity {
         }
     }
 
-    /// A request begins.
+    /// Counts a request as running until the returned value is dropped.
     pub fn begin_request(self: &Arc<Activity>) -> RunningRequest {
         let began = self.clock.monotonic();
         self.requests.mark(began, 1);
@@ -93,24 +93,24 @@ impl Activity {
         RunningRequest { among: Arc::clone(self), began }
     }
 
-    /// Requests that have begun and not ended.
+    /// Requests in progress.
     pub fn requests_running(&self) -> u64 {
         self.requests_running.load(Ordering::Relaxed)
     }
 
-    /// How long requests took on average since the meters began, in milliseconds.
+    /// The average duration of requests since the meters started, in milliseconds.
     pub fn average_request_ms(&self) -> f64 {
         let now = self.clock.monotonic();
         let (micros, requests) = (self.request_micros.read(now), self.requests.read(now));
         micros.count as f64 / requests.count.max(1) as f64 / 1000.0
     }
 
-    /// The time, as the meters have it.
+    /// The current time of the meters' clock.
     pub fn now(&self) -> Duration {
         self.clock.monotonic()
     }
 
-    /// Batches are durable.
+    /// Counts durable batches.
     pub(crate) fn note_written(&self, tally: WriteTally) {
         let now = self.clock.monotonic();
         let kinds = [
@@ -125,7 +125,7 @@ impl Activity {
         }
     }
 
-    /// An index is a batch further.
+    /// Counts an index batch.
     pub(crate) fn note_indexed(&self, batch: IndexedBatch) {
         let now = self.clock.monotonic();
         let mapped = if batch.has_reduce { &self.mapped } else { &self.indexed };
@@ -134,7 +134,7 @@ impl Activity {
     }
 }
 
-/// A meter that begins now, whose events `whole` counts, too, if there is one.
+/// A new meter. Its events are also counted by `whole`, if there is one.
 fn meter(whole: Option<&Arc<Meter>>, now: Duration) -> Arc<Meter> {
     Arc::new(match whole {
         Some(whole) => Meter::part_of(whole, now),

@@ -1,8 +1,8 @@
-//! The server's own environment: which databases there are, and what the server keeps beside.
+//! The server's own environment: the list of databases, and values that belong to the server.
 //!
-//! What all nodes share changes only through the [`Cluster`], which numbers every change; clients know the number
-//! as the raft index and as the etags of records and topologies. What is this node's own, such as its id and the
-//! files of which database it has, is written here.
+//! State shared by all nodes changes only through the [`Cluster`], which numbers every change; clients see
+//! the number as the raft index and as the etags of records and topologies. State of this node alone, such as
+//! its id and which files belong to which database, is written here directly.
 
 use std::{
     path::PathBuf,
@@ -26,56 +26,56 @@ use crate::{
     standing::{self, CatalogWitness, known_point, known_points},
 };
 
-/// What is this node's own, by name.
+/// Values of this node alone, by name.
 const NODE: &[u8] = b"Node";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
-/// The databases of the server, and values of its own.
+/// The databases of the server, and the server's own values.
 pub struct ServerCatalog {
     platform: Platform,
     environment: Arc<Environment>,
     cluster: Arc<Cluster>,
-    /// Held while a record is changed, so that changes by requests to this server do not have to be repeated.
+    /// Held while a record is changed, so that requests to this server do not conflict with one another.
     changing: Mutex<()>,
     server_id: [u8; 16],
     topology_id: [u8; 16],
 }
 
-/// A database to create, or a new record for one.
+/// A database to create, or a new record for an existing one.
 #[derive(Clone, Debug)]
 pub struct NewRecord {
     /// Its name.
     pub name: DatabaseName,
-    /// Whether it is switched off.
+    /// Whether it is disabled.
     pub disabled: bool,
     /// The JSON object that the client sent.
     pub body: Vec<u8>,
     /// The id of the request, if the client sent one.
     pub request_id: Option<String>,
-    /// Whether one that is created takes over the files that a deleted database of its name left.
+    /// Whether a new database adopts the files left behind by a deleted database of the same name.
     pub takes_over_files: bool,
-    /// Whether a record that is replaced has another client configuration.
+    /// Whether the new record changes the client configuration.
     pub changes_client: bool,
 }
 
-/// A database that was deleted, and whose files are to be removed.
+/// A deleted database whose files are to be removed.
 #[derive(Clone, Debug)]
 pub struct Deletion {
     /// The index of the deletion.
     pub index: u64,
-    /// What the database was.
+    /// The record of the deleted database.
     pub record: Arc<DatabaseRecord>,
-    /// The identity of its environment; `None` when it was never opened.
+    /// The identity of its environment; `None` if it was never opened.
     pub environment_id: Option<u128>,
 }
 
-/// A record that was written.
+/// The result of writing a record.
 #[derive(Clone, Debug)]
 pub struct WrittenRecord {
-    /// The record as it is now.
+    /// The current record.
     pub record: Arc<DatabaseRecord>,
-    /// The index of the change that the request made.
+    /// The index of the change made by the request.
     pub index: u64,
 }
 
@@ -89,7 +89,7 @@ impl ServerCatalog {
             EnvironmentOptions { history: History::Kept, ..EnvironmentOptions::new(directory) };
         let environment = Environment::open(platform, options)?;
         match environment.begin_writing() {
-            // It begins with the first change once there is room.
+            // Without disk space, the history begins with the first change once there is room.
             Ok(()) | Err(StorageError::DiskFull { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -107,17 +107,17 @@ impl ServerCatalog {
         })
     }
 
-    /// The environment, for whoever flushes it.
+    /// The environment, to be flushed by the [`Flusher`](crate::Flusher).
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
 
-    /// What all nodes agree on; it lives in the same environment.
+    /// The state shared by all nodes; it is stored in the same environment.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.cluster
     }
 
-    /// The id of this server, made when its data directory was.
+    /// The id of this server, generated with its data directory.
     pub fn server_id(&self) -> [u8; 16] {
         self.server_id
     }
@@ -132,18 +132,17 @@ impl ServerCatalog {
         self.cluster.store().record(name)
     }
 
-    /// All records, by lower-cased name. Never blocks.
+    /// All records, by lower-case name. Never blocks.
     pub fn records(&self) -> Vec<Arc<DatabaseRecord>> {
         self.cluster.store().records()
     }
 
-    /// Creates a database, or replaces its record when `expected` names the record's version. A
-    /// request that the record remembers changes nothing: it has been done, and only its answer was
-    /// lost on the way. Blocks.
+    /// Creates a database, or replaces its record if `expected` is the record's version. A request that the
+    /// record remembers changes nothing: it has been applied, and only its answer was lost. Blocks.
     ///
     /// # Errors
-    /// When there is such a database, or none, or its record has another version; when files of a deleted one
-    /// are still there; those of the cluster.
+    /// The database exists, is missing, or has another version; files of a deleted database of that name
+    /// still exist; cluster errors.
     pub fn put(
         &self,
         new: NewRecord,
@@ -182,11 +181,11 @@ impl ServerCatalog {
         }
     }
 
-    /// Changes the record of an existing database; `None` when there is none. `change` is called with the record
-    /// and a draft that says the same, and once more whenever somebody else was faster. Blocks.
+    /// Changes the record of an existing database; `None` if it does not exist. `change` is called with the
+    /// record and a draft that changes nothing, and called again each time a concurrent change wins. Blocks.
     ///
     /// # Errors
-    /// Those of the cluster.
+    /// Cluster errors.
     pub fn update(
         &self,
         name: &str,
@@ -213,61 +212,61 @@ impl ServerCatalog {
         Ok(None)
     }
 
-    /// Forgets a database, whose files stay: what is known of them does, too, for a database of that name
-    /// that takes them over. The index of the change; `None` when there is no such database. Blocks.
+    /// Removes a database from the catalog but keeps its files and what is known about them, for a new
+    /// database of that name that adopts them. Returns the index of the change; `None` if the database does
+    /// not exist. Blocks.
     ///
     /// # Errors
-    /// Those of the cluster.
+    /// Cluster errors.
     pub fn remove(&self, name: &str) -> Result<Option<u64>, CatalogError> {
         let Some(record) = self.record(name) else { return Ok(None) };
         self.submit_removal(&record, false)
     }
 
-    /// Forgets a database and remembers, durably and in the same step, that its files are to be removed.
-    /// `None` when there is no such database. Blocks.
+    /// Removes a database from the catalog and, in the same transaction, records that its files are to be
+    /// removed. `None` if the database does not exist. Blocks.
     ///
     /// # Errors
-    /// Those of the cluster.
+    /// Cluster errors.
     pub fn begin_deletion(&self, name: &str) -> Result<Option<Deletion>, CatalogError> {
         let Some(record) = self.record(name) else { return Ok(None) };
         let Some(index) = self.submit_removal(&record, true)? else { return Ok(None) };
         self.with_files(PendingRemoval { index, record }).map(Some)
     }
 
-    /// Notes that the files of a deleted database are gone, or are none of its.
+    /// Records that the files of a deleted database are gone, or do not belong to it.
     ///
     /// # Errors
-    /// Those of writing the catalog.
+    /// The catalog cannot be written.
     pub fn end_deletion(&self, index: u64) -> Result<(), CatalogError> {
         let mut tx = self.environment.write()?;
         end_removal(&mut tx, index).map_err(CatalogError::Cluster)?;
         Ok(tx.commit()?)
     }
 
-    /// The deletions that were begun and have not ended.
+    /// Deletions whose files have not been removed yet.
     ///
     /// # Errors
-    /// Those of reading the catalog.
+    /// The catalog cannot be read.
     pub fn deletions(&self) -> Result<Vec<Deletion>, CatalogError> {
         let pending = pending_removals(&self.environment.read()).map_err(CatalogError::Cluster)?;
         pending.into_iter().map(|removal| self.with_files(removal)).collect()
     }
 
-    /// The identity of the environment that the database of this name has, or a deleted one of this name
-    /// left where it was; `None` when it was never opened, or lives in memory.
+    /// The identity of the environment that belongs to the database of this name, or that a deleted database
+    /// of this name left behind; `None` if the database was never opened, or is in memory.
     ///
     /// # Errors
-    /// Those of reading the catalog.
+    /// The catalog cannot be read.
     pub fn environment_of(&self, name: &DatabaseName) -> Result<Option<u128>, CatalogError> {
         Ok(self.known_point(name.lower_cased())?.map(|point| point.environment))
     }
 
-    /// Takes the files that `options` name, as they are, for those of a database that is not open, and
-    /// this catalog and its cluster for those of the files, whatever each knew of others. Blocks.
+    /// Accepts the files that `options` name as those of a database that is not open, and makes the files
+    /// accept this catalog and its cluster, whatever each side has recorded about another. Blocks.
     ///
     /// # Errors
-    /// When there is no such database, and those of opening and writing the files and the catalog. It can
-    /// be tried again.
+    /// The database does not exist; the files or the catalog cannot be opened or written. It can be retried.
     pub fn adopt(&self, name: &DatabaseName, options: EnvironmentOptions) -> Result<(), LoadError> {
         let missing = || CatalogError::Missing { name: name.as_str().to_owned() };
         let record = self.record(name.as_str()).ok_or_else(missing)?;
@@ -275,10 +274,10 @@ impl ServerCatalog {
         standing::adopt(&self.platform, witness, self.cluster.store(), &record, options)
     }
 
-    /// The other database that is known to have this environment.
+    /// Another database that owns this environment.
     ///
     /// # Errors
-    /// Those of reading the catalog.
+    /// The catalog cannot be read.
     pub fn owner_of(&self, id: u128, but: &DatabaseName) -> Result<Option<String>, CatalogError> {
         for (key, point) in known_points(&self.environment.read())? {
             if point.environment == id
@@ -291,31 +290,31 @@ impl ServerCatalog {
         Ok(None)
     }
 
-    /// The value that the servers share under a name.
+    /// The server value of this name, shared by all nodes.
     ///
     /// # Errors
-    /// Those of reading the catalog.
+    /// The catalog cannot be read.
     pub fn value(&self, name: &str) -> Result<Option<ServerValue>, CatalogError> {
         self.cluster.store().read().server_value(name).map_err(CatalogError::Cluster)
     }
 
-    /// Stores a value under a name; the index of the change. Blocks.
+    /// Stores a server value; returns the index of the change. Blocks.
     ///
     /// # Errors
-    /// Those of the cluster.
+    /// Cluster errors.
     pub fn put_value(&self, name: &str, bytes: &[u8]) -> Result<u64, CatalogError> {
         let value = ServerValueCommand { name: name.to_owned(), bytes: bytes.to_vec() };
         let applied = self.cluster.submit_and_wait(&Command::ServerValue(value));
         Ok(applied.map_err(CatalogError::Cluster)?.index)
     }
 
-    /// The newest incarnation of a database of which the server was notified; `None` when it was not
-    /// written to since the server keeps that.
+    /// The newest incarnation of a database that the server has been notified of; `None` if nothing has been
+    /// written to the database since the server keeps track of this.
     pub(crate) fn known_point(&self, key: &str) -> Result<Option<HistoryPoint>, CatalogError> {
         known_point(&self.environment.read(), key)
     }
 
-    /// Who is notified of the incarnations of a database on the catalog's disk.
+    /// The witness that is notified of new incarnations of a database on the catalog's disk.
     pub(crate) fn witness(&self, key: &str) -> CatalogWitness {
         CatalogWitness { environment: Arc::clone(&self.environment), key: key.to_owned() }
     }
@@ -343,7 +342,7 @@ impl ServerCatalog {
     fn written(&self, name: String, index: u64) -> Result<WrittenRecord, CatalogError> {
         match self.record(&name) {
             Some(record) => Ok(WrittenRecord { record, index }),
-            // Somebody has deleted it since.
+            // The database has been deleted in the meantime.
             None => Err(CatalogError::Missing { name }),
         }
     }
@@ -355,7 +354,8 @@ impl ServerCatalog {
     }
 }
 
-/// The id of this node under a name, made when there is none. Earlier builds kept it among the shared values.
+/// The id of this node under a name, generated if there is none. Earlier builds stored it among the shared
+/// values.
 fn own_id(
     platform: &Platform,
     environment: &Arc<Environment>,

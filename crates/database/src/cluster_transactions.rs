@@ -1,10 +1,10 @@
-//! The documents' part of cluster-wide transactions: from the cluster's state into the database.
+//! Executes the documents' part of cluster-wide transactions, from the cluster's state into the database.
 //!
-//! The machine stores what each transaction does to documents. Whoever made one asks for it to be
-//! executed; everything that is stored before it goes into the queue of changes first, in order. A
-//! database that is opened executes what a crash has left. What is stored is executed whatever
-//! memory it takes, so one that may take much is tried in a dry run before it is proposed to the
-//! cluster. Invariant: a transaction is executed exactly once, after all before it; see
+//! The state machine stores the document changes of each transaction. The request that made one asks for it
+//! to be executed; everything stored before it is submitted to the commit queue first, in order. When a
+//! database is opened, it executes what a crash has left. A stored transaction is executed however much
+//! memory it takes, so one that may take much is tried in a dry run before it is proposed to the cluster.
+//! Invariant: a transaction is executed exactly once, after all earlier ones; see
 //! `documents::ClusterDocuments`.
 
 use std::sync::{
@@ -23,35 +23,35 @@ use model::{ChangeVector, DatabaseId, DocumentId};
 use cluster_state::DatabaseRecord;
 
 /// Why a transaction was not executed. It stays stored, and is executed with the next one or when the
-/// database is opened the next time.
+/// database is next opened.
 #[derive(Clone, Debug)]
 pub enum ExecutionError {
-    /// What is stored cannot be read.
+    /// The stored transaction cannot be read.
     Cluster(ClusterError),
-    /// The queue of changes did not take it.
+    /// The commit queue did not accept it.
     NotSubmitted(SubmitError),
     /// Its changes failed.
     Failed(Arc<CommandError>),
 }
 
-/// Bytes of pages that a change of a document touches beside its body: the rows and the trees of the
-/// document, its revision and its tombstone.
+/// Bytes of pages that a document change touches in addition to its body: the rows and trees of the document,
+/// its revision and its tombstone.
 const PAGE_BYTES_OF_CHANGE: usize = 128 << 10;
-/// A body is stored once in the document and once in its revision, in pages that it may fill by half.
+/// A body is stored in the document and in its revision, in pages that may be half full.
 const PAGES_OF_BYTES: usize = 4;
-/// A transaction that takes at most this part of what transactions may take gets no dry run.
-const UNREHEARSED_PART: u64 = 4;
+/// A transaction that takes at most `1 / DRY_RUN_PART` of the memory for transactions gets no dry run.
+const DRY_RUN_PART: u64 = 4;
 
 type Done = Box<dyn FnOnce(Result<(), ExecutionError>) + Send>;
 
 #[derive(Default)]
 struct Progress {
-    /// The last transaction that is in the queue or executed.
+    /// The last transaction that has been queued or executed.
     submitted: u64,
     waiting: Vec<(u64, Done)>,
 }
 
-/// How far a database is with the transactions of its cluster.
+/// The progress of a database with the transactions of its cluster.
 pub(crate) struct ClusterTransactions {
     executed: AtomicU64,
     progress: Mutex<Progress>,
@@ -63,12 +63,12 @@ impl ClusterTransactions {
         Arc::new(Self { executed: AtomicU64::new(index), progress: Mutex::new(progress) })
     }
 
-    /// The last transaction that is durably executed.
+    /// The last durably executed transaction.
     pub(crate) fn executed(&self) -> u64 {
         self.executed.load(Ordering::Acquire)
     }
 
-    /// Has everything executed up to the transaction of this index, which the state contains.
+    /// Executes everything up to the transaction with this index, which is in the state.
     pub(crate) fn execute(
         self: &Arc<Self>,
         cluster: &ClusterStore,
@@ -91,7 +91,7 @@ impl ClusterTransactions {
         }
     }
 
-    /// Has everything executed that is stored, and waits for it.
+    /// Executes everything that is stored, and waits for it.
     pub(crate) fn catch_up(
         self: &Arc<Self>,
         cluster: &ClusterStore,
@@ -105,7 +105,7 @@ impl ClusterTransactions {
             .last();
         let Some(last) = last.transpose().map_err(ExecutionError::Cluster)? else { return Ok(()) };
         let (sender, receiver) = std::sync::mpsc::channel();
-        // The receiver waits below, so that sending cannot fail.
+        // The receiver waits below, so sending cannot fail.
         let done = Box::new(move |outcome| drop(sender.send(outcome)));
         self.execute(cluster, record, queue, last.index, done);
         let closed = || ExecutionError::Failed(Arc::new(CommandError::Closed));
@@ -128,7 +128,7 @@ impl ClusterTransactions {
         for transaction in stored {
             let transaction = transaction.map_err(ExecutionError::Cluster)?;
             let (index, before) = (transaction.index, transaction.before);
-            // What was stored before and is not any more was executed, even if the database has lost
+            // A transaction that was stored and no longer is has been executed, even if the database has lost
             // its mark.
             let after = (before == progress.submitted).then_some(before);
             let documents =
@@ -156,7 +156,7 @@ impl ClusterTransactions {
                 (Ok(()), done)
             }
             Err(error) => {
-                // Those behind it cannot be executed either; the next request submits all again.
+                // Later ones cannot be executed either; the next request submits all of them again.
                 progress.submitted = self.executed();
                 let waiting: Vec<_> = std::mem::take(&mut progress.waiting);
                 (Err(ExecutionError::Failed(Arc::new(error))), waiting)
@@ -189,14 +189,14 @@ fn documents_of(
     })
 }
 
-/// What executing a transaction would do, to be undone; in the place of the last of all. `None` when it
-/// takes little of the `bytes_max` that transactions may take together.
+/// A batch that executes the transaction as if it were the last one and is then undone. `None` if the
+/// transaction takes little of the `bytes_max` available to transactions.
 pub(crate) fn dry_run_of(
     transaction: &ClusterTransaction,
     record: &DatabaseRecord,
     bytes_max: u64,
 ) -> Result<Option<Batch>, ExecutionError> {
-    if page_bytes_of(transaction) <= bytes_max / UNREHEARSED_PART {
+    if page_bytes_of(transaction) <= bytes_max / DRY_RUN_PART {
         return Ok(None);
     }
     let index = u64::MAX;
@@ -216,7 +216,7 @@ pub(crate) fn dry_run_of(
     }))))
 }
 
-/// Bytes of the pages that a transaction changes, at most, nearly always.
+/// Bytes of the pages that a transaction changes; an upper bound in nearly all cases.
 fn page_bytes_of(transaction: &ClusterTransaction) -> u64 {
     let of_one = |change: &DocumentChange| {
         let bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
@@ -234,13 +234,13 @@ fn document_of(
     let version = transaction_version(record, change.number, change.is_guarded.then_some(index));
     Ok(ClusterDocument {
         id: DocumentId::new(change.id).map_err(|_| damaged("the id of a document is too long"))?,
-        change_vector: version.parse().map_err(|_| damaged("a version cannot be read"))?,
+        change_vector: version.parse().map_err(|_| damaged("a change vector cannot be read"))?,
         body: change.body,
     })
 }
 
-/// The version of a document that a transaction writes: its number, and the transaction if it has an
-/// atomic guard. There is no blank behind the comma.
+/// The change vector of a document written by a transaction: its number, and the transaction if it has an
+/// atomic guard. There is no space after the comma.
 pub fn transaction_version(record: &DatabaseRecord, number: u64, guarded: Option<u64>) -> String {
     let DatabaseRecord { topology_id, cluster_transaction_id, .. } = record;
     match guarded {
@@ -251,7 +251,7 @@ pub fn transaction_version(record: &DatabaseRecord, number: u64, guarded: Option
     }
 }
 
-/// The transaction that a version names for the atomic guard; 0 when it names none of this database.
+/// The transaction that a change vector names for the atomic guard; 0 if it names none of this database.
 pub fn guarded_transaction(change_vector: &str, cluster_transaction_id: DatabaseId) -> u64 {
     let Ok(version) = change_vector.parse::<ChangeVector>() else { return 0 };
     version.etag_of(cluster_transaction_id).0

@@ -1,11 +1,11 @@
 //! Whether the disks of a database have room: a state that begins and ends by itself.
 //!
-//! Two limits: below the higher one somebody is warned, below the lower one writes are refused, so
-//! that there is room left for what must not fail (the flush, the last journal) and for the operator.
-//! A write that found no room begins the refusal, too, whatever the file system says. Each end lies a
-//! little above its beginning, so that the state does not flicker.
+//! There are two limits: below the higher one a warning is raised, below the lower one writes are refused,
+//! which reserves space for what must not fail (the flush, the last journal) and for the operator. A write
+//! that found no room also starts the refusal, whatever the file system reports. Each level ends slightly
+//! above the limit at which it began, so that the state does not flap.
 //!
-//! Not here: when it is looked at, and who is told (`resource_watch`).
+//! When the disks are checked and who is notified is decided in `resource_watch`.
 
 use std::{
     path::PathBuf,
@@ -16,29 +16,29 @@ use std::{
 use commands::LowDiskSpace;
 use platform::{Disk, DiskSpace};
 
-/// How long writes are refused after one found no room although the file system says that there is:
-/// a quota, or space that comes and goes.
+/// How long writes are refused after one found no room although the file system reports some, because of a
+/// quota, or because space comes and goes.
 const FULL_HOLD: Duration = Duration::from_secs(5);
-/// A state ends this part above the limit at which it began.
+/// A level ends when free space exceeds its limit by `1 / MARGIN`.
 const MARGIN: u64 = 8;
 
-/// How much must be free.
+/// How much space must be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpaceLimits {
-    /// Free bytes below which somebody is warned.
+    /// Free bytes below which a warning is raised.
     pub alert_bytes: u64,
-    /// Hundredths of the disk that must be free, or somebody is warned.
+    /// Percentage of the disk below which a warning is raised.
     pub alert_percent: u64,
     /// Free bytes below which writes are refused.
     pub write_bytes: u64,
 }
 
 impl DiskSpaceLimits {
-    /// No limits: only a disk that is full refuses.
+    /// No limits: writes are refused only when the disk is full.
     pub const NONE: DiskSpaceLimits =
         DiskSpaceLimits { alert_bytes: 0, alert_percent: 0, write_bytes: 0 };
 
-    /// Free bytes below which somebody is warned, on a disk of that size.
+    /// Free bytes below which a warning is raised, on a disk of that size.
     fn alert_below(&self, total_bytes: u64) -> u64 {
         let part = u128::from(total_bytes) * u128::from(self.alert_percent) / 100;
         let part = u64::try_from(part).unwrap_or(u64::MAX);
@@ -46,37 +46,37 @@ impl DiskSpaceLimits {
     }
 }
 
-/// What a disk's room means.
+/// The level of free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskSpaceLevel {
     /// There is enough.
     Enough,
-    /// Somebody should make room.
+    /// A warning is raised: the operator should free some space.
     Low,
     /// Writes are refused.
     Refusing,
 }
 
-/// The disk of a database that has the least room.
+/// The state of the disk with the least room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSpaceReading {
-    /// What it means.
+    /// Its level.
     pub level: DiskSpaceLevel,
     /// The database's directory on that disk.
     pub directory: PathBuf,
-    /// Bytes that are free there.
+    /// Free bytes on it.
     pub free_bytes: u64,
-    /// Bytes that there are.
+    /// Size of the disk in bytes.
     pub total_bytes: u64,
     /// Bytes that must be free for the level to end.
     pub needed_bytes: u64,
-    /// Whether a write found no room lately.
+    /// Whether a write recently found no room.
     pub was_full: bool,
 }
 
 struct State {
     reading: DiskSpaceReading,
-    /// Until when a write that found no room keeps writes refused.
+    /// Until when writes are refused because one found no room.
     full_until: Option<Duration>,
     announced: DiskSpaceLevel,
 }
@@ -107,8 +107,8 @@ impl DiskSpaceGauge {
         DiskSpaceGauge { disk, directories, limits, state: Mutex::new(state) }
     }
 
-    /// Looks at the disks. `found_full` says that a write has found no room since the last look. A
-    /// disk that cannot be asked leaves everything as it was.
+    /// Checks the disks. `found_full` says that a write has found no room since the last check. If a disk
+    /// cannot be queried, the state is left unchanged.
     pub(crate) fn look(&self, found_full: bool, now: Duration) -> DiskSpaceReading {
         let spaces = self.directories.iter().filter_map(|directory| {
             let space = self.disk.space(directory).ok()?;
@@ -134,12 +134,12 @@ impl DiskSpaceGauge {
         state.reading.clone()
     }
 
-    /// What was last seen.
+    /// The last reading.
     pub(crate) fn reading(&self) -> DiskSpaceReading {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).reading.clone()
     }
 
-    /// What was last seen, if it means something else than what was announced last.
+    /// The last reading, if its level differs from the one last announced.
     pub(crate) fn take_change(&self) -> Option<DiskSpaceReading> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let level = state.reading.level;
@@ -148,7 +148,7 @@ impl DiskSpaceGauge {
     }
 }
 
-/// What the room means, given what it meant before, and how many bytes must be free for that to end.
+/// The new level, depending on the old one, and how many bytes must be free for it to end.
 fn judge(
     before: DiskSpaceLevel,
     space: DiskSpace,

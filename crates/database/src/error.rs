@@ -1,4 +1,4 @@
-//! Why a database, or the server's catalog, could not be used.
+//! Errors of opening and using a database, or the server's catalog.
 
 use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 
@@ -39,10 +39,10 @@ pub enum CatalogError {
     Foreign {
         /// The directory.
         directory: PathBuf,
-        /// Whose data it holds.
+        /// The product.
         product: ForeignProduct,
     },
-    /// A database of the catalog cannot be read.
+    /// A record in the catalog cannot be read.
     CorruptRecord {
         /// The key of the record.
         key: String,
@@ -58,16 +58,16 @@ pub enum CatalogError {
 pub enum AccessError {
     /// The caller's: no database has this name.
     Missing,
-    /// The caller's: the database is switched off.
+    /// The caller's: the database is disabled.
     Disabled,
-    /// The environment's: something that takes long is done to its files.
+    /// The environment's: a long task has locked its files.
     Locked {
-        /// What is done.
+        /// The task.
         reason: &'static str,
     },
-    /// The environment's: too many requests wait for this database already.
+    /// The environment's: too many requests are already waiting for this database.
     TooManyWaiting,
-    /// The server shuts down.
+    /// The server is shutting down.
     ShuttingDown,
     /// It could not be opened.
     Load(Arc<LoadError>),
@@ -76,44 +76,44 @@ pub enum AccessError {
 /// A database could not be opened.
 #[derive(Clone, Debug)]
 pub enum LoadError {
-    /// Its record has settings that do not hold.
+    /// Its record has invalid settings.
     Settings {
         /// What is wrong.
         message: String,
     },
-    /// Its directory does not hold its files.
+    /// Its directory holds other files than its own.
     Files {
-        /// What is there, and what to do.
+        /// What was found, and what to do.
         message: String,
     },
-    /// What the server knows of it could not be read, or it knows of no such database.
+    /// The server's record of it cannot be read, or does not exist.
     Catalog(CatalogError),
     /// Its environment could not be opened.
     Storage(StorageError),
-    /// Its files are not there although it was written to.
+    /// Its files are missing although it has been written to.
     FilesMissing {
-        /// The directory in which they should be.
+        /// The directory where they should be.
         directory: PathBuf,
     },
-    /// Its files are not those that the server knows, or older.
+    /// Its files are not those that the server knows, or are older.
     OtherFiles {
         /// Their directory.
         directory: PathBuf,
-        /// How that was seen.
+        /// How they differ.
         mismatch: HistoryMismatch,
     },
     /// The cluster's state could not be read.
     Cluster(ClusterError),
     /// Its documents could not be read.
     Documents(DocumentError),
-    /// Its identities could not be moved to the cluster's state, where they belong now.
+    /// Its identities could not be moved to the cluster's state.
     Identities {
         /// Why.
         message: String,
     },
     /// A thread could not be started.
     Thread {
-        /// What the system said.
+        /// The operating system's message.
         message: String,
     },
     /// The code that opens it panicked.
@@ -183,7 +183,7 @@ impl fmt::Display for AccessError {
                 write!(f, "the database has been unloaded and locked because {reason}")
             }
             AccessError::TooManyWaiting => {
-                f.write_str("too many requests wait for the database already")
+                f.write_str("too many requests are already waiting for the database")
             }
             AccessError::ShuttingDown => f.write_str("the server is shutting down"),
             AccessError::Load(error) => write!(f, "the database could not be opened: {error}"),
@@ -207,14 +207,14 @@ impl Error for AccessError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
+            LoadError::Settings { message } => write!(f, "its settings are invalid: {message}"),
             LoadError::Files { message } => f.write_str(message),
             LoadError::Catalog(error) => error.fmt(f),
             LoadError::Storage(error) => error.fmt(f),
             LoadError::FilesMissing { directory } => write!(
                 f,
                 "its files are not in {}; mount or put back the directory, or delete the database to \
-                 begin anew",
+                 start empty",
                 directory.display()
             ),
             LoadError::OtherFiles { directory, mismatch } => write!(

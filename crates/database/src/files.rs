@@ -1,9 +1,8 @@
-//! Whose files lie in the directory of a database, asked before it is opened.
+//! Checks that the files in the directory of a database belong to it, before it is opened.
 //!
-//! The catalog knows the identity of the environment that a database had when it was opened first. A
-//! directory with another one, or none, is refused: it is that of another database, a mount is missing,
-//! or somebody has moved it. Invariant: a database that has ever been opened is never created again in
-//! silence.
+//! The catalog stores the identity of the environment that a database had when it was first opened. A
+//! directory with another identity, or none, is refused: it belongs to another database, a mount is missing,
+//! or it has been moved. Invariant: a database that has ever been opened is never silently created again.
 
 use cluster_state::DatabaseRecord;
 use storage::{HistoryMismatch, HistoryPoint, environment_id_in};
@@ -13,8 +12,8 @@ use crate::{
     open_database::DatabaseOptions,
 };
 
-/// Refuses a directory that is not the one of this database, of which `known` is the newest incarnation
-/// that the server knows.
+/// Refuses a directory that does not belong to this database. `known` is the newest incarnation that the
+/// server knows.
 pub(crate) fn check(
     record: &DatabaseRecord,
     options: &DatabaseOptions,
@@ -32,7 +31,7 @@ pub(crate) fn check(
         }),
         (Some(_), None) => Err(LoadError::FilesMissing { directory: directory.clone() }),
         (None, Some(found)) => match catalog.owner_of(found, &record.name)? {
-            Some(other) => refused(format!("{named} holds the files of the database {other}")),
+            Some(other) => refused(format!("{named} holds the files of the database '{other}'")),
             None => Ok(()),
         },
         (None, None) => match foreign_product(&*options.platform.disk, directory) {

@@ -1,8 +1,8 @@
-//! The server's background threads that bring committed changes from journals to data files.
+//! The background threads that copy committed changes from journals to data files.
 //!
-//! A few threads serve every environment of the server. An environment is flushed when it asks for
-//! it, and at the latest some seconds after it got changes. Invariant: never two flushes of the same
-//! environment at once.
+//! A few threads serve all environments of the server. An environment is flushed when it asks for it, and at
+//! the latest a few seconds after it has changed. Invariant: an environment is never flushed by two threads
+//! at once.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError, Weak},
@@ -13,15 +13,15 @@ use std::{
 use platform::Clock;
 use storage::Environment;
 
-/// How often the threads look for environments that ask to be flushed.
+/// How often the threads check for environments that need flushing.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long changes stay in the journal only, when nothing else asks for a flush.
+/// How long changes may stay in the journal only, if nothing else triggers a flush.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 
 struct Entry {
     environment: Weak<Environment>,
     busy: bool,
-    /// It is flushed as soon as a thread is free.
+    /// Whether to flush as soon as a thread is free.
     hurried: bool,
     last_flush: Duration,
 }
@@ -46,8 +46,8 @@ pub struct Flusher {
 }
 
 impl Flusher {
-    /// Starts `thread_count` threads. `on_error` is told of flushes that failed; the environment
-    /// itself refuses further writes when that is needed.
+    /// Starts `thread_count` threads. `on_error` is notified of failed flushes; if needed, the environment
+    /// itself refuses further writes.
     pub fn start(
         thread_count: usize,
         clock: Arc<dyn Clock>,
@@ -68,7 +68,7 @@ impl Flusher {
         Ok(Flusher { shared, threads: Mutex::new(threads) })
     }
 
-    /// Flushes this environment from now on, for as long as somebody else holds it.
+    /// Flushes this environment from now on, until its other owners have dropped it.
     pub fn add(&self, environment: &Arc<Environment>) {
         let shared = Arc::clone(&self.shared);
         environment.on_flush_wanted(move || shared.changed.notify_one());
@@ -83,7 +83,7 @@ impl Flusher {
         });
     }
 
-    /// Flushes every environment as soon as a thread is free.
+    /// Flushes all environments as soon as threads are free.
     pub fn flush_all_soon(&self) {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in &mut state.entries {
@@ -93,7 +93,7 @@ impl Flusher {
         self.shared.changed.notify_all();
     }
 
-    /// Stops the threads after the flushes they are in.
+    /// Stops the threads after their current flushes.
     pub fn close(&self) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
         self.shared.changed.notify_all();
@@ -132,8 +132,9 @@ impl Shared {
         }
     }
 
-    /// Waits for an environment that is due and marks it busy, and tells whether that is because it
-    /// was not flushed for long, or somebody is in a hurry; `None` when it is time to stop.
+    /// Waits for an environment that is due and marks it busy. The flag is set if it must be flushed, because
+    /// time has passed or a flush was requested, and not if it merely wants to be. `None` when the threads
+    /// should stop.
     fn next(&self) -> Option<(Arc<Environment>, bool)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -1,10 +1,10 @@
-//! Data directories of other products, which are left alone.
+//! Recognises data directories of other products, which are never touched.
 
 use std::{fmt, path::Path};
 
 use platform::Disk;
 
-/// Files by which the data directory of another product is known.
+/// Files that identify the data directory of another product.
 const FOREIGN: [(&str, &str); 7] = [
     ("Raven.voron", "RavenDB"),
     ("headers.one", "RavenDB"),
@@ -15,12 +15,12 @@ const FOREIGN: [(&str, &str); 7] = [
     ("CURRENT", "a RocksDB or LevelDB database"),
 ];
 
-/// A directory belongs to another product.
+/// A directory that belongs to another product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignProduct {
-    /// Its name.
+    /// The product's name.
     pub product: &'static str,
-    /// The file by which it was known.
+    /// The file that identified it.
     pub file: &'static str,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for ForeignProduct {
     }
 }
 
-/// The other product whose data a directory holds. What cannot be listed holds none.
+/// The product whose data a directory holds; `None` if the directory cannot be listed.
 pub fn foreign_product(disk: &dyn Disk, directory: &Path) -> Option<ForeignProduct> {
     let names = disk.list(directory).ok()?;
     let found = FOREIGN.iter().find(|(file, _)| names.iter().any(|name| name == file));

@@ -1,10 +1,9 @@
-//! Snapshots that are held for clients, so that several requests of one unit of work see one state.
+//! Snapshots held for clients, so that several requests of one unit of work see the same state.
 //!
-//! A snapshot has a token, an end in time, the documents of a database and the entries of its indexes
-//! as they were when it was opened. What it keeps from being reused is bounded: it ends early when
-//! memory for page versions runs out, or when the journal has grown by [`JOURNAL_GROWTH_MAX`] since.
-//! Invariant: a token never stands for any other state than the one that it was given for; when that is
-//! gone, so is the token.
+//! A snapshot has a token, an expiry time, and the state of a database's documents and index entries when it
+//! was opened. The space it keeps from being reused is bounded: it ends early when memory for page versions
+//! runs out, or when the journal has grown by [`JOURNAL_GROWTH_MAX`] since. Invariant: a token never stands
+//! for any other state than the one it was issued for; when that state is gone, the token is invalid.
 
 use std::{
     collections::VecDeque,
@@ -17,36 +16,36 @@ use storage::{Environment, ReadTransaction};
 
 use crate::open_database::Database;
 
-/// How many bytes of journal files the oldest snapshot may keep, beyond those that were there when it
-/// was opened: of the documents and all indexes together.
+/// How many bytes of journal files, written since it was opened, the oldest snapshot may keep: of the
+/// documents and all indexes together.
 const JOURNAL_GROWTH_MAX: u64 = 1 << 30;
-/// Of the shared memory for page versions, so many of [`SHARES`] may be taken before all snapshots end.
+/// All snapshots end when this many of the [`SHARES`] of page version memory are taken.
 const SHARES_MAX: u64 = 7;
 const SHARES: u64 = 8;
-/// How many snapshots that have ended are remembered with the reason.
+/// Ended snapshots that are remembered with their reason.
 const REMEMBERED_MAX: usize = 256;
 
 /// Why a snapshot has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotEnd {
-    /// Its time was over.
+    /// It expired.
     Time,
-    /// Its client has no use for it any more.
+    /// Its client released it.
     Released,
-    /// It kept too much in memory or in the journal.
+    /// It kept too much memory or journal.
     Space,
-    /// It ended, or there never was one of that token.
+    /// No snapshot with that token is known.
     Unknown,
 }
 
-/// No further snapshot can be held.
+/// The limit of held snapshots is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManySnapshots;
 
-/// A state of a database that is held for a client.
+/// A state of a database held for a client.
 pub struct HeldSnapshot {
     token: String,
-    /// When it ends, on the clock that never goes back.
+    /// When it expires, on the monotonic clock.
     ends: Duration,
     documents: ReadTransaction,
     entries: Vec<(Weak<Index>, ReadTransaction)>,
@@ -54,7 +53,7 @@ pub struct HeldSnapshot {
 }
 
 impl HeldSnapshot {
-    /// What the client names it by.
+    /// The token by which the client refers to it.
     pub fn token(&self) -> &str {
         &self.token
     }
@@ -64,7 +63,7 @@ impl HeldSnapshot {
         &self.documents
     }
 
-    /// The entries of an index; `None` when it was not open at that moment.
+    /// The entries of an index; `None` if it was not open at that moment.
     pub fn entries(&self, index: &Arc<Index>) -> Option<&ReadTransaction> {
         let held = self.entries.iter().find(|(held, _)| held.as_ptr() == Arc::as_ptr(index));
         held.map(|(_, entries)| entries)
@@ -79,7 +78,7 @@ struct State {
 }
 
 impl State {
-    /// Ends those of which `why` says something.
+    /// Ends the snapshots for which `why` returns a reason.
     fn end(&mut self, why: impl Fn(&HeldSnapshot) -> Option<SnapshotEnd>) {
         let ended = &mut self.ended;
         self.open.retain(|snapshot| match why(snapshot) {
@@ -99,7 +98,7 @@ impl State {
     }
 }
 
-/// The snapshots of one database that are held for clients.
+/// The snapshots of one database held for clients.
 #[derive(Default)]
 pub(crate) struct HeldSnapshots {
     state: Mutex<State>,
@@ -110,12 +109,12 @@ impl HeldSnapshots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all of them, since memory is short.
+    /// Ends all of them, because memory is low.
     pub(crate) fn make_room(&self) {
         self.lock().end(|_| Some(SnapshotEnd::Space));
     }
 
-    /// Ends all of them for good.
+    /// Ends all of them and accepts no more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -127,7 +126,7 @@ impl Database {
     /// Holds the newest durable state under a token until `ends`. At most `open_max` are held at once.
     ///
     /// # Errors
-    /// When that many are held already, or the database is being closed.
+    /// That many are held already, or the database is being closed.
     pub fn hold_snapshot(
         &self,
         token: String,
@@ -141,7 +140,7 @@ impl Database {
         if state.is_closed || open_max <= state.open.len() {
             return Err(TooManySnapshots);
         }
-        // Entries first: an entry's document is then there, or was deleted since.
+        // Entries first: the document of an entry then exists, or has been deleted since.
         let indexes = self.indexes().all();
         let entries = indexes.iter().map(|index| (Arc::downgrade(index), index.read())).collect();
         let documents = self.read();
@@ -150,10 +149,10 @@ impl Database {
         Ok(held)
     }
 
-    /// The snapshot of that token.
+    /// The snapshot with that token.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why it has ended.
     pub fn held_snapshot(
         &self,
         token: &str,
@@ -168,7 +167,7 @@ impl Database {
         Err(ended.map_or(SnapshotEnd::Unknown, |(_, reason)| *reason))
     }
 
-    /// Ends the snapshot of that token; `false` when there is none.
+    /// Ends the snapshot with that token; `false` if there is none.
     pub fn release_snapshot(&self, token: &str) -> bool {
         let mut state = self.held_snapshots().lock();
         let before = state.open.len();
@@ -176,7 +175,7 @@ impl Database {
         state.open.len() < before
     }
 
-    /// Ends the snapshots whose time is over, and those that keep too much.
+    /// Ends the snapshots that have expired or keep too much space.
     pub(crate) fn look_at_snapshots(&self, now: Duration) {
         if self.held_snapshots().lock().open.is_empty() {
             return;

@@ -1,16 +1,16 @@
-//! The largest documents that were written or loaded of late: what an operator looks for when a database
-//! is slow for no other reason. In memory only; nothing is noted of documents of usual size.
+//! The largest documents recently written or loaded, to help an operator find out why a database is slow. In
+//! memory only; documents of usual size are not recorded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use platform::Timestamp;
 
-/// From which size on documents are noted, and how many of them.
+/// The size from which documents are recorded, and how many are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct HugeDocumentLimits {
-    /// Bytes of a body, uncompressed.
+    /// Uncompressed bytes of a body.
     pub bytes: u64,
-    /// The one that was used longest ago goes first.
+    /// Number of documents kept; the least recently used is dropped first.
     pub kept: usize,
 }
 
@@ -20,21 +20,21 @@ impl Default for HugeDocumentLimits {
     }
 }
 
-/// A document that is large.
+/// A large document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HugeDocument {
-    /// Its id, as it is stored or was asked for.
+    /// Its id, as stored or as requested.
     pub id: String,
     /// Bytes of its body when it was last used.
     pub bytes: usize,
-    /// When that was.
+    /// When it was last used.
     pub used: Timestamp,
 }
 
-/// See the module.
+/// See the module documentation.
 pub struct HugeDocuments {
     limits: HugeDocumentLimits,
-    /// The one that was used last at the end.
+    /// In order of use, the most recent last.
     known: Mutex<Vec<HugeDocument>>,
 }
 
@@ -47,12 +47,12 @@ impl HugeDocuments {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a document of that many bytes is noted.
+    /// Whether a document of that size is recorded.
     pub fn is_huge(&self, bytes: usize) -> bool {
         self.limits.bytes < bytes as u64
     }
 
-    /// Notes a document that was written or loaded, if it is large.
+    /// Records a document that was written or loaded, if it is large.
     pub fn note(&self, id: &str, bytes: usize, used: Timestamp) {
         if !self.is_huge(bytes) {
             return;
@@ -65,7 +65,7 @@ impl HugeDocuments {
         known.push(HugeDocument { id: id.to_owned(), bytes, used });
     }
 
-    /// Those that are known, the largest first.
+    /// The recorded documents, largest first.
     pub fn largest(&self) -> Vec<HugeDocument> {
         let mut largest = self.known().clone();
         largest.sort_by_key(|document| std::cmp::Reverse(document.bytes));

@@ -1,4 +1,4 @@
-//! The documents that indexes write, as batches of the database's queue.
+//! Writes the documents that indexes produce, as batches of the commit queue.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use commands::{Batch, Command, CommandError, CommandResult, CommitQueue};
 use documents::{ErrorKind, OutputChange, OutputWritten};
 use indexing::{OutputError, OutputQueue};
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct IndexOutputs {
     pub(crate) queue: Arc<CommitQueue>,
 }

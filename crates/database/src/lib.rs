@@ -1,32 +1,32 @@
-//! Assembly and lifecycle of databases: which there are, which are open, and what one consists of.
+//! Assembly and lifecycle of databases: the catalog of all, the registry of open ones, and the parts of each.
 //!
-//! Plain threads and callbacks; the server brings its own way of waiting.
+//! Uses plain threads and callbacks; the server adds its own asynchronous waiting.
 //!
 //! | module | what |
 //! |---|---|
 //! | `catalog` | [`ServerCatalog`]: the records of all databases, and the server's own environment |
-//! | `recorded_settings` | what a record says about how its database works |
-//! | `files`, `foreign_product` | whose files lie in the directory of a database; those of other products |
-//! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
+//! | `recorded_settings` | the settings in a database's record that affect how it runs |
+//! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
+//! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
-//! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
-//! | `activity` | [`Activity`]: how much is asked, written and indexed, in all and of late |
-//! | `log_follower` | [`LogFollowers`]: who reads on when the document log has grown |
-//! | `held_snapshots` | [`HeldSnapshot`]: a state that several requests of a client see |
+//! | `changes` | [`ChangesHub`]: notifies listeners of the changes of a database |
+//! | `activity` | [`Activity`]: rates and totals of requests, writes and indexing |
+//! | `log_follower` | [`LogFollowers`]: readers that are woken when the document log has grown |
+//! | `held_snapshots` | [`HeldSnapshot`]: a state seen by several requests of a client |
 //! | `cluster_transactions` | documents of cluster-wide transactions |
-//! | `index_outputs` | the documents that indexes write |
-//! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
-//! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
-//! | `policy_position` | which time series the next look of the policies leaves out |
-//! | `time_series_policies` | rollups of time series, and their old entries |
-//! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
-//! | `disk_space` | whether the disks of a database have room, and what that means |
-//! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
-//! | `uncounted_memory` | [`UncountedMemory`]: what the process has taken beyond what is counted |
-//! | `notice_board` | [`NoticeBoard`]: which notices operators do not want to see |
-//! | `tombstones` | removing tombstones, and who still needs them |
+//! | `index_outputs` | the documents that indexes produce |
+//! | `flusher` | [`Flusher`]: the threads that copy journals to data files |
+//! | `resource_watch` | [`ResourceWatch`]: checks memory, disks and slow I/O, and reacts |
+//! | `policy_position` | which time series the policies need not look at again |
+//! | `time_series_policies` | rollups of time series, and deletion of their old entries |
+//! | `retention` | [`Retention`]: the threads that expire, refresh and archive documents |
+//! | `disk_space` | whether the disks of a database have room |
+//! | `memory_pressure` | [`MemoryPressure`]: how much memory is left |
+//! | `uncounted_memory` | [`UncountedMemory`]: memory of the process beyond what its budgets count |
+//! | `notice_board` | [`NoticeBoard`]: notices that operators have dismissed or postponed |
+//! | `tombstones` | removal of tombstones, and which holders still need them |
 //! | `operations` | [`Operations`]: long operations of one database |
-//! | `error` | why a database or the catalog could not be used |
+//! | `error` | errors of opening and using a database, or the catalog |
 
 #![forbid(unsafe_code)]
 

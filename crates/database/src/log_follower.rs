@@ -1,4 +1,4 @@
-//! Those who read the document log and want to know when it has grown.
+//! Readers that are woken when the document log has grown.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use model::{CollectionName, Etag};
 
 use crate::{changes::Wake, tombstones::TombstoneNeed};
 
-/// The followers of one log. Without any, telling them costs nothing.
+/// The followers of one log. Without any, waking them costs nothing.
 #[derive(Default)]
 pub struct LogFollowers {
     count: AtomicUsize,
@@ -32,7 +32,7 @@ struct Following {
     known: Arc<AtomicU64>,
 }
 
-/// One who follows a log, until it is dropped.
+/// A follower of a log, until it is dropped.
 pub struct LogFollower {
     followers: Arc<LogFollowers>,
     number: u64,
@@ -40,7 +40,7 @@ pub struct LogFollower {
 }
 
 impl LogFollower {
-    /// It knows every deletion up to here.
+    /// Records that the follower has read every deletion up to here.
     pub fn note_known(&self, etag: Etag) {
         self.known.store(etag.0, Ordering::SeqCst);
     }
@@ -51,7 +51,7 @@ impl LogFollowers {
         self.wakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What those who follow it still need of the tombstones of documents.
+    /// The document tombstones that the followers still need.
     pub(crate) fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
         let wakes = self.lock();
         let needs = wakes.by_number.iter().flat_map(|(number, following)| {
@@ -73,10 +73,9 @@ impl LogFollowers {
         needs.collect()
     }
 
-    /// Has `wake` called after every transaction that becomes visible from now on, on the thread that
-    /// made it so, and when the database is closed. Whoever then reads the log finds what there was
-    /// before, too. It follows these collections, or all when there are none, and knows their deletions
-    /// up to `known`.
+    /// Calls `wake` after every transaction that becomes visible from now on, on the thread that published
+    /// it, and when the database is closed. A read after `wake` also sees everything older. The follower
+    /// reads these collections, or all if the list is empty, and has read their deletions up to `known`.
     pub fn follow(
         self: &Arc<Self>,
         wake: Wake,
@@ -93,7 +92,7 @@ impl LogFollowers {
         LogFollower { followers: Arc::clone(self), number, known }
     }
 
-    /// The log may have grown, or has ended.
+    /// Called when the log may have grown, or has ended.
     pub(crate) fn wake(&self) {
         if self.count.load(Ordering::SeqCst) != 0 {
             self.lock().by_number.values().for_each(|following| (following.wake)());

@@ -1,10 +1,10 @@
-//! How much memory is left for this process: a state that begins and ends by itself.
+//! How much memory is left for this process: a level that begins and ends by itself.
 //!
-//! What is left is the least of two: what the process may still take, and what the machine could
-//! still give to anybody. Each end lies a little above its beginning. Reading the level costs one
-//! atomic load, so requests ask for it.
+//! What is left is the smaller of two values: what the process may still take, and what the machine has
+//! available. Each level ends slightly above the limit at which it began. Reading the level costs one atomic
+//! load, so requests check it.
 //!
-//! Not here: when it is measured and what is done about it (`resource_watch`).
+//! When memory is measured and how the server reacts is decided in `resource_watch`.
 
 use std::{
     collections::VecDeque,
@@ -19,30 +19,30 @@ use storage::MemoryBudget;
 
 use crate::uncounted_memory::UncountedMemory;
 
-/// A level ends this part above the limit at which it began.
+/// A level ends when free memory exceeds its limit by `1 / MARGIN`.
 const MARGIN: u64 = 8;
-/// Critical is less than this part of low.
+/// The critical limit is `1 / CRITICAL_PART` of the low one.
 const CRITICAL_PART: u64 = 3;
-/// Changes of the level that are remembered.
+/// Remembered changes of the level.
 const CHANGES_MAX: usize = 256;
 
-/// How short memory is.
+/// The level of free memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryLevel {
     /// There is enough.
     Enough,
-    /// The server saves.
+    /// The server saves memory.
     Low,
-    /// The server refuses what takes much.
+    /// The server refuses requests that take much memory.
     Critical,
 }
 
-/// The memory at one moment.
+/// One measurement of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryReading {
-    /// What it means.
+    /// Its level.
     pub level: MemoryLevel,
-    /// What was measured.
+    /// The measured values.
     pub usage: MemoryUsage,
     /// Bytes that are left.
     pub left_bytes: u64,
@@ -51,9 +51,9 @@ pub struct MemoryReading {
 /// A change of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryChange {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// To what.
+    /// The measurement that changed it.
     pub reading: MemoryReading,
 }
 
@@ -63,25 +63,24 @@ struct State {
     changes: VecDeque<MemoryChange>,
 }
 
-/// The memory of the process.
+/// The memory level of the process.
 pub struct MemoryPressure {
     limit: MemoryLimit,
     low_bytes: u64,
     level: AtomicU8,
     state: Mutex<State>,
-    /// What counts the memory of the process, and what that leaves out.
+    /// The budget that counts the memory of the process, and the estimate of what it does not count.
     counted: Option<(Arc<MemoryBudget>, Arc<UncountedMemory>)>,
 }
 
 impl MemoryPressure {
-    /// Memory of which no more than `limit` may be taken, and which is low when less than `low_bytes`
-    /// are left.
+    /// At most `limit` may be taken; memory is low when less than `low_bytes` are left.
     pub fn new(limit: MemoryLimit, low_bytes: u64) -> MemoryPressure {
         let level = AtomicU8::new(MemoryLevel::Enough as u8);
         MemoryPressure { limit, low_bytes, level, state: Mutex::default(), counted: None }
     }
 
-    /// The same, which lets `uncounted` know what was measured beside what `process` counts.
+    /// The same, and passes measurements to `uncounted` to compare with what `process` counts.
     #[must_use]
     pub fn counted_by(
         self,
@@ -92,7 +91,7 @@ impl MemoryPressure {
         MemoryPressure { counted, ..self }
     }
 
-    /// The most that may be taken.
+    /// The limit of the process.
     pub fn limit(&self) -> MemoryLimit {
         self.limit
     }
@@ -107,7 +106,7 @@ impl MemoryPressure {
         self.low_bytes / CRITICAL_PART
     }
 
-    /// How short memory is.
+    /// The current level.
     pub fn level(&self) -> MemoryLevel {
         match self.level.load(Ordering::Relaxed) {
             0 => MemoryLevel::Enough,
@@ -116,7 +115,7 @@ impl MemoryPressure {
         }
     }
 
-    /// What was last measured.
+    /// The last measurement.
     pub fn reading(&self) -> Option<MemoryReading> {
         self.state().reading
     }
@@ -126,7 +125,7 @@ impl MemoryPressure {
         self.state().changes.iter().copied().collect()
     }
 
-    /// Takes note of what was measured; gives it when it changes the level.
+    /// Records a measurement; returns it if it changes the level.
     pub(crate) fn measured(&self, usage: MemoryUsage, at: Timestamp) -> Option<MemoryReading> {
         let left = self.limit.bytes.saturating_sub(usage.taken_bytes);
         let left_bytes = left.min(usage.machine_free_bytes);

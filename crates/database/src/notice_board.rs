@@ -1,8 +1,8 @@
-//! Which notices operators do not want to see: dismissed ones, and ones that are put off.
+//! Notices that operators have dismissed or postponed.
 //!
-//! Notices themselves are not kept: each is there for as long as its cause is. This is kept in memory alone,
-//! so after a restart every notice is shown again. Invariant: never more than [`HIDDEN_MAX`] are hidden, and
-//! of the updates the newest [`UPDATES_MAX`] are kept.
+//! Notices themselves are not stored: each exists for as long as its cause. This is kept in memory only, so
+//! after a restart all notices are shown again. Invariant: at most [`HIDDEN_MAX`] notices are hidden, and the
+//! newest [`UPDATES_MAX`] updates are kept.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,34 +11,34 @@ use std::{
 
 use platform::Timestamp;
 
-/// Notices that may be hidden; of more, the one that comes first by its name is shown again.
+/// Limit of hidden notices; beyond it, the first one by name is shown again.
 const HIDDEN_MAX: usize = 1024;
-/// Updates that those who watch can still read.
+/// Updates kept for watchers.
 const UPDATES_MAX: usize = 256;
 
 /// For how long a notice is hidden.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hidden {
-    /// Until its cause has ended.
+    /// Until its cause ends.
     WhileItLasts,
-    /// Even when its cause comes again.
+    /// Even if its cause occurs again.
     Forever,
-    /// Until a moment.
+    /// Until a point in time.
     Until(Timestamp),
 }
 
-/// A notice was hidden.
+/// An update: a notice was hidden.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoticeUpdate {
-    /// Which.
+    /// The notice.
     pub id: String,
     /// For how long.
     pub hidden: Hidden,
-    /// When that was.
+    /// When it was hidden.
     pub at: Timestamp,
 }
 
-/// What is hidden of the notices of a database, or of the server.
+/// The hidden notices of a database, or of the server.
 #[derive(Default)]
 pub struct NoticeBoard {
     board: Mutex<Board>,
@@ -48,7 +48,7 @@ pub struct NoticeBoard {
 struct Board {
     hidden: BTreeMap<String, Hidden>,
     updates: VecDeque<NoticeUpdate>,
-    /// Updates that there ever were.
+    /// Updates ever made.
     updates_count: u64,
 }
 
@@ -57,7 +57,7 @@ impl NoticeBoard {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hides a notice, whether or not there is one of this id.
+    /// Hides a notice, even if none with this id exists.
     pub fn hide(&self, id: &str, hidden: Hidden, now: Timestamp) {
         let mut board = self.lock();
         board.hidden.insert(id.to_owned(), hidden);
@@ -71,8 +71,8 @@ impl NoticeBoard {
         board.updates_count += 1;
     }
 
-    /// Of the notices that there are, those that are not hidden. What was dismissed and has gone since will
-    /// be shown when it comes again.
+    /// Filters out the hidden notices. A dismissed notice that is no longer among `notices` will be shown
+    /// when its cause occurs again.
     pub fn shown<T>(&self, notices: Vec<T>, id: impl Fn(&T) -> &str, now: Timestamp) -> Vec<T> {
         let mut board = self.lock();
         board.hidden.retain(|hidden_id, hidden| match hidden {
@@ -83,12 +83,12 @@ impl NoticeBoard {
         notices.into_iter().filter(|notice| !board.hidden.contains_key(id(notice))).collect()
     }
 
-    /// How many updates there were.
+    /// The number of updates so far.
     pub fn position(&self) -> u64 {
         self.lock().updates_count
     }
 
-    /// The updates since a position, as far as they are kept, and the position behind them.
+    /// The updates since a position, as far as they are kept, and the position after them.
     pub fn updates_since(&self, position: u64) -> (Vec<NoticeUpdate>, u64) {
         let board = self.lock();
         let new =
@@ -118,7 +118,7 @@ mod tests {
         board.hide("c", Hidden::Forever, NOW);
         assert_eq!(shown(&board, &["a", "b", "c", "d"], NOW), ["d"]);
         assert_eq!(shown(&board, &["a", "b", "c"], LATER), ["b"]);
-        // The cause of the dismissed one ends.
+        // The cause of the dismissed notice ends.
         assert!(shown(&board, &["c"], LATER).is_empty());
         assert_eq!(shown(&board, &["a", "c"], LATER), ["a"]);
     }

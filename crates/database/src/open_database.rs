@@ -1,4 +1,4 @@
-//! One open database: its environment, the queue of its changes and its operations.
+//! One open database: its environment, commit queue, indexes and operations.
 
 use std::{
     ops::Deref,
@@ -46,33 +46,33 @@ use crate::{
     usage_gate::UsageGate,
 };
 
-/// The directory of the indexes, inside that of the database.
+/// The directory of the indexes, inside the directory of the database.
 pub const INDEXES_DIRECTORY: &str = "Indexes";
-/// The journal files of an index are no larger.
+/// The size limit of an index's journal files.
 const INDEX_JOURNAL_BYTES_MAX: u64 = 16 << 20;
 
-/// How a database is opened.
+/// How to open a database.
 #[derive(Clone)]
 pub struct DatabaseOptions {
-    /// Whether its files are gone with the process, unlike the catalog's.
+    /// Whether its files exist only in memory, unlike those of the catalog.
     pub is_in_memory: bool,
-    /// The disk that it lives on, and time and randomness.
+    /// The disk it is stored on, and its source of time and randomness.
     pub platform: Platform,
-    /// Where its files are, and the limits of its storage.
+    /// The location of its files, and the limits of its storage.
     pub environment: EnvironmentOptions,
-    /// The limits of the queue of its changes.
+    /// The limits of its commit queue.
     pub queue: CommitQueueOptions,
     /// Runs scripts.
     pub scripts: ScriptPool,
-    /// How much must be free on its disks.
+    /// How much space must be free on its disks.
     pub disk_space: DiskSpaceLimits,
-    /// Which documents are noted as large.
+    /// Which documents are recorded as huge.
     pub huge_documents: HugeDocumentLimits,
     /// How its documents are indexed.
     pub indexing: IndexingOptions,
-    /// Counts what all databases do.
+    /// The server-wide meters.
     pub activity: Arc<Activity>,
-    /// How often tombstones are removed that nobody needs.
+    /// How often unneeded tombstones are removed.
     pub tombstones_interval: Duration,
     /// Notified of the database's name and why cluster-wide work is refused for it.
     pub on_refused: fn(&str, &str),
@@ -83,15 +83,15 @@ pub struct DatabaseOptions {
 pub struct IndexingOptions {
     /// Whose threads index.
     pub pool: IndexingPool,
-    /// How long automatic indexes are kept that nobody asks.
+    /// How long unused automatic indexes are kept.
     pub auto_limits: AutoIndexLimits,
-    /// Whether no index follows the documents.
+    /// Whether indexing is disabled.
     pub is_disabled: bool,
     /// Notified of the database's name and what happens to an index of it.
     pub on_event: OnDatabaseIndexEvent,
 }
 
-/// Notified of what happens to an index of a database.
+/// Notified of the database's name and of an event of one of its indexes.
 pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sync>;
 
 /// An open database. Requests hold it through a [`DatabaseLease`].
@@ -112,9 +112,9 @@ pub struct Database {
     tombstone_holders: TombstoneHolders,
     tombstones_interval: Duration,
     record: RwLock<Arc<DatabaseRecord>>,
-    /// Held while a changed record is taken over.
+    /// Held while a changed record is applied.
     following: Mutex<()>,
-    /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
+    /// How often due documents are looked for, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
     time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
@@ -126,14 +126,14 @@ pub struct Database {
     disk: DiskSpaceGauge,
     auto_index_limits: AutoIndexLimits,
     huge_documents: HugeDocuments,
-    /// Up to where slow I/O was reported.
+    /// The position up to which slow I/O has been reported.
     slow_io_reported: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
 }
 
 impl Database {
-    /// Opens the files of a database, through recovery if need be. `known` is the newest incarnation that
-    /// the server knows.
+    /// Opens the files of a database, running recovery if needed. `known` is the newest incarnation that the
+    /// server knows.
     pub(crate) fn open(
         record: Arc<DatabaseRecord>,
         options: DatabaseOptions,
@@ -233,7 +233,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Looks at its disks, and refuses writes or accepts them again.
+    /// Checks its disks, and refuses writes or accepts them again.
     pub(crate) fn look_at_disk(&self, now: Duration) {
         let reading = self.disk.look(self.environment.take_disk_full(), now);
         self.queue.refuse(reading.refusal());
@@ -247,7 +247,7 @@ impl Database {
         &self.disk
     }
 
-    /// The slow I/O since this was last called.
+    /// The slow I/O since the last call.
     pub(crate) fn take_slow_io(&self) -> Vec<IoOperation> {
         let mut reported = self.slow_io_reported.lock().unwrap_or_else(PoisonError::into_inner);
         let (operations, position) = self.environment.slow_io(*reported);
@@ -255,7 +255,7 @@ impl Database {
         operations
     }
 
-    /// What was last seen of the room on its disks.
+    /// The last reading of the room on its disks.
     pub fn disk_space(&self) -> DiskSpaceReading {
         self.disk.reading()
     }
@@ -265,30 +265,30 @@ impl Database {
         self.environment.read()
     }
 
-    /// Its values of compare exchange now.
+    /// A snapshot of its compare exchange values.
     pub fn values(&self) -> DatabaseValues {
         self.values.read()
     }
 
-    /// Through which every change goes.
+    /// The queue of all its changes.
     pub fn queue(&self) -> &CommitQueue {
         &self.queue
     }
 
-    /// Whether the queue of changes is less than half full. Who has much to write and no hurry waits
-    /// for that, and leaves the other half to those who do.
+    /// Whether the commit queue is less than half full. Background tasks wait for that and leave the other
+    /// half to requests.
     pub fn has_room(&self) -> bool {
         let statistics = self.queue.statistics();
         statistics.length < self.queue_options.length_max / 2
             && statistics.bytes < self.queue_options.bytes_max / 2
     }
 
-    /// The files.
+    /// Its storage environment.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
 
-    /// Who makes its changes.
+    /// The ids under which it makes changes.
     pub fn identity(&self) -> &DatabaseIdentity {
         &self.identity
     }
@@ -298,31 +298,31 @@ impl Database {
         &self.operations
     }
 
-    /// How much it is asked, writes and indexes.
+    /// Its meters of requests, writes and indexing.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 
-    /// Which of its notices operators do not want to see.
+    /// Notices that operators have dismissed or postponed.
     pub fn notices(&self) -> &NoticeBoard {
         &self.notices
     }
 
-    /// Those who watch it.
+    /// Its listeners.
     pub fn changes(&self) -> &Arc<ChangesHub> {
         &self.changes
     }
 
-    /// Those who read its log whenever it grows.
+    /// Readers of its log that are woken when it grows.
     pub fn followers(&self) -> &Arc<LogFollowers> {
         &self.followers
     }
 
-    /// A listener begins to watch something. `begun` is called when it hears of everything that
-    /// becomes durable from then on: at once, or on a thread of the queue of changes.
+    /// Adds a watch to a listener. `begun` is called once the listener will be notified of everything that
+    /// becomes durable from then on: immediately, or later on a thread of the commit queue.
     ///
     /// # Errors
-    /// When it watches as much as it may.
+    /// The listener has reached its limit of watches.
     pub fn watch(
         &self,
         listener: &Listener,
@@ -342,23 +342,23 @@ impl Database {
         Ok(())
     }
 
-    /// Its subscriptions that have workers.
+    /// The subscriptions that have workers.
     pub fn subscriptions(&self) -> &Arc<SubscriptionSet> {
         &self.subscriptions
     }
 
-    /// Those who follow deletions, beside indexes and readers of the tail.
+    /// Holders of tombstones other than indexes and readers of the tail.
     pub fn tombstone_holders(&self) -> &TombstoneHolders {
         &self.tombstone_holders
     }
 
-    /// How often tombstones are removed that nobody needs.
+    /// How often unneeded tombstones are removed.
     pub(crate) fn tombstones_interval(&self) -> Duration {
         self.tombstones_interval
     }
 
-    /// Moves the identities that older versions kept with the documents to the cluster's state. A value
-    /// there that is larger stays. Blocks.
+    /// Moves the identities that older versions stored with the documents to the cluster's state. A larger
+    /// value there is kept. Blocks.
     pub(crate) fn take_identities_to(&self, cluster: &Cluster) -> Result<(), LoadError> {
         let values = documents::identities(&self.read()).map_err(LoadError::Documents)?;
         if values.is_empty() {
@@ -369,18 +369,18 @@ impl Database {
         cluster
             .submit_and_wait(&ClusterCommand::Identity(seed))
             .map_err(|error| LoadError::Identities { message: error.to_string() })?;
-        // If they stay, they are moved once more when the database is opened the next time.
+        // If they stay, they are moved again when the database is next opened.
         drop(self.queue.submit_and_wait(Batch::one(Command::ForgetIdentities)));
         Ok(())
     }
 
-    /// Executes what the cluster has for it and a crash has left. Blocks.
+    /// Executes the cluster-wide transactions that a crash has left unexecuted. Blocks.
     pub(crate) fn catch_up_with(&self, cluster: &ClusterStore) -> Result<(), ExecutionError> {
         self.transactions.catch_up(cluster, &self.record(), &self.queue)
     }
 
-    /// Has everything executed up to the cluster-wide transaction of this index. `done` is called when
-    /// that is durable, or has failed.
+    /// Executes everything up to the cluster-wide transaction with this index. `done` is called when that is
+    /// durable, or has failed.
     pub fn execute_transaction(
         &self,
         cluster: &ClusterStore,
@@ -390,9 +390,9 @@ impl Database {
         self.transactions.execute(cluster, &self.record(), &self.queue, index, Box::new(done));
     }
 
-    /// The batch that shows whether a cluster-wide transaction could be executed, and is undone: to be
-    /// submitted to the queue before the cluster agrees on one that is large. `None` for others, for
-    /// which there is always room.
+    /// A batch that tests whether a cluster-wide transaction can be executed, and is undone. It is submitted
+    /// to the queue before a large transaction is submitted to the cluster. `None` for small ones, for which
+    /// there is always room.
     ///
     /// # Errors
     /// An id that is too long.
@@ -404,23 +404,23 @@ impl Database {
         cluster_transactions::dry_run_of(transaction, &self.record(), bytes_max)
     }
 
-    /// The last cluster-wide transaction that is durably executed.
+    /// The last durably executed cluster-wide transaction.
     pub fn executed_transaction(&self) -> u64 {
         self.transactions.executed()
     }
 
-    /// Its record as it is now.
+    /// Its current record.
     pub fn record(&self) -> Arc<DatabaseRecord> {
         Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How often it is looked for documents whose time has come; `None` when nobody wants that.
+    /// The retention configuration of this kind; `None` if it is not configured.
     pub(crate) fn retention(&self, kind: RetentionKind) -> Option<RetentionConfiguration> {
         let retention = self.retention.read().unwrap_or_else(PoisonError::into_inner);
         RetentionKind::ALL.into_iter().zip(*retention).find(|(one, _)| *one == kind)?.1
     }
 
-    /// What is said of its time series; `None` when that is nothing.
+    /// The configuration of its time series; `None` if there is none.
     pub fn time_series(&self) -> Option<Arc<TimeSeriesConfiguration>> {
         self.time_series.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -430,7 +430,7 @@ impl Database {
         self.opened
     }
 
-    /// When it was opened, on the clock that never goes back.
+    /// When it was opened, on the monotonic clock.
     pub fn opened_after(&self) -> Duration {
         self.opened_after
     }
@@ -445,18 +445,18 @@ impl Database {
         &self.indexes
     }
 
-    /// Its largest documents that were used of late.
+    /// Its largest recently used documents.
     pub fn huge_documents(&self) -> &HugeDocuments {
         &self.huge_documents
     }
 
-    /// How long its automatic indexes are kept when nobody asks them.
+    /// How long its unused automatic indexes are kept.
     pub fn auto_index_limits(&self) -> AutoIndexLimits {
         self.auto_index_limits
     }
 
-    /// Takes a changed record over, unless a newer one was: indexes that it lists no more are deleted, new
-    /// ones are made. It is [`Self::record`] once all of it is in force.
+    /// Applies a changed record, unless a newer one has been applied: deletes indexes that are no longer
+    /// listed, creates new ones. [`Self::record`] returns it once all of it is in force.
     pub(crate) fn follow_record(&self, record: Arc<DatabaseRecord>) {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         if record.etag <= self.record().etag {
@@ -481,13 +481,13 @@ impl Database {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    /// Marks it as failed; `true` for the first who says so.
+    /// Marks it as failed; `true` on the first call.
     pub(crate) fn mark_failed(&self) -> bool {
         !self.failed.swap(true, Ordering::AcqRel)
     }
 
-    /// Lets nobody in, waits for the users up to `timeout`, then closes the queue and the files. Who
-    /// still uses it then reads on from its snapshots and can write no more.
+    /// Lets no new users in, waits up to `timeout` for the current ones, then closes the queue and the files.
+    /// Users that remain can still read their snapshots but can no longer write.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.gate.close();
         self.held_snapshots.close();
@@ -497,13 +497,13 @@ impl Database {
         let emptied = self.gate.wait_until_empty(timeout);
         self.indexes.close();
         self.queue.close();
-        // What could not be flushed is still in the journal and is recovered from there.
+        // Changes that could not be flushed are still in the journal, from which they are recovered.
         drop(self.environment.close());
         emptied
     }
 }
 
-/// The queue of changes, whose scripts read these values.
+/// The commit queue, whose scripts read these values.
 fn queue_of(
     platform: &Platform,
     environment: &Arc<Environment>,
@@ -521,14 +521,14 @@ fn queue_of(
     Ok(Arc::new(queue))
 }
 
-/// Has the environment flushed, and snapshots that are held ended when they keep too much of it.
+/// Lets the flusher serve the environment, and ends held snapshots that keep too much of it.
 fn look_after(environment: &Arc<Environment>, flusher: &Flusher, held: &Arc<HeldSnapshots>) {
     let held = Arc::clone(held);
     environment.on_memory_short(move || held.make_room());
     flusher.add(environment);
 }
 
-/// Has those who read the log notified of everything that becomes visible.
+/// Wakes the readers of the log after every transaction that becomes visible.
 fn notify_readers(
     environment: &Environment,
     followers: &Arc<LogFollowers>,
@@ -541,15 +541,15 @@ fn notify_readers(
     });
 }
 
-/// Notifies those who watch indexes.
+/// Notifies the watchers of indexes.
 fn announce_index(hub: &ChangesHub, event: &IndexSetEvent<'_>) {
     if let IndexSetEvent::Changed { index, change } = event {
         hub.announce(Family::Index, || Event::Index { name: (*index).to_owned(), change: *change });
     }
 }
 
-/// How the environment of an index differs from that of the documents: its journal is small, since an
-/// index that lost its last changes makes them again.
+/// How the environment of an index differs from that of the documents: its journal is small, because an index
+/// that lost its last changes computes them again.
 fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> EnvironmentOptions {
     EnvironmentOptions {
         transaction_budget: Arc::clone(pool.budget()),
@@ -560,15 +560,15 @@ fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> Environ
     }
 }
 
-/// The identity of the database, made when it is new. Begins to write where there is room for that:
-/// so the server's environment and the database take note of each other, also when nothing else is written.
+/// The identity of the database, generated if it is new. Starts a new incarnation if there is room, so that
+/// the server's environment and the database record each other even when nothing else is written.
 fn identity_of(
     platform: &Platform,
     environment: &Arc<Environment>,
 ) -> Result<DatabaseIdentity, LoadError> {
     if let Some(identity) = documents::read_identity(&environment.read())? {
         return match environment.begin_writing() {
-            // It begins with the first write; until there is room, it can be read.
+            // The incarnation starts with the first write; until there is room, the database is readable.
             Ok(()) | Err(StorageError::DiskFull { .. } | StorageError::Unwitnessed { .. }) => {
                 Ok(identity)
             }
@@ -598,7 +598,7 @@ impl DatabaseLease {
 
 impl Clone for DatabaseLease {
     fn clone(&self) -> DatabaseLease {
-        // Entering is counted even when the gate is closed: the holder of a lease was let in before.
+        // Entering is counted even if the gate is closed, because the holder of a lease has already entered.
         self.0.gate.enter_again();
         DatabaseLease(Arc::clone(&self.0))
     }

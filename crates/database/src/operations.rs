@@ -1,4 +1,4 @@
-//! The long operations of one database, or of the server: their ids, their states, and the wish to stop them.
+//! The long operations of one database, or of the server: their ids, their states, and requests to stop them.
 //!
 //! Finished operations stay readable, up to a limit, because clients ask for the outcome afterwards.
 
@@ -18,29 +18,29 @@ use crate::changes::{ChangesHub, Event, Family};
 /// Operations kept, running ones included; the oldest finished ones go first.
 const OPERATIONS_MAX: usize = 1024;
 
-/// What one operation is doing.
+/// A long operation.
 pub struct Operation {
-    /// What it is, for people.
+    /// What it does, for people.
     pub description: String,
-    /// What it is, for programs.
+    /// What it does, for programs.
     pub task_type: &'static str,
-    /// The text of the query that it is about, if it is about one.
+    /// The text of the query it runs, if it runs one.
     pub query: Option<String>,
     /// When it began.
     pub started: Timestamp,
     id: i64,
-    /// Who is told how far it is.
+    /// The hub that is notified of its progress.
     watched_in: Option<Arc<ChangesHub>>,
     state: Mutex<OperationState>,
     stop: AtomicBool,
 }
 
-/// How far an operation is.
+/// The state of an operation.
 #[derive(Clone, Debug)]
 pub struct OperationState {
-    /// What became of it.
+    /// Whether it is running, and how it ended.
     pub status: OperationStatus,
-    /// How far it came.
+    /// How far it is.
     pub progress: OperationProgress,
     /// When it ended.
     pub ended: Option<Timestamp>,
@@ -54,12 +54,12 @@ pub struct Operations {
     watched_in: Option<Arc<ChangesHub>>,
 }
 
-/// As many operations run as may.
+/// The limit of running operations is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyOperations;
 
 impl Operations {
-    /// No operation yet. Whoever listens there is told how far those to come are.
+    /// No operations yet. Listeners of the hub are notified of the progress of later ones.
     pub(crate) fn announced_in(hub: &Arc<ChangesHub>) -> Self {
         Self { watched_in: Some(Arc::clone(hub)), ..Self::default() }
     }
@@ -69,7 +69,7 @@ impl Operations {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Registers an operation that begins now, in place of a finished one of the same id.
+    /// Registers an operation that begins now, replacing a finished one with the same id.
     pub fn begin(
         &self,
         id: i64,
@@ -126,7 +126,7 @@ impl Operations {
         Ok(operation)
     }
 
-    /// The operation of this id.
+    /// The operation with this id.
     pub fn get(&self, id: i64) -> Option<Arc<Operation>> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
@@ -137,7 +137,7 @@ impl Operations {
         operations.iter().map(|(id, operation)| (*id, Arc::clone(operation))).collect()
     }
 
-    /// Asks a running operation to stop; `false` when there is none.
+    /// Asks a running operation to stop; `false` if there is none with this id.
     pub fn kill(&self, id: i64) -> bool {
         let Some(operation) = self.get(id).filter(|operation| operation.is_running()) else {
             return false;
@@ -148,7 +148,7 @@ impl Operations {
 }
 
 impl Operation {
-    /// How far it is.
+    /// Its current state.
     pub fn state(&self) -> OperationState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -158,19 +158,19 @@ impl Operation {
         matches!(self.state().status, OperationStatus::InProgress)
     }
 
-    /// Whether somebody wants it to stop.
+    /// Whether it has been asked to stop.
     pub fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Tells how far it came.
+    /// Sets and announces its progress.
     pub fn set_progress(&self, progress: impl Into<OperationProgress>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.progress = progress.into();
         self.announce(&state);
     }
 
-    /// Ends it.
+    /// Ends the operation.
     pub fn finish(&self, status: OperationStatus, now: Timestamp) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.status = status;
@@ -178,7 +178,7 @@ impl Operation {
         self.announce(&state);
     }
 
-    /// Called while the state is held, so that nobody hears of an earlier one later.
+    /// Called with the state locked, so that no listener receives an earlier state after a later one.
     fn announce(&self, state: &OperationState) {
         if let Some(hub) = &self.watched_in {
             hub.announce(Family::Operation, || Event::Operation {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_never_given_twice_even_when_a_client_chose_one() {
+    fn ids_are_never_issued_twice_even_if_a_client_chose_one() {
         let operations = Operations::default();
         assert_eq!(operations.next_id(), 1);
         operations.begin(99, "d", "t", NOW).unwrap();

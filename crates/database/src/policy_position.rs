@@ -1,7 +1,7 @@
-//! How far the policies of time series are: what a look need not read again.
+//! The progress of the time series policies: what a run need not read again.
 //!
-//! Invariant: a series that a look leaves out has not changed since its last look, and nothing of it is
-//! due. What is not known leads to a look at all series, so forgetting this costs time and nothing else.
+//! Invariant: a series that a run skips has not changed since it was last looked at, and nothing in it is
+//! due. Whatever is unknown leads to a run over all series, so losing this costs time and nothing else.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,38 +19,37 @@ use wire::TimeSeriesConfiguration;
 
 use crate::open_database::Database;
 
-/// Series that are looked up at once.
+/// Series looked up at once.
 const SERIES_PAGE: usize = 256;
-/// So many series are remembered with the moment at which they are due, and so many changed ones are
-/// dealt with one by one.
+/// Limit on series that are remembered with their due time, and on changed series handled one by one.
 const SERIES_MAX: usize = 1 << 16;
 
-/// A series that clients write, and the number of its document's collection.
+/// A series written by clients, and the number of its document's collection.
 pub(crate) type PolicySeries = (DocumentId, TimeSeriesName, u32);
 
-/// What is remembered of the looks at a database.
+/// What is remembered between runs over a database.
 #[derive(Default)]
 pub(crate) struct PolicyPosition {
-    /// When the database was opened, and what its policies were.
+    /// When the database was opened, and its policies at that time.
     of: Option<(Duration, Arc<TimeSeriesConfiguration>)>,
-    /// The changes up to this one were looked at.
+    /// Changes up to this one have been looked at.
     seen: Etag,
-    /// When something is to be done for a series that nobody changes.
+    /// When series that have not changed become due.
     due: HashMap<(DocumentId, TimeSeriesName), (i64, u32)>,
-    /// When something is to be done for a series that is not remembered.
+    /// When the first of the series that are not remembered becomes due.
     due_of_others: Option<i64>,
 }
 
-/// What a look has to deal with.
+/// The series that a run has to handle.
 pub(crate) enum Wanted {
     /// All series of the database.
     All,
-    /// These.
+    /// Only these.
     Some(Vec<PolicySeries>),
 }
 
 impl PolicyPosition {
-    /// What is to be dealt with at a moment. What is found out of it is told by [`Self::note`].
+    /// The series to handle at `now`. The results are recorded by [`Self::note`].
     pub(crate) fn begin(
         &mut self,
         database: &Database,
@@ -73,7 +72,7 @@ impl PolicyPosition {
         Ok(some.map_or(Wanted::All, Wanted::Some))
     }
 
-    /// The series that have changed or are due; `None` when they are too many.
+    /// The series that have changed or are due; `None` if there are too many.
     fn some(
         &mut self,
         tx: &ReadTransaction,
@@ -113,7 +112,7 @@ impl PolicyPosition {
         Ok(Some(wanted))
     }
 
-    /// Remembers when something is to be done for a series.
+    /// Records when a series becomes due.
     pub(crate) fn note(&mut self, (id, name, number): PolicySeries, due: Option<i64>) {
         let Some(due) = due else { return };
         if self.due.len() < SERIES_MAX {
@@ -124,8 +123,7 @@ impl PolicyPosition {
     }
 }
 
-/// The name of the series that clients write, as its first entry spelled it, for it or one of its
-/// rollups.
+/// The name of a client-written series as spelled by its first entry, for the series or one of its rollups.
 fn spelled(
     tx: &ReadTransaction,
     id: &DocumentId,
@@ -145,16 +143,16 @@ fn spelled(
     }
 }
 
-/// A part of all series, and the key behind it.
+/// One page of all series, and the key after it.
 pub(crate) fn page_of_all(
     tx: &ReadTransaction,
     from: &[u8],
 ) -> Result<(Vec<PolicySeries>, Option<Vec<u8>>), DocumentError> {
-    let (found, behind) = series_page(tx, from, SERIES_PAGE)?;
+    let (found, after) = series_page(tx, from, SERIES_PAGE)?;
     let mut page: Vec<PolicySeries> = Vec::with_capacity(found.len());
     for (id, name, number) in found {
         let raw = spelled(tx, &id, name.as_str())?;
-        // A rollup whose series is there comes with it; of others, once will do.
+        // A rollup is handled with its series if that exists; otherwise it is handled once.
         let is_met = name.is_rollup()
             && (series(tx, &id, &raw)?.is_some()
                 || page.iter().any(|(known, known_raw, _)| *known == id && *known_raw == raw));
@@ -162,5 +160,5 @@ pub(crate) fn page_of_all(
             page.push((id, raw, number));
         }
     }
-    Ok((page, behind))
+    Ok((page, after))
 }

@@ -1,4 +1,4 @@
-//! What the record of a database says about how it works.
+//! The settings in the record of a database that affect how it runs.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn recorded_compression(record: &DatabaseRecord) -> Result<DocumentsCompression,
         .map_err(|error| LoadError::Settings { message: error.message })
 }
 
-/// How the batches of a database are executed when it is opened.
+/// Configures the commit queue when a database is opened.
 pub(crate) fn set_queue(queue: &CommitQueue, record: &DatabaseRecord) -> Result<(), LoadError> {
     queue.set_revisions(recorded_revisions(record)?);
     queue.set_compression(recorded_compression(record)?);
@@ -44,7 +44,7 @@ pub(crate) fn set_queue(queue: &CommitQueue, record: &DatabaseRecord) -> Result<
     Ok(())
 }
 
-/// The same when its record has changed: what cannot be read stays as it is.
+/// The same after its record has changed: settings that cannot be read stay unchanged.
 pub(crate) fn change_queue(queue: &CommitQueue, record: &DatabaseRecord) {
     if let Ok(revisions) = recorded_revisions(record) {
         queue.set_revisions(revisions);

@@ -1,9 +1,9 @@
-//! Which databases are open, and the ways in and out of that state.
+//! Which databases are open, and the transitions into and out of that state.
 //!
-//! A database is opened by the first request for it, on a thread of its own, at most so many at once;
-//! no lock is held meanwhile, so other databases are not delayed. Closing (switching off, deleting,
-//! idleness, failure) keeps the name taken until it is done. Invariants: at most one open environment
-//! per database at any time; a database that requests have goes by the newest record whose change was
+//! The first request for a database opens it on a thread of its own; the number of concurrent openings is
+//! limited. No lock is held meanwhile, so other databases are not delayed. Closing (disabling, deleting,
+//! idleness, failure) keeps the name taken until it is done. Invariants: a database has at most one open
+//! environment at any time; a database in use by requests follows the newest record whose change was
 //! acknowledged.
 
 use std::{
@@ -33,43 +33,43 @@ type OptionsOf = dyn Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Se
 /// The limits of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryOptions {
-    /// Databases that are opened at the same time.
+    /// Databases opened at the same time.
     pub concurrent_loads_max: usize,
-    /// How long closing a database waits for those who use it.
+    /// How long closing a database waits for its users.
     pub close_timeout: Duration,
-    /// Notified of what happens to databases.
+    /// Notified of events of databases.
     pub on_event: fn(&RegistryEvent<'_>),
 }
 
-/// What happens to a database that is open, or is meant to be.
+/// An event of a database.
 #[derive(Debug)]
 pub enum RegistryEvent<'e> {
-    /// It is open.
+    /// It was opened.
     Opened {
         /// Its name.
         database: &'e str,
-        /// How long that took.
+        /// How long opening took.
         took: Duration,
-        /// How many documents it has.
+        /// The number of its documents.
         documents: u64,
-        /// What its last process had left in the journal.
+        /// What recovery found in the journal.
         recovery: Recovery,
     },
-    /// It cannot be opened.
+    /// It could not be opened.
     Failed {
         /// Its name, in lower case.
         database: &'e str,
-        /// Why not.
+        /// The reason.
         error: &'e LoadError,
     },
-    /// Its storage failed while it was open: it is closed, and recovered by the next request.
+    /// Its storage failed while it was open. It is being closed, and the next request recovers it.
     Broken {
         /// Its name.
         database: &'e str,
-        /// How it failed, when that is known.
+        /// The error, if it is known.
         error: Option<&'e StorageError>,
     },
-    /// It is closed.
+    /// It was closed.
     Closed {
         /// Its name.
         database: &'e str,
@@ -80,7 +80,7 @@ pub enum RegistryEvent<'e> {
 pub enum Access {
     /// It is open.
     Ready(DatabaseLease),
-    /// It is being opened or closed: wait, then ask again.
+    /// It is being opened or closed: wait, then call again.
     Wait(Ticket),
 }
 
@@ -101,7 +101,7 @@ struct Shared {
     options: RegistryOptions,
     options_of: Box<OptionsOf>,
     flusher: Arc<Flusher>,
-    /// By lower-cased name.
+    /// By lower-case name.
     slots: RwLock<HashMap<String, Slot>>,
     loads: Mutex<Loads>,
     idle_checks: AtomicU64,
@@ -115,7 +115,8 @@ pub struct DatabaseRegistry {
 }
 
 impl DatabaseRegistry {
-    /// A registry with nothing open. `options_of` says how a database is opened, from its record.
+    /// A registry with no open databases. `options_of` returns how to open a database, depending on its
+    /// record.
     pub fn new(
         catalog: Arc<ServerCatalog>,
         flusher: Arc<Flusher>,
@@ -135,7 +136,7 @@ impl DatabaseRegistry {
         DatabaseRegistry { shared: Arc::new(shared) }
     }
 
-    /// Asks for a database by name, in any case. Never blocks; opens the database if need be.
+    /// Requests a database by name, in any case. Never blocks; starts to open the database if needed.
     pub fn access(&self, name: &str) -> Result<Access, AccessError> {
         let key = model::lower_case(name);
         if let Some(access) = self.shared.existing(&key) {
@@ -152,13 +153,13 @@ impl DatabaseRegistry {
         }
     }
 
-    /// Closes the database, if it is open, and runs `action` while nobody can open it. Blocks.
+    /// Closes the database if it is open, and runs `action` while it cannot be opened. Blocks.
     pub fn with_closed<T>(&self, name: &str, action: impl FnOnce() -> T) -> T {
         self.with_claimed(name, Transition::default(), action)
     }
 
-    /// As [`with_closed`](DatabaseRegistry::with_closed), for an action that takes long: requests do
-    /// not wait for its end but are refused with `reason`.
+    /// As [`with_closed`](DatabaseRegistry::with_closed), for a long action: requests do not wait for it but
+    /// are refused with `reason`.
     pub fn with_locked<T>(
         &self,
         name: &str,
@@ -182,11 +183,11 @@ impl DatabaseRegistry {
         result
     }
 
-    /// Creates a database, or replaces its record; as [`ServerCatalog::put`], and in force when it returns, as
-    /// with [`Self::change_record`]. Blocks.
+    /// Creates a database, or replaces its record, as [`ServerCatalog::put`]. The record is in force when
+    /// this returns, as with [`Self::change_record`]. Blocks.
     ///
     /// # Errors
-    /// Those of the catalog.
+    /// Catalog errors.
     pub fn put_record(
         &self,
         new: NewRecord,
@@ -197,11 +198,12 @@ impl DatabaseRegistry {
         Ok(put)
     }
 
-    /// Changes the record of a database, as [`ServerCatalog::update`]. When it returns, an open database goes by the changed record or by a
-    /// newer one, and one that was switched off is closed. `None` when there is no such database. Blocks.
+    /// Changes the record of a database, as [`ServerCatalog::update`]. When this returns, an open database
+    /// follows the changed record or a newer one, and a disabled one is closed. `None` if there is no such
+    /// database. Blocks.
     ///
     /// # Errors
-    /// Those of the catalog.
+    /// Catalog errors.
     pub fn change_record(
         &self,
         name: &str,
@@ -214,7 +216,7 @@ impl DatabaseRegistry {
         Ok(written)
     }
 
-    /// A database that is being opened looks at its record once more before any request has it.
+    /// A database that is being opened reads its record again before any request can use it.
     fn enforce(&self, record: &Arc<DatabaseRecord>) {
         if let Some(Slot::Open(database)) = self.shared.slot(record.name.lower_cased()) {
             match record.disabled {
@@ -224,8 +226,8 @@ impl DatabaseRegistry {
         }
     }
 
-    /// Closes a database whose storage failed, on a thread of its own; the next request opens it
-    /// again, through recovery.
+    /// Closes a database whose storage failed, on a thread of its own; the next request opens it again,
+    /// through recovery.
     pub fn reopen_after_failure(&self, database: &DatabaseLease) {
         if !database.mark_failed() {
             return;
@@ -239,12 +241,12 @@ impl DatabaseRegistry {
         let spawned = std::thread::Builder::new()
             .name("close-failed".into())
             .spawn(move || registry.with_closed(record.name.as_str(), || ()));
-        // Without a thread the database stays as it is: it refuses writes, which is safe.
+        // Without a thread, the database stays open and refuses writes, which is safe.
         drop(spawned);
     }
 
-    /// Counts one check for idleness and closes databases that nobody asked for during the last
-    /// `checks_max` of them. Blocks while it closes.
+    /// Counts one idle check, and closes databases that have not been requested during the last `checks_max`
+    /// of them. Blocks while closing.
     pub fn close_idle(&self, checks_max: u64) {
         let now = self.shared.idle_checks.fetch_add(1, Ordering::Relaxed) + 1;
         for (key, database) in self.shared.open_databases() {
@@ -267,7 +269,7 @@ impl DatabaseRegistry {
         self.shared.open_databases().into_iter().map(|(_, database)| database).collect()
     }
 
-    /// Opens nothing any more and closes everything, all databases at once. Blocks.
+    /// Opens no more databases and closes all, concurrently. Blocks.
     pub fn close_all(&self) {
         self.shared.closing.store(true, Ordering::Release);
         let keys: Vec<String> = {
@@ -282,7 +284,7 @@ impl DatabaseRegistry {
     }
 }
 
-/// Threads that close databases when the server stops.
+/// Threads that close databases when the server shuts down.
 const CLOSING_THREADS_MAX: usize = 32;
 
 fn wait_for(transition: &Arc<Transition>) -> Result<Access, AccessError> {
@@ -330,7 +332,7 @@ impl Shared {
             match slots.get(key) {
                 Some(Slot::Moving(transition)) => return wait_for(transition),
                 Some(Slot::Open(database)) => {
-                    // Whoever closes an open database takes its slot first.
+                    // Closing an open database takes its slot first.
                     let lease = DatabaseLease::take(database).ok_or(AccessError::ShuttingDown);
                     return lease.map(Access::Ready);
                 }
@@ -364,7 +366,7 @@ impl Shared {
         }
     }
 
-    /// Loads one database after the other until none waits.
+    /// Loads pending databases one after another until there are none.
     fn load_pending(self: &Arc<Self>) {
         while let Some((key, transition)) = self.next_load() {
             transition.start();
@@ -384,7 +386,7 @@ impl Shared {
         }
     }
 
-    /// Lets requests have a database that was opened, once it goes by the record as that is now: changes find
+    /// Makes an opened database available to requests once it follows the current record: a change finds
     /// either the record that is read here, or the open database.
     fn let_in(&self, key: &str, database: Arc<Database>) {
         loop {
@@ -423,7 +425,7 @@ impl Shared {
             loads.running -= 1;
             match loads.running {
                 0 => std::mem::take(&mut loads.pending),
-                // A thread that runs will come to them.
+                // A running thread will load them.
                 _ => VecDeque::new(),
             }
         };
@@ -433,7 +435,7 @@ impl Shared {
         }
     }
 
-    /// `None` when the database has gone or was switched off since somebody asked for it.
+    /// `None` if the database has been deleted or disabled since it was requested.
     fn load(&self, key: &str) -> Result<Option<Arc<Database>>, LoadError> {
         let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
             return Ok(None);
@@ -444,7 +446,7 @@ impl Shared {
         let began = clock.monotonic();
         let cluster = self.catalog.cluster();
         let mut known = None;
-        // Nothing vouches for what is gone with the process.
+        // There are no files that could be checked when the data is only in memory.
         if !options.is_in_memory {
             known = self.catalog.known_point(key)?;
             files::check(&record, &options, known.as_ref(), &self.catalog)?;
@@ -457,8 +459,8 @@ impl Shared {
             Database::open(record, options, known.as_ref(), cluster.store(), &self.flusher)?;
         let database = Arc::new(database);
         database.take_identities_to(cluster)?;
-        // Nobody was told that these are done. What fails now is tried again with the next of them, and
-        // a disk without room is no reason not to be read.
+        // No client is waiting for these. A failure now is retried with the next transaction, and a full disk
+        // must not prevent reading.
         drop(database.catch_up_with(cluster.store()));
         database.touch(self.idle_checks.load(Ordering::Relaxed));
         (self.options.on_event)(&RegistryEvent::Opened {
@@ -472,7 +474,7 @@ impl Shared {
         Ok(Some(database))
     }
 
-    /// Takes the name, waiting for whoever has it, and what was open under it.
+    /// Reserves the name, waiting for any transition in progress; returns the database that was open.
     fn claim(&self, key: &str, transition: &Arc<Transition>) -> Option<Arc<Database>> {
         loop {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! Looks at memory, and once a second at disks, slow I/O and open files, does something about them and
-//! reports it.
+//! Checks memory several times a second, and disks, slow I/O and open files once a second; reacts and
+//! reports.
 //!
-//! One thread for the server. What it does: a database on a full disk refuses writes; snapshots that are
-//! held for too long, or keep too much, end; when memory is low, every database is flushed at once; when
-//! memory or file descriptors are, databases that nobody uses are closed early. Nothing here has to be
-//! undone by anybody: each state ends at the look that finds its cause gone.
+//! One thread serves the whole server. Its reactions: a database on a full disk refuses writes; held
+//! snapshots that have expired or keep too much end; when memory is low, all databases are flushed at once;
+//! when memory or file descriptors are low, unused databases are closed early. No reaction has to be undone:
+//! each state ends with the first check after its cause is gone.
 
 use std::{
     io,
@@ -28,34 +28,35 @@ use crate::{
     registry::DatabaseRegistry,
 };
 
-/// How often it looks at memory, which may be gone within a second.
+/// How often memory is checked; it may run out within a second.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
-/// After so many looks at memory it looks at everything.
+/// Everything else is checked once per this many memory checks.
 const LOOKS_PER_ROUND: u32 = 4;
-/// How long a database may go unused while memory or descriptors are low, at least; at most twice as long.
+/// The minimum time that a database is unused before it is closed while memory or descriptors are low; at
+/// most twice as long.
 const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
 
-/// What an operator wants to know.
+/// An event for the operator.
 #[derive(Clone, Debug)]
 pub enum ResourceEvent {
-    /// The room on a database's disk means something else than before.
+    /// The disk space level of a database has changed.
     DiskSpace {
         /// The database.
         database: String,
-        /// What was seen.
+        /// The new reading.
         reading: DiskSpaceReading,
     },
-    /// The memory that is left means something else than before.
+    /// The memory level has changed.
     Memory(MemoryReading),
-    /// File descriptors are short, or not any more.
+    /// File descriptors are running out, or no longer.
     OpenFiles(OpenFiles),
-    /// I/O was slow.
+    /// A slow I/O operation.
     SlowIo {
         /// The database.
         database: String,
         /// The directory of the file.
         directory: PathBuf,
-        /// What it was.
+        /// The operation.
         operation: IoOperation,
     },
 }
@@ -71,7 +72,7 @@ struct Shared {
     on_event: Box<OnEvent>,
     count_files: Box<CountFiles>,
     are_files_short: AtomicBool,
-    /// When unused databases were last looked for because something was low.
+    /// When idle databases were last looked for because a resource was low.
     last_idle_check: Mutex<Duration>,
     closing: Mutex<bool>,
     wakes: Condvar,
@@ -84,7 +85,7 @@ pub struct ResourceWatch {
 }
 
 impl ResourceWatch {
-    /// A watch that looks when it is asked to, until [`ResourceWatch::start`].
+    /// A watch without a thread: it checks on [`ResourceWatch::look`] until [`ResourceWatch::start`].
     pub fn new(
         registry: DatabaseRegistry,
         flusher: Arc<Flusher>,
@@ -108,10 +109,10 @@ impl ResourceWatch {
         ResourceWatch { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Looks from now on, by itself.
+    /// Starts the thread that checks periodically.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The thread cannot be started.
     pub fn start(&self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let builder = std::thread::Builder::new().name("resource-watch".into());
@@ -120,7 +121,7 @@ impl ResourceWatch {
         Ok(())
     }
 
-    /// Looks once, now. Blocks while it closes databases.
+    /// Checks once, now. Blocks while it closes databases.
     pub fn look(&self) {
         self.shared.look();
     }
@@ -131,7 +132,7 @@ impl ResourceWatch {
         self.shared.wakes.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A watch that panicked has nothing left to end.
+            // A thread that panicked has nothing left to stop.
             drop(thread.join());
         }
     }
@@ -177,7 +178,7 @@ impl Shared {
     }
 
     fn look_at_open_files(&self) {
-        // What cannot be counted is not short.
+        // If descriptors cannot be counted, they are assumed to suffice.
         let Some(files) = (self.count_files)() else { return };
         if self.are_files_short.swap(files.is_short(), Ordering::Relaxed) != files.is_short() {
             (self.on_event)(&ResourceEvent::OpenFiles(files));
@@ -200,7 +201,7 @@ impl Shared {
     }
 
     fn look_at_memory(&self) {
-        // What cannot be measured leaves everything as it was.
+        // If memory cannot be measured, the level is left unchanged.
         let Ok(usage) = self.platform.memory.usage() else { return };
         if let Some(reading) = self.memory.measured(usage, self.platform.clock.now()) {
             (self.on_event)(&ResourceEvent::Memory(reading));

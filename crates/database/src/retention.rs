@@ -1,10 +1,10 @@
-//! Documents whose time has come: they expire, are refreshed or archived. And the policies of time
-//! series, and the removal of tombstones, whose time comes again and again.
+//! Expires, refreshes and archives documents that are due. Also runs the periodic tasks: the policies of time
+//! series, and the removal of tombstones.
 //!
-//! A few threads serve all open databases. Each look at a database reads some ids of what is due from a
-//! snapshot, lets go of it and submits commands like anybody; the commands look again, so a document
-//! that was changed meanwhile is left alone. A database that is closed is dealt with when it is opened
-//! again. Invariant: at most one look at a database at once.
+//! A few threads serve all open databases. Each run over a database reads some due ids from a snapshot,
+//! releases it and submits ordinary commands. The commands check again, so a document that has changed
+//! meanwhile is left alone. A closed database is handled after it is next opened. Invariant: a database is
+//! handled by at most one thread at once.
 
 use std::{
     collections::HashMap,
@@ -32,58 +32,58 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Documents of one batch.
 const BATCH_DOCUMENTS_MAX: usize = 512;
 
-/// Under which name it is noted when tombstones were last removed.
+/// The name under which the time of the last tombstone removal is kept.
 const TOMBSTONES_PROPERTY: &str = "Tombstones";
 
-/// What came of dealing with what was due in a database.
+/// The result of handling a database.
 #[derive(Clone, Debug)]
 pub enum RetentionEvent {
-    /// So many documents were dealt with.
+    /// Documents were expired, refreshed or archived.
     Done {
         /// The database.
         database: String,
         /// What was done to them.
         kind: RetentionKind,
-        /// How many.
+        /// The number of documents.
         documents: u64,
     },
     /// The policies of time series were applied to series that had changed or were due.
     PoliciesApplied {
         /// The database.
         database: String,
-        /// How many series.
+        /// The number of series.
         series: u64,
-        /// How many entries of rollups were made.
+        /// The number of rollup entries written.
         entries: u64,
     },
-    /// Tombstones are gone that nobody needed.
+    /// Unneeded tombstones were removed.
     TombstonesRemoved {
         /// The database.
         database: String,
-        /// How many.
+        /// The number of tombstones.
         tombstones: u64,
     },
-    /// It failed; the next look tries again.
+    /// A run failed; the next one retries.
     Failed {
         /// The database.
         database: String,
-        /// Why.
+        /// The error message.
         message: String,
     },
 }
 
 type OnEvent = dyn Fn(&RetentionEvent) + Send + Sync;
 
-/// When a database was last looked at for one of the kinds, by its lower-cased name.
+/// When a database was last handled for each kind, by lower-case name.
 type Looks = HashMap<(String, &'static str), Duration>;
 
 #[derive(Default)]
 struct State {
-    /// When each look was, or when its configuration was seen first.
+    /// When the last run was, or when the configuration was first seen.
     looks: Looks,
-    /// How far the policies of time series are, by the database's lower-cased name.
+    /// The progress of the time series policies, by the database's lower-case name.
     positions: HashMap<String, PolicyPosition>,
-    /// The databases that a thread is looking at.
+    /// The databases that a thread is handling.
     busy: Vec<String>,
     closing: bool,
 }
@@ -103,7 +103,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// One that looks when it is told to, until [`Retention::start`].
+    /// Without threads: it runs on [`Retention::look`] until [`Retention::start`].
     pub fn new(
         registry: DatabaseRegistry,
         platform: Platform,
@@ -119,10 +119,10 @@ impl Retention {
         Retention { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
-    /// Looks from now on, by itself.
+    /// Starts the threads that look for due databases.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// A thread cannot be started.
     pub fn start(&self, threads: usize) -> io::Result<()> {
         for _ in 0..threads {
             let shared = Arc::clone(&self.shared);
@@ -133,7 +133,7 @@ impl Retention {
         Ok(())
     }
 
-    /// Looks once at every database whose time has come. Blocks until all is done.
+    /// Handles every database that is due, once. Blocks until all is done.
     pub fn look(&self) {
         self.shared.look();
     }
@@ -185,7 +185,8 @@ impl Shared {
                 if !self.begin(&database, kind.property(), configuration.interval_seconds) {
                     continue;
                 }
-                // Used only while it is dealt with, so that nobody waits to close the others.
+                // The lease is held only while the database is handled, so that closing the others does not
+                // wait.
                 if let Some(lease) = DatabaseLease::take(&database) {
                     self.deal_with(&lease, kind, configuration);
                 }
@@ -203,7 +204,7 @@ impl Shared {
         }
         if let Some(lease) = DatabaseLease::take(database) {
             let name = lease.record().name.as_str().to_owned();
-            // Leaves room in the queue to those who wait for an answer.
+            // Leaves room in the queue for requests.
             let may_go_on = || !self.is_closing() && lease.has_room();
             match lease.remove_tombstones(&may_go_on) {
                 Ok(0) => {}
@@ -269,7 +270,7 @@ impl Shared {
         state.positions.retain(|name, _| is_open(name));
     }
 
-    /// Whether the database is due and nobody looks at it; it is this thread's then.
+    /// Whether the database is due and no other thread is handling it; if so, it is now this thread's.
     fn begin(&self, database: &Database, property: &'static str, interval_seconds: u64) -> bool {
         let now = self.platform.clock.monotonic();
         let name = key_of(database);
@@ -323,7 +324,7 @@ impl Shared {
     ) -> Result<u64, String> {
         let until = self.platform.clock.now().ticks();
         let (mut done, mut looked_at) = (0, 0);
-        // Leaves room in the queue to those who wait for an answer.
+        // Leaves room in the queue for requests.
         while looked_at < items_max && !self.is_closing() && !database.is_closing() {
             let wanted = (items_max - looked_at).min(BATCH_DOCUMENTS_MAX as u64);
             let ids = due_ids(database, action, until, wanted as usize);
@@ -344,7 +345,7 @@ impl Shared {
                 .count();
             done += of_batch as u64;
             if of_batch == 0 {
-                // What was due has been changed by others; the next look sees what is left.
+                // The due documents have been changed by others; the next run sees what is left.
                 break;
             }
         }

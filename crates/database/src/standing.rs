@@ -1,17 +1,17 @@
 //! Whether the server's own environment and the files of a database belong together.
 //!
-//! Each remembers the other: the server's environment the newest incarnation of each database, a
-//! database the point in the history of the server's environment at which that incarnation began, and
-//! the point of the last cluster-wide transaction that it executed. So files that are missing, belong to
-//! another database, or are older than the server knows, are not opened; and a server's environment
-//! that is older than a database knows does no cluster-wide work for it.
+//! Each records the other: the server's environment stores the newest incarnation of each database; a
+//! database stores the point in the history of the server's environment at which that incarnation began, and
+//! the point of the last cluster-wide transaction it executed. Files that are missing, belong to another
+//! database, or are older than the server knows are therefore not opened; and if the server's environment is
+//! older than a database knows, it does no cluster-wide work for that database.
 //!
 //! ```text
 //! tree "Environments" of the server's environment: lower-cased name → point of the newest incarnation, 32
 //! ```
 //!
-//! A row is there from the first write to the database until its files are deleted; its identity is the
-//! only answer to the question whose files these are.
+//! A row exists from the first write to the database until its files are deleted. Its identity alone decides
+//! whose files these are.
 //!
 //! See `docs/internals/history.md`.
 
@@ -27,7 +27,7 @@ use storage::{
 
 use crate::error::{CatalogError, LoadError};
 
-/// The newest incarnation that is known of the database of this key.
+/// The newest known incarnation of the database with this key.
 pub(crate) fn known_point(
     tx: &impl Transaction,
     key: &str,
@@ -36,7 +36,7 @@ pub(crate) fn known_point(
     tree.get(key.as_bytes())?.map(|value| read_point(key, value)).transpose()
 }
 
-/// All of them, by key.
+/// All known incarnations, by key.
 pub(crate) fn known_points(
     read: &ReadTransaction,
 ) -> Result<Vec<(String, HistoryPoint)>, CatalogError> {
@@ -56,7 +56,7 @@ fn read_point(key: &str, value: &[u8]) -> Result<HistoryPoint, CatalogError> {
     HistoryPoint::from_bytes(value).ok_or_else(damaged)
 }
 
-/// The server's environment, as a witness of what a database does.
+/// The server's environment, as a witness of the history of a database.
 pub(crate) struct CatalogWitness {
     pub(crate) environment: Arc<Environment>,
     /// The lower-cased name of the database.
@@ -66,7 +66,7 @@ pub(crate) struct CatalogWitness {
 impl IncarnationWitness for CatalogWitness {
     fn above(&self, before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError> {
         match before {
-            // Otherwise one write would be enough to forget that they do not belong together.
+            // Otherwise a single write would hide that they do not belong together.
             Some(before) if self.environment.vouches_for(&before)?.is_err() => Ok(Some(before)),
             Some(_) | None => self.environment.point_of(&self.environment.read()),
         }
@@ -79,7 +79,8 @@ impl IncarnationWitness for CatalogWitness {
     }
 }
 
-/// The server's environment as an operator wants it: what a database saw of another one is forgotten.
+/// The server's environment, as accepted by an operator: what a database recorded about another one is
+/// discarded.
 struct AdoptingWitness(CatalogWitness);
 
 impl IncarnationWitness for AdoptingWitness {
@@ -92,11 +93,11 @@ impl IncarnationWitness for AdoptingWitness {
     }
 }
 
-/// Makes the server's environment and the files of a database vouch for each other as they are now.
-/// Cluster-wide transactions that are stored for the database and were not executed are given up.
+/// Makes the server's environment and the files of a database accept each other in their current state.
+/// Cluster-wide transactions stored for the database and not executed are dropped.
 ///
 /// # Errors
-/// Those of opening and writing the files. What was done until then is done once more by the next try.
+/// The files cannot be opened or written. A retry repeats the steps done so far.
 pub(crate) fn adopt(
     platform: &Platform,
     witness: CatalogWitness,
@@ -118,7 +119,7 @@ pub(crate) fn adopt(
     Ok(environment.close()?)
 }
 
-/// Refuses files that are older than what is known of them.
+/// Refuses files that are older than the server knows.
 pub(crate) fn check_history(
     environment: &Environment,
     known: Option<&HistoryPoint>,
@@ -129,8 +130,8 @@ pub(crate) fn check_history(
     vouched.map_err(|mismatch| LoadError::OtherFiles { directory, mismatch })
 }
 
-/// Why cluster-wide work is refused for a database: it has seen more of the server's environment than
-/// there is. `None` when it is done.
+/// Why cluster-wide work is refused for a database: it has seen a later state of the server's environment
+/// than the present one. `None` if it is not refused.
 pub(crate) fn check_cluster(
     cluster: &ClusterStore,
     environment: &Environment,

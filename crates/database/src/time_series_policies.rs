@@ -1,8 +1,7 @@
-//! The policies of time series: rollups are brought up to date, and old entries deleted.
+//! Applies the policies of time series: updates rollups and deletes old entries.
 //!
-//! Everything is read from snapshots and written by commands, like that of anybody. A rollup comes
-//! before the deletion of what it is made of, and knows itself how far it is; so a look that ends in the
-//! middle is gone on with by the next.
+//! Everything is read from snapshots and written by ordinary commands. A rollup is updated before its source
+//! entries are deleted, and stores its own progress, so an interrupted run is continued by the next one.
 
 use std::sync::Arc;
 
@@ -22,28 +21,27 @@ use crate::{
     policy_position::{PolicyPosition, PolicySeries, Wanted, page_of_all},
 };
 
-/// Entries of one step of a rollup, and of one batch of it.
+/// Entries read in one step of a rollup, and written in one batch.
 const ENTRIES_PER_STEP: usize = 1 << 16;
 const ENTRIES_PER_BATCH: usize = 1 << 12;
 
-/// What a look did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Applied {
-    /// So many series were looked at.
+    /// Series handled.
     pub(crate) series: u64,
-    /// So many entries of rollups were made.
+    /// Rollup entries written.
     pub(crate) entries: u64,
 }
 
-/// Does what the policies of a database say of all that is older than now, as far as it was not done by
-/// looks before.
+/// Applies the policies of a database to everything that is due and was not handled by earlier runs.
 pub(crate) fn apply(
     database: &Database,
     configuration: &Arc<TimeSeriesConfiguration>,
     position: &mut PolicyPosition,
     now_ticks: i64,
 ) -> Result<Applied, String> {
-    // Only a look that ended well is remembered.
+    // The new position is stored only if the run succeeds.
     let mut new = std::mem::take(position);
     let mut look = Look {
         database,
@@ -61,14 +59,14 @@ pub(crate) fn apply(
 
 struct Look<'a> {
     database: &'a Database,
-    /// In milliseconds since the year 1.
+    /// Milliseconds since the year 1.
     now: i64,
     applied: Applied,
     position: &'a mut PolicyPosition,
 }
 
 impl Look<'_> {
-    /// `false` when the database is being closed.
+    /// `false` if the database is being closed.
     fn run(&mut self, configuration: &Arc<TimeSeriesConfiguration>) -> Result<bool, String> {
         let text = |error: DocumentError| error.to_string();
         self.database.tombstone_holders().policies_look();
@@ -82,8 +80,8 @@ impl Look<'_> {
             Wanted::All => {
                 let mut next = (!collections.is_empty()).then(Vec::new);
                 while let Some(from) = next {
-                    let (page, behind) = page_of_all(&self.database.read(), &from).map_err(text)?;
-                    next = behind;
+                    let (page, after) = page_of_all(&self.database.read(), &from).map_err(text)?;
+                    next = after;
                     if !self.apply_to(page, &collections)? {
                         return Ok(false);
                     }
@@ -111,7 +109,7 @@ impl Look<'_> {
         Ok(true)
     }
 
-    /// The collections that there are, by their numbers.
+    /// The existing collections, by number.
     fn numbered<'c>(
         &self,
         configuration: &'c TimeSeriesConfiguration,
@@ -126,7 +124,7 @@ impl Look<'_> {
         Ok(numbered)
     }
 
-    /// Gives when something is to be done next, if nobody changes the series.
+    /// Returns when the series is next due, provided it does not change.
     fn apply_to_series(
         &mut self,
         id: &DocumentId,
@@ -137,7 +135,7 @@ impl Look<'_> {
         let mut sources =
             vec![Kept { name: raw.clone(), retention: policies.raw_retention, frame: None }];
         for policy in &policies.policies {
-            // A name that becomes too long has no rollup.
+            // If the name of the rollup would be too long, there is no rollup.
             let Ok(target) = raw.rollup(&policy.name) else { break };
             let Some(frame) = frame_of(policy.aggregation) else { break };
             let Some(kept) = sources.last() else { break };
@@ -154,7 +152,7 @@ impl Look<'_> {
         self.next_due(id, &frames, &sources).map_err(|error| error.to_string())
     }
 
-    /// When the next frame is over of which there are entries, or the first entry is too old.
+    /// When the next frame with entries ends, or the first entry becomes too old.
     fn next_due(
         &self,
         id: &DocumentId,
@@ -199,7 +197,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether the document was still there.
+    /// Returns whether the document still existed.
     fn write(
         &self,
         rollup: &Rollup,
@@ -228,7 +226,7 @@ impl Look<'_> {
         self.submit(change).map(|_| ())
     }
 
-    /// Whether it was done; a document that is gone by now needs nothing.
+    /// Returns whether it was applied; if the document is gone, nothing is needed.
     fn submit(&self, change: TimeSeriesChange) -> Result<bool, String> {
         let batch = Batch::one(Command::ChangeTimeSeries(Box::new(change)));
         match self.database.queue().submit_and_wait(batch).map_err(|error| error.to_string())? {
@@ -245,12 +243,12 @@ impl Look<'_> {
 struct Kept {
     name: TimeSeriesName,
     retention: TimeValue,
-    /// The frames that its entries stand for; `None` for entries that clients write.
+    /// The frame of the entries; `None` for entries written by clients.
     frame: Option<Frame>,
 }
 
 impl Kept {
-    /// The first moment whose entries are kept at another one. A frame is kept until all of it is old.
+    /// The first moment whose entries are still kept at `now`. A frame is kept until all of it is too old.
     fn from(&self, now: i64) -> i64 {
         let Some(span) = frame_of(self.retention) else { return 0 };
         let first = moment_before(now, span).max(0);
@@ -258,7 +256,7 @@ impl Kept {
     }
 }
 
-/// The frames of a span of time; `None` when it has no end.
+/// The frame of a time span; `None` if the span is unlimited.
 pub fn frame_of(span: TimeValue) -> Option<Frame> {
     match span {
         TimeValue::ForEver => None,

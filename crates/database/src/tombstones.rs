@@ -1,20 +1,20 @@
-//! Removing tombstones that nobody needs any more, and saying who needs the others.
+//! Removes tombstones that no holder needs, and reports who needs the others.
 //!
-//! A cleaner looks how far the database is, then asks everybody that follows deletions what they know, and
-//! has removed what all of them know: from snapshots, a bounded number with each command, through the one
-//! queue of changes. Who comes later starts from a newer state of the database and needs nothing older.
-//! So it is enough that no holder, once asked, ever knows less. That the others find out when one does
-//! is the business of `documents::last_removed_tombstone`.
+//! The cleaner notes the current etag of the database, then asks all followers of deletions up to where they
+//! have read, and removes what all of them have read: from snapshots, a bounded number per command, through
+//! the commit queue. A follower that registers later starts from a newer state of the database and needs
+//! nothing older. It is therefore sufficient that no holder, once asked, ever goes back. Other readers detect
+//! removed tombstones by `documents::last_removed_tombstone`.
 //!
-//! | holder | of what |
+//! | holder | tombstones it needs |
 //! |---|---|
-//! | indexes, also paused, disabled, failed, being built, or not opened | what they map or look at |
+//! | indexes, also if paused, disabled, failed, being built, or not opened | of what they map or load |
 //! | readers of the live tail | documents |
 //! | policies of time series | deleted ranges |
-//! | holders that are [registered](TombstoneHolders::register) | what they say |
+//! | [registered](TombstoneHolders::register) holders | as they report |
 //!
-//! Subscriptions read the log of documents, but send no deletions, and hold nothing. Attachments'
-//! tombstones are read by nobody yet.
+//! Subscriptions read the document log but send no deletions, and hold nothing. Tombstones of attachments
+//! have no reader yet.
 
 use std::{
     collections::HashMap,
@@ -33,15 +33,15 @@ use storage::Transaction;
 
 use crate::open_database::Database;
 
-/// What the policies of time series know before their first look: they begin with everything.
+/// Stored until the policies of time series have run once: they begin with everything.
 const NOT_LOOKED: u64 = u64::MAX;
 
-/// Why tombstones are left that nobody needs. What is gone is gone; the others can go later.
+/// Why unneeded tombstones were left. Those already removed stay removed; the others can go later.
 #[derive(Clone, Debug)]
 pub enum TombstoneError {
     /// The documents could not be read.
     Documents(DocumentError),
-    /// The queue of changes did not take the command.
+    /// The commit queue did not accept the command.
     NotSubmitted(SubmitError),
     /// The command failed.
     Failed(CommandError),
@@ -76,33 +76,33 @@ impl From<DocumentError> for TombstoneError {
 /// Tombstones of one kind that are still needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TombstoneNeed {
-    /// Who needs them: the name of an index, the number of a reader.
+    /// The holder: the name of an index, the number of a reader.
     pub holder: String,
-    /// What that is, in one word: `Index`, `Tail`.
+    /// Its kind, in one word: `Index`, `Tail`.
     pub process: &'static str,
-    /// What keeps it, in one word: `Running`, `Paused`.
+    /// Its state, in one word: `Running`, `Paused`.
     pub condition: &'static str,
-    /// Of what.
+    /// The kind of tombstones.
     pub kind: TombstoneKind,
-    /// Of which collection; `None` is all.
+    /// The collection; `None` for all.
     pub collection: Option<CollectionName>,
-    /// It knows all deletions up to here.
+    /// The holder has read all deletions up to here.
     pub known: Etag,
 }
 
 /// A follower of deletions: replication, an ETL task, an incremental backup.
 pub trait TombstoneHolder: Send + Sync {
-    /// What it needs now. It may never need more than it once said, unless it reads everything anew from
-    /// a state of the database that is newer than that.
+    /// What it needs now. This may never go back, unless the holder reads everything again from a newer state
+    /// of the database.
     fn tombstone_needs(&self) -> Vec<TombstoneNeed>;
 }
 
-/// Who follows deletions of a database, beside its indexes and the readers of its tail.
+/// Followers of the deletions of a database other than its indexes and the readers of its tail.
 pub struct TombstoneHolders {
     others: Mutex<Vec<Weak<dyn TombstoneHolder>>>,
-    /// Up to where the policies of time series have looked.
+    /// The etag up to which the policies of time series have looked.
     policies_known: AtomicU64,
-    /// Held while tombstones are removed: there is one cleaner at a time.
+    /// Held while tombstones are removed, so that there is one cleaner at a time.
     cleaning: Mutex<()>,
 }
 
@@ -114,7 +114,7 @@ impl Default for TombstoneHolders {
 }
 
 impl TombstoneHolders {
-    /// Asks this one, too, for as long as it is kept. It is registered before it reads anything.
+    /// Adds a holder for as long as it exists. It must be registered before it reads anything.
     pub fn register(&self, holder: Weak<dyn TombstoneHolder>) {
         self.others.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
     }
@@ -127,15 +127,15 @@ impl TombstoneHolders {
         present.iter().flat_map(|holder| holder.tombstone_needs()).collect()
     }
 
-    /// The policies of time series are about to look at the database: whatever is there now is needed until
-    /// [`TombstoneHolders::policies_looked`] says otherwise. Called before the state is read.
+    /// The policies of time series are about to look at the database: everything there now is needed until
+    /// [`TombstoneHolders::policies_looked`] is called. Called before the state is read.
     pub(crate) fn policies_look(&self) {
-        // Those that have looked before need what they said then.
+        // If they have run before, they still need what they reported then.
         let known = self.policies_known.load(Ordering::SeqCst);
         self.policies_known.store(if known == NOT_LOOKED { 0 } else { known }, Ordering::SeqCst);
     }
 
-    /// The policies of time series go on from here the next time.
+    /// The policies of time series will continue from here.
     pub(crate) fn policies_looked(&self, up_to: Etag) {
         self.policies_known.store(up_to.0, Ordering::SeqCst);
     }
@@ -161,7 +161,7 @@ fn needs_of_index(index: IndexNeeds) -> impl Iterator<Item = TombstoneNeed> {
     })
 }
 
-/// Up to where tombstones may go: the least that anybody knows.
+/// The etags up to which tombstones may be removed: the minimum over all holders.
 struct Limits {
     last_etag: Etag,
     of_all: HashMap<TombstoneKind, Etag>,
@@ -178,7 +178,7 @@ impl Limits {
         for need in needs {
             let limit = match &need.collection {
                 None => limits.of_all.entry(need.kind).or_insert(need.known),
-                // Without documents so far, a collection has no tombstones in this snapshot.
+                // A collection without documents so far has no tombstones in this snapshot.
                 Some(name) => match documents::collection(tx, name)? {
                     Some(found) => {
                         limits.of_one.entry((need.kind, found.number)).or_insert(need.known)
@@ -199,7 +199,7 @@ impl Limits {
 }
 
 impl Database {
-    /// Who needs which tombstones now. Blocks while an index is opened.
+    /// Which holders need which tombstones. Blocks while an index is opened.
     pub fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
         let indexes = self.indexes().tombstone_needs().into_iter().flat_map(needs_of_index);
         let mut needs: Vec<_> = indexes.chain(self.followers().tombstone_needs()).collect();
@@ -219,15 +219,15 @@ impl Database {
         needs
     }
 
-    /// Removes the tombstones that nobody needs; returns how many. Blocks: goes through the queue of changes
-    /// in pieces, and ends early when `may_go_on` says so or the queue has no room.
+    /// Removes the tombstones that no holder needs; returns their number. Blocks: goes through the commit
+    /// queue in pieces, and stops early when `may_go_on` returns `false` or the queue has no room.
     ///
     /// # Errors
-    /// Why the rest could not be removed; what is gone is gone.
+    /// Why the rest could not be removed; the tombstones removed until then stay removed.
     pub fn remove_tombstones(&self, may_go_on: &dyn Fn() -> bool) -> Result<u64, TombstoneError> {
         let cleaning = &self.tombstone_holders().cleaning;
         let _cleaning = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
-        // The state comes first: who is not asked yet begins behind it.
+        // The state is read first: a holder that registers later begins after it.
         let tx = self.read();
         let last_etag = documents::progress(&tx)?.last_etag;
         let limits = Limits::of(&tx, last_etag, &self.tombstone_needs())?;

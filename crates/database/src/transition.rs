@@ -1,7 +1,7 @@
-//! A database on its way to be open, or to be closed, and those who wait for it.
+//! A database that is being opened or closed, and the requests and threads that wait for it.
 //!
-//! Requests leave a callback, threads that close databases block. Invariant: each callback is called
-//! exactly once, outside every lock.
+//! Requests leave a callback; threads that close databases block. Invariant: each callback is called exactly
+//! once, outside of all locks.
 
 use std::sync::{
     Arc, Condvar, Mutex, PoisonError,
@@ -13,7 +13,7 @@ use crate::error::{AccessError, LoadError};
 /// Requests that may wait for one database.
 const WAITING_MAX: usize = 4096;
 
-/// What a waiter is told: the way is free, so ask again; or why opening failed.
+/// Passed to waiters: the transition has ended and they should ask again, or opening failed.
 pub type Arrival = Result<(), Arc<LoadError>>;
 
 type Callback = Box<dyn FnOnce(Arrival) + Send>;
@@ -27,7 +27,7 @@ struct State {
 /// The transition of one database.
 #[derive(Default)]
 pub(crate) struct Transition {
-    /// Why requests are refused instead of waiting, when it takes long.
+    /// Why requests are refused instead of waiting, if the transition takes long.
     refusal: Option<&'static str>,
     state: Mutex<State>,
     done: Condvar,
@@ -35,7 +35,7 @@ pub(crate) struct Transition {
 }
 
 impl Transition {
-    /// A transition for which no request waits: it is told `reason`.
+    /// A transition that requests do not wait for: they are refused with `reason`.
     pub(crate) fn refusing(reason: &'static str) -> Transition {
         Transition { refusal: Some(reason), ..Transition::default() }
     }
@@ -45,12 +45,12 @@ impl Transition {
         self.refusal
     }
 
-    /// Marks that a thread works on it now.
+    /// Marks that a thread has started to work on it.
     pub(crate) fn start(&self) {
         self.started.store(true, Ordering::Release);
     }
 
-    /// Ends it and tells everybody who waits.
+    /// Ends it and notifies all waiters.
     pub(crate) fn finish(&self, arrival: Arrival) {
         let waiting = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,16 +72,16 @@ impl Transition {
     }
 }
 
-/// A request's place among those who wait for a database.
+/// A waiting request's handle on a transition.
 pub struct Ticket(pub(crate) Arc<Transition>);
 
 impl Ticket {
-    /// Whether a thread works on the database; otherwise it waits for its turn.
+    /// Whether a thread is working on the database; otherwise it is still queued.
     pub fn has_started(&self) -> bool {
         self.0.started.load(Ordering::Acquire)
     }
 
-    /// Calls `callback` once the transition has ended, at once if it has already.
+    /// Calls `callback` once the transition has ended, immediately if it already has.
     pub fn on_arrival(
         &self,
         callback: impl FnOnce(Arrival) + Send + 'static,

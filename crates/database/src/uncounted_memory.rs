@@ -1,10 +1,10 @@
-//! What the process has taken beyond what its budgets count: code and threads, open databases, what the
-//! allocator keeps, and whatever is too small to be counted.
+//! The memory of the process that its budgets do not count: code and threads, open databases, memory retained
+//! by the allocator, and everything too small to count.
 //!
-//! It cannot be read off anywhere: the kernel says what is taken altogether, and the budgets what is counted
-//! of that. What is counted may not have been filled yet, and what was filled not have been counted yet; so
-//! the largest difference of the last second counts, not the last one. It is measured with every look at the
-//! memory, and whenever a share grows while little is left.
+//! It cannot be read directly: the kernel reports the total, and the budgets report what they count. Counted
+//! memory may not have been touched yet, and touched memory may not have been counted yet, so the largest
+//! difference of the last second is used, not the latest one. It is measured with every memory check, and
+//! whenever a share grows while little memory is left.
 
 use std::{
     fmt,
@@ -18,11 +18,11 @@ use std::{
 use platform::{Clock, Platform, ProcessMemory};
 use storage::Uncounted;
 
-/// The largest of this time and of the one before it counts.
+/// The maximum of the current window and the previous one is used.
 const WINDOW: Duration = Duration::from_millis(500);
-/// It is not measured more often, however many shares grow.
+/// The minimum interval between measurements, however many shares grow.
 const INTERVAL_MIN: Duration = Duration::from_millis(2);
-/// While this part of the limit is left, growing shares take what was measured last.
+/// While more than `1 / LITTLE_PART` of the limit is left, growing shares use the last measurement.
 const LITTLE_PART: u64 = 4;
 
 /// Measures it.
@@ -30,7 +30,7 @@ pub struct UncountedMemory {
     memory: Arc<dyn ProcessMemory>,
     clock: Arc<dyn Clock>,
     limit_bytes: u64,
-    /// The largest of both windows.
+    /// The maximum of both windows.
     largest: AtomicU64,
     windows: Mutex<Windows>,
 }
@@ -44,19 +44,19 @@ struct Windows {
 }
 
 impl UncountedMemory {
-    /// Of a process that may take so many bytes.
+    /// For a process limited to this many bytes.
     pub fn new(platform: &Platform, limit_bytes: u64) -> UncountedMemory {
         let (memory, clock) = (Arc::clone(&platform.memory), Arc::clone(&platform.clock));
         let (largest, windows) = Default::default();
         UncountedMemory { memory, clock, limit_bytes, largest, windows }
     }
 
-    /// What it was at most in the last second, in bytes.
+    /// The maximum of the last second, in bytes.
     pub fn largest_bytes(&self) -> u64 {
         self.largest.load(Ordering::Relaxed)
     }
 
-    /// Takes note of what the process has taken while so much was counted.
+    /// Records that the process has taken `taken_bytes` while `held` were counted.
     pub(crate) fn measured(&self, taken_bytes: u64, held: u64) {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         self.note(&mut windows, taken_bytes, held);
@@ -75,13 +75,13 @@ impl UncountedMemory {
         self.largest.store(windows.largest.max(windows.largest_before), Ordering::Relaxed);
     }
 
-    /// Measures anew, unless somebody does or just did.
+    /// Measures again, unless another thread is measuring or just has.
     fn measure(&self, held: u64) {
         let Ok(mut windows) = self.windows.try_lock() else { return };
         if self.clock.monotonic().saturating_sub(windows.measured_at) < INTERVAL_MIN {
             return;
         }
-        // What cannot be measured is as it was.
+        // If it cannot be measured, the last value stays.
         if let Ok(taken_bytes) = self.memory.taken_bytes() {
             self.note(&mut windows, taken_bytes, held);
         }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_of_the_last_second_counts_and_is_measured_anew_when_little_is_left() {
+    fn the_maximum_of_the_last_second_counts_and_is_measured_again_when_little_is_left() {
         let simulation = Platform::simulated(1);
         let uncounted = UncountedMemory::new(&simulation.platform, 1000);
         let pass = |time| simulation.clock.advance(time);
@@ -127,7 +127,7 @@ mod tests {
         pass(WINDOW);
         simulation.memory.set_taken(100);
         uncounted.measured(100, 100);
-        assert_eq!(uncounted.largest_bytes(), 400, "what was so large comes again");
+        assert_eq!(uncounted.largest_bytes(), 400, "the window still covers the maximum");
         pass(WINDOW);
         uncounted.measured(100, 60);
         assert_eq!(uncounted.largest_bytes(), 40);

@@ -1,6 +1,6 @@
-//! Counts who uses a database, so that closing it can wait for them.
+//! Counts the users of a database, so that closing it can wait for them.
 //!
-//! Invariant: once the gate is closed nobody enters, so the count only falls.
+//! Invariant: no user enters once the gate is closed, so the count only decreases.
 
 use std::{
     sync::{
@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-/// The highest bit says that the gate is closed; the rest counts the users.
+/// The highest bit is set once the gate is closed; the rest counts the users.
 const CLOSED: u64 = 1 << 63;
 
-/// A counted door that can be shut.
+/// A counted gate that can be closed.
 #[derive(Default)]
 pub(crate) struct UsageGate {
     state: AtomicU64,
@@ -22,7 +22,7 @@ pub(crate) struct UsageGate {
 }
 
 impl UsageGate {
-    /// Enters, unless the gate is closed. Whoever entered must [`leave`](UsageGate::leave).
+    /// Enters, unless the gate is closed. A caller that entered must [`leave`](UsageGate::leave).
     pub(crate) fn enter(&self) -> bool {
         let before = self.state.fetch_add(1, Ordering::AcqRel);
         if before & CLOSED == 0 {
@@ -32,7 +32,7 @@ impl UsageGate {
         false
     }
 
-    /// Enters a second time on behalf of somebody who is inside, closed or not.
+    /// Enters again on behalf of a user that is inside, even if the gate is closed.
     pub(crate) fn enter_again(&self) {
         self.state.fetch_add(1, Ordering::AcqRel);
     }
@@ -46,7 +46,7 @@ impl UsageGate {
         }
     }
 
-    /// How many are inside.
+    /// The number of users.
     pub(crate) fn users(&self) -> u64 {
         self.state.load(Ordering::Acquire) & !CLOSED
     }
@@ -56,12 +56,12 @@ impl UsageGate {
         self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Lets nobody in any more.
+    /// Lets no new users in.
     pub(crate) fn close(&self) {
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// Blocks until everybody has left, or `timeout` is over; `false` means it is over.
+    /// Blocks until all users have left, or `timeout` has passed; `false` in the latter case.
     pub(crate) fn wait_until_empty(&self, timeout: Duration) -> bool {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let (_lock, result) = self
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_gate_lets_nobody_in_and_tells_when_it_is_empty() {
+    fn a_closed_gate_lets_no_user_in_and_reports_when_it_is_empty() {
         let gate = Arc::new(UsageGate::default());
         assert!(gate.enter());
         gate.close();

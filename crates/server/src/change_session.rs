@@ -90,7 +90,7 @@ fn start_dispatcher(mut dispatcher: Dispatcher) -> Wake {
     let woken = Arc::new(Notify::new());
     let wake = wake_of(&woken);
     tokio::spawn(async move {
-        while let Dispatched::Told(listeners) = dispatcher.dispatch() {
+        while let Dispatched::Notified(listeners) = dispatcher.dispatch() {
             let rest =
                 REST_PER_LISTENER.saturating_mul(u32::try_from(listeners).unwrap_or(u32::MAX));
             if REST_MIN <= rest {

@@ -1,4 +1,4 @@
-//! What may happen in a database that somebody watches, who is told of it, and what they are told.
+//! The events of a database: who is notified of each, and the text of the notification.
 
 use documents::{
     Change, CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind, TimeSeriesChange,
@@ -16,28 +16,28 @@ use wire::{
 
 use crate::operations::OperationState;
 
-/// Something that happened.
+/// An event of a database.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Documents, or what belongs to them, were changed, and that is durable.
+    /// Documents, or data attached to them, have changed durably.
     Data(Change),
     /// Something happened to an index.
     Index {
         /// Its name.
         name: String,
-        /// What.
+        /// The kind of change.
         change: IndexChange,
     },
-    /// An operation came further or ended.
+    /// An operation has made progress or ended.
     Operation {
         /// Its id.
         id: i64,
-        /// How far it is.
+        /// Its progress.
         state: OperationState,
     },
 }
 
-/// Kinds of events that are wanted together or not at all.
+/// Kinds of events that are watched together or not at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
     Data,
@@ -48,7 +48,7 @@ pub(crate) enum Family {
 impl Family {
     pub(crate) const ALL: [Family; 3] = [Family::Data, Family::Index, Family::Operation];
 
-    /// Whether such a watch is told of some of its events.
+    /// Whether such a watch covers any of these events.
     pub(crate) fn concerns(self, watch: &Watch) -> bool {
         match watch {
             Watch::Documents
@@ -80,7 +80,7 @@ impl Event {
         }
     }
 
-    /// The watches that are told of it, but for prefixes of ids.
+    /// The watches that match the event, except prefix watches.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         match self {
             Event::Data(Change::Document(change)) => vec![
@@ -113,12 +113,12 @@ impl Event {
         }
     }
 
-    /// Whether something happened to a document itself.
+    /// Whether the event is a change of a document itself.
     pub(crate) fn is_of_document(&self) -> bool {
         matches!(self, Event::Data(Change::Document(_)))
     }
 
-    /// The id whose prefixes are told of it.
+    /// The id that prefix watches are matched against.
     pub(crate) fn prefixed(&self) -> Option<&str> {
         match self {
             Event::Data(Change::Document(change)) => Some(change.id.lower_cased()),
@@ -126,7 +126,7 @@ impl Event {
         }
     }
 
-    /// Whether answers that a client keeps may be out of date after it.
+    /// Whether the event may invalidate answers cached by a client.
     pub(crate) fn outdates_answers(&self) -> bool {
         match self {
             Event::Data(Change::Document(_)) => true,
@@ -138,7 +138,7 @@ impl Event {
         }
     }
 
-    /// The notification of it.
+    /// The text of the notification.
     pub(crate) fn text(&self) -> String {
         match self {
             Event::Data(Change::Document(change)) => document_text(change),

@@ -1,7 +1,7 @@
-//! One who watches a database, and what it is still to be told.
+//! A listener on the changes of a database, and the queue of its notifications.
 //!
-//! Invariant: what waits for it never exceeds its bound by more than one notification. One that does
-//! not keep up loses everything that waits, and ends.
+//! Invariant: the queue never exceeds its limit by more than one notification. A listener that does not keep
+//! up loses its whole queue, and is ended.
 
 use std::{
     collections::VecDeque,
@@ -14,26 +14,26 @@ use std::{
 use platform::Timestamp;
 use wire::changes::AGGRESSIVE_CACHE_CHANGE;
 
-/// Wakes somebody who waits, from any thread. It must not wait for anything itself.
+/// Wakes a waiting task from any thread. It must not block.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// What a notification in a queue takes besides its text.
+/// Bytes that a queued notification takes in addition to its text.
 const OVERHEAD_BYTES: usize = 32;
-/// What may wait for one listener however much waits for all.
+/// Bytes that one listener may queue even if the shared budget is exceeded.
 const ALWAYS_ALLOWED_BYTES: usize = 64 << 10;
 
-/// Why a listener is told nothing any more.
+/// Why a listener was ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListenerEnd {
-    /// It did not take what it was told.
+    /// It did not take its notifications fast enough.
     TooSlow,
     /// The database is closed.
     DatabaseClosed,
-    /// Somebody wanted it.
+    /// An operator dropped it.
     Dropped,
 }
 
-/// What may wait for all listeners of a server together.
+/// The limit on what all listeners of a server have queued together.
 #[derive(Debug)]
 pub struct QueueBudget {
     bytes_max: usize,
@@ -41,7 +41,7 @@ pub struct QueueBudget {
 }
 
 impl QueueBudget {
-    /// So many bytes.
+    /// A budget of this many bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0) })
     }
@@ -51,36 +51,36 @@ impl QueueBudget {
     }
 }
 
-/// How a listener wants to be told.
+/// How a listener is notified.
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
-    /// What may wait for it, in bytes.
+    /// The limit of its own queue, in bytes.
     pub queued_bytes_max: usize,
-    /// Its part of what may wait for all.
+    /// The budget it shares with all listeners of the server.
     pub budget: Arc<QueueBudget>,
-    /// Whether it wants to hear of the last of many changes only.
+    /// Whether a new notification replaces the queued ones.
     pub only_last: bool,
-    /// When it came.
+    /// When it connected.
     pub began: Timestamp,
 }
 
-/// See the module.
+/// See the module documentation.
 pub struct Listener {
     id: u64,
     options: ListenerOptions,
     wake: Wake,
     queue: Mutex<Queue>,
-    /// The number of the last event that it was told of.
+    /// The number of the last event that it was notified of.
     last_event: AtomicU64,
 }
 
 struct Queue {
     budget: Arc<QueueBudget>,
-    /// Answers to its commands; they go before all notifications.
+    /// Answers to its commands; they are sent before all notifications.
     replies: VecDeque<String>,
     notifications: VecDeque<Arc<str>>,
     bytes: usize,
-    /// Whether it is to be told that answers may be out of date; once says it all.
+    /// Whether to send that answers may be out of date; one notification covers any number of changes.
     answers_outdated: bool,
     end: Option<ListenerEnd>,
 }
@@ -95,28 +95,28 @@ impl Listener {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By which an operator names it.
+    /// The id by which an operator refers to it.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// How it wants to be told.
+    /// How it is notified.
     pub fn options(&self) -> &ListenerOptions {
         &self.options
     }
 
-    /// How many notifications wait for it.
+    /// The number of queued notifications and replies.
     pub fn pending(&self) -> usize {
         let queue = self.lock();
         queue.replies.len() + queue.notifications.len() + usize::from(queue.answers_outdated)
     }
 
-    /// Why it is told nothing any more, if that is so.
+    /// Why the listener was ended, if it was.
     pub fn end(&self) -> Option<ListenerEnd> {
         self.lock().end
     }
 
-    /// Answers a command of its client.
+    /// Queues an answer to a command of its client.
     pub fn reply(&self, text: String) {
         self.change(|queue, limit| {
             queue.grow(text.len());
@@ -125,9 +125,9 @@ impl Listener {
         });
     }
 
-    /// Tells it of the event of this number, unless it knows.
-    pub(super) fn tell(&self, event: u64, notification: &Arc<str>) {
-        // Only one thread at a time tells of events.
+    /// Queues the notification of the event with this number, unless it is queued already.
+    pub(super) fn notify(&self, event: u64, notification: &Arc<str>) {
+        // Only one thread at a time dispatches events.
         if self.last_event.swap(event, Ordering::Relaxed) == event {
             return;
         }
@@ -141,12 +141,12 @@ impl Listener {
         });
     }
 
-    /// Tells it that answers may be out of date.
-    pub(super) fn tell_outdated(&self) {
+    /// Queues the notification that answers may be out of date.
+    pub(super) fn notify_outdated(&self) {
         self.change(|queue, _| queue.answers_outdated = true);
     }
 
-    /// Tells it nothing any more.
+    /// Ends the listener and discards its queue.
     pub(super) fn finish(&self, end: ListenerEnd) {
         self.change(|queue, _| queue.finish(end));
     }
@@ -160,8 +160,8 @@ impl Listener {
         }
     }
 
-    /// Takes what waits, as one message of about so many bytes at most; with `replies_only` only the
-    /// answers to its commands. `None` when nothing waits.
+    /// Takes queued texts as one message of roughly `bytes_max` at most; with `replies_only`, only answers to
+    /// its commands. `None` if there are none.
     pub fn take_message(&self, bytes_max: usize, replies_only: bool) -> Option<String> {
         let mut queue = self.lock();
         let mut message = String::new();
@@ -178,7 +178,7 @@ impl Listener {
     }
 }
 
-/// What waited in a queue.
+/// An item taken from a queue.
 enum Taken {
     Reply(String),
     Notification(Arc<str>),
@@ -238,8 +238,8 @@ impl Queue {
     }
 
     fn keep_within(&mut self, bytes_max: usize) {
-        let is_all_too_much = self.budget.is_exceeded() && ALWAYS_ALLOWED_BYTES < self.bytes;
-        if bytes_max < self.bytes || is_all_too_much {
+        let is_over_budget = self.budget.is_exceeded() && ALWAYS_ALLOWED_BYTES < self.bytes;
+        if bytes_max < self.bytes || is_over_budget {
             self.finish(ListenerEnd::TooSlow);
         }
     }
@@ -278,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_taken_in_order_in_messages_of_bounded_length() {
+    fn queued_texts_are_taken_in_order_in_messages_of_bounded_length() {
         let listener = listener(1000, false);
         for (event, text) in [(1, "aaaa"), (2, "bbbb"), (2, "again"), (3, "cccc")] {
-            listener.tell(event, &text.into());
+            listener.notify(event, &text.into());
         }
-        listener.tell_outdated();
-        listener.tell_outdated();
+        listener.notify_outdated();
+        listener.notify_outdated();
         listener.reply("reply".to_owned());
         assert_eq!(listener.pending(), 5);
         assert_eq!(listener.take_message(8, false).as_deref(), Some("[reply,aaaa]"));
@@ -296,48 +296,48 @@ mod tests {
     }
 
     #[test]
-    fn one_that_wants_the_last_change_only_gets_its_replies_nevertheless() {
+    fn a_listener_for_the_last_change_only_still_gets_all_replies() {
         let listener = listener(1000, true);
         listener.reply("1".to_owned());
-        listener.tell(1, &"a".into());
+        listener.notify(1, &"a".into());
         listener.reply("2".to_owned());
-        listener.tell(2, &"b".into());
+        listener.notify(2, &"b".into());
         assert_eq!(listener.take_message(100, true).as_deref(), Some("[1,2]"));
         assert_eq!(listener.take_message(100, true), None);
         assert_eq!(listener.take_message(100, false).as_deref(), Some("[b]"));
     }
 
     #[test]
-    fn one_that_does_not_keep_up_ends_and_holds_nothing() {
+    fn a_listener_that_does_not_keep_up_is_ended_and_holds_nothing() {
         let listener = listener(110, false);
         let text: Arc<str> = "x".repeat(20).into();
         for event in 1..=2 {
-            listener.tell(event, &text);
+            listener.notify(event, &text);
             assert_eq!(listener.end(), None);
         }
         assert_eq!(Arc::strong_count(&text), 2 + 1);
-        listener.tell(3, &text);
+        listener.notify(3, &text);
         assert_eq!(listener.end(), Some(ListenerEnd::TooSlow));
         assert_eq!(Arc::strong_count(&text), 1);
-        listener.tell(4, &text);
+        listener.notify(4, &text);
         listener.finish(ListenerEnd::Dropped);
         assert_eq!((listener.end(), listener.pending()), (Some(ListenerEnd::TooSlow), 0));
     }
 
     #[test]
-    fn when_all_hold_too_much_those_who_hold_much_end() {
+    fn when_the_budget_is_exceeded_only_listeners_with_long_queues_end() {
         let budget = QueueBudget::new(ALWAYS_ALLOWED_BYTES * 2);
         let listeners = [(); 3].map(|()| listener_within(usize::MAX, false, &budget));
         let text: Arc<str> = "x".repeat(ALWAYS_ALLOWED_BYTES - OVERHEAD_BYTES).into();
         for listener in &listeners {
-            listener.tell(1, &text);
+            listener.notify(1, &text);
             assert_eq!(listener.end(), None);
         }
-        listeners[0].tell(2, &"y".into());
+        listeners[0].notify(2, &"y".into());
         assert_eq!(listeners[0].end(), Some(ListenerEnd::TooSlow));
-        listeners[1].tell(2, &"y".into());
+        listeners[1].notify(2, &"y".into());
         assert_eq!(listeners[1].end(), Some(ListenerEnd::TooSlow));
-        listeners[2].tell(2, &"y".into());
+        listeners[2].notify(2, &"y".into());
         assert_eq!(listeners[2].end(), None);
         drop(listeners);
         assert_eq!(budget.bytes.load(Ordering::Relaxed), 0);

@@ -1,12 +1,12 @@
-//! Those who watch a database, and how they are told what happens.
+//! Notifies listeners of the changes of a database.
 //!
-//! Events come in from the threads on which they happen, which only put them into an inbox; a
-//! dispatcher, which runs while there are listeners, looks up who watches what and puts the
-//! notification, made once, into the queue of each. Nobody who watches is waited for.
+//! Threads that cause events only put them into an inbox. A dispatcher, which runs while there are listeners,
+//! looks up who watches what, formats each notification once, and puts it into the queue of each listener. No
+//! listener is ever waited for.
 //!
-//! Invariants: a change of documents is told of only when it is durable; of one document changes are
-//! told in their order; whoever is told that its watch has begun hears of everything that is durable
-//! afterwards, or ends.
+//! Invariants: listeners are notified of a change of documents only when it is durable; changes of one
+//! document are reported in order; once a watch has been confirmed, its listener is notified of everything
+//! that becomes durable afterwards, or is ended.
 
 mod event;
 mod listener;
@@ -35,10 +35,10 @@ pub use self::{
     watch_index::TooManyWatches,
 };
 
-/// Events that may wait for the dispatcher. It waits for nobody, so that more of them mean that the
-/// machine has no time for it: everybody who watches ends then, since nobody knows what it missed.
+/// Limit on undispatched events. The dispatcher never waits, so more events mean that the machine is
+/// overloaded. All listeners are ended then, because it is unknown which events each has missed.
 const WAITING_EVENTS_MAX: usize = 100_000;
-/// Events that the dispatcher deals with before it lets others change what is watched.
+/// Events dispatched before the lock is released for changes of watches.
 const TURN_EVENTS_MAX: usize = 256;
 
 /// The listeners of one database.
@@ -46,16 +46,16 @@ const TURN_EVENTS_MAX: usize = 256;
 pub struct ChangesHub {
     inbox: Mutex<Inbox>,
     state: Mutex<State>,
-    /// What somebody watches, in the order of [`Family::ALL`].
+    /// Whether any listener watches a family of events, in the order of [`Family::ALL`].
     wanted: [AtomicBool; Family::ALL.len()],
 }
 
 #[derive(Default)]
 struct Inbox {
     events: Vec<Event>,
-    /// Events were thrown away.
+    /// Whether events were discarded.
     is_torn: bool,
-    /// Wakes the dispatcher; nobody dispatches without one.
+    /// Wakes the dispatcher; `None` if there is none.
     wake: Option<Wake>,
 }
 
@@ -67,9 +67,9 @@ struct State {
     index: WatchIndex,
     has_dispatcher: bool,
     is_closed: bool,
-    /// How often somebody began to watch data that nobody watched.
+    /// How often data became watched after no listener had watched any.
     beginnings: u64,
-    /// Whether all changes that are executed since are noted.
+    /// Whether all batches that run now record their changes.
     is_settled: bool,
 }
 
@@ -78,17 +78,17 @@ struct Entry {
     watches: Watches,
 }
 
-/// What has to happen before a watch has begun.
+/// When a watch takes effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WatchBegins {
-    /// Nothing.
+    /// Immediately.
     Now,
-    /// Batches that are being executed do not note their changes: they must have ended. The hub is to
-    /// be told of that then.
+    /// Running batches do not record their changes. When they have ended, [`ChangesHub::settled`] is to be
+    /// called with this number.
     WhenSettled(u64),
 }
 
-/// A listener, as an operator sees it.
+/// A listener, as shown to an operator.
 pub struct ListenerView {
     /// The listener.
     pub listener: Arc<Listener>,
@@ -96,21 +96,20 @@ pub struct ListenerView {
     pub watches: Vec<Watch>,
 }
 
-/// The duty to dispatch the events of a hub. Whoever has it calls [`Dispatcher::dispatch`] whenever it
-/// is woken, until that says [`Dispatched::Over`].
-/// Giving it up before ends all listeners.
+/// The duty to dispatch the events of a hub. Its owner calls [`Dispatcher::dispatch`] each time it is woken,
+/// until that returns [`Dispatched::Over`]. Dropping it earlier ends all listeners.
 #[must_use]
 pub struct Dispatcher {
     hub: Arc<ChangesHub>,
     is_over: bool,
 }
 
-/// What a dispatcher has done.
+/// The result of dispatching.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dispatched {
-    /// It told so many listeners of something; one counts for each time.
-    Told(usize),
-    /// Nobody listens any more, and the duty is over.
+    /// This many notifications were queued.
+    Notified(usize),
+    /// There are no listeners left, and dispatching is over.
     Over,
 }
 
@@ -123,11 +122,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ChangesHub {
-    /// One more listens; it watches nothing yet. If nobody dispatches, `start` gets the duty to do so,
-    /// and gives what wakes whoever does.
+    /// Adds a listener, which watches nothing yet. If there is no dispatcher, `start` receives the duty to
+    /// dispatch and returns a callback that wakes the dispatcher.
     ///
     /// # Errors
-    /// When the database is closed.
+    /// The database is closed.
     pub fn listen(
         self: &Arc<Self>,
         options: ListenerOptions,
@@ -150,7 +149,7 @@ impl ChangesHub {
         Ok(listener)
     }
 
-    /// A listener has gone.
+    /// Removes a listener.
     pub fn leave(&self, listener: &Listener) {
         let mut state = lock(&self.state);
         if let Some(entry) = state.listeners.remove(&listener.id()) {
@@ -164,7 +163,7 @@ impl ChangesHub {
         }
     }
 
-    /// A listener begins to watch something.
+    /// Adds a watch to a listener.
     pub(crate) fn watch(
         &self,
         listener: &Listener,
@@ -184,7 +183,7 @@ impl ChangesHub {
         })
     }
 
-    /// A listener watches something no more.
+    /// Removes a watch from a listener.
     pub fn unwatch(&self, listener: &Listener, watch: &Watch) {
         let mut state = lock(&self.state);
         let State { listeners, index, .. } = &mut *state;
@@ -194,7 +193,7 @@ impl ChangesHub {
         }
     }
 
-    /// All batches that were being executed at that beginning have ended.
+    /// All batches that were running at that beginning have ended.
     pub(crate) fn settled(&self, beginning: u64) {
         let mut state = lock(&self.state);
         if state.beginnings == beginning && state.index.wants(Family::Data) {
@@ -218,7 +217,7 @@ impl ChangesHub {
         wanted.any(|(one, wanted)| one == family && wanted.load(Ordering::SeqCst))
     }
 
-    /// Something happened. The event is made only when somebody may want to know.
+    /// Announces an event, which is constructed only if any listener may watch it.
     pub(crate) fn announce(&self, family: Family, event: impl FnOnce() -> Event) {
         if self.is_wanted(family) {
             self.put([event()]);
@@ -249,12 +248,12 @@ impl ChangesHub {
         *lock(&self.inbox) = Inbox::default();
     }
 
-    /// Whether somebody listens.
+    /// Whether there is any listener.
     pub fn has_listeners(&self) -> bool {
         !lock(&self.state).listeners.is_empty()
     }
 
-    /// Everybody who listens.
+    /// All listeners.
     pub fn listeners(&self) -> Vec<ListenerView> {
         let state = lock(&self.state);
         let views = state.listeners.values().map(|entry| ListenerView {
@@ -264,14 +263,14 @@ impl ChangesHub {
         views.collect()
     }
 
-    /// Ends a listener, if there is one of that id.
+    /// Ends the listener with that id, if there is one.
     pub fn drop_listener(&self, id: u64) {
         if let Some(entry) = lock(&self.state).listeners.get(&id) {
             entry.listener.finish(ListenerEnd::Dropped);
         }
     }
 
-    /// Ends everybody; nobody can listen any more.
+    /// Ends all listeners and accepts no more.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
@@ -306,18 +305,18 @@ impl ChangeListener for ChangesHub {
 }
 
 impl Dispatcher {
-    /// Tells everybody what happened since the last call.
+    /// Notifies listeners of the events since the last call.
     pub fn dispatch(&mut self) -> Dispatched {
         let hub = &self.hub;
         let (events, is_torn) = {
             let mut inbox = lock(&hub.inbox);
             (std::mem::take(&mut inbox.events), std::mem::take(&mut inbox.is_torn))
         };
-        let mut told = 0;
+        let mut notified = 0;
         for turn in events.chunks(TURN_EVENTS_MAX) {
             let mut state = lock(&hub.state);
-            told += state.index.tell(state.last_event + 1, turn);
-            // One more than there are events: what was joined has a number of its own.
+            notified += state.index.notify(state.last_event + 1, turn);
+            // One number more than there are events, for the joined notification.
             state.last_event += turn.len() as u64 + 1;
         }
         let mut state = lock(&hub.state);
@@ -329,7 +328,7 @@ impl Dispatcher {
             self.is_over = true;
             return Dispatched::Over;
         }
-        Dispatched::Told(told)
+        Dispatched::Notified(notified)
     }
 }
 

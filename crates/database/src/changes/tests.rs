@@ -1,4 +1,4 @@
-//! Who is told what, beside a model that asks every listener about every event.
+//! Which listener is notified of what, checked against a model that asks every listener about every event.
 
 use documents::{CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind};
 use indexing::IndexChange;
@@ -79,7 +79,7 @@ fn concerns(watch: &Watch, event: &Event) -> bool {
     }
 }
 
-/// A listener, what it should watch, and what it should have been told.
+/// A listener, its watches, and the notifications it should have received.
 struct Modelled {
     listener: Arc<Listener>,
     watches: Vec<Watch>,
@@ -87,13 +87,14 @@ struct Modelled {
 }
 
 impl Modelled {
-    fn take_told(&self) -> Vec<String> {
-        let mut told = Vec::new();
+    fn take_received(&self) -> Vec<String> {
+        let mut received = Vec::new();
         while let Some(message) = self.listener.take_message(50, false) {
             let message = message.strip_prefix('[').unwrap().strip_suffix(']').unwrap();
-            told.extend(message.split("},{").map(|one| one.trim_matches(['{', '}']).to_owned()));
+            received
+                .extend(message.split("},{").map(|one| one.trim_matches(['{', '}']).to_owned()));
         }
-        told
+        received
     }
 }
 
@@ -113,7 +114,7 @@ fn listen(hub: &Arc<ChangesHub>, dispatcher: &mut Option<Dispatcher>) -> Modelle
 }
 
 #[test]
-fn everybody_is_told_of_what_it_watches_once_and_in_order() {
+fn every_listener_is_notified_of_what_it_watches_once_and_in_order() {
     for seed in 0..HISTORIES {
         let mut random = Random::new(seed);
         let hub = Arc::new(ChangesHub::default());
@@ -150,8 +151,8 @@ fn everybody_is_told_of_what_it_watches_once_and_in_order() {
                         }
                     }
                     hub.put(events);
-                    let told = dispatcher.as_mut().unwrap().dispatch();
-                    assert_ne!(told, Dispatched::Over);
+                    let dispatched = dispatcher.as_mut().unwrap().dispatch();
+                    assert_ne!(dispatched, Dispatched::Over);
                 }
             }
             let of = |family| {
@@ -164,17 +165,17 @@ fn everybody_is_told_of_what_it_watches_once_and_in_order() {
             }
         }
         for one in &listeners {
-            assert_eq!(one.take_told(), one.expected, "seed {seed} {:?}", one.watches);
+            assert_eq!(one.take_received(), one.expected, "seed {seed} {:?}", one.watches);
             hub.leave(&one.listener);
         }
         assert_eq!(dispatcher.as_mut().unwrap().dispatch(), Dispatched::Over);
         let state = lock(&hub.state);
-        assert!(state.index.is_empty(), "seed {seed}: nothing is left of those who have gone");
+        assert!(state.index.is_empty(), "seed {seed}: nothing is left of removed listeners");
     }
 }
 
 #[test]
-fn events_beyond_the_bound_end_everybody_who_may_have_missed_one() {
+fn events_beyond_the_limit_end_every_listener_that_may_have_missed_one() {
     let hub = Arc::new(ChangesHub::default());
     let mut dispatcher = None;
     let one = listen(&hub, &mut dispatcher);
@@ -186,15 +187,19 @@ fn events_beyond_the_bound_end_everybody_who_may_have_missed_one() {
     let mut dispatcher = dispatcher.unwrap();
     dispatcher.dispatch();
     assert_eq!(one.listener.end(), Some(ListenerEnd::TooSlow));
-    // Those who come later are told again.
-    let mut nobody = None;
-    let other = listen(&hub, &mut nobody);
+    // Later listeners are notified again.
+    let mut no_dispatcher = None;
+    let other = listen(&hub, &mut no_dispatcher);
     hub.watch(&other.listener, Watch::Indexes).unwrap();
     hub.put([event]);
     dispatcher.dispatch();
     assert_eq!(other.listener.pending(), 1);
     drop(dispatcher);
-    assert_eq!(other.listener.end(), Some(ListenerEnd::DatabaseClosed), "nobody would tell it");
+    assert_eq!(
+        other.listener.end(),
+        Some(ListenerEnd::DatabaseClosed),
+        "no dispatcher would notify it"
+    );
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn a_watch_begins_when_batches_that_note_nothing_have_ended() {
     hub.leave(&one.listener);
     hub.leave(&other.listener);
     assert!(!hub.is_listening());
-    // What was asked for at the first beginning says nothing about the second.
+    // A confirmation for the first beginning does not count for the second.
     let again = listen(&hub, &mut dispatcher);
     assert_eq!(watch(&again, Watch::Documents), WatchBegins::WhenSettled(2));
     hub.settled(1);

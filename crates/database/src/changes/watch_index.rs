@@ -1,4 +1,4 @@
-//! Who watches what: from an event to its listeners without asking each of them.
+//! Finds the listeners of an event without asking each of them.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -12,33 +12,32 @@ use super::{
     listener::Listener,
 };
 
-/// What a watch takes besides its names, about.
+/// Approximate size of a watch in addition to its names.
 const WATCH_BYTES: usize = 128;
-/// What the watches of one listener may take, about.
+/// Approximate limit on the watches of one listener, in bytes.
 const WATCHES_BYTES_MAX: usize = 1 << 20;
 
-/// Notifications that are the same for many are joined up to about so many bytes.
+/// Notifications that many listeners share are joined up to roughly this size.
 const PIECE_BYTES_MAX: usize = 16 << 10;
 
-/// A listener watches as much as it may.
+/// The listener has reached its limit of watches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyWatches;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(super) struct WatchIndex {
     by_watch: HashMap<Watch, Vec<Arc<Listener>>>,
-    /// Those who watch every document and nothing else: what they are told is the same for all of them,
-    /// and is told in one piece. They are not found by that watch.
+    /// Listeners that watch all documents and nothing else. They all receive the same notifications, which
+    /// are joined into one piece. They are not in `by_watch`.
     of_all_documents: Vec<Arc<Listener>>,
-    /// How many watches of prefixes there are of each length: an id has as many beginnings to be
-    /// looked up as there are lengths.
+    /// The number of prefix watches by length: for an id, one prefix of each length is looked up.
     prefix_lengths: BTreeMap<usize, usize>,
-    /// How many watches there are of each family, in the order of [`Family::ALL`].
+    /// The number of watches of each family, in the order of [`Family::ALL`].
     families: [usize; Family::ALL.len()],
 }
 
-/// What one listener watches.
+/// The watches of one listener.
 #[derive(Default)]
 pub(super) struct Watches {
     watches: HashSet<Watch>,
@@ -46,7 +45,7 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// Whether a listener with these watches is told the same as others of the kind.
+    /// Whether a listener with these watches belongs to those that watch all documents and nothing else.
     fn are_all_documents(&self, listener: &Listener) -> bool {
         !listener.options().only_last
             && self.watches.len() == 1
@@ -59,7 +58,7 @@ impl Watches {
 }
 
 impl WatchIndex {
-    /// Whether some event of the family has a listener.
+    /// Whether any listener watches events of the family.
     pub(super) fn wants(&self, family: Family) -> bool {
         let families = Family::ALL.into_iter().zip(self.families);
         families.into_iter().any(|(one, watches)| one == family && watches != 0)
@@ -73,7 +72,7 @@ impl WatchIndex {
             && self.families == [0; Family::ALL.len()]
     }
 
-    /// A listener begins to watch something, unless it does already.
+    /// Adds a watch to a listener, unless it has it already.
     pub(super) fn add(
         &mut self,
         listener: &Arc<Listener>,
@@ -99,7 +98,7 @@ impl WatchIndex {
         Ok(())
     }
 
-    /// Before the watches of a listener change: it is found by each of them.
+    /// Before the watches of a listener change: makes sure that it is found by each of them.
     fn take_apart(&mut self, listener: &Arc<Listener>, watches: &Watches) {
         if watches.are_all_documents(listener) {
             remove_from(&mut self.of_all_documents, listener);
@@ -107,7 +106,7 @@ impl WatchIndex {
         }
     }
 
-    /// After they have changed: it may be like others now.
+    /// After they have changed: moves the listener to those that watch all documents, if it belongs there.
     fn put_together(&mut self, listener: &Arc<Listener>, watches: &Watches) {
         if watches.are_all_documents(listener) {
             self.remove_from_watch(listener, &Watch::Documents);
@@ -115,7 +114,7 @@ impl WatchIndex {
         }
     }
 
-    /// A listener watches something no more.
+    /// Removes a watch from a listener.
     pub(super) fn remove(
         &mut self,
         listener: &Arc<Listener>,
@@ -131,7 +130,7 @@ impl WatchIndex {
         }
     }
 
-    /// A listener watches nothing any more.
+    /// Removes all watches of a listener.
     pub(super) fn remove_all(&mut self, listener: &Arc<Listener>, watches: &Watches) {
         self.take_apart(listener, watches);
         watches.watches.iter().for_each(|watch| self.forget(listener, watch));
@@ -166,28 +165,28 @@ impl WatchIndex {
         }
     }
 
-    /// Tells everybody who watches them of events, of each once; how many queues that took. The first
-    /// has that number.
-    pub(super) fn tell(&self, first: u64, events: &[Event]) -> usize {
-        let mut told = 0;
+    /// Notifies each listener of the events it watches, of each once. Returns the number of notifications
+    /// queued. `first` is the number of the first event.
+    pub(super) fn notify(&self, first: u64, events: &[Event]) -> usize {
+        let mut notified = 0;
         let mut of_all = String::new();
         for (number, event) in (first..).zip(events) {
             if !self.wants(event.family()) {
                 continue;
             }
-            told += self.tell_one(number, event, &mut of_all);
+            notified += self.notify_one(number, event, &mut of_all);
             if PIECE_BYTES_MAX <= of_all.len() {
-                told += self.tell_of_all(number, std::mem::take(&mut of_all));
+                notified += self.notify_of_all(number, std::mem::take(&mut of_all));
             }
         }
-        told + self.tell_of_all(first + events.len() as u64, of_all)
+        notified + self.notify_of_all(first + events.len() as u64, of_all)
     }
 
-    /// As [`WatchIndex::tell`]; what those who watch all documents are told goes into `of_all`.
-    fn tell_one(&self, number: u64, event: &Event, of_all: &mut String) -> usize {
-        // Made for the first who is told, for all of them.
+    /// As [`WatchIndex::notify`]; the text for listeners of all documents is appended to `of_all`.
+    fn notify_one(&self, number: u64, event: &Event, of_all: &mut String) -> usize {
+        // Formatted for the first listener and shared by all.
         let mut text: Option<Arc<str>> = None;
-        let mut told = 0;
+        let mut notified = 0;
         if event.is_of_document() && !self.of_all_documents.is_empty() {
             let text = text.get_or_insert_with(|| event.text().into());
             if !of_all.is_empty() {
@@ -195,36 +194,36 @@ impl WatchIndex {
             }
             of_all.push_str(text);
         }
-        let mut tell = |watch: &Watch| {
+        let mut notify = |watch: &Watch| {
             for listener in self.by_watch.get(watch).into_iter().flatten() {
-                listener.tell(number, text.get_or_insert_with(|| event.text().into()));
-                told += 1;
+                listener.notify(number, text.get_or_insert_with(|| event.text().into()));
+                notified += 1;
             }
         };
-        event.watches().iter().for_each(&mut tell);
+        event.watches().iter().for_each(&mut notify);
         if let Some(id) = event.prefixed() {
             for length in self.prefix_lengths.range(..=id.len()).map(|(length, _)| *length) {
                 if let Some(beginning) = id.get(..length) {
-                    tell(&Watch::Prefix(beginning.to_owned()));
+                    notify(&Watch::Prefix(beginning.to_owned()));
                 }
             }
         }
         if event.outdates_answers() {
             let listeners = self.by_watch.get(&Watch::AggressiveCaching);
             for listener in listeners.into_iter().flatten() {
-                listener.tell_outdated();
-                told += 1;
+                listener.notify_outdated();
+                notified += 1;
             }
         }
-        told
+        notified
     }
 
-    fn tell_of_all(&self, number: u64, text: String) -> usize {
+    fn notify_of_all(&self, number: u64, text: String) -> usize {
         if text.is_empty() {
             return 0;
         }
         let text = Arc::from(text);
-        self.of_all_documents.iter().for_each(|listener| listener.tell(number, &text));
+        self.of_all_documents.iter().for_each(|listener| listener.notify(number, &text));
         self.of_all_documents.len()
     }
 }

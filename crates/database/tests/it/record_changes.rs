@@ -1,4 +1,4 @@
-//! The configuration of an open database follows its record, whatever changes at once.
+//! The configuration of an open database follows its record, whatever changes concurrently.
 
 use cluster_state::DatabaseRecord;
 use database::AccessError;
@@ -21,7 +21,7 @@ fn change_body(house: &House, mut change: impl FnMut(&mut Map<String, Value>)) {
     assert!(changed.unwrap().is_some());
 }
 
-/// Puts an index in the place of the last one.
+/// Replaces the index of the last round.
 fn put_index(house: &House, round: u64) {
     let name = format!("I{round}");
     let definition = json!({"Name": name, "Maps": ["from d in docs.Ds select new { d.N }"]});
@@ -30,13 +30,13 @@ fn put_index(house: &House, round: u64) {
     });
 }
 
-/// Sets a section that is quickly taken over.
+/// Sets a section that is applied quickly.
 fn put_section(house: &House, section: &str, round: u64) {
     let seconds = json!({"Disabled": false, "DeleteFrequencyInSec": 60 + round});
     change_body(house, |body| drop(body.insert(section.to_owned(), seconds.clone())));
 }
 
-/// What the open database goes by, and what its record says.
+/// Compares the configuration of the open database with its record.
 fn check(house: &House, round: u64) {
     let (database, stored) = (house.open("a").unwrap(), house.catalog.record("a").unwrap());
     let open = database.record();
@@ -46,7 +46,7 @@ fn check(house: &House, round: u64) {
     assert_eq!(names, [format!("I{round}")]);
 }
 
-/// Changes several things at once, while `meanwhile` runs beside, and checks after each round.
+/// Changes several things at once, while `meanwhile` runs in parallel, and checks after each round.
 fn change_at_once(house: &House, meanwhile: impl Fn() + Sync) {
     for round in 0..ROUNDS {
         std::thread::scope(|scope| {
@@ -82,7 +82,7 @@ fn a_database_that_is_disabled_while_it_opens_does_not_open() {
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| house.open("a").map(drop));
             house.registry.change_record("a", |_, draft| draft.disabled = true).unwrap();
-            // Whether it was open before is chance.
+            // Whether it was already open is left to chance.
             drop(opening.join().unwrap());
         });
         assert!(house.registry.if_open("a").is_none());

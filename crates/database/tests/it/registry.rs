@@ -37,7 +37,7 @@ impl House {
         House::on(Platform::memory(), names, concurrent_loads_max, before)
     }
 
-    /// On a disk that may have databases already.
+    /// On a disk that may already have databases.
     pub(crate) fn on(
         platform: Platform,
         names: &[&str],
@@ -172,7 +172,7 @@ fn only_so_many_open_at_once_and_the_others_come_after_them() {
 }
 
 #[test]
-fn a_failed_opening_is_told_and_the_next_request_tries_again() {
+fn a_failed_opening_is_reported_and_the_next_request_tries_again() {
     let tries = Arc::new(AtomicUsize::new(0));
     let before = {
         let tries = Arc::clone(&tries);
@@ -206,7 +206,7 @@ fn closing_waits_for_the_users_and_keeps_the_name_taken() {
         while !lease.is_closing() {
             std::thread::yield_now();
         }
-        assert!(has_started.try_recv().is_err(), "somebody still uses the database");
+        assert!(has_started.try_recv().is_err(), "the database is still in use");
         assert!(matches!(house.registry.access("a"), Ok(Access::Wait(_))));
         assert_eq!(count(&lease), 1);
         drop(lease);
@@ -217,7 +217,7 @@ fn closing_waits_for_the_users_and_keeps_the_name_taken() {
 }
 
 #[test]
-fn only_databases_that_nobody_asked_for_are_closed_as_idle() {
+fn only_databases_without_requests_are_closed_as_idle() {
     let house = House::simple(&["used", "held", "idle"]);
     let held = house.open("held").unwrap();
     drop(house.open("idle").unwrap());

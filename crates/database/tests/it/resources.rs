@@ -234,7 +234,7 @@ fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
     let database = machine.open("a");
     machine.leave_free(3 * MB);
     let mut random = Random::new(1);
-    // What cannot be compressed.
+    // Text that cannot be compressed.
     let mut text =
         || (0..20_000).map(|_| format!("{:016x}", random.next_u64())).collect::<String>();
     let mut written = 0;
@@ -280,7 +280,7 @@ fn low_memory_flushes_at_once_closes_the_unused_and_ends_by_itself() {
     look();
     look();
     assert_eq!(machine.memory.level(), MemoryLevel::Low);
-    assert!(machine.registry.if_open("idle").is_none(), "nobody used it");
+    assert!(machine.registry.if_open("idle").is_none(), "it was not in use");
     assert!(machine.registry.if_open("used").is_some());
     // The flusher has a thread of its own.
     while used.environment().statistics().unflushed_bytes > 0 {
@@ -318,7 +318,7 @@ fn few_descriptors_close_the_unused_and_are_reported_once() {
     assert!(machine.registry.if_open("idle").is_some(), "there are enough");
     machine.open_files.store(900, Ordering::SeqCst);
     (0..3).for_each(|_| look());
-    assert!(machine.registry.if_open("idle").is_none(), "nobody used it");
+    assert!(machine.registry.if_open("idle").is_none(), "it was not in use");
     assert!(machine.registry.if_open("used").is_some());
     machine.open_files.store(100, Ordering::SeqCst);
     (0..3).for_each(|_| look());
@@ -338,7 +338,7 @@ fn a_machine_without_memory_counts_whatever_this_process_has() {
     assert_eq!(machine.memory.level(), MemoryLevel::Low);
 }
 
-/// A clock that jumps, so that whatever is measured by it was slow.
+/// A clock that jumps, so that every operation measured by it appears slow.
 struct LeapingClock(Arc<platform::simulated::SimulatedClock>);
 
 impl platform::Clock for LeapingClock {
@@ -395,8 +395,8 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let watch = {
         let reported = Arc::clone(&reported);
-        let tell = move |event: &ResourceEvent| reported.lock().unwrap().push(event.clone());
-        ResourceWatch::new(registry.clone(), flusher, platform, memory, || None, tell)
+        let report = move |event: &ResourceEvent| reported.lock().unwrap().push(event.clone());
+        ResourceWatch::new(registry.clone(), flusher, platform, memory, || None, report)
     };
     let Ok(Access::Wait(ticket)) = registry.access("a") else { panic!("it is not open yet") };
     let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Documents whose time has come, with a clock that the test moves.
+//! Expiring, refreshing and archiving documents, with a clock that the test advances.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -38,7 +38,7 @@ impl Machine {
         Machine::with_tombstones_for(NEVER)
     }
 
-    /// One that removes tombstones so often.
+    /// Removes tombstones at this interval.
     fn with_tombstones_for(tombstones_interval: Duration) -> Machine {
         let simulation = Platform::simulated(1);
         let platform = simulation.platform.clone();
@@ -105,14 +105,14 @@ impl Machine {
         assert!(self.registry.change_record("a", change).unwrap().is_some());
     }
 
-    /// Looks after so many seconds. Returns what was reported.
+    /// Runs once after this many seconds. Returns what was reported.
     fn look_after(&self, seconds: u64) -> Vec<(bool, u64)> {
         let reported = self.reported_after(seconds);
         let shown = reported.iter().map(|event| match event {
             RetentionEvent::Done { kind, documents, .. } => {
                 (*kind == RetentionKind::Expiration, *documents)
             }
-            RetentionEvent::PoliciesApplied { .. } => panic!("nobody has policies here"),
+            RetentionEvent::PoliciesApplied { .. } => panic!("no database has policies here"),
             RetentionEvent::TombstonesRemoved { .. } => panic!("tombstones stay here"),
             RetentionEvent::Failed { message, .. } => panic!("{message}"),
         });
@@ -150,7 +150,7 @@ fn documents_expire_and_are_refreshed_as_often_as_is_configured() {
     }
     machine.put(&database, "t/later", "@expires", 10_000);
     machine.put(&database, "t/refresh", "@refresh", 5);
-    assert!(machine.look_after(1000).is_empty(), "nobody wants it");
+    assert!(machine.look_after(1000).is_empty(), "it is not configured");
     machine.configure(
         r#"{"Expiration":{"DeleteFrequencyInSec":60},"Refresh":{"RefreshFrequencyInSec":30}}"#,
     );

@@ -1,4 +1,4 @@
-//! Files of databases and of the server that are missing, exchanged or older than what depends on them.
+//! Files of databases and of the server that are missing, swapped, or older than what depends on them.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn directory(name: &str) -> PathBuf {
     Path::new("/data/Databases").join(name)
 }
 
-/// The files of a directory, directories in it included.
+/// The files of a directory, including its subdirectories.
 fn copy_of(disk: &dyn Disk, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for name in disk.list(directory).unwrap() {
@@ -38,7 +38,7 @@ fn copy_of(disk: &dyn Disk, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Puts files into the directory `to` that were copied from `from`, in place of what is there.
+/// Puts files copied from `from` into the directory `to`, replacing what is there.
 fn restore(disk: &dyn Disk, files: &[(PathBuf, Vec<u8>)], from: &Path, to: &Path) {
     disk.remove_dir_all(to).unwrap();
     for (path, bytes) in files {
@@ -71,7 +71,7 @@ fn next_identity(house: &House, name: &str) -> Result<i64, ClusterError> {
 }
 
 #[test]
-fn files_that_are_not_there_are_not_made_anew() {
+fn missing_files_are_not_created_again() {
     let platform = Platform::memory();
     let house = start(&platform, &["a"]);
     put(&house.open("a").unwrap(), "x");
@@ -80,7 +80,7 @@ fn files_that_are_not_there_are_not_made_anew() {
     platform.disk.remove_dir_all(&directory("a")).unwrap();
     let house = start(&platform, &[]);
     assert_eq!(load_error(&house, "a"), "missing");
-    assert!(!platform.disk.exists(&directory("a")).unwrap(), "nothing was made");
+    assert!(!platform.disk.exists(&directory("a")).unwrap(), "nothing was created");
     restore(&*platform.disk, &files, &directory("a"), &directory("a"));
     assert_eq!(count(&house.open("a").unwrap()), 1);
 }
@@ -241,7 +241,7 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     drop(lease);
     stop(house);
 
-    // Still refused, although the database was written to under the older one.
+    // Still refused, although the database has been written to under the older one.
     let house = start(&platform, &[]);
     let lease = house.open("a").unwrap();
     assert!(next_identity(&house, "a").is_err());
@@ -256,7 +256,7 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     drop(lease);
     stop(house);
 
-    // Or an operator says that the older one counts.
+    // Alternatively, an operator accepts the older one.
     restore(disk, &older, Path::new(SYSTEM), Path::new(SYSTEM));
     restore(disk, &files, &directory("a"), &directory("a"));
     let house = start(&platform, &[]);

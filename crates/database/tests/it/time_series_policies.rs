@@ -1,4 +1,4 @@
-//! Policies of time series, with a clock that the test moves.
+//! Policies of time series, with a clock that the test advances.
 
 use commands::{Batch, Command};
 use database::{DatabaseLease, RetentionEvent};
@@ -38,7 +38,7 @@ fn names(database: &DatabaseLease, id: &str) -> Vec<String> {
     found.into_iter().flatten().map(|found| found.name).collect()
 }
 
-/// Looks after so many seconds; gives how many series were looked at and how many entries made.
+/// Runs once after this many seconds; returns the number of series handled and of entries written.
 fn look_after(machine: &Machine, seconds: u64) -> Option<(u64, u64)> {
     match machine.reported_after(seconds).as_slice() {
         [] => None,
@@ -76,13 +76,13 @@ fn a_look_reads_what_has_changed_or_is_due() {
     machine.configure(&policies(7200, 36_000));
     assert_eq!(look_after(&machine, 0), None, "the first interval has begun");
     assert_eq!(look_after(&machine, 61), Some((10, 10)));
-    // What was made is a change, too.
+    // The written rollups are changes, too.
     assert_eq!(look_after(&machine, 61), Some((10, 0)));
     for _ in 0..3 {
         assert_eq!(look_after(&machine, 61), None, "an idle database is left alone");
     }
     append(&machine, &database, "u/3");
-    // The segment has an entry of a frame before, too, which is made anew.
+    // The segment also has an entry of an earlier frame, which is written again.
     assert_eq!(look_after(&machine, 61), Some((1, 2)));
     assert_eq!(look_after(&machine, 61), Some((1, 0)));
     assert_eq!(look_after(&machine, 61), None);
@@ -90,7 +90,7 @@ fn a_look_reads_what_has_changed_or_is_due() {
     // The hour is over.
     assert_eq!(look_after(&machine, 3600), Some((10, 10)));
     assert_eq!(look_after(&machine, 61), Some((10, 0)));
-    // Entries are two hours old, but one of u/3.
+    // Entries are two hours old, except one of u/3.
     assert_eq!(look_after(&machine, 7200 - 3600 - 8 * 61), Some((10, 0)));
     assert_eq!(names(&database, "u/0"), ["HR@m", "HR@h"]);
     assert_eq!(names(&database, "u/3"), ["HR", "HR@m", "HR@h"]);
