@@ -1,4 +1,4 @@
-//! The bodies that ask for attachments: one by its owner's kind, or many at once.
+//! The bodies of requests for attachments: for a single one, or for many at once.
 
 use blittable::{JsonReader, ParseError};
 
@@ -6,26 +6,26 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error};
 
-/// More attachments than this in one request are refused.
+/// Requests for more attachments than this are refused.
 const ATTACHMENTS_MAX: usize = 1 << 14;
 
-/// Whose attachment a request means.
+/// The kind of owner of the requested attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachmentOwner {
-    /// The document's, as it is now.
+    /// The current document.
     Document,
-    /// That of a revision.
+    /// A revision.
     Revision,
 }
 
-/// One attachment that is asked for.
+/// A requested attachment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachmentRequest {
-    /// The document; empty when the address of the request names it.
+    /// The document; empty if the URL names it.
     pub document_id: String,
-    /// Its name; empty when the address of the request names it.
+    /// Its name; empty if the URL names it.
     pub name: String,
-    /// The version of the revision.
+    /// The change vector of the revision.
     pub change_vector: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The definition of an automatic index as the record of a database keeps and shows it.
+//! The definition of an automatic index, as stored and shown in the database record.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::index_definition::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct AutoIndexShape {
-    /// Of a group of nodes; there is none.
+    /// The state per node in a database group. There are no groups yet, so this stays empty.
     pub cluster_state: Option<Value>,
     /// `AutoMap` or `AutoMapReduce`.
     #[serde(rename = "Type")]
     pub index_type: IndexType,
-    /// The collection that it is over.
+    /// The indexed collection.
     pub collection: String,
     /// Its fields by name.
     pub map_fields: BTreeMap<String, AutoIndexFieldShape>,
@@ -26,9 +26,9 @@ pub struct AutoIndexShape {
     pub group_by_fields: BTreeMap<String, AutoIndexFieldShape>,
     /// Its name.
     pub name: String,
-    /// Normal unless somebody changed it.
+    /// Normal unless changed.
     pub priority: IndexPriority,
-    /// `null` unless somebody changed it.
+    /// `null` unless changed.
     pub state: Option<IndexState>,
 }
 
@@ -36,29 +36,29 @@ pub struct AutoIndexShape {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct AutoIndexFieldShape {
-    /// Whether values are kept: no.
+    /// Whether values are stored: no.
     pub storage: FieldStorage,
     /// How values are indexed: `Default`, or a list such as `Search, Exact, Default`.
     pub indexing: String,
-    /// What a group makes of them.
+    /// How a group aggregates the values.
     pub aggregation: String,
-    /// For a field of shapes.
+    /// For spatial fields.
     pub spatial: Option<AutoSpatialShape>,
-    /// Whether an array is a group or each of its elements.
+    /// Whether an array is grouped as a whole or by its elements.
     pub group_by_array_behavior: String,
-    /// Whether words like a given one may be asked for.
+    /// Whether queries may request suggestions.
     pub suggestions: bool,
-    /// Whether the name was written in quotes.
+    /// Whether queries quote the name.
     pub is_name_quoted: bool,
 }
 
-/// Where a field of shapes is found in documents.
+/// Where a document holds the value of a spatial field.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct AutoSpatialShape {
     /// `Point` or `Wkt`.
     pub method_type: String,
-    /// The paths.
+    /// The paths of the values.
     pub method_arguments: Vec<String>,
 }
 
@@ -91,24 +91,24 @@ impl Default for AutoIndexFieldShape {
     }
 }
 
-/// The indexes of a database, as its record keeps them.
+/// The indexes in a database record.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct RecordedIndexes {
-    /// Those that applications defined, by name.
+    /// Indexes defined by applications, by name.
     #[serde(deserialize_with = "or_default")]
     pub indexes: BTreeMap<String, IndexDefinition>,
-    /// Those that queries asked for, by name.
+    /// Automatic indexes, by name.
     #[serde(deserialize_with = "or_default")]
     pub auto_indexes: BTreeMap<String, AutoIndexShape>,
 }
 
 impl RecordedIndexes {
-    /// Those in the record of a database, JSON.
+    /// Reads them from the JSON of a database record.
     ///
     /// # Errors
     ///
-    /// What serde says when the record holds something else in their place.
+    /// serde's error, if the record holds something else there.
     pub fn of_record(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }

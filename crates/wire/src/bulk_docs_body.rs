@@ -1,7 +1,7 @@
 //! The body of `/bulk_docs`: the commands of one transaction.
 //!
-//! `Commands` must be the first property, as in the protocol's original reader; what follows may only
-//! name the transaction's mode. Text after the object is ignored.
+//! `Commands` must be the first property, as in the protocol's original reader; the properties after it may
+//! only set the transaction mode. Text after the object is ignored.
 
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader};
 
@@ -15,17 +15,17 @@ use crate::json_body::token_name;
 use crate::patch_body::{MissingDocument, PatchBody, PatchTarget};
 use crate::time_series_body::{TimeSeriesBody, TimeSeriesCopyBody};
 
-/// After so many commands it is asked whether there is room for more.
+/// The memory check runs each time this many commands have been read.
 const COMMANDS_COUNTED: usize = 512;
-/// More commands than this in one transaction are refused.
+/// Transactions with more commands than this are refused.
 const COMMANDS_MAX: usize = 1 << 20;
 
 /// The commands of one transaction.
 #[derive(Debug, Default)]
 pub struct BatchBody {
-    /// In the order in which they are executed and answered.
+    /// In order of execution and of the results.
     pub commands: Vec<BatchCommand>,
-    /// Whether all nodes have to agree on them.
+    /// Whether this is a cluster-wide transaction.
     pub is_cluster_wide: bool,
 }
 
@@ -34,94 +34,94 @@ pub struct BatchBody {
 pub enum BatchCommand {
     /// Store a document.
     Put {
-        /// `None` or blank: the server makes an id.
+        /// `None` or blank: the server generates an id.
         id: Option<String>,
-        /// The version that must be stored; empty means none; `None` means any.
+        /// The expected change vector; empty if the document must not exist; `None` for any.
         change_vector: Option<String>,
-        /// The version that the client loaded; of use in a cluster-wide transaction only.
+        /// The change vector loaded by the client; used only in a cluster-wide transaction.
         original_change_vector: Option<String>,
         /// The document.
         document: BlittableBuf,
-        /// Whether the version that it replaces becomes a revision.
+        /// Whether the replaced version becomes a revision.
         keeps_replaced: bool,
     },
-    /// Remove a document.
+    /// Delete a document.
     Delete {
-        /// `None` and empty remove nothing.
+        /// `None` and empty delete nothing.
         id: Option<String>,
-        /// As for a put.
+        /// As for `Put`.
         change_vector: Option<String>,
-        /// As for a put.
+        /// As for `Put`.
         original_change_vector: Option<String>,
     },
-    /// Change a document by a script.
+    /// Patch a document with a script.
     Patch {
-        /// Must name a document.
+        /// Required.
         id: Option<String>,
-        /// The version that must be there; `None` means any.
+        /// The expected change vector; `None` for any.
         change_vector: Option<String>,
         /// The script.
         patch: PatchBody,
-        /// What is done when there is no such document.
+        /// What to do if the document does not exist.
         when_missing: MissingDocument,
-        /// Whether the answer shows the document.
+        /// Whether the result contains the document.
         return_document: bool,
     },
-    /// Change several documents by one script.
+    /// Patch several documents with one script.
     PatchEach {
         /// The documents.
         targets: Vec<PatchTarget>,
         /// The script.
         patch: PatchBody,
-        /// What is done where there is no such document.
+        /// What to do where a document does not exist.
         when_missing: MissingDocument,
     },
-    /// Change a document by operations (RFC 6902).
+    /// Patch a document with JSON Patch operations (RFC 6902).
     JsonPatch {
-        /// Must name a document.
+        /// Required.
         id: Option<String>,
-        /// The version that must be there; `None` means any.
+        /// The expected change vector; `None` for any.
         change_vector: Option<String>,
         /// The operations, under `Operations`.
         operations: BlittableBuf,
-        /// Whether the answer shows the document.
+        /// Whether the result contains the document.
         return_document: bool,
     },
-    /// Make a revision of a document as it is.
+    /// Create a revision of the current document.
     ForceRevision {
         /// The document.
         id: String,
     },
-    /// Set or remove a value of compare exchange; only in a cluster-wide transaction.
+    /// Set or delete a compare exchange value; only in a cluster-wide transaction.
     CompareExchange {
         /// The key.
         key: Option<String>,
-        /// The version that must be there; 0 means none.
+        /// The expected version; 0 if the value must not exist.
         index: i64,
-        /// What is done.
+        /// The change.
         change: CompareExchangeChange,
     },
-    /// Remove every document whose id begins so.
+    /// Delete every document whose id has this prefix.
     DeletePrefix {
-        /// The beginning; empty means all documents.
+        /// The prefix; empty for all documents.
         prefix: String,
     },
-    /// Store an attachment; its content is another part of the request.
+    /// Store an attachment, whose content is another part of the request.
     AttachmentPut {
         /// The document.
         id: String,
         /// Its name.
         name: String,
-        /// The type of its content; empty when the request does not say.
+        /// The content type; empty if the request has none.
         content_type: String,
-        /// As for a put.
+        /// As for `Put`.
         change_vector: Option<String>,
     },
-    /// Change or look at counters of a document.
+    /// Change or read counters of a document.
     Counters {
-        /// What the answer repeats.
+        /// Repeated in the result.
         id: Option<String>,
-        /// The document, and what to do.
+        /// The document and the operations.
         counters: DocumentCounters,
     },
     /// Change a time series of a document.
@@ -130,48 +130,48 @@ pub enum BatchCommand {
         id: String,
         /// The changes.
         changes: Box<TimeSeriesBody>,
-        /// What the answer repeats: `TimeSeries` or `TimeSeriesWithIncrements`.
+        /// The command type repeated in the result: `TimeSeries` or `TimeSeriesWithIncrements`.
         kind: &'static str,
     },
     /// Copy entries from one time series to another.
     TimeSeriesCopy(TimeSeriesCopyBody),
-    /// Remove an attachment.
+    /// Delete an attachment.
     AttachmentDelete {
         /// The document.
         id: String,
         /// Its name.
         name: String,
-        /// As for a put.
+        /// As for `Put`.
         change_vector: Option<String>,
     },
     /// Copy or move an attachment.
     AttachmentTransfer {
-        /// The document that has it.
+        /// The source document.
         id: String,
-        /// Its name there.
+        /// Its name at the source.
         name: String,
-        /// The document that gets it.
+        /// The destination document.
         destination_id: String,
-        /// Its name there.
+        /// Its name at the destination.
         destination_name: String,
-        /// For a move, as for a put.
+        /// For a move, as for `Put`.
         change_vector: Option<String>,
-        /// Whether the first document loses it.
+        /// Whether it is removed from the source.
         is_move: bool,
     },
 }
 
-/// What is done to a value of compare exchange.
+/// A change of a compare exchange value.
 #[derive(Debug)]
 pub enum CompareExchangeChange {
-    /// It is set to this; `None` when the command lacks it.
+    /// Set to this value; `None` if the command has none.
     Put(Option<BlittableBuf>),
-    /// It is removed.
+    /// Deleted.
     Delete,
 }
 
 impl BatchCommand {
-    /// The protocol's word for its kind.
+    /// The protocol's name for the command type.
     pub fn type_name(&self) -> &'static str {
         let kind = match self {
             Self::Put { .. } => CommandKind::Put,
@@ -198,11 +198,11 @@ impl BatchCommand {
     }
 }
 
-/// Reads the whole body, whose commands are counted by `room` as they come.
+/// Reads the whole body. `room` is called while commands are read.
 ///
 /// # Errors
 ///
-/// A body of another shape, and what `room` says when there is none.
+/// A malformed body, and errors returned by `room`.
 pub fn read_bulk_docs(
     body: &[u8],
     builder: &mut Builder,
@@ -228,7 +228,7 @@ pub fn read_bulk_docs(
     Ok(BatchBody { commands, is_cluster_wide })
 }
 
-/// Called with how many commands a body has so far; refuses more of them.
+/// Called with the number of commands read so far; returns an error to refuse more.
 pub type RoomForCommands<'r> = dyn FnMut(usize) -> Result<(), ProtocolError> + 'r;
 
 fn read_commands(
@@ -253,7 +253,7 @@ fn read_commands(
     Ok(commands)
 }
 
-/// `None` for a heart beat, which asks for nothing.
+/// `None` for a heartbeat, which has no effect.
 fn to_batch_command(
     mut properties: CommandProperties,
 ) -> Result<Option<BatchCommand>, ProtocolError> {
@@ -325,7 +325,8 @@ fn to_batch_command(
             Some(BatchCommand::TimeSeriesCopy(properties.time_series_copy()?))
         }
         kind @ CommandKind::TimeSeriesBulkInsert => {
-            let message = format!("Commands of type '{}' belong into a bulk insert", kind.name());
+            let message =
+                format!("Commands of type '{}' are only supported in a bulk insert", kind.name());
             return Err(ProtocolError::new(ErrorKind::NotSupported, message));
         }
         CommandKind::CompareExchangePut => Some(BatchCommand::CompareExchange {

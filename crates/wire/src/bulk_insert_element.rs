@@ -8,12 +8,12 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::time_series_body::TimeSeriesBody;
 
-/// What one element asks for.
+/// The request of one element.
 #[derive(Debug)]
 pub enum BulkInsertCommand {
-    /// Store a document; no version is expected.
+    /// Store a document, whatever its current version.
     Put {
-        /// `None` or blank: the server makes an id.
+        /// `None` or blank: the server generates an id.
         id: Option<String>,
         /// The document.
         document: BlittableBuf,
@@ -24,9 +24,9 @@ pub enum BulkInsertCommand {
         id: String,
         /// Its name.
         name: String,
-        /// The type of its content; may be empty.
+        /// The content type; may be empty.
         content_type: String,
-        /// How many bytes follow.
+        /// Length of the content in bytes.
         content_bytes: u64,
     },
     /// Change counters of a document.
@@ -38,11 +38,11 @@ pub enum BulkInsertCommand {
         /// The changes.
         changes: Box<TimeSeriesBody>,
     },
-    /// Nothing: the client shows that it is alive.
+    /// No effect: the client signals that it is alive.
     HeartBeat,
 }
 
-/// Reads one element, which is a whole JSON object.
+/// Reads one element: a complete JSON object.
 pub fn read_bulk_insert_element(
     element: &[u8],
     builder: &mut Builder,

@@ -1,25 +1,24 @@
-//! The messages of the Changes API: what a client watches, and what it is told.
+//! The messages of the Changes API: the commands of clients and the notifications of the server.
 //!
-//! Everything that the server says is a text that holds an array of notifications; here are the
-//! notifications, one by one.
+//! Every message of the server is an array of notifications; the functions here format single notifications.
 
 use model::lower_case;
 use serde::Serialize;
 use serde_json::{Deserializer, Value, json};
 
-/// What the server says first: which notifications it knows besides the old ones.
+/// The server's first message: the notifications it supports beyond the original ones.
 pub const FEATURES: &str = r#"{"TopologyChange":true,"AggressiveCachingChange":true}"#;
-/// Tells a client that what it has cached may be out of date.
+/// Notifies a client that its cache may be out of date.
 pub const AGGRESSIVE_CACHE_CHANGE: &str = r#"{"Type":"AggressiveCacheChange"}"#;
 
-/// Something that a client watches. Names are lower-cased: none of them is compared by case.
+/// A watch of a client. Names are lower-case, because they are all matched without regard to case.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Watch {
     /// Every document.
     Documents,
     /// One document.
     Document(String),
-    /// The documents whose ids begin so.
+    /// The documents whose ids have this prefix.
     Prefix(String),
     /// The documents of a collection.
     Collection(String),
@@ -33,7 +32,7 @@ pub enum Watch {
     Operation(i64),
     /// Every counter.
     Counters,
-    /// The counters of a name.
+    /// The counters with this name.
     Counter(String),
     /// The counters of a document.
     CountersOf(String),
@@ -41,20 +40,20 @@ pub enum Watch {
     CounterOf(String, String),
     /// Every time series.
     TimeSeries,
-    /// The time series of a name.
+    /// The time series with this name.
     TimeSeriesNamed(String),
     /// The time series of a document.
     TimeSeriesOf(String),
     /// One time series of a document.
     OneTimeSeriesOf(String, String),
-    /// Whatever may put answers out of date that a client keeps.
+    /// Every change that may invalidate answers cached by a client.
     AggressiveCaching,
     /// The nodes of the database.
     Topology,
 }
 
 impl Watch {
-    /// The bytes of its names.
+    /// Bytes of its names.
     pub fn name_bytes(&self) -> usize {
         match self {
             Watch::Document(name)
@@ -80,26 +79,26 @@ impl Watch {
     }
 }
 
-/// What a client asks of the server.
+/// A command of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangesCommand {
-    /// By which the client knows the confirmation; without one it gets none.
+    /// The id by which the client recognises the confirmation; without it, none is sent.
     pub id: Option<i64>,
-    /// Whether it begins or ends to watch.
+    /// Whether the watch begins or ends.
     pub begins: bool,
-    /// What; nothing when the watch is one that never tells anything.
+    /// The watch; `None` if no notifications exist for it.
     pub watch: Option<Watch>,
 }
 
-/// A client said something that is no command.
+/// The client has sent something that is not a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotACommand;
 
-/// Takes the commands off the front of what a client has sent; the beginning of one that is not
-/// complete stays.
+/// Removes complete commands from the front of the text received so far; an incomplete command at the end
+/// stays.
 ///
 /// # Errors
-/// When what is there can never become a command.
+/// The text can never become a command.
 pub fn take_commands(sent: &mut String) -> Result<Vec<ChangesCommand>, NotACommand> {
     let mut values = Deserializer::from_str(sent).into_iter::<Value>();
     let mut commands = Vec::new();
@@ -116,7 +115,7 @@ pub fn take_commands(sent: &mut String) -> Result<Vec<ChangesCommand>, NotAComma
     Ok(commands)
 }
 
-/// Whether the unfinished value may become a command.
+/// Whether the incomplete value may become a command.
 fn begins_as_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
 }
@@ -168,19 +167,19 @@ fn read_command(value: &Value) -> Result<ChangesCommand, NotACommand> {
         }
         "aggressive-caching" => Watch::AggressiveCaching,
         "topology-change" => Watch::Topology,
-        // Of old clients; documents have no types.
+        // Sent by old clients; documents have no types.
         "type" => return Ok(ChangesCommand { id, begins, watch: None }),
         _ => return Err(NotACommand),
     };
     Ok(ChangesCommand { id, begins, watch: Some(watch) })
 }
 
-/// The answer to a command.
+/// The confirmation of a command.
 pub fn confirmation(id: i64) -> String {
     format!(r#"{{"CommandId":{id},"Type":"Confirm"}}"#)
 }
 
-/// What happened to a document.
+/// A change of a document.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DocumentChangeShape<'a> {
@@ -191,42 +190,42 @@ pub struct DocumentChangeShape<'a> {
     pub id: &'a str,
     /// Its collection.
     pub collection_name: &'a str,
-    /// Its new version.
+    /// Its new change vector.
     pub change_vector: Option<&'a str>,
 }
 
-/// What happened to a counter.
+/// A change of a counter.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CounterChangeShape<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its value now.
+    /// Its new value.
     pub value: i64,
     /// Its document.
     pub document_id: &'a str,
     /// The collection of its document.
     pub collection_name: &'a str,
-    /// The version of the counters.
+    /// The change vector of the counters.
     pub change_vector: &'a str,
     /// `Put`, `Increment` or `Delete`.
     #[serde(rename = "Type")]
     pub kind: &'a str,
 }
 
-/// What happened to a time series.
+/// A change of a time series.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TimeSeriesChangeShape<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The first moment concerned.
+    /// The first affected timestamp.
     pub from: Option<String>,
-    /// The last moment concerned.
+    /// The last affected timestamp.
     pub to: Option<String>,
     /// Its document.
     pub document_id: &'a str,
-    /// The version of the segment.
+    /// The change vector of the segment.
     pub change_vector: &'a str,
     /// `Put` or `Delete`.
     #[serde(rename = "Type")]
@@ -235,13 +234,13 @@ pub struct TimeSeriesChangeShape<'a> {
     pub collection_name: &'a str,
 }
 
-/// What happened to an index.
+/// A change of an index.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct IndexChangeShape<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What.
+    /// The kind of change.
     #[serde(rename = "Type")]
     pub kind: &'a str,
 }
@@ -261,14 +260,14 @@ pub enum Notification<'a> {
 }
 
 impl Notification<'_> {
-    /// As a client reads it.
+    /// The JSON text sent to clients.
     pub fn text(&self) -> String {
-        // Texts and numbers can always be written.
+        // Strings and numbers can always be serialised.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// The state of an operation, as [`operation_state`](crate::operation_state::operation_state) makes it.
+/// A change of an operation; [`operation_state`](crate::operation_state::operation_state) makes the state.
 pub fn operation_change(id: i64, state: Value) -> String {
     let value = json!({ "OperationId": id, "State": state });
     json!({ "Type": "OperationStatusChange", "Value": value }).to_string()

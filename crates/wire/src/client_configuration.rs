@@ -1,17 +1,17 @@
-//! The configuration that clients take from the server, as they send it and records keep it.
+//! The configuration that clients load from the server, as sent by clients and stored in records.
 
 use model::IdSeparator;
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// The property of a database's record that holds its configuration.
+/// The property of a database record that holds the client configuration.
 pub const CLIENT_CONFIGURATION_PROPERTY: &str = "Client";
 
 const SEPARATOR: &str = "IdentityPartsSeparator";
 const DISABLED: &str = "Disabled";
 
-/// The configuration as the protocol shows it: what the client stored, completed.
+/// The configuration in the protocol's shape: what the client stored, with defaults filled in.
 pub fn client_configuration(stored: &Map<String, Value>, etag: u64) -> Value {
     let mut configuration = json!({
         DISABLED: false, "Etag": etag, "MaxNumberOfRequestsPerSession": null,
@@ -24,10 +24,10 @@ pub fn client_configuration(stored: &Map<String, Value>, etag: u64) -> Value {
     configuration
 }
 
-/// Reads a configuration that a client sends.
+/// Reads a configuration sent by a client.
 ///
 /// # Errors
-/// What is no object, or has a separator that is none.
+/// The body is not an object, or the identity separator is invalid.
 pub fn read_client_configuration(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
     let sent: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
         let message = format!("The configuration is not JSON: {error}");
@@ -45,8 +45,8 @@ pub fn read_client_configuration(body: &[u8]) -> Result<Map<String, Value>, Prot
     Ok(sent)
 }
 
-/// What the server puts between the parts of ids in a database: what its own configuration says,
-/// while that is not disabled.
+/// The separator that the server puts between the parts of ids in a database: from the database's
+/// configuration, unless that is disabled.
 pub fn id_separator_of_record(json: &[u8]) -> IdSeparator {
     let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
     let own = record.get(CLIENT_CONFIGURATION_PROPERTY);
@@ -58,7 +58,7 @@ fn separator(value: &Value) -> Option<IdSeparator> {
     IdSeparator::new(single(value.as_str()?)?)
 }
 
-/// The only character of a text.
+/// The character of a text that has exactly one.
 fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())

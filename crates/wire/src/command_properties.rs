@@ -1,7 +1,8 @@
 //! The properties of one write command, read in any order.
 //!
-//! Batches and bulk inserts send the same objects. The document goes straight into its stored form;
-//! what only other kinds of command have is skipped, and the kind decides afterwards.
+//! Batches and bulk inserts send the same objects. A document is parsed directly into its stored form.
+//! Properties that no supported command needs are skipped; which ones are required is decided by the command
+//! type afterwards.
 
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
 
@@ -14,10 +15,10 @@ use crate::time_series_body::{
     TimeSeriesBody, TimeSeriesCopyBody, read_moment, read_time_series_value,
 };
 
-/// What a stream of commands that ends too early is answered with.
+/// The error message for a stream of commands that ends too early.
 const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 
-/// The properties that the supported commands need.
+/// The properties of all supported commands.
 #[derive(Default)]
 pub(crate) struct CommandProperties {
     pub(crate) kind: Option<CommandKind>,
@@ -44,7 +45,7 @@ pub(crate) struct CommandProperties {
     pub(crate) index: i64,
 }
 
-/// The supported kinds.
+/// The supported command types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CommandKind {
     Put,
@@ -68,7 +69,7 @@ pub(crate) enum CommandKind {
 }
 
 impl CommandKind {
-    /// The protocol's word for it.
+    /// The protocol's name for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             CommandKind::Put => "PUT",
@@ -93,7 +94,7 @@ impl CommandKind {
     }
 }
 
-/// Reads the command that comes next.
+/// Reads the next command.
 pub(crate) fn read_command(
     reader: &mut JsonReader<'_>,
     builder: &mut Builder,
@@ -135,28 +136,28 @@ pub(crate) fn read_command(
 }
 
 impl CommandProperties {
-    /// The kind, which must have been given.
+    /// The command type, which is required.
     pub(crate) fn required_kind(&self) -> Result<CommandKind, ProtocolError> {
         self.kind.ok_or_else(|| {
             ProtocolError::invalid_operation("Command must have a valid 'Type' property")
         })
     }
 
-    /// The script, which a patch must have.
+    /// The script, which a patch requires.
     pub(crate) fn required_patch(&mut self) -> Result<PatchBody, ProtocolError> {
         self.patch.take().ok_or_else(|| {
             ProtocolError::invalid_operation("PUT command must have a 'Patch' property")
         })
     }
 
-    /// The operations, which a patch by operations must have.
+    /// The operations, which a JSON patch requires.
     pub(crate) fn required_json_patch(&mut self) -> Result<BlittableBuf, ProtocolError> {
         self.json_patch.take().ok_or_else(|| {
             ProtocolError::invalid_operation("JsonPatch command must have a 'JsonPatch' property")
         })
     }
 
-    /// The name of the attachment that the command is about.
+    /// The name of the attachment, which is required.
     pub(crate) fn attachment_name(&mut self, command: &str) -> Result<String, ProtocolError> {
         self.name.take().ok_or_else(|| {
             ProtocolError::invalid_operation(format!(
@@ -165,7 +166,7 @@ impl CommandProperties {
         })
     }
 
-    /// The operations, which a command for counters must have.
+    /// The operations, which a counters command requires.
     pub(crate) fn required_counters(&mut self) -> Result<DocumentCounters, ProtocolError> {
         let counters = self.counters.take().ok_or_else(|| {
             ProtocolError::invalid_operation("Counters command must have a 'Counters' property")
@@ -173,7 +174,7 @@ impl CommandProperties {
         read_command_counters(&counters.as_view().root())
     }
 
-    /// The changes, which a command for a time series must have.
+    /// The changes, which a time series command requires.
     pub(crate) fn required_time_series(&mut self) -> Result<TimeSeriesBody, ProtocolError> {
         let kind = self.required_kind()?.name();
         self.time_series.take().ok_or_else(|| {
@@ -182,7 +183,7 @@ impl CommandProperties {
         })
     }
 
-    /// What a command that copies a time series says.
+    /// The source and destination of a command that copies a time series.
     pub(crate) fn time_series_copy(self) -> Result<TimeSeriesCopyBody, ProtocolError> {
         let required = |text: Option<String>, property: &str| {
             text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
@@ -200,7 +201,7 @@ impl CommandProperties {
         })
     }
 
-    /// The document, which a PUT must have.
+    /// The document, which a PUT requires.
     pub(crate) fn required_document(&mut self) -> Result<BlittableBuf, ProtocolError> {
         self.document.take().ok_or_else(|| {
             ProtocolError::invalid_operation("PUT command must have a 'Document' property")
@@ -208,12 +209,12 @@ impl CommandProperties {
     }
 }
 
-/// The error for JSON that could not be read in the middle of a stream of commands.
+/// The error for malformed JSON in a stream of commands.
 pub(crate) fn stream_error(error: ParseError) -> ProtocolError {
     json_error(&error, STREAM_ENDED)
 }
 
-/// Refuses a value of another type in the protocol's words.
+/// Refuses a value of another type, with the protocol's message.
 pub(crate) fn expect(
     reader: &mut JsonReader<'_>,
     kind: JsonKind,
@@ -226,7 +227,7 @@ pub(crate) fn expect(
     Err(unexpected(expected, found))
 }
 
-/// `Expected String , but got Integer`; the space is the protocol's.
+/// `Expected String , but got Integer`; the protocol has the space before the comma.
 pub(crate) fn unexpected(expected: &str, found: &str) -> ProtocolError {
     ProtocolError::invalid_operation(format!("Expected {expected} , but got {found}"))
 }
@@ -275,7 +276,7 @@ fn read_flag(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
     reader.read_bool().map_err(stream_error)
 }
 
-/// The only strategy keeps the version that the command replaces.
+/// Whether the replaced version is kept. The protocol has only one strategy, which keeps it.
 fn read_strategy(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
     match read_optional_string(reader)?.as_deref() {
         None => Ok(false),
@@ -290,7 +291,7 @@ fn read_index(reader: &mut JsonReader<'_>) -> Result<i64, ProtocolError> {
     expect(reader, JsonKind::Number, "Integer")?;
     let text = reader.read_number().map_err(stream_error)?;
     text.parse().map_err(|_| {
-        ProtocolError::invalid_operation(format!("'{text}' is not the index of a value"))
+        ProtocolError::invalid_operation(format!("'{text}' is not a valid index of a value"))
     })
 }
 
@@ -298,7 +299,7 @@ fn read_length(reader: &mut JsonReader<'_>) -> Result<u64, ProtocolError> {
     expect(reader, JsonKind::Number, "Integer")?;
     let text = reader.read_number().map_err(stream_error)?;
     text.parse().map_err(|_| {
-        ProtocolError::invalid_operation(format!("'{text}' is not the length of a content"))
+        ProtocolError::invalid_operation(format!("'{text}' is not a valid content length"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Operations on counters: the body of `/counters`, and the commands of batches and bulk inserts.
 //!
-//! The two are read differently, as in the protocol: a command must say everything, and a request for
-//! counters fills in what is missing.
+//! The two are read differently, as in the protocol: a command must be complete, while a request for counters
+//! has defaults for what is missing.
 
 use blittable::{Array, Builder, Corrupt, Object, Value};
 
@@ -9,15 +9,15 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::read_document_body;
 
-/// The protocol's name of an operation's type.
+/// The protocol's name for the operation type.
 const OPERATION_TYPE: &str = "Raven.Client.Documents.Operations.Counters.CounterOperationType";
 
-/// What a request asks of counters.
+/// A request for counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountersBody {
-    /// Whether the answer shows what each database has counted.
+    /// Whether the answer shows the value of each database separately.
     pub shows_values: bool,
-    /// In the order in which they are executed and answered.
+    /// In order of execution and of the answers.
     pub documents: Vec<DocumentCounters>,
 }
 
@@ -26,7 +26,7 @@ pub struct CountersBody {
 pub struct DocumentCounters {
     /// The document.
     pub document_id: String,
-    /// What to do, in order.
+    /// The operations, in order.
     pub operations: Vec<CounterOperation>,
 }
 
@@ -35,22 +35,22 @@ pub struct DocumentCounters {
 pub struct CounterOperation {
     /// What it does.
     pub kind: CounterOperationKind,
-    /// With which counter; empty when the request does not say.
+    /// The counter; empty if the request has none.
     pub name: String,
-    /// By how much.
+    /// The amount to add.
     pub delta: i64,
 }
 
-/// What an operation does.
+/// The type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterOperationKind {
-    /// Nothing. So does the protocol's `Put`, which is kept for imports.
+    /// No effect. The same holds for the protocol's `Put`, which is reserved for imports.
     Nothing,
-    /// Count up, or down.
+    /// Add the delta, which may be negative.
     Increment,
     /// Delete the counter.
     Delete,
-    /// Tell what it says.
+    /// Return the value.
     Get,
 }
 
@@ -69,7 +69,7 @@ impl CounterOperationKind {
 /// Reads the body of `/counters`.
 ///
 /// # Errors
-/// A body that is no JSON, and parts of other types than they should be.
+/// Malformed JSON, and values of the wrong type.
 pub fn read_counters(body: &[u8], builder: &mut Builder) -> Result<CountersBody, ProtocolError> {
     let body = read_document_body(body, builder)?;
     let root = body.as_view().root();
@@ -116,10 +116,10 @@ fn read_leniently(operation: &Object<'_>) -> Result<CounterOperation, ProtocolEr
     Ok(CounterOperation { kind, name: name.unwrap_or_default(), delta: delta.unwrap_or(0) })
 }
 
-/// Reads the `Counters` of a command.
+/// Reads the `Counters` property of a command.
 ///
 /// # Errors
-/// Parts that are missing or of other types than they should be.
+/// Missing properties, and values of the wrong type.
 pub(crate) fn read_command_counters(
     counters: &Object<'_>,
 ) -> Result<DocumentCounters, ProtocolError> {
@@ -171,7 +171,7 @@ fn array<'a>(object: &Object<'a>, name: &str) -> Result<Option<Array<'a>>, Proto
     }
 }
 
-/// A string as it is, null as nothing, anything else as its JSON.
+/// A string as is, null as an empty string, anything else as its JSON.
 fn text_of(value: &Value<'_>) -> Result<String, ProtocolError> {
     match value {
         Value::String(text) => Ok(text.as_cow().map_err(damaged)?.into_owned()),
@@ -184,13 +184,13 @@ fn text_of(value: &Value<'_>) -> Result<String, ProtocolError> {
     }
 }
 
-/// A number without its fraction, held within the bounds of its type; also one that is written as text.
+/// A number without its fraction, clamped to the range of its type; also a number in a string.
 fn integer_of(value: &Value<'_>) -> Result<i64, ProtocolError> {
     let integer = match value {
         Value::Null | Value::Bool(false) => Some(0),
         Value::Bool(true) => Some(1),
         Value::String(text) => text.as_cow().map_err(damaged)?.trim().parse().ok(),
-        // Such a conversion stays within the bounds by itself.
+        // The cast saturates.
         number => number.as_i64().or_else(|| number.as_f64().map(|number| number.trunc() as i64)),
     };
     integer.ok_or_else(|| not_convertible(value, "System.Int64"))

@@ -1,4 +1,4 @@
-//! The definition of an index as a class in C#, for an application that keeps its indexes in its code.
+//! Prints the definition of an index as a C# class, for applications that keep their indexes in code.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{index_definition::IndexDefinition, spatial_options::SpatialOptions};
 
-/// The text of a class that defines the same index.
+/// The source of a class that defines the same index.
 pub fn csharp_class_of(definition: &IndexDefinition) -> String {
     let mut text = String::new();
     write_class(&mut text, definition).expect("writing to a String cannot fail");
@@ -125,7 +125,7 @@ fn of_enum(name: &str, value: impl Display) -> String {
     format!("{name}.{value}")
 }
 
-/// A verbatim string of C#.
+/// A C# verbatim string.
 fn verbatim(text: &str) -> String {
     format!("@\"{}\"", text.replace('"', "\"\""))
 }

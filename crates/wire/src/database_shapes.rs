@@ -1,15 +1,14 @@
-//! Answers about databases: topologies, listings, and the results of creating, deleting and
-//! switching them.
+//! Answers about databases: topologies, listings, and the results of creating, deleting and toggling them.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::size_text::SizeText;
 
-/// What the server adds to a database's record: where the database lives and since when.
+/// What the server adds to a database record: the nodes of the database, and since when it is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyFacts {
-    /// The index of the change that created the topology; clients call it the topology's etag.
+    /// The index of the change that created the topology; clients call it the etag of the topology.
     pub stamp_index: u64,
     /// When the topology last changed, as text.
     pub nodes_modified_at: String,
@@ -17,14 +16,14 @@ pub struct TopologyFacts {
     pub topology_id: String,
     /// 22 characters of base64.
     pub cluster_transaction_id: String,
-    /// The order of the nodes, when an administrator has fixed it.
+    /// The order of the nodes, if an administrator has fixed it.
     pub priority_order: Vec<String>,
 }
 
 /// The tag of the only node.
 pub const NODE_TAG: &str = "A";
 
-/// The value of a property of a record that sets nothing.
+/// The default of a record property.
 #[derive(Clone, Copy)]
 enum Unset {
     Null,
@@ -37,7 +36,7 @@ enum Unset {
 
 use Unset::{Array, False, Null, Object, Text, Zero};
 
-/// The properties of a record, in the order of the protocol. Those that the server fills in are null.
+/// The properties of a record, in the protocol's order. Those that the server fills in are null.
 #[rustfmt::skip]
 const RECORD_TEMPLATE: &[(&str, Unset)] = &[
     ("DatabaseName", Null), ("Disabled", False), ("Encrypted", False), ("EtagForBackup", Zero),
@@ -70,9 +69,8 @@ impl Unset {
     }
 }
 
-/// The whole record: what the client stored, completed with defaults, the topology and the etag.
-/// Properties that the server does not know are kept, after the known ones; those without a value
-/// say nothing and are left out.
+/// The complete record: what the client stored, with defaults, the topology and the etag. Unknown properties
+/// are kept, after the known ones, unless they are null.
 pub fn database_record(
     stored: &Map<String, Value>,
     name: &str,
@@ -99,8 +97,8 @@ pub fn database_record(
     Value::Object(record)
 }
 
-/// What the definition of an index in a record begins with. The .NET client works out the type and the
-/// source of an index as it reads them, and needs these before.
+/// The first properties of an index definition in a record. The .NET client computes the type and the source
+/// of an index while reading, and needs these first.
 const DEFINITION_HEAD: [&str; 7] = [
     "LockMode",
     "AdditionalSources",
@@ -111,7 +109,7 @@ const DEFINITION_HEAD: [&str; 7] = [
     "Configuration",
 ];
 
-/// Puts the properties of the definitions of indexes, past ones too, in the order of the protocol.
+/// Puts the properties of index definitions, including past ones, into the protocol's order.
 fn order_definitions(record: &mut Map<String, Value>) {
     let indexes = record.get_mut("Indexes").and_then(Value::as_object_mut);
     indexes.into_iter().flat_map(Map::values_mut).for_each(order_definition);
@@ -140,7 +138,7 @@ fn order_definition(definition: &mut Value) {
     definition.extend(rest);
 }
 
-/// The settings of a record: every value is a text or null.
+/// The settings of a record: every value is a string or null.
 fn settings_texts(stored: &Map<String, Value>) -> Value {
     let text = |value: &Value| match value {
         Value::Bool(true) => "True".into(),
@@ -196,15 +194,15 @@ pub fn topology_answer(name: &str, url: &str, etag: u64, server_version: &str) -
     })
 }
 
-/// Whether and how a database is kept from being deleted.
+/// Whether a database is protected from deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LockMode {
-    /// It may be deleted.
+    /// It can be deleted.
     #[default]
     Unlock,
-    /// Deleting it does nothing.
+    /// Requests to delete it have no effect.
     PreventDeletesIgnore,
-    /// Deleting it is an error.
+    /// Requests to delete it fail.
     PreventDeletesError,
 }
 
@@ -212,7 +210,7 @@ impl LockMode {
     const ALL: [LockMode; 3] =
         [LockMode::Unlock, LockMode::PreventDeletesIgnore, LockMode::PreventDeletesError];
 
-    /// The word of the protocol.
+    /// The protocol's name for it.
     pub fn name(self) -> &'static str {
         match self {
             LockMode::Unlock => "Unlock",
@@ -232,53 +230,53 @@ impl LockMode {
 pub struct ListedDatabase {
     /// Its name.
     pub name: String,
-    /// Whether it is switched off.
+    /// Whether it is disabled.
     pub disabled: bool,
-    /// Whether and how it is kept from being deleted.
+    /// Its protection from deletion.
     pub lock_mode: LockMode,
-    /// What it occupies on disk, if it is open.
+    /// Its size on disk, if it is open.
     pub size_bytes: u64,
-    /// How long it has been open, as a .NET span; `None` when it is not.
+    /// How long it has been open, as a .NET time span; `None` if it is not open.
     pub up_time: Option<String>,
-    /// How many documents it has, if it is open.
+    /// The number of its documents, if it is open.
     pub documents_count: u64,
-    /// How many indexes it has.
+    /// The number of its indexes.
     pub indexes_count: u64,
-    /// How many errors its indexes have, if it is open.
+    /// The number of indexing errors, if it is open.
     pub indexing_errors: u64,
-    /// How many of its indexes have errors, if it is open.
+    /// The number of indexes with errors, if it is open.
     pub errored_indexes: u64,
-    /// Whether its indexes run, if it is open.
+    /// The status of its indexing, if it is open.
     pub indexing_status: Option<&'static str>,
-    /// How many alerts there are, if it is open.
+    /// The number of alerts, if it is open.
     pub alerts: u64,
-    /// How many performance hints there are, if it is open.
+    /// The number of performance hints, if it is open.
     pub performance_hints: u64,
-    /// How many tasks it has, such as subscriptions.
+    /// The number of its tasks, such as subscriptions.
     pub ongoing_tasks: u64,
-    /// The environment that its record names.
+    /// The environment named in its record.
     pub environment: String,
-    /// The sections of its record that are filled.
+    /// Which configurations its record has.
     pub configurations: ListedConfigurations,
-    /// Why it cannot be opened.
+    /// Why it could not be opened.
     pub load_error: Option<String>,
 }
 
 /// Which configurations a database has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListedConfigurations {
-    /// That of revisions.
+    /// Revisions.
     pub has_revisions: bool,
-    /// That of expiration.
+    /// Expiration.
     pub has_expiration: bool,
-    /// That of refreshing.
+    /// Refresh.
     pub has_refresh: bool,
-    /// That of archiving.
+    /// Archival.
     pub has_archival: bool,
 }
 
 impl ListedConfigurations {
-    /// Those in the record of a database.
+    /// Reads them from a database record.
     pub fn of_record(record: &Map<String, Value>) -> Self {
         let has = |name: &str| record.get(name).is_some_and(Value::is_object);
         Self {
@@ -291,7 +289,7 @@ impl ListedConfigurations {
 }
 
 impl ListedDatabase {
-    /// The entry as the protocol shows it. `url` is the address of the node.
+    /// The entry in the protocol's shape. `url` is the address of the node.
     pub fn to_json(&self, url: &str) -> Value {
         let mut entry = json!({
             "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
@@ -320,7 +318,7 @@ impl ListedDatabase {
         entry
     }
 
-    /// What a dashboard shows of the database.
+    /// The entry of the dashboard.
     pub fn to_overview_json(&self) -> Value {
         json!({
             "Database": self.name, "DocumentsCount": self.documents_count,
@@ -332,7 +330,7 @@ impl ListedDatabase {
         })
     }
 
-    /// The state of the database, without what its record says.
+    /// The state of the database, without its record.
     pub fn to_state_json(&self) -> Value {
         let status = if self.up_time.is_some() { "Online" } else { "None" };
         let mut entry = json!({
@@ -349,23 +347,23 @@ impl ListedDatabase {
     }
 }
 
-/// One database in the answer of enable and disable.
+/// One database in the answer to enable and disable.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "PascalCase")]
 pub struct ToggleStatus {
-    /// As the client wrote it.
+    /// As spelled by the client.
     pub name: String,
-    /// Whether there is such a database.
+    /// Whether the database exists.
     pub success: bool,
-    /// Its state now.
+    /// Its new state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// What happened.
+    /// A message for the user.
     pub reason: String,
 }
 
 impl ToggleStatus {
-    /// The state was set.
+    /// The state has been set.
     pub fn done(name: &str, disabled: bool) -> ToggleStatus {
         let state = if disabled { "True" } else { "False" };
         ToggleStatus {
@@ -376,7 +374,7 @@ impl ToggleStatus {
         }
     }
 
-    /// There is no such database.
+    /// The database does not exist.
     pub fn missing(name: &str) -> ToggleStatus {
         let reason = "database not found".to_owned();
         ToggleStatus { name: name.to_owned(), success: false, disabled: None, reason }

@@ -1,21 +1,21 @@
-//! Which documents are compressed, as clients say it and as the record of a database keeps it.
+//! The configuration of document compression, as sent by clients and stored in the database record.
 
 use model::{CollectionName, DocumentsCompression};
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// Where the record of a database keeps it.
+/// The property of a database record that holds it.
 pub const COMPRESSION_PROPERTY: &str = "DocumentsCompression";
 
 const COLLECTIONS: &str = "Collections";
 const ALL_COLLECTIONS: &str = "CompressAllCollections";
 const REVISIONS: &str = "CompressRevisions";
 
-/// Checks a configuration that a client sends. Gives it in full, as it is kept and shown.
+/// Validates a configuration sent by a client; returns it with all properties, as it is stored and shown.
 ///
 /// # Errors
-/// What is no configuration, in the protocol's words.
+/// The configuration is invalid; the messages are the protocol's.
 pub fn read_documents_compression(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
     let rules = parse(sent)?;
     let collections = sent.get(COLLECTIONS).filter(|names| !names.is_null());
@@ -27,10 +27,10 @@ pub fn read_documents_compression(sent: &Map<String, Value>) -> Result<Value, Pr
     }))
 }
 
-/// The configuration in the record of a database, JSON; one that compresses nothing when there is none.
+/// Reads the configuration from the JSON of a database record; by default nothing is compressed.
 ///
 /// # Errors
-/// When the record holds something else in its place.
+/// The record holds something else there.
 pub fn compression_of_record(json: &[u8]) -> Result<DocumentsCompression, ProtocolError> {
     let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
     match record.get(COMPRESSION_PROPERTY) {

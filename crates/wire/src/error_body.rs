@@ -1,7 +1,7 @@
-//! An error on its way to a client, and the JSON body that carries it.
+//! An error sent to a client, and its JSON body.
 //!
-//! The four properties `Url`, `Type`, `Message` and `Error` are always there: clients throw when one
-//! is missing. `Error` begins with the type and the message, because clients' users match on it.
+//! The four properties `Url`, `Type`, `Message` and `Error` are always present, because clients throw if one
+//! is missing. `Error` begins with the type and the message, because applications match on it.
 
 use std::error::Error;
 use std::fmt;
@@ -10,14 +10,14 @@ use blittable::write_json_string;
 
 use crate::error_kind::ErrorKind;
 
-/// One error as the protocol shows it.
+/// An error in the protocol's shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtocolError {
-    /// The row of the table of errors.
+    /// Its row in the table of errors.
     pub kind: ErrorKind,
-    /// The short text.
+    /// The short message.
     pub message: String,
-    /// What led to it, in text; shown in `Error` only.
+    /// The cause, as text; shown in `Error` only.
     pub cause: Option<String>,
     /// Properties that only some errors have.
     pub fields: ErrorFields,
@@ -26,38 +26,38 @@ pub struct ProtocolError {
 /// Properties that only some errors have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum ErrorFields {
-    /// None.
+    /// No additional properties.
     #[default]
     None,
-    /// Those of a concurrency error; boxed because errors are returned by value everywhere.
+    /// For a concurrency error; boxed because errors are returned by value everywhere.
     Concurrency(Box<ConcurrencyFields>),
-    /// Those of a concurrency error, without versions, and what a cluster-wide transaction found.
+    /// For a concurrency error of a cluster-wide transaction: its violations, without change vectors.
     Violations(Vec<ConcurrencyViolation>),
-    /// `FailImmediately`: do not try another node.
+    /// `FailImmediately`: the client must not try another node.
     FailImmediately,
 }
 
-/// What a concurrency error tells about the versions.
+/// The properties of a concurrency error.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ConcurrencyFields {
     /// The document.
     pub id: Option<String>,
-    /// The change vector that the client expected; empty when it expected no document.
+    /// The change vector expected by the client; empty if it expected no document.
     pub expected: Option<String>,
-    /// The change vector that is stored.
+    /// The stored change vector.
     pub actual: Option<String>,
 }
 
-/// A value that has another version than a cluster-wide transaction expects.
+/// A value whose version is not the one expected by a cluster-wide transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConcurrencyViolation {
-    /// Whether it guards a document.
+    /// Whether it is the atomic guard of a document.
     pub is_document: bool,
     /// Its key.
     pub key: String,
-    /// The version that was expected.
+    /// The expected version.
     pub expected: i64,
-    /// The version that is there; -1 when there is none.
+    /// The current version; -1 if there is no value.
     pub actual: i64,
 }
 
@@ -67,7 +67,7 @@ impl ProtocolError {
         ProtocolError { kind, message: message.into(), cause: None, fields: ErrorFields::None }
     }
 
-    /// The same error with what led to it.
+    /// Adds a cause.
     pub fn caused_by(mut self, cause: impl Into<String>) -> ProtocolError {
         self.cause = Some(cause.into());
         self
@@ -80,17 +80,17 @@ impl ProtocolError {
         error
     }
 
-    /// Shorthand for the commonest kind: a bad parameter.
+    /// Shorthand for the most common kind: an invalid parameter.
     pub fn argument(message: impl Into<String>) -> ProtocolError {
         ProtocolError::new(ErrorKind::Argument, message)
     }
 
-    /// Shorthand for an operation that is not valid.
+    /// Shorthand for an invalid operation.
     pub fn invalid_operation(message: impl Into<String>) -> ProtocolError {
         ProtocolError::new(ErrorKind::InvalidOperation, message)
     }
 
-    /// What to do about the errors that beginners meet. It is in `Error` alone, since clients compare messages.
+    /// Advice for errors that beginners meet. It is added to `Error` only, because clients compare messages.
     fn advice(&self) -> Option<&'static str> {
         match (self.kind, &self.fields) {
             (ErrorKind::DatabaseDoesNotExist, _) => Some(
@@ -106,7 +106,7 @@ impl ProtocolError {
                  RavenDB that Corvus does not have is named in its docs/compatibility.md.",
             ),
             (ErrorKind::IndexDoesNotExist, _) => Some(
-                "GET /databases/{name}/indexes?namesOnly=true lists the indexes that there are.",
+                "GET /databases/{name}/indexes?namesOnly=true lists the indexes of the database.",
             ),
             (ErrorKind::RequestTooLarge, _) => Some(
                 "Send it in several requests, or documents by a bulk insert, which has no limit.",
@@ -121,7 +121,7 @@ impl ProtocolError {
         }
     }
 
-    /// The text of the property `Error`: type, message and cause, and what to do.
+    /// The text of the property `Error`: type, message, cause, and advice.
     pub fn full_text(&self) -> String {
         let mut text = format!("{}: {}", self.kind.type_name(), self.message);
         if let Some(cause) = &self.cause {
@@ -135,7 +135,7 @@ impl ProtocolError {
         text
     }
 
-    /// Appends the JSON body. `url` is the path and query of the request as the client wrote it.
+    /// Appends the JSON body. `url` is the path and query of the request as sent by the client.
     pub fn write_body(&self, url: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"Url\":");
         write_json_string(url, out);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_tells_the_client_not_to_try_another_node() {
+    fn a_timeout_asks_the_client_not_to_try_another_node() {
         let mut error = ProtocolError::new(ErrorKind::Timeout, "late");
         error.fields = ErrorFields::FailImmediately;
         assert_eq!(body(&error)["FailImmediately"], true);

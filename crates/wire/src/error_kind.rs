@@ -1,11 +1,11 @@
-//! The table of the protocol's errors: which status and which .NET type name each kind has.
+//! The table of the protocol's errors: the HTTP status and .NET type name of each kind.
 //!
-//! Not here: message texts (their makers know them) and the body (`error_body`). Invariant: clients
-//! pick their exception class by the type name, so a name never changes.
+//! The messages are in the code that raises the errors, the body in `error_body`. Invariant: clients choose
+//! their exception class by the type name, so a type name never changes.
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $status:literal $name:literal;)+) => {
-        /// What went wrong, as far as a client can tell errors apart.
+        /// A kind of error, as far as clients distinguish them.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub enum ErrorKind {
             $($(#[doc = $doc])+ $kind,)+
@@ -37,27 +37,27 @@ kinds! {
     RequestTooLarge = 413 "Raven.Client.Exceptions.BadRequestException";
     /// The request line or the headers are larger than allowed.
     UriTooLong = 414 "Raven.Client.Exceptions.BadRequestException";
-    /// The request names a host that the server does not know itself as.
+    /// The request names a host that this server does not serve.
     MisdirectedRequest = 421 "Raven.Client.Exceptions.BadRequestException";
     /// The request comes from a web page of another site.
     ForeignOrigin = 403 "Raven.Client.Exceptions.Security.AuthorizationException";
-    /// A browser's request that a web page of another site could send, too.
+    /// A browser's request of a kind that a page of another site could send as well.
     FormRefused = 415 "Raven.Client.Exceptions.BadRequestException";
-    /// The snapshot that the request is to read from has ended.
+    /// The snapshot to read from has ended.
     SnapshotEnded = 412 "Raven.Client.Exceptions.RavenException";
-    /// Deletions behind the position that the request goes on from are forgotten.
+    /// The log no longer has the deletions after the position from which to continue.
     PositionGone = 410 "Raven.Client.Exceptions.RavenException";
-    /// Optimistic concurrency: the document is not in the expected version.
+    /// Optimistic concurrency: the document does not have the expected change vector.
     Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
-    /// Optimistic concurrency: the database record is not in the expected version.
+    /// Optimistic concurrency: the database record does not have the expected version.
     RecordConcurrency = 409 "Raven.Server.Rachis.RachisConcurrencyException";
-    /// A wait that the request asked for did not end in time.
+    /// A wait requested by the client timed out.
     Timeout = 408 "Raven.Client.Exceptions.RavenTimeoutException";
     /// The client did not send the rest of its request in time.
     RequestTimeout = 408 "System.TimeoutException";
-    /// A parameter is missing or unreadable.
+    /// A parameter is missing or malformed.
     Argument = 500 "System.ArgumentException";
-    /// Something that must be there is absent.
+    /// A required value is missing.
     ArgumentNull = 500 "System.ArgumentNullException";
     /// A parameter is outside its range.
     ArgumentOutOfRange = 500 "System.ArgumentOutOfRangeException";
@@ -65,113 +65,113 @@ kinds! {
     InvalidOperation = 500 "System.InvalidOperationException";
     /// A value in the body has the wrong type.
     Format = 500 "System.FormatException";
-    /// A part of the protocol that this server does not have.
+    /// A part of the protocol that this server does not implement.
     NotSupported = 500 "System.NotSupportedException";
-    /// The body is not valid JSON, or not compressed as its header says.
+    /// The body is not valid JSON, or not compressed as its header claims.
     InvalidData = 500 "System.IO.InvalidDataException";
     /// The body ends inside a value.
     EndOfStream = 500 "System.IO.EndOfStreamException";
-    /// A body in parts ends inside one of them, or has none.
+    /// A multipart body has no parts, or ends inside one.
     PartsCut = 500 "System.IO.IOException";
-    /// An attachment that is to be copied or moved is not there.
+    /// The attachment to copy or move does not exist.
     AttachmentDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.AttachmentDoesNotExistException";
-    /// A counter cannot count that far.
+    /// The counter would overflow.
     CounterOverflow = 500 "Raven.Client.Exceptions.Documents.Counters.CounterOverflowException";
-    /// A value of a time series that is no number.
+    /// A value of a time series is not a number.
     NanValue = 500 "Raven.Server.Documents.TimeSeries.NanValueException";
-    /// A key of compare exchange that is too long.
+    /// A compare exchange key is too long.
     CompareExchangeKeyTooBig = 500 "Raven.Client.Exceptions.CompareExchangeKeyTooBigException";
-    /// A key of compare exchange that is not for clients.
+    /// A compare exchange key is reserved.
     CompareExchangeInvalidKey = 500 "Raven.Client.Exceptions.CompareExchangeInvalidKeyException";
-    /// Optimistic concurrency: values have other versions than a cluster-wide transaction expects.
+    /// Optimistic concurrency: values do not have the versions expected by a cluster-wide transaction.
     ClusterTransactionConcurrency = 409
         "Raven.Client.Exceptions.ClusterTransactionConcurrencyException";
-    /// A command to the cluster that cannot be applied.
+    /// A command to the cluster cannot be applied.
     RachisApply = 500 "Raven.Server.Rachis.RachisApplyException";
-    /// A body that must be an object is something else.
+    /// The body is not an object.
     InvalidStartOfObject = 500 "Sparrow.Exceptions.InvalidStartOfObjectException";
-    /// A command whose `Type` nobody knows.
+    /// The `Type` of a command is unknown.
     InvalidCommandType = 500 "Raven.Server.Exceptions.InvalidCommandTypeException";
-    /// The work was cancelled from outside.
+    /// The operation was cancelled.
     OperationCanceled = 500 "System.OperationCanceledException";
-    /// The server's own fault.
+    /// An internal error of the server.
     Internal = 500 "Raven.Client.Exceptions.RavenException";
     /// A document may not move to another collection.
     CollectionMismatch = 500
         "Raven.Client.Exceptions.Documents.DocumentCollectionMismatchException";
-    /// A query that cannot be run.
+    /// The query cannot be run.
     InvalidQuery = 500 "Raven.Client.Exceptions.InvalidQueryException";
-    /// A shape that cannot be.
+    /// The shape is invalid.
     InvalidShape = 500 "Spatial4n.Exceptions.InvalidShapeException";
-    /// A regular expression of a query is none, or none that is run.
+    /// A regular expression in a query is invalid or not supported.
     RegularExpression = 500 "System.Text.RegularExpressions.RegexParseException";
-    /// A script that failed.
+    /// The script failed.
     JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
-    /// A script that is none.
+    /// The script cannot be parsed.
     JavaScriptParse = 500
         "Raven.Client.Exceptions.Documents.Patching.JavaScriptParseException";
-    /// A script that calls itself too deeply.
+    /// The script recursed too deeply.
     JavaScriptRecursion = 500 "Jint.Runtime.RecursionDepthOverflowException";
-    /// A script that calls what has another name now.
+    /// The script calls a method that has been renamed.
     MissingMethod = 500 "System.MissingMethodException";
-    /// A query that cannot be parsed.
+    /// The query cannot be parsed.
     QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
-    /// No sorter of that name.
+    /// There is no sorter with this name.
     SorterDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Sorters.SorterDoesNotExistException";
-    /// A text that does not follow Lucene's query syntax.
+    /// The text does not follow Lucene's query syntax.
     LuceneParse = 500 "Lucene.Net.QueryParsers.ParseException";
-    /// No index of that name.
+    /// There is no index with this name.
     IndexDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
-    /// A definition that an index may not be changed to.
+    /// The index cannot be changed to this definition.
     IndexCreation = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexCreationException";
-    /// No subscription of that name.
+    /// There is no subscription with this name.
     SubscriptionDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotExistException";
-    /// Others work on the subscription.
+    /// Another worker holds the subscription.
     SubscriptionInUse = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
-    /// A worker may not go on.
+    /// The worker may not continue.
     SubscriptionClosed = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
-    /// A worker cannot work on the subscription like this.
+    /// The subscription does not allow this worker in its current state.
     SubscriptionInvalidState = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";
-    /// A name that a subscription may not have.
+    /// The name of the subscription is invalid.
     SubscriptionName = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionNameException";
-    /// A change of the server-wide state that cannot be made.
+    /// The server-wide state refuses the change.
     StateChangeRefused = 500 "Raven.Server.Rachis.RachisApplyException";
-    /// No document of that id, where a query needs it.
+    /// A document needed by a query does not exist.
     DocumentDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException";
-    /// Something that only an administrator may do.
+    /// The action requires an administrator.
     UnauthorizedAccess = 500 "System.UnauthorizedAccessException";
-    /// A definition that cannot be an index.
+    /// The definition cannot be compiled to an index.
     IndexCompilation = 500
         "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException";
-    /// An index of which too many documents failed, or whose files did.
+    /// The index is in an error state, because too many documents failed or its files are damaged.
     IndexInvalid = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexInvalidException";
-    /// No database of that name.
+    /// There is no database with this name.
     DatabaseDoesNotExist = 500 "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
-    /// The database is switched off.
+    /// The database is disabled.
     DatabaseDisabled = 503 "Raven.Client.Exceptions.Database.DatabaseDisabledException";
-    /// The database cannot be opened.
+    /// The database could not be opened.
     DatabaseLoadFailure = 503 "Raven.Client.Exceptions.Database.DatabaseLoadFailureException";
     /// The database did not open in time.
     DatabaseLoadTimeout = 503 "Raven.Client.Exceptions.Database.DatabaseLoadTimeoutException";
-    /// The database did not get its turn to be opened in time.
+    /// Too many databases are being opened; this one did not get its turn in time.
     DatabaseConcurrentLoadTimeout = 503
         "Raven.Client.Exceptions.Database.DatabaseConcurrentLoadTimeoutException";
-    /// The disk has no space left; nothing was written.
+    /// The disk is full; nothing was written.
     DiskFull = 503 "Voron.Exceptions.DiskFullException";
-    /// The storage of the database failed; it is reopened by the next request.
+    /// The storage of the database failed; the next request reopens it.
     StorageFailed = 503 "Voron.Exceptions.VoronUnrecoverableErrorException";
-    /// The server is short of memory; nothing was done.
+    /// The server is low on memory; nothing was done.
     LowMemory = 503 "Raven.Client.Exceptions.LowMemoryException";
-    /// More work is queued than the server takes on; nothing was written.
+    /// The server's queues are full; nothing was written.
     Overloaded = 503 "Raven.Client.Exceptions.Server.ServerLoadFailureException";
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_that_make_clients_fail_over_are_only_given_to_conditions_that_pass() {
+    fn statuses_that_make_clients_fail_over_are_only_used_for_conditions_that_pass() {
         for kind in ErrorKind::ALL.iter().filter(|kind| matches!(kind.status(), 408 | 502..=504)) {
             let passes = kind.type_name().contains("Database")
                 || kind.type_name().contains("Voron")

@@ -1,6 +1,6 @@
-//! The text of a 128-bit id: 32 hexadecimal digits in five groups, as .NET prints it.
+//! The text form of a 128-bit id: 32 hexadecimal digits in five groups, as printed by .NET.
 
-/// `9add301b-c26f-4d9c-9921-264fad181c6b`: lower case, in the order of the bytes.
+/// `9add301b-c26f-4d9c-9921-264fad181c6b`: lower case, in byte order.
 pub fn guid_text(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (index, byte) in bytes.iter().enumerate() {

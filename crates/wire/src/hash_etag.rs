@@ -1,13 +1,13 @@
 //! The entity tag of an answer that holds several documents: `Hash-` and 44 characters of base64.
 //!
-//! Clients only compare it for equality and shape; how the bytes are made is the server's business.
-//! Invariant: the same change vectors in the same order give the same tag, and a missing document
-//! counts.
+//! Clients depend only on its shape and compare it for equality; the server chooses how to compute it.
+//! Invariant: the same change vectors in the same order produce the same tag, and missing documents are part
+//! of it.
 
 use model::base64_text;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Collects what the answer depends on.
+/// Hashes everything that the answer depends on.
 pub struct HashEtag {
     first: Xxh3,
     second: Xxh3,
@@ -20,12 +20,12 @@ impl Default for HashEtag {
 }
 
 impl HashEtag {
-    /// A tag of nothing yet.
+    /// The state before anything has been added.
     pub fn new() -> HashEtag {
         HashEtag { first: Xxh3::with_seed(1), second: Xxh3::with_seed(2) }
     }
 
-    /// Adds one document's change vector, or that a document is missing.
+    /// Adds the change vector of a document; `None` if the document is missing.
     pub fn add(&mut self, change_vector: Option<&str>) {
         let (mark, text) = match change_vector {
             Some(text) => (1u8, text),

@@ -1,31 +1,31 @@
-//! The names of the protocol's own HTTP headers, in the spelling that clients know.
+//! The names of the protocol's own HTTP headers, as spelled by clients.
 
-/// The version of the protocol that the server speaks; on every answer.
+/// The protocol version of the server; sent with every answer.
 pub const RAVEN_SERVER_VERSION: &str = "Raven-Server-Version";
-/// The id of the database's cluster transactions; on every answer of a database route.
+/// The id of the database's cluster transactions; sent with every answer of a database route.
 pub const DATABASE_CLUSTER_TX_ID: &str = "Database-Cluster-Tx-Id";
-/// The name of a database that does not exist.
+/// The name of the missing database.
 pub const DATABASE_MISSING: &str = "Database-Missing";
-/// How long a query took, in milliseconds.
+/// The duration of a query in milliseconds.
 pub const REQUEST_TIME: &str = "Request-Time";
-/// `true` on the answer to a query that an automatic index was made for. Ours: the answer took the time
-/// that building takes, the next one does not.
+/// `true` if an automatic index was created to answer the query. A Corvus extension: this answer includes the
+/// time it took to build the index, the next one does not.
 pub const INDEX_CREATED: &str = "Corvus-Index-Created";
-/// The token of the snapshot that a read is answered from. Ours; on the answer, too, so that a client can
-/// tell a server that knows it from one that does not.
+/// The token of the snapshot to read from. A Corvus extension; repeated in the answer, so that a client can
+/// detect a server that does not know it.
 pub const SNAPSHOT: &str = "Corvus-Snapshot";
-/// The topology the client knows.
+/// The etag of the topology known to the client.
 pub const TOPOLOGY_ETAG: &str = "Topology-Etag";
-/// Tells the client that its topology is old.
+/// Notifies the client that its topology is out of date.
 pub const REFRESH_TOPOLOGY: &str = "Refresh-Topology";
-/// The client configuration the client knows.
+/// The etag of the client configuration known to the client.
 pub const CLIENT_CONFIGURATION_ETAG: &str = "Client-Configuration-Etag";
-/// Tells the client that its configuration is old.
+/// Notifies the client that its configuration is out of date.
 pub const REFRESH_CLIENT_CONFIGURATION: &str = "Refresh-Client-Configuration";
-/// The content type of nearly every answer.
+/// The content type of almost all answers.
 pub const JSON_CONTENT_TYPE: &str = "application/json; charset=utf-8";
 
-/// Removes one pair of double quotes, as entity tags and the etags of clients carry them.
+/// Removes one pair of double quotes, which entity tags and the etags of clients have.
 pub fn unquote(value: &str) -> &str {
     value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }

@@ -1,8 +1,6 @@
-//! The definition of an index as clients send it, as the server shows it, and as the record of a
-//! database keeps it.
+//! The definition of an index, as sent by clients, shown by the server, and stored in the database record.
 //!
-//! Clients leave out what they do not mean and may send `null` instead; both are the default. Names of
-//! enumerations are read in any case.
+//! Clients omit properties or send `null` for defaults. Enumeration names are case-insensitive.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,10 +9,10 @@ use serde_json::Value;
 
 use crate::spatial_options::SpatialOptions;
 
-/// The key of [`IndexDefinition::fields`] whose options count for every field.
+/// The key of [`IndexDefinition::fields`] whose options apply to every field.
 pub const ALL_FIELDS: &str = "__all_fields";
 
-/// One enumeration of the protocol: its names, and how they are read and printed.
+/// Defines an enumeration of the protocol with its names, parser and printer.
 macro_rules! protocol_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$variant_about:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$about])*
@@ -22,7 +20,7 @@ macro_rules! protocol_enum {
         pub enum $name { $($(#[$variant_about])* $variant),+ }
 
         impl $name {
-            /// The value of that name, in any case.
+            /// The value with this name, in any case.
             pub fn named(text: &str) -> Option<Self> {
                 $(if text.eq_ignore_ascii_case(stringify!($variant)) { return Some(Self::$variant); })+
                 None
@@ -58,69 +56,69 @@ pub(crate) use protocol_enum;
 protocol_enum! {
     /// How the values of a field become terms.
     FieldIndexing {
-        /// Not at all.
+        /// Not indexed.
         No,
         /// Analysed into words.
         Search,
-        /// As they are.
+        /// As one term, unchanged.
         Exact,
-        /// Lower-cased, as one term.
+        /// As one term, in lower case.
         Default,
     }
 }
 
 protocol_enum! {
-    /// Whether an index keeps the values of a field.
+    /// Whether an index stores the values of a field.
     FieldStorage {
-        /// It does.
+        /// Stored.
         Yes,
-        /// It does not.
+        /// Not stored.
         No,
     }
 }
 
 protocol_enum! {
-    /// What an index remembers of the places of a field's terms.
+    /// Which term vectors an index stores for a field.
     TermVector {
-        /// Nothing.
+        /// None.
         No,
         /// The terms of each entry.
         Yes,
-        /// And their positions.
+        /// The terms with their positions.
         WithPositions,
-        /// Or where they lie in the text.
+        /// The terms with their offsets in the text.
         WithOffsets,
-        /// Both.
+        /// The terms with both.
         WithPositionsAndOffsets,
     }
 }
 
 protocol_enum! {
-    /// Who may change a definition.
+    /// Whether a definition can be changed.
     IndexLockMode {
-        /// Anybody.
+        /// It can.
         Unlock,
-        /// Nobody; who tries is not told.
+        /// Changes are silently ignored.
         LockedIgnore,
-        /// Nobody; who tries is told.
+        /// Changes are refused with an error.
         LockedError,
     }
 }
 
 protocol_enum! {
-    /// What an index makes of archived documents.
+    /// How an index treats archived documents.
     ArchivedDataProcessingBehavior {
-        /// Nothing: the default.
+        /// They are not indexed: the default.
         ExcludeArchived,
-        /// The same as of others.
+        /// They are indexed like others.
         IncludeArchived,
-        /// It looks at nothing else.
+        /// Only they are indexed.
         ArchivedOnly,
     }
 }
 
 protocol_enum! {
-    /// How much of the machine an index takes when there is not enough for all.
+    /// The share of the machine that an index takes under load.
     IndexPriority {
         /// Less than requests.
         Low,
@@ -132,45 +130,45 @@ protocol_enum! {
 }
 
 protocol_enum! {
-    /// In which state an index is.
+    /// The state of an index.
     IndexState {
         /// It follows the documents.
         Normal,
-        /// Switched off.
+        /// It is disabled.
         Disabled,
-        /// An automatic index that nobody has asked for a long time.
+        /// An automatic index that has not been queried for a long time.
         Idle,
-        /// Too many of its documents failed, or its files did.
+        /// Too many of its documents failed, or its files are damaged.
         Error,
     }
 }
 
 protocol_enum! {
-    /// What kind of index it is.
+    /// The type of an index.
     IndexType {
-        /// Nobody has said yet.
+        /// Not determined yet.
         None,
-        /// Made for queries.
+        /// Created for queries.
         AutoMap,
-        /// Made for queries with `group by`.
+        /// Created for queries with `group by`.
         AutoMapReduce,
-        /// Of a map in C#.
+        /// A map in C#.
         Map,
-        /// Of a map and a reduce in C#.
+        /// A map and a reduce in C#.
         MapReduce,
         /// It cannot be opened.
         Faulty,
-        /// Of a map in JavaScript.
+        /// A map in JavaScript.
         JavaScriptMap,
-        /// Of a map and a reduce in JavaScript.
+        /// A map and a reduce in JavaScript.
         JavaScriptMapReduce,
     }
 }
 
 protocol_enum! {
-    /// What an index is over.
+    /// What an index reads.
     IndexSourceType {
-        /// Nobody has said yet.
+        /// Not determined yet.
         None,
         /// Documents.
         Documents,
@@ -181,62 +179,62 @@ protocol_enum! {
     }
 }
 
-/// How one field is indexed. What is left out follows [`ALL_FIELDS`], then the default.
+/// How one field is indexed. Missing options are taken from [`ALL_FIELDS`], then from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct IndexFieldOptions {
-    /// The name of an analyzer.
+    /// The name of its analyzer.
     pub analyzer: Option<String>,
     /// How values become terms.
     pub indexing: Option<FieldIndexing>,
-    /// Whether values are kept.
+    /// Whether values are stored.
     pub storage: Option<FieldStorage>,
-    /// Whether queries may ask for words like a given one.
+    /// Whether queries may request suggestions.
     pub suggestions: Option<bool>,
-    /// What is kept for highlighting.
+    /// The term vectors stored for highlighting.
     pub term_vector: Option<TermVector>,
-    /// For a field of shapes.
+    /// For spatial fields.
     pub spatial: Option<SpatialOptions>,
 }
 
-/// An index as an application defines it.
+/// The definition of an index by an application.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct IndexDefinition {
     /// Unique among the indexes of a database, in any case.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it is over; the server finds out by itself.
+    /// What it reads; determined by the server.
     pub source_type: Option<IndexSourceType>,
-    /// What kind it is; the server finds out by itself.
+    /// Its type; determined by the server.
     #[serde(rename = "Type")]
     pub index_type: Option<IndexType>,
-    /// Unlocked unless said otherwise.
+    /// Unlocked by default.
     pub lock_mode: Option<IndexLockMode>,
-    /// Normal unless said otherwise.
+    /// Normal by default.
     pub priority: Option<IndexPriority>,
-    /// Normal unless said otherwise.
+    /// Normal by default.
     pub state: Option<IndexState>,
-    /// What it makes of archived documents. Clients of before archiving are not shown it.
+    /// How it treats archived documents. Not shown to clients older than archiving.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_data_processing_behavior: Option<ArchivedDataProcessingBehavior>,
-    /// The collection that the results of the reduce are written to.
+    /// The collection to which results of the reduce are written.
     pub output_reduce_to_collection: Option<String>,
-    /// How a group of nodes takes it over; kept and shown only.
+    /// How the nodes of a database group deploy it; stored and shown only.
     pub deployment_mode: Option<Value>,
-    /// The index of the change that made the output's collection.
+    /// The index of the change that created the output collection.
     pub reduce_output_index: Option<i64>,
-    /// How documents that refer to the output are named.
+    /// The id pattern of documents that refer to the output.
     pub pattern_for_output_reduce_to_collection_references: Option<String>,
     /// The collection of those documents.
     pub pattern_references_collection_name: Option<String>,
-    /// Settings of this index only.
+    /// Settings of this index.
     #[serde(deserialize_with = "or_default")]
     pub configuration: BTreeMap<String, Option<String>>,
-    /// Code that maps and reduce may use, by name.
+    /// Code used by maps and reduce, by name.
     #[serde(deserialize_with = "or_default")]
     pub additional_sources: BTreeMap<String, String>,
-    /// Libraries of .NET; kept and refused when there are any.
+    /// .NET libraries; stored, but the index is refused if there are any.
     #[serde(deserialize_with = "or_default")]
     pub additional_assemblies: Vec<Value>,
     /// The text of the reduce.
@@ -249,7 +247,7 @@ pub struct IndexDefinition {
     pub fields: BTreeMap<String, IndexFieldOptions>,
 }
 
-/// `null` is the default.
+/// Reads `null` as the default.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -259,7 +257,7 @@ where
 }
 
 impl IndexDefinition {
-    /// The definition as the protocol shows it: enumerations have their values, not `null`.
+    /// The definition in the protocol's shape: enumerations have their values, not `null`.
     pub fn shown(&self) -> Self {
         let mut shown = self.clone();
         shown.source_type = Some(self.source_type.unwrap_or(IndexSourceType::Documents));
@@ -270,8 +268,8 @@ impl IndexDefinition {
         shown
     }
 
-    /// Whether entries made after `other` serve this definition too: they differ at most in what
-    /// does not decide entries (lock, priority, state).
+    /// Whether entries made for `other` are valid for this definition too: the two differ only in properties
+    /// that do not affect entries (lock, priority, state).
     pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
         self.maps == other.maps
             && self.reduce == other.reduce
@@ -286,13 +284,13 @@ impl IndexDefinition {
             && self.pattern_references_collection_name == other.pattern_references_collection_name
     }
 
-    /// What it makes of archived documents.
+    /// How it treats archived documents.
     pub fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         self.archived_data_processing_behavior
             .unwrap_or(ArchivedDataProcessingBehavior::ExcludeArchived)
     }
 
-    /// The engine that it asks for, which clients show: there is one engine, whatever is asked.
+    /// The search engine it requests, which clients display. There is only one engine, whatever is requested.
     pub fn search_engine(&self) -> &'static str {
         let asked = self.configuration.get("Indexing.Static.SearchEngineType");
         let asked = asked.and_then(Option::as_deref);
@@ -302,23 +300,23 @@ impl IndexDefinition {
         }
     }
 
-    /// Whether results of its reduce become documents of a collection.
+    /// Whether results of its reduce are written as documents.
     pub fn has_output(&self) -> bool {
         let collection = self.output_reduce_to_collection.as_deref().unwrap_or_default();
         self.reduce.is_some() && !collection.trim().is_empty()
     }
 
-    /// As text, for whoever keeps it.
+    /// The definition as JSON text, for storage.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("its keys are texts and nothing in it can fail")
     }
 
-    /// Reads what [`IndexDefinition::to_json`] wrote; `None` when the text is no definition.
+    /// Reads the text written by [`IndexDefinition::to_json`]; `None` if it is not a definition.
     pub fn of_json(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The options of a field: its own, then those of all fields.
+    /// The options of a field: its own, completed by those of all fields.
     pub fn field(&self, name: &str) -> IndexFieldOptions {
         let all = self.fields.get(ALL_FIELDS).cloned().unwrap_or_default();
         let Some(own) = self.fields.get(name) else { return all };
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_of_an_enumeration_is_told() {
+    fn an_unknown_name_of_an_enumeration_is_reported() {
         let sent = json!({"Name": "x", "Fields": {"A": {"Indexing": "Highlighting"}}});
         let error = serde_json::from_value::<IndexDefinition>(sent).unwrap_err();
         assert!(error.to_string().contains("Could not convert 'Highlighting' to FieldIndexing"));

@@ -1,4 +1,4 @@
-//! What is told of the batches of an index.
+//! The performance figures of index batches.
 
 use std::time::Duration;
 
@@ -9,44 +9,44 @@ use crate::size_text::SizeText;
 /// One batch of an index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBatch {
-    /// Counts the batches of the index.
+    /// Its number among the batches of the index.
     pub number: u64,
     /// When it began, as text.
     pub started: String,
     /// When it ended, as text.
     pub completed: String,
-    /// How long mapping took.
+    /// Time spent mapping.
     pub map_time: Duration,
-    /// What the reduce did, if the index has one.
+    /// The reduce step, if the index has one.
     pub reduce: Option<ReduceStep>,
-    /// How long entries took on their way to their terms.
+    /// Time spent turning entries into terms.
     pub entries_time: Duration,
-    /// How long it took to note which documents the maps looked at.
+    /// Time spent recording which documents the maps loaded.
     pub references_time: Duration,
-    /// How long making it durable took.
+    /// Time spent on the commit.
     pub commit_time: Duration,
-    /// Pages that its transaction changed.
+    /// Pages changed by its transaction.
     pub pages: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Documents that were taken.
+    /// Documents read.
     pub inputs: u64,
-    /// Documents of them that failed.
+    /// Documents that failed.
     pub failed: u64,
-    /// Entries, or rows for the reduce, that they gave.
+    /// Entries written, or rows passed to the reduce.
     pub outputs: u64,
-    /// Why it ended.
+    /// Why the batch ended.
     pub reason: &'static str,
 }
 
-/// What the reduce of a batch did.
+/// The reduce step of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReduceStep {
     /// How long it took.
     pub time: Duration,
-    /// Rows that were reduced.
+    /// Rows reduced.
     pub attempts: u64,
-    /// Rows of them that failed.
+    /// Rows that failed.
     pub errors: u64,
 }
 
@@ -112,7 +112,7 @@ fn reduce_details(reduce: ReduceStep) -> Value {
     })
 }
 
-/// A step of a batch, with the details of its kind.
+/// A step of a batch, with details that depend on its kind.
 fn step(name: &str, time: Duration, details: Option<(&str, Value)>) -> Value {
     let mut shape = json!({
         "Name": name, "DurationInMs": milliseconds(time), "ReduceDetails": null,
@@ -125,7 +125,7 @@ fn step(name: &str, time: Duration, details: Option<(&str, Value)>) -> Value {
     shape
 }
 
-/// To hundredths.
+/// Milliseconds, rounded to hundredths.
 fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 100_000.0).round() / 100.0
 }

@@ -8,57 +8,57 @@ use crate::index_definition::{
 use crate::index_performance::IndexBatch;
 use crate::size_text::SizeText;
 
-/// How far an index is in one collection.
+/// The progress of an index in one collection.
 #[derive(Clone, Debug)]
 pub struct CollectionProgress {
     /// The collection, or `@all_docs`.
     pub collection: String,
     /// Every change up to here is indexed.
     pub last_etag: u64,
-    /// Documents behind it.
+    /// Documents not indexed yet.
     pub lag: u64,
-    /// Deletions behind it.
+    /// Deletions not indexed yet.
     pub tombstone_lag: u64,
-    /// Documents that there are.
+    /// Documents in the collection.
     pub documents: u64,
-    /// Deletions that are remembered.
+    /// Tombstones in the collection.
     pub tombstones: u64,
-    /// Deleted ranges of time series behind it.
+    /// Deleted ranges of time series not indexed yet.
     pub deleted_range_lag: u64,
-    /// Deleted ranges of time series that are remembered.
+    /// Deleted ranges of time series in the collection.
     pub deleted_ranges: u64,
 }
 
 impl CollectionProgress {
-    /// Whether something is not indexed.
+    /// Whether anything is not indexed yet.
     pub fn is_behind(&self) -> bool {
         0 < self.lag + self.tombstone_lag + self.deleted_range_lag
     }
 
-    /// Up to where deleted ranges are indexed; 0 when there are none.
+    /// The etag up to which deleted ranges are indexed; 0 if there are none.
     fn deleted_range_etag(&self) -> u64 {
         if self.deleted_ranges == 0 { 0 } else { self.last_etag }
     }
 }
 
-/// What the statistics of a database tell of an index.
+/// An index in the statistics of a database.
 #[derive(Clone, Debug)]
 pub struct IndexSummary {
     /// Its name.
     pub name: String,
-    /// Whether changes are missing.
+    /// Whether it is stale.
     pub is_stale: bool,
-    /// Its lock.
+    /// Its lock mode.
     pub lock_mode: IndexLockMode,
     /// Its priority.
     pub priority: IndexPriority,
-    /// In which state it is.
+    /// Its state.
     pub state: IndexState,
-    /// Its kind.
+    /// Its type.
     pub index_type: IndexType,
-    /// What it is over.
+    /// What it reads.
     pub source_type: IndexSourceType,
-    /// When it last indexed; `None` for never.
+    /// When it last indexed; `None` if never.
     pub last_indexing_time: Option<String>,
 }
 
@@ -73,62 +73,62 @@ impl IndexSummary {
     }
 }
 
-/// What is told of an index.
+/// The statistics of an index.
 #[derive(Clone, Debug)]
 pub struct IndexStatistics {
     /// Its name.
     pub name: String,
-    /// Documents mapped, those that failed included.
+    /// Documents mapped, including failures.
     pub map_attempts: u64,
     /// Documents that failed.
     pub map_errors: u64,
-    /// Rows that were reduced, those that failed included.
+    /// Rows reduced, including failures.
     pub reduce_attempts: u64,
     /// Rows that failed.
     pub reduce_errors: u64,
-    /// The most entries of one document.
+    /// The largest number of entries of one document.
     pub outputs_max: u64,
     /// By collection.
     pub collections: Vec<CollectionProgress>,
-    /// When it was last asked; `None` for never.
+    /// When it was last queried; `None` if never.
     pub last_querying_time: Option<String>,
-    /// When it last indexed; `None` for never.
+    /// When it last indexed; `None` if never.
     pub last_indexing_time: Option<String>,
     /// When it was created.
     pub created: String,
-    /// In which state it is.
+    /// Its state.
     pub state: IndexState,
     /// Its priority.
     pub priority: IndexPriority,
-    /// Its lock.
+    /// Its lock mode.
     pub lock_mode: IndexLockMode,
-    /// Its kind.
+    /// Its type.
     pub index_type: IndexType,
-    /// What it is over.
+    /// What it reads.
     pub source_type: IndexSourceType,
     /// `Running`, `Paused` or `Disabled`.
     pub status: &'static str,
-    /// Whether changes are missing.
+    /// Whether it is stale.
     pub is_stale: bool,
-    /// Whether it stopped because of errors.
+    /// Whether it has stopped because of errors.
     pub is_invalid: bool,
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Errors that are kept.
+    /// Number of stored errors.
     pub errors: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
-    /// Documents mapped per second lately.
+    /// Current rate of documents mapped per second.
     pub mapped_per_second: f64,
-    /// Rows reduced per second lately.
+    /// Current rate of rows reduced per second.
     pub reduced_per_second: f64,
-    /// The last batch since it was opened.
+    /// The last batch since the index was opened.
     pub last_batch: Option<IndexBatch>,
-    /// The engine that its definition asks for.
+    /// The search engine requested by its definition.
     pub search_engine: &'static str,
-    /// The collection that results are written to.
+    /// The collection to which results are written.
     pub output_collection: Option<String>,
-    /// How documents are named that refer to them.
+    /// The id pattern of documents that refer to the results.
     pub output_pattern: Option<String>,
     /// The collection of those documents.
     pub references_collection: Option<String>,

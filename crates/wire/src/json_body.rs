@@ -1,4 +1,4 @@
-//! Request bodies that are JSON: what a reading error is called, and the plainest bodies.
+//! JSON request bodies: the errors of reading them, and the simplest bodies.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError, ParseEr
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 
-/// More ids than this in one request are refused.
+/// Requests with more ids than this are refused.
 const IDS_MAX: usize = 1 << 20;
 
-/// The protocol's error for JSON that could not be read. `end_message` is what a body that ends too
-/// early is answered with; it differs between routes.
+/// The protocol's error for malformed JSON. `end_message` is the message for a body that ends too early; it
+/// differs between routes.
 pub fn json_error(error: &ParseError, end_message: &str) -> ProtocolError {
     match error.kind {
         ParseErrorKind::UnexpectedEnd => ProtocolError::new(ErrorKind::EndOfStream, end_message),
@@ -22,10 +22,10 @@ pub fn json_error(error: &ParseError, end_message: &str) -> ProtocolError {
     }
 }
 
-/// What a whole body that ends too early is answered with.
+/// The error message for a whole body that ends too early.
 pub(crate) const BODY_ENDED: &str = "Stream ended without reaching end of json content";
 
-/// Reads a body that is one document. Text after it is ignored, as clients may pad.
+/// Reads a body that is one document. Text after it is ignored, because clients may pad.
 pub fn read_document_body(
     body: &[u8],
     builder: &mut Builder,
@@ -72,7 +72,7 @@ fn read_ids_from(reader: &mut JsonReader<'_>) -> Result<Option<Vec<String>>, Par
     Ok(found)
 }
 
-/// A string as it is, a number as its text, null as nothing.
+/// A string as is, a number as its text, null as an empty string.
 pub(crate) fn read_text<'a>(reader: &mut JsonReader<'a>) -> Result<Cow<'a, str>, ParseError> {
     match reader.peek()? {
         JsonKind::Number => reader.read_number().map(Cow::Borrowed),
@@ -91,7 +91,7 @@ pub(crate) fn not_an_object(found: &str) -> ProtocolError {
     ProtocolError::new(ErrorKind::InvalidStartOfObject, message)
 }
 
-/// The name that the protocol's errors give to the token that comes next; the token stays unread.
+/// The protocol's name for the next token, which stays unread.
 pub(crate) fn token_name(reader: &mut JsonReader<'_>) -> Result<&'static str, ParseError> {
     Ok(match reader.peek()? {
         JsonKind::Object => "StartObject",

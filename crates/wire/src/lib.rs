@@ -1,25 +1,25 @@
-//! The shapes of RavenDB's HTTP protocol: what requests and answers look like, without sockets.
+//! The shapes of RavenDB's HTTP protocol: requests and answers, without sockets.
 //!
-//! Nothing here knows how documents are stored or how bytes travel. Bodies that hold documents are
-//! read and written token by token; the small ones go through serde.
+//! This crate does not know how documents are stored or how bytes travel. Bodies that contain documents are
+//! read and written token by token; small ones go through serde.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ErrorKind`], [`ProtocolError`] | which status, .NET type and body each error has |
-//! | [`QueryString`] | the clients' sloppy query strings and .NET values |
+//! | [`ErrorKind`], [`ProtocolError`] | status, .NET type and body of each error |
+//! | [`QueryString`] | the clients' lenient query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`], [`read_counters`] | request bodies |
-//! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
-//! | [`read_revisions_configuration`] | which older versions of documents are kept |
+//! | [`IndexDefinition`], [`csharp_class_of`] | an index as defined by clients, and as a C# class |
+//! | [`read_revisions_configuration`] | which revisions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
-//! | [`read_client_configuration`] | what clients take from the server |
-//! | [`read_studio_configuration`] | what a studio shows of a server or a database |
-//! | [`RetentionKind`] | documents that expire or are refreshed at a time |
+//! | [`read_client_configuration`] | the configuration that clients load from the server |
+//! | [`read_studio_configuration`] | what the studio shows of a server or a database |
+//! | [`RetentionKind`] | when documents expire, or are refreshed or archived |
 //! | [`changes`] | the messages of the Changes API |
-//! | [`SubscriptionBody`] | subscriptions as clients make and change them |
+//! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
-//! | [`HashEtag`] | the entity tag of an answer with several documents |
+//! | [`HashEtag`] | the entity tag of an answer that contains several documents |
 
 #![forbid(unsafe_code)]
 

@@ -6,21 +6,21 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, required_property};
 
-/// More requests than this in one are refused.
+/// Bodies with more requests than this are refused.
 const REQUESTS_MAX: usize = 4096;
 
 /// One request inside another.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct InnerRequest {
-    /// The path. `None`: the request is answered with an empty object.
+    /// The path. If it is `None`, the request is answered with an empty object.
     pub url: Option<String>,
-    /// The query string with its `?`. `None`: as for the path, unless there is content.
+    /// The query string with its `?`. If it is `None`, the same holds, unless there is content.
     pub query: Option<String>,
-    /// `None` means GET.
+    /// `None` for GET.
     pub method: Option<String>,
     /// Headers by name.
     pub headers: Vec<(String, String)>,
-    /// The JSON of the body: an object as it stands, or what a string contained.
+    /// The JSON of the body: an object as is, or the text of a string.
     pub content: Option<Vec<u8>>,
 }
 

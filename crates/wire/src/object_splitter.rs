@@ -1,20 +1,19 @@
-//! JSON objects that stand one behind the other in a stream of bytes, without anything between them but
-//! white space.
+//! Splits a stream of JSON objects that have nothing but white space between them.
 //!
-//! Only braces, brackets and strings are looked at; whether an object is valid is found out by whoever
-//! reads it. Every byte is looked at once, however the stream is cut into pieces.
+//! Only braces, brackets and strings are examined; validating an object is left to its reader. Every byte is
+//! examined once, however the stream is cut into pieces.
 
-/// The stream does not go on with an object.
+/// The stream does not continue with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnObject {
-    /// The byte that stands where an object should begin.
+    /// The byte where an object should begin.
     pub byte: u8,
 }
 
 /// Finds the end of an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObjectSplitter {
-    /// Bytes that were looked at.
+    /// Bytes examined so far.
     position: usize,
     depth: usize,
     is_in_string: bool,
@@ -22,11 +21,11 @@ pub struct ObjectSplitter {
 }
 
 impl ObjectSplitter {
-    /// Looks for the end of the first object in `bytes`, which are those of the call before and perhaps
-    /// more. `None` when more are needed. After an end, the bytes behind it need a new splitter.
+    /// Looks for the end of the first object in `bytes`, which must be the bytes of the last call, possibly
+    /// extended. `None` if more bytes are needed. The bytes after an end need a new splitter.
     ///
     /// # Errors
-    /// When something else than an object begins.
+    /// Something other than an object begins.
     pub fn end_of_object(&mut self, bytes: &[u8]) -> Result<Option<usize>, NotAnObject> {
         while let Some(byte) = bytes.get(self.position).copied() {
             self.position += 1;

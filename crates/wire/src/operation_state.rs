@@ -2,31 +2,31 @@
 
 use serde_json::{Value, json};
 
-/// What became of an operation.
+/// The status of an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OperationStatus {
     /// It runs.
     InProgress,
-    /// It ended well.
+    /// It has completed.
     Completed(BulkOperationResult),
     /// A database was compacted.
     Compacted(CompactionResult),
-    /// An index was looked through for what could be merged.
+    /// An index was asked to merge its segments, of which it has none.
     IndexOptimized {
-        /// Which.
+        /// The index.
         index: String,
-        /// What came of it.
+        /// The result.
         message: String,
     },
-    /// Documents or revisions were brought to where they should be.
+    /// Documents were reverted, or the configuration of revisions was enforced.
     Revised(RevisedResult),
     /// It failed.
     Faulted(OperationFailure),
-    /// Somebody stopped it.
+    /// It was cancelled.
     Canceled,
 }
 
-/// How much a bulk operation did.
+/// The result of a bulk operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOperationResult {
     /// Items processed.
@@ -39,102 +39,102 @@ pub struct BulkOperationResult {
     pub counters_processed: u64,
     /// Commands among them that change time series.
     pub time_series_processed: u64,
-    /// What became of single documents, when that was asked for.
+    /// The result for each document, if requested.
     pub details: Vec<BulkDetail>,
 }
 
-/// What a bulk operation did with one document.
+/// The result for one document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BulkDetail {
-    /// Deleted it.
+    /// It was deleted.
     Deleted {
         /// Its id.
         id: String,
-        /// The position of the deletion in the log.
+        /// The etag of the deletion.
         etag: u64,
     },
-    /// Ran a script over it.
+    /// It was patched.
     Patched {
         /// Its id.
         id: String,
-        /// Its new version, if it has one.
+        /// Its new change vector, if it has one.
         change_vector: Option<String>,
-        /// How that ended.
+        /// The status of the patch.
         status: &'static str,
     },
 }
 
-/// What compacting a database brought.
+/// The result of compacting a database.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CompactionResult {
     /// The database.
     pub name: String,
-    /// Bytes of its files before.
+    /// Size of its files before, in bytes.
     pub before_bytes: u64,
-    /// Bytes of its files after.
+    /// Size of its files after, in bytes.
     pub after_bytes: u64,
-    /// Trees and tables that were copied.
+    /// Trees and tables copied.
     pub trees: u64,
-    /// What was done, step by step; the last one is the message of the result.
+    /// A log of the steps; the last one is the message of the result.
     pub messages: Vec<String>,
-    /// Indexes that should have been compacted, too, and do not exist.
+    /// Requested indexes that do not exist.
     pub missing_indexes: Vec<String>,
 }
 
-/// What setting documents back, or enforcing the configuration of revisions, came to.
+/// The result of reverting documents, or of enforcing the configuration of revisions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RevisedResult {
-    /// Which of the two it was.
+    /// Which of the two.
     pub kind: RevisedKind,
-    /// Revisions that were looked at.
+    /// Revisions scanned.
     pub scanned_revisions: u64,
-    /// Documents that were looked at.
+    /// Documents scanned.
     pub scanned_documents: u64,
-    /// What could not be done as asked, by the id of the document.
+    /// What could not be done, by document id.
     pub warnings: Vec<(String, String)>,
-    /// Documents that were set back, or revisions that were removed.
+    /// Documents reverted, or revisions removed.
     pub changed: u64,
 }
 
-/// What an operation on revisions does.
+/// The kind of an operation on revisions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RevisedKind {
-    /// Sets documents back to what they were.
+    /// Reverts documents to a point in time.
     Revert,
-    /// Removes the revisions that the configuration does not want.
+    /// Removes the revisions that exceed the configuration.
     Enforce,
 }
 
-/// How far an operation is.
+/// The progress of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperationProgress {
     /// Of a bulk insert.
     BulkInsert(BulkInsertProgress),
-    /// Of an operation that knows how much there is to do.
+    /// Of an operation whose total is known.
     Determinate {
-        /// How much is done.
+        /// Items processed.
         processed: u64,
-        /// How much there is to do.
+        /// Items to process.
         total: u64,
     },
     /// Of compacting a database.
     Compaction(CompactionProgress),
 }
 
-/// How far compacting a database is.
+/// The progress of a compaction.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CompactionProgress {
-    /// What is being done.
+    /// The current step.
     pub message: String,
-    /// The tree or table that is being copied.
+    /// The tree or table being copied.
     pub tree: Option<String>,
-    /// Its entries that are copied.
+    /// Its entries copied so far.
     pub tree_progress: u64,
-    /// Its entries.
+    /// Its entries in total.
     pub tree_total: u64,
-    /// Trees and tables that are copied.
+    /// Trees and tables copied so far.
     pub global_progress: u64,
-    /// Trees and tables.
+    /// Trees and tables in total.
     pub global_total: u64,
 }
 
@@ -153,11 +153,11 @@ pub struct OperationFailure {
     pub message: String,
     /// Full text.
     pub error: String,
-    /// The HTTP status that the failure would have had.
+    /// The HTTP status the failure would have as an answer.
     pub status_code: u16,
 }
 
-/// How far a bulk insert came.
+/// The progress of a bulk insert.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkInsertProgress {
     /// Items committed.
@@ -175,7 +175,7 @@ pub struct BulkInsertProgress {
 }
 
 impl OperationStatus {
-    /// The word for `Status`.
+    /// The value of `Status`.
     pub fn word(&self) -> &'static str {
         match self {
             OperationStatus::InProgress => "InProgress",
@@ -189,7 +189,7 @@ impl OperationStatus {
     }
 }
 
-/// The whole state. Clients look at `Result.$type`, so `$type` comes first everywhere.
+/// The complete state. Clients read `Result.$type`, so `$type` comes first everywhere.
 pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProgress>) -> Value {
     let result = match status {
         OperationStatus::InProgress | OperationStatus::Canceled => Value::Null,
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_tells_the_sizes_and_what_was_not_there() {
+    fn a_compaction_reports_the_sizes_and_missing_indexes() {
         let result = CompactionResult {
             name: "db".into(),
             before_bytes: 40 << 20,

@@ -1,4 +1,4 @@
-//! Patches in request bodies: a script, its values, and what is made of a missing document.
+//! Patches in request bodies: a script, its arguments, and what to do about a missing document.
 
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader};
 
@@ -7,42 +7,42 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, not_an_object, token_name};
 
-/// More documents than this in one command are refused.
+/// Commands for more documents than this are refused.
 const TARGETS_MAX: usize = 1 << 20;
 
-/// A script and the values that it finds as `args`.
+/// A script and its arguments, which it reads as `args`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchBody {
     /// The statements.
     pub script: String,
-    /// An object, if there is one.
+    /// The arguments: an object, if there is one.
     pub values: Option<BlittableBuf>,
 }
 
-/// What a patch makes of a document that is not there. At most one is used, the document first.
+/// What a patch does if the document does not exist. At most one of the two is used; `create` has precedence.
 #[derive(Debug, Default)]
 pub struct MissingDocument {
-    /// This document.
+    /// Store this document.
     pub create: Option<BlittableBuf>,
-    /// What the script makes of an empty one.
+    /// Store the result of running this script on an empty document.
     pub patch: Option<PatchBody>,
 }
 
 /// The body of a patch of one document.
 #[derive(Debug)]
 pub struct PatchDocumentBody {
-    /// What is done with the document.
+    /// The patch of the document.
     pub patch: PatchBody,
-    /// What is done when there is none.
+    /// What to do if it does not exist.
     pub when_missing: MissingDocument,
 }
 
-/// One of the documents of a command that changes several.
+/// One document of a command that changes several.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PatchTarget {
-    /// Which.
+    /// Its id.
     pub id: String,
-    /// The version that must be there; `None` means any.
+    /// The expected change vector; `None` for any.
     pub change_vector: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub fn read_patch(body: &[u8], builder: &mut Builder) -> Result<PatchDocumentBod
     Ok(PatchDocumentBody { patch: patch.ok_or_else(missing)?, when_missing })
 }
 
-/// Reads a script with its values; `None` for null.
+/// Reads a script with its arguments; `None` for null.
 pub(crate) fn read_patch_value(
     reader: &mut JsonReader<'_>,
     builder: &mut Builder,

@@ -1,4 +1,4 @@
-//! The body of a query: the text, its parameters and the page.
+//! The body of a query: its text, parameters and page.
 
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
 
@@ -6,24 +6,24 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, not_an_object, token_name};
 
-/// A query as a client sends it.
+/// A query sent by a client.
 #[derive(Debug, Default)]
 pub struct QueryRequest {
-    /// The text; empty when it is missing or no string.
+    /// The text; empty if it is missing or not a string.
     pub text: String,
-    /// The values that the text refers to.
+    /// The parameters that the text refers to.
     pub parameters: Option<BlittableBuf>,
-    /// How many rows to leave out.
+    /// Number of results to skip.
     pub start: i64,
-    /// How many rows to give at most.
+    /// Maximum number of results.
     pub page_size: Option<i64>,
-    /// Whether to wait until the index has caught up.
+    /// Whether to wait until the index is non-stale.
     pub wait_for_non_stale_results: bool,
-    /// For how long, as a .NET time span.
+    /// How long to wait, as a .NET time span.
     pub wait_timeout: Option<String>,
-    /// Where the values of a projection come from, by the name that clients know.
+    /// Where projected values come from, by the protocol's name.
     pub projection_behavior: Option<String>,
-    /// Whether a document is shown once for each entry that an index has of it.
+    /// Whether a document is returned once for each of its index entries.
     pub skip_duplicate_checking: bool,
 }
 

@@ -1,8 +1,8 @@
-//! The query string of a request, read as leniently as the official clients need.
+//! The query string of a request, parsed as leniently as the official clients require.
 //!
-//! They send `?&id=`, a bare `?`, parameter names that begin with `?`, flags without `=` and the same
-//! name several times. Names are compared without regard to ASCII case. Values are read in the .NET
-//! spellings, and the error texts are those that the clients' users already know.
+//! They send `?&id=`, a bare `?`, parameter names that begin with `?`, flags without `=`, and the same name
+//! several times. Names ignore ASCII case. Values are parsed in their .NET spellings, and the error messages
+//! are those that users of the clients already know.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use model::TimeSpan;
 
 use crate::error_body::ProtocolError;
 
-/// More parameters than this are ignored; a `GET` of many ids is the longest that clients send, and
-/// they move to a body at 1,024 characters.
+/// More parameters than this are ignored. The longest query strings are `GET`s of many ids, and clients move
+/// those to a body at 1,024 characters.
 const PARAMETERS_MAX: usize = 8 * 1024;
 
-/// The parsed parameters, in the order in which they were written.
+/// The parsed parameters, in their original order.
 #[derive(Debug, Default)]
 pub struct QueryString<'a> {
     parameters: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
 impl<'a> QueryString<'a> {
-    /// Parses what follows the first `?` of a request target. Never fails: what cannot be read is
-    /// taken literally, and bytes that are not UTF-8 become replacement characters.
+    /// Parses what follows the first `?` of a request target. Never fails: malformed escapes are taken
+    /// literally, and bytes that are not UTF-8 become replacement characters.
     pub fn parse(query: &'a str) -> QueryString<'a> {
         let parameters = query
             .split('&')
@@ -59,7 +59,7 @@ impl<'a> QueryString<'a> {
         self.get(name).is_some()
     }
 
-    /// The value of a name that must occur once and not be empty.
+    /// The value of a parameter that must occur exactly once and not be empty.
     pub fn single_non_empty(&self, name: &str) -> Result<&str, ProtocolError> {
         if self.all(name).nth(1).is_some() {
             return Err(ProtocolError::argument(format!(
@@ -75,7 +75,7 @@ impl<'a> QueryString<'a> {
         Ok(first)
     }
 
-    /// The value of a name that must occur, possibly empty.
+    /// The value of a required parameter; may be empty.
     pub fn required(&self, name: &str) -> Result<&str, ProtocolError> {
         self.get(name).ok_or_else(|| {
             ProtocolError::argument(format!(
@@ -128,12 +128,12 @@ impl<'a> QueryString<'a> {
         Ok(Some(span.to_duration()))
     }
 
-    /// `start`: how many results to skip. Absent means 0; a negative value is kept, it selects nothing.
+    /// `start`: the number of results to skip. Absent means 0; a negative value is kept, it skips nothing.
     pub fn start(&self) -> Result<i32, ProtocolError> {
         Ok(self.int("start")?.unwrap_or(0))
     }
 
-    /// `pageSize`: how many results to return at most. Absent means all.
+    /// `pageSize`: the maximum number of results. Absent means no limit.
     pub fn page_size(&self) -> Result<i32, ProtocolError> {
         Ok(self.int("pageSize")?.unwrap_or(i32::MAX))
     }
@@ -145,7 +145,7 @@ fn not_a_number(name: &str, text: &str, type_name: &str) -> ProtocolError {
     ))
 }
 
-/// Decodes `%XX` and `+`. A `%` that no two hexadecimal digits follow stands for itself.
+/// Decodes `%XX` and `+`. A `%` that is not followed by two hexadecimal digits stands for itself.
 pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Cow::Borrowed(text);

@@ -1,26 +1,26 @@
-//! The configurations of expiration, of refreshing and of archiving, as clients send them and records keep them.
+//! The configurations of expiration, refresh and archival, as sent by clients and stored in records.
 
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// Which of them.
+/// The three kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetentionKind {
-    /// Documents are deleted at a time.
+    /// Documents are deleted when due.
     Expiration,
-    /// Documents are stored anew at a time.
+    /// Documents are stored again when due.
     Refresh,
-    /// Documents are archived at a time.
+    /// Documents are archived when due.
     Archival,
 }
 
-/// How often it is looked for documents whose time has come.
+/// How due documents are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionConfiguration {
-    /// Seconds between two looks.
+    /// Seconds between two runs.
     pub interval_seconds: u64,
-    /// So many documents are dealt with in one look, at most.
+    /// Maximum number of documents processed in one run.
     pub items_max: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl RetentionKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Expiration, Self::Refresh, Self::Archival];
 
-    /// Where the record of a database keeps the configuration.
+    /// The property of a database record that holds the configuration.
     pub fn property(self) -> &'static str {
         match self {
             Self::Expiration => "Expiration",
@@ -47,11 +47,11 @@ impl RetentionKind {
         }
     }
 
-    /// Checks a configuration that a client sends for a database. Gives it in full, as it is kept and
-    /// shown.
+    /// Validates a configuration sent by a client for a database; returns it with all properties, as it is
+    /// stored and shown.
     ///
     /// # Errors
-    /// What is no configuration, in the protocol's words.
+    /// The configuration is invalid; the messages are the protocol's.
     pub fn read(self, sent: &Map<String, Value>, database: &str) -> Result<Value, ProtocolError> {
         let is_disabled = match sent.get("Disabled") {
             None | Some(Value::Null) => false,
@@ -88,8 +88,8 @@ impl RetentionKind {
 }
 
 impl RetentionConfiguration {
-    /// The configurations in the record of a database, JSON, in the order of [`RetentionKind::ALL`];
-    /// `None` where there is none or it is switched off.
+    /// Reads the configurations from the JSON of a database record, in the order of [`RetentionKind::ALL`];
+    /// `None` where one is missing or disabled.
     pub fn of_record(json: &[u8]) -> [Option<Self>; RetentionKind::ALL.len()] {
         let record = serde_json::from_slice(json).unwrap_or_default();
         RetentionKind::ALL.map(|kind| kind.of_record(&record))

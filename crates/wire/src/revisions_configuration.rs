@@ -1,19 +1,19 @@
-//! The configuration of revisions as clients send it and as the record of a database keeps it.
+//! The configuration of revisions, as sent by clients and stored in the database record.
 
 use model::{CollectionName, RevisionsConfiguration, RevisionsRule, TimeSpan};
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// Where the record of a database keeps it.
+/// The property of a database record that holds it.
 pub const REVISIONS_PROPERTY: &str = "Revisions";
-/// Where the record of a database keeps what is kept of conflicts.
+/// The property of a database record that holds the rule for revisions of conflicts.
 pub const CONFLICT_REVISIONS_PROPERTY: &str = "RevisionsForConflicts";
 
-/// Checks a configuration that a client sends. Gives it in full, as it is kept and shown.
+/// Validates a configuration sent by a client; returns it with all properties, as it is stored and shown.
 ///
 /// # Errors
-/// What is no configuration, in the protocol's words.
+/// The configuration is invalid; the messages are the protocol's.
 pub fn read_revisions_configuration(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
     parse(sent)?;
     let default = sent.get("Default").and_then(Value::as_object).map(in_full);
@@ -24,10 +24,10 @@ pub fn read_revisions_configuration(sent: &Map<String, Value>) -> Result<Value, 
     Ok(json!({"Default": default, "Collections": collections}))
 }
 
-/// Checks what a client wants to be kept of conflicts; gives it in full.
+/// Validates the rule for revisions of conflicts; returns it with all properties.
 ///
 /// # Errors
-/// What is no rule, in the protocol's words.
+/// The rule is invalid; the messages are the protocol's.
 pub fn read_conflict_revisions(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
     match rule_of(sent) {
         Some(_) => Ok(in_full(sent)),
@@ -35,7 +35,7 @@ pub fn read_conflict_revisions(sent: &Map<String, Value>) -> Result<Value, Proto
     }
 }
 
-/// What is kept of conflicts when nobody has said anything.
+/// The default rule for revisions of conflicts.
 pub fn default_conflict_revisions() -> Value {
     json!({
         "Disabled": false, "MinimumRevisionsToKeep": 1024, "MinimumRevisionAgeToKeep": null,
@@ -43,10 +43,10 @@ pub fn default_conflict_revisions() -> Value {
     })
 }
 
-/// The configuration in the record of a database, JSON; empty when there is none.
+/// Reads the configuration from the JSON of a database record; empty if there is none.
 ///
 /// # Errors
-/// When the record holds something else in its place.
+/// The record holds something else there.
 pub fn revisions_of_record(json: &[u8]) -> Result<RevisionsConfiguration, ProtocolError> {
     let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
     match record.get(REVISIONS_PROPERTY) {
@@ -102,7 +102,7 @@ fn rule_of(sent: &Map<String, Value>) -> Option<RevisionsRule> {
     })
 }
 
-/// A rule with all its properties, as far as they are known here.
+/// A rule with all known properties.
 fn in_full(rule: &Map<String, Value>) -> Value {
     let kept = |name: &str| rule.get(name).cloned().unwrap_or(Value::Null);
     let kept_flag = |name: &str| rule.get(name).and_then(Value::as_bool).unwrap_or(false);

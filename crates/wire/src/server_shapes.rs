@@ -1,13 +1,13 @@
 //! Answers about the server and its (one-node) cluster.
 //!
-//! The one node is called A, is the leader and has member rights: clients ask for these before they
-//! talk to a database.
+//! The only node is called A, is the leader and has member rights: clients ask for these before they use a
+//! database.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// `/build/version`, and a part of other answers.
+/// `/build/version`, also part of other answers.
 #[derive(Serialize, Clone, Debug)]
 #[serde(rename_all = "PascalCase")]
 pub struct BuildVersion {
@@ -15,7 +15,7 @@ pub struct BuildVersion {
     pub build_version: u32,
     /// `5.4`.
     pub product_version: String,
-    /// The commit of this program.
+    /// The commit that this program was built from.
     pub commit_hash: String,
     /// `5.4.207`.
     pub full_version: String,
@@ -25,7 +25,7 @@ pub struct BuildVersion {
 }
 
 impl BuildVersion {
-    /// From the four numbers of the protocol version, `5.4.207.54178`.
+    /// Parses the four numbers of the protocol version, `5.4.207.54178`.
     pub fn of(version: &str, commit_hash: &str) -> BuildVersion {
         let mut parts = version.split('.');
         let mut next = || parts.next().unwrap_or("0");
@@ -40,7 +40,7 @@ impl BuildVersion {
     }
 }
 
-/// The operating system, as topologies tell it.
+/// The operating system, as shown in topologies.
 #[derive(Serialize, Clone, Debug)]
 #[serde(rename_all = "PascalCase")]
 pub struct OsInfo {
@@ -78,7 +78,7 @@ pub struct NodeInfo {
     pub last_state_change_reason: String,
 }
 
-/// The property that diagnostic answers put first.
+/// The property that comes first in diagnostic answers.
 #[derive(Serialize, Clone, Debug)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "the names are those of the protocol and say what they hold")]
@@ -122,7 +122,7 @@ pub struct ClusterTopology {
     pub etag: u64,
 }
 
-/// What a node says of its machine.
+/// A node's description of its machine.
 #[derive(Serialize, Clone, Debug)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "the names are those of the protocol and say what they hold")]

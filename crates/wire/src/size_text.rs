@@ -1,8 +1,8 @@
-//! Sizes in bytes with the text that people read beside them.
+//! Sizes in bytes with a human-readable text.
 
 use serde::Serialize;
 
-/// A size as the protocol shows it.
+/// A size in the protocol's shape.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "PascalCase")]
 pub struct SizeText {

@@ -1,5 +1,5 @@
-//! How the shapes of a field are indexed, as definitions say it. What is left out or null is shown as
-//! the default.
+//! How a spatial field is indexed, as part of index definitions. Missing or null options are shown with their
+//! defaults.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::index_definition::protocol_enum;
 
 protocol_enum! {
-    /// On what surface shapes lie.
+    /// The surface that shapes are on.
     SpatialFieldType {
-        /// The earth.
+        /// The surface of the earth.
         Geography,
         /// A plane.
         Cartesian,
@@ -18,13 +18,13 @@ protocol_enum! {
 }
 
 protocol_enum! {
-    /// How shapes become terms.
+    /// How shapes are turned into terms.
     SpatialSearchStrategy {
         /// Cells named by geohashes.
         GeohashPrefixTree,
-        /// Cells named by quarters.
+        /// Cells of a quadtree.
         QuadPrefixTree,
-        /// Only the box around a shape.
+        /// Only the bounding box of a shape.
         BoundingBox,
     }
 }
@@ -39,30 +39,30 @@ protocol_enum! {
     }
 }
 
-/// How the shapes of a field are indexed.
+/// How a spatial field is indexed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", from = "SentSpatialOptions")]
 pub struct SpatialOptions {
-    /// Geography unless said otherwise.
+    /// Geography by default.
     #[serde(rename = "Type")]
     pub field_type: SpatialFieldType,
-    /// How fine the cells are: letters of their names.
+    /// The precision of the cells: the length of their names.
     pub max_tree_level: i64,
-    /// The greatest x (longitude).
+    /// The maximum x (longitude).
     #[serde(serialize_with = "whole_without_point")]
     pub max_x: f64,
-    /// The greatest y (latitude).
+    /// The maximum y (latitude).
     #[serde(serialize_with = "whole_without_point")]
     pub max_y: f64,
-    /// The least x.
+    /// The minimum x.
     #[serde(serialize_with = "whole_without_point")]
     pub min_x: f64,
-    /// The least y.
+    /// The minimum y.
     #[serde(serialize_with = "whole_without_point")]
     pub min_y: f64,
-    /// Geohashes unless said otherwise.
+    /// Geohashes by default.
     pub strategy: SpatialSearchStrategy,
-    /// Kilometers unless said otherwise.
+    /// Kilometers by default.
     pub units: SpatialUnits,
 }
 

@@ -6,30 +6,30 @@ use crate::index_shapes::IndexSummary;
 use crate::server_shapes::DebugMetadata;
 use crate::size_text::SizeText;
 
-/// The numbers of one open database.
+/// The statistics of one open database.
 #[derive(Clone, Debug)]
 pub struct DatabaseStatistics {
-    /// All documents, HiLo ones included.
+    /// All documents, including HiLo documents.
     pub documents_count: u64,
-    /// Marks of deleted documents.
+    /// Tombstones of documents.
     pub tombstones_count: u64,
-    /// Revisions of documents; `None` when none are kept and there are none.
+    /// Revisions of documents; `None` if revisions are not configured and there are none.
     pub revisions_count: Option<u64>,
     /// Attachments of documents and revisions.
     pub attachments_count: u64,
-    /// Different contents of attachments.
+    /// Distinct contents of attachments.
     pub contents_count: u64,
     /// Counters of all documents.
     pub counters_count: u64,
     /// Segments of time series.
     pub time_series_segments_count: u64,
-    /// Ranges of time series that were deleted.
+    /// Deleted ranges of time series.
     pub time_series_deleted_ranges_count: u64,
     /// The database's change vector; empty before the first write.
     pub change_vector: String,
     /// 22 characters of base64.
     pub database_id: String,
-    /// Commands that wait to be written.
+    /// Commands in the commit queue.
     pub queued_commands: u64,
     /// The etag of the newest document.
     pub last_document_etag: u64,
@@ -37,23 +37,23 @@ pub struct DatabaseStatistics {
     pub last_database_etag: u64,
     /// Bytes on disk.
     pub size_bytes: u64,
-    /// What is told of each index.
+    /// Each index.
     pub indexes: Vec<IndexSummary>,
 }
 
-/// What the cluster keeps for a database.
+/// What the cluster stores for a database.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterStatistics {
     /// Identities.
     pub identities_count: u64,
     /// Values of compare exchange.
     pub compare_exchange_count: u64,
-    /// Marks of deleted ones.
+    /// Deleted compare exchange values.
     pub deleted_compare_exchange_count: u64,
 }
 
 impl DatabaseStatistics {
-    /// `/stats`; with the marker of diagnostic answers in front.
+    /// `/stats`, with the marker of diagnostic answers first.
     pub fn to_json(&self, metadata: &DebugMetadata) -> Value {
         let mut answer = Map::new();
         answer.insert("@metadata".into(), json!(metadata));
@@ -122,18 +122,18 @@ impl DatabaseStatistics {
     }
 }
 
-/// The numbers of one collection.
+/// The statistics of one collection.
 #[derive(Clone, Debug)]
 pub struct CollectionStatistics {
-    /// Its name as first written.
+    /// Its name in its original spelling.
     pub name: String,
-    /// Its documents.
+    /// Number of its documents.
     pub documents_count: u64,
-    /// The bytes of its documents.
+    /// Bytes of its documents.
     pub documents_bytes: u64,
-    /// The bytes of the tombstones of its documents.
+    /// Bytes of its tombstones.
     pub tombstones_bytes: u64,
-    /// The bytes of the revisions of its documents.
+    /// Bytes of its revisions.
     pub revisions_bytes: u64,
 }
 

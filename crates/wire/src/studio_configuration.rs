@@ -1,28 +1,28 @@
-//! What a studio shows of a server or a database: above all, which environment it is.
+//! What the studio shows of a server or a database, above all its environment.
 
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// The property of a database's record that holds its configuration.
+/// The property of a database record that holds the studio configuration.
 pub const STUDIO_CONFIGURATION_PROPERTY: &str = "Studio";
 
 const ENVIRONMENTS: [&str; 4] = ["None", "Development", "Testing", "Production"];
 const REPLICATION_FACTOR: &str = "ReplicationFactor";
 
-/// Whose configuration it is.
+/// The owner of a configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StudioOf {
-    /// The server's, with the number of copies that a new database gets by default.
+    /// The server; its configuration includes the default replication factor of new databases.
     Server,
-    /// A database's.
+    /// A database.
     Database,
 }
 
-/// Reads a configuration that a client sends, completed.
+/// Reads a configuration sent by a client; returns it with all properties.
 ///
 /// # Errors
-/// A value of the wrong type or outside its range; an unknown environment.
+/// A value has the wrong type or is out of range; the environment is unknown.
 pub fn read_studio_configuration(
     sent: &Map<String, Value>,
     of: StudioOf,
@@ -55,7 +55,7 @@ pub fn read_studio_configuration(
     Ok(shown)
 }
 
-/// The environment that the record of a database names; `None`, the text, without one.
+/// The environment named in a database record; the text `None` if there is none.
 pub fn studio_environment_of_record(record: &Map<String, Value>) -> &str {
     let own = record.get(STUDIO_CONFIGURATION_PROPERTY);
     let own = own.filter(|own| own.get("Disabled") != Some(&Value::Bool(true)));

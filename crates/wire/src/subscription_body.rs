@@ -1,56 +1,56 @@
-//! The bodies with which subscriptions are made, changed and tried.
+//! The bodies of requests that create, change and try out subscriptions.
 
 use model::ChangeVector;
 use serde::Deserialize;
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// What a client says of a subscription. What it does not say is `None`.
+/// A subscription sent by a client. Missing properties are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct SubscriptionBody {
-    /// Its number, where one is changed.
+    /// Its number, to change an existing one.
     pub id: Option<u64>,
     /// Its name.
     pub name: Option<String>,
-    /// What it asks.
+    /// Its RQL query.
     pub query: Option<String>,
-    /// Where it begins or goes on.
+    /// Where it starts or continues.
     pub change_vector: Option<String>,
-    /// The node that is to serve it.
+    /// The preferred node.
     pub mentor_node: Option<String>,
-    /// Whether no other node may.
+    /// Whether no other node may serve it.
     pub pin_to_mentor_node: Option<bool>,
     /// Whether workers are refused.
     pub disabled: Option<bool>,
-    /// Whether it is made when there is none to change.
+    /// Whether to create it if it does not exist.
     pub create_new: Option<bool>,
 }
 
-/// Where a subscription begins or goes on.
+/// Where a subscription starts or continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscriptionStart {
-    /// It is not said.
-    Unsaid,
-    /// With the first change that there is.
+    /// Not specified.
+    Unspecified,
+    /// With the first change.
     BeginningOfTime,
-    /// Behind the last document that there is.
+    /// After the current last document.
     LastDocument,
-    /// Behind this.
-    Behind(ChangeVector),
+    /// After this change vector.
+    After(ChangeVector),
 }
 
-/// A name is no longer than this.
+/// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 
 impl SubscriptionBody {
     /// Reads the body.
     ///
     /// # Errors
-    /// When it is none, or the name is too long.
+    /// The body is malformed, or the name is too long.
     pub fn read(body: &[u8]) -> Result<SubscriptionBody, ProtocolError> {
         let read: SubscriptionBody = serde_json::from_slice(body).map_err(|error| {
-            let message = format!("The body is no subscription: {error}");
+            let message = format!("The body is not a subscription: {error}");
             ProtocolError::new(ErrorKind::InvalidData, message)
         })?;
         if read.name.as_ref().is_some_and(|name| NAME_BYTES_MAX < name.len()) {
@@ -61,10 +61,10 @@ impl SubscriptionBody {
         Ok(read)
     }
 
-    /// Where it begins; `keep_word` is whether the client may say that nothing changes.
+    /// Where it starts; `keep_word` is whether the client may request to leave the position unchanged.
     ///
     /// # Errors
-    /// When the change vector is none.
+    /// The change vector is malformed.
     pub fn start(&self, keep_word: bool) -> Result<SubscriptionStart, ProtocolError> {
         let refused = |text: &str| {
             let message = format!(
@@ -74,11 +74,11 @@ impl SubscriptionBody {
             ProtocolError::new(ErrorKind::StateChangeRefused, message)
         };
         match self.change_vector.as_deref() {
-            None | Some("") => Ok(SubscriptionStart::Unsaid),
-            Some("DoNotChange") if keep_word => Ok(SubscriptionStart::Unsaid),
+            None | Some("") => Ok(SubscriptionStart::Unspecified),
+            Some("DoNotChange") if keep_word => Ok(SubscriptionStart::Unspecified),
             Some("BeginningOfTime") => Ok(SubscriptionStart::BeginningOfTime),
             Some("LastDocument") => Ok(SubscriptionStart::LastDocument),
-            Some(text) => text.parse().map(SubscriptionStart::Behind).map_err(|_| refused(text)),
+            Some(text) => text.parse().map(SubscriptionStart::After).map_err(|_| refused(text)),
         }
     }
 }
@@ -95,18 +95,18 @@ mod tests {
         };
         assert_eq!(start("BeginningOfTime", false), Ok(SubscriptionStart::BeginningOfTime));
         assert_eq!(start("LastDocument", false), Ok(SubscriptionStart::LastDocument));
-        assert_eq!(start("DoNotChange", true), Ok(SubscriptionStart::Unsaid));
+        assert_eq!(start("DoNotChange", true), Ok(SubscriptionStart::Unspecified));
         assert!(start("DoNotChange", false).is_err());
         assert!(matches!(
             start("A:3-AAAAAAAAAAAAAAAAAAAAAA", false),
-            Ok(SubscriptionStart::Behind(_))
+            Ok(SubscriptionStart::After(_))
         ));
         for vector in ["garbage", "A:3", "A:3-abc"] {
             assert!(start(vector, true).is_err(), "{vector}");
         }
         assert_eq!(
             SubscriptionBody::read(b"{}").unwrap().start(false),
-            Ok(SubscriptionStart::Unsaid)
+            Ok(SubscriptionStart::Unspecified)
         );
         let long = format!("{{\"Name\":\"{}\"}}", "n".repeat(513));
         assert!(SubscriptionBody::read(long.as_bytes()).is_err());

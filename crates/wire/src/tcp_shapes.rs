@@ -1,30 +1,30 @@
-//! The TCP protocol: JSON objects one behind the other. First both sides agree on an operation and its
-//! version, then the operation has its own messages; subscriptions are the one that clients use.
+//! The TCP protocol: a sequence of JSON objects. Both sides first agree on an operation and its version; then
+//! the operation has its own messages. Clients use it for subscriptions only.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// Versions of the operation Subscription, newest first.
+/// Supported versions of the operation Subscription, newest first.
 const SUBSCRIPTION_VERSIONS: &[i64] = &[53_000, 51_000, 50_000, 41_400, 40];
-/// The version from which on workers know of documents that are given along.
+/// The first version whose workers understand included documents.
 pub const INCLUDES_SINCE: i64 = 41_400;
-/// The same for counters.
+/// The same for included counters.
 pub const COUNTER_INCLUDES_SINCE: i64 = 50_000;
-/// The same for time series.
+/// The same for included time series.
 pub const TIME_SERIES_INCLUDES_SINCE: i64 = 51_000;
 
-/// What a connection is for.
+/// The operation of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TcpOperation {
     /// A worker of a subscription.
     Subscription,
-    /// Whether somebody listens.
+    /// Checks whether the server is listening.
     Ping,
-    /// Whether a connection can be made.
+    /// Checks whether a connection can be established.
     TestConnection,
-    /// Nothing that clients ask for here: what servers talk about among themselves.
+    /// Not for clients: operations between servers.
     Other(String),
 }
 
@@ -33,22 +33,22 @@ pub enum TcpOperation {
 pub struct TcpHeader {
     /// The database.
     pub database: Option<String>,
-    /// What for.
+    /// The requested operation.
     pub operation: TcpOperation,
-    /// The version that the client proposes.
+    /// The version proposed by the client.
     pub version: i64,
-    /// Whether the client can compress what it sends, if it says so. It is told that nobody does.
+    /// Whether the client supports compressed data, if it says so. The server answers that it does not.
     pub data_compression: Option<bool>,
 }
 
-/// What becomes of a client's proposal.
+/// The result of a client's proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Negotiated {
-    /// It is spoken from now on.
+    /// The version is agreed.
     Agreed,
-    /// It is not; the client may propose this one.
+    /// The version is not supported; the client may propose this one.
     Proposed(i64),
-    /// There is nothing to propose.
+    /// No version is supported.
     Refused(ProtocolError),
 }
 
@@ -71,7 +71,7 @@ impl TcpHeader {
     /// Reads the message.
     ///
     /// # Errors
-    /// When it is none.
+    /// The message is malformed.
     pub fn read(message: &[u8]) -> Result<TcpHeader, ProtocolError> {
         let body: HeaderBody = serde_json::from_slice(message)
             .map_err(|error| unreadable("The header of the connection", &error))?;
@@ -101,7 +101,7 @@ impl TcpHeader {
         })
     }
 
-    /// The name of the operation in the protocol.
+    /// The protocol's name for the operation.
     pub fn operation_name(&self) -> &str {
         match &self.operation {
             TcpOperation::Subscription => "Subscription",
@@ -111,7 +111,7 @@ impl TcpHeader {
         }
     }
 
-    /// Which version is spoken.
+    /// Decides on the proposed version.
     pub fn negotiate(&self) -> Negotiated {
         let versions = match &self.operation {
             TcpOperation::Subscription => SUBSCRIPTION_VERSIONS,
@@ -137,7 +137,7 @@ impl TcpHeader {
         }
     }
 
-    /// The answer to a proposal that was agreed on.
+    /// The answer to an agreed version.
     pub fn agreed(&self) -> Vec<u8> {
         let features = self.licensed_features();
         message(&json!({
@@ -145,7 +145,7 @@ impl TcpHeader {
         }))
     }
 
-    /// The answer to a proposal that is not spoken.
+    /// The answer to a version that is not supported.
     pub fn proposing(&self, version: i64) -> Vec<u8> {
         let (asked, name) = (self.version, self.operation_name());
         message(&json!({
@@ -160,14 +160,14 @@ impl TcpHeader {
     }
 }
 
-/// The message for a connection that cannot be used.
+/// The message for a connection that is refused.
 pub fn header_error(error: &ProtocolError) -> Vec<u8> {
     message(&json!({
         "Type": "Error", "Exception": error.full_text(), "Message": error.message
     }))
 }
 
-/// The message for a connection that fails after it was agreed on.
+/// The message for a connection that fails after its version was agreed.
 pub fn session_error(error: &ProtocolError) -> Vec<u8> {
     message(&json!({
         "Type": "Error", "Status": "None", "Message": error.message,
@@ -175,28 +175,28 @@ pub fn session_error(error: &ProtocolError) -> Vec<u8> {
     }))
 }
 
-/// The message that says that a worker may begin.
+/// The message that a worker may begin.
 pub fn accepted() -> Vec<u8> {
     message(&json!({"Type": "ConnectionStatus", "Status": "Accepted"}))
 }
 
-/// How a worker's connection stands.
+/// The status of a worker's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionStatus {
-    /// Others work on the subscription.
+    /// Another worker holds the subscription.
     InUse,
-    /// It is over; whether it makes sense to come again.
+    /// The connection has ended.
     Closed {
-        /// Whether the worker should.
+        /// Whether the worker should reconnect.
         can_reconnect: bool,
     },
-    /// There is no such subscription.
+    /// The subscription does not exist.
     NotFound,
-    /// It cannot be worked on like this.
+    /// The subscription does not allow this worker.
     Invalid,
 }
 
-/// The message for a worker that may not begin, or not go on.
+/// The message for a worker that may not begin, or not continue.
 pub fn refused(status: ConnectionStatus, error: &ProtocolError) -> Vec<u8> {
     let name = match status {
         ConnectionStatus::InUse => "InUse",
@@ -216,27 +216,27 @@ pub fn refused(status: ConnectionStatus, error: &ProtocolError) -> Vec<u8> {
 
 /// The end of a batch.
 pub const END_OF_BATCH: &[u8] = b"{\"Type\":\"EndOfBatch\"}";
-/// What a worker hears when its acknowledgement was stored.
+/// Sent to a worker when its acknowledgement has been stored.
 pub const CONFIRM: &[u8] = b"{\"Type\":\"Confirm\"}";
-/// What a worker hears when there is nothing else to hear.
+/// Sent to a worker when there is nothing else to send.
 pub const HEARTBEAT: &[u8] = b"\r\n";
 
 fn message(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// What a worker wants.
+/// The options of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionOptions {
-    /// Of which subscription.
+    /// The name of the subscription.
     pub name: Option<String>,
-    /// How it deals with others.
+    /// What to do if another worker holds the subscription.
     pub strategy: String,
-    /// How many documents a batch has at most.
+    /// Maximum number of documents in a batch.
     pub documents_max: i64,
-    /// Whether it ends when there is nothing left.
+    /// Whether to end when there is nothing left to send.
     pub closes_when_done: bool,
-    /// What the client calls it.
+    /// The client's name for the worker.
     pub worker_id: Option<String>,
 }
 
@@ -255,14 +255,14 @@ struct OptionsBody {
     worker_id: Option<String>,
 }
 
-/// Documents of a batch when the worker does not say.
+/// The default size of a batch.
 const DOCUMENTS_MAX_DEFAULT: i64 = 4096;
 
 impl SubscriptionOptions {
     /// Reads the message.
     ///
     /// # Errors
-    /// When it is none.
+    /// The message is malformed.
     pub fn read(message: &[u8]) -> Result<SubscriptionOptions, ProtocolError> {
         let body: OptionsBody = serde_json::from_slice(message)
             .map_err(|error| unreadable("The options of the subscription", &error))?;
@@ -276,14 +276,14 @@ impl SubscriptionOptions {
     }
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerMessage {
-    /// It has dealt with its batch.
+    /// It has processed its batch.
     Acknowledge,
-    /// It goes.
+    /// It is leaving.
     Disposed,
-    /// Something that means nothing here.
+    /// A message without meaning here.
     Unknown,
 }
 
@@ -298,7 +298,7 @@ impl WorkerMessage {
     /// Reads the message.
     ///
     /// # Errors
-    /// When it is none.
+    /// The message is malformed.
     pub fn read(message: &[u8]) -> Result<WorkerMessage, ProtocolError> {
         let body: WorkerBody = serde_json::from_slice(message)
             .map_err(|error| unreadable("A message of the worker", &error))?;

@@ -1,4 +1,4 @@
-//! The changes of one time series, as requests and batches write them.
+//! The changes of one time series, as encoded in requests and batches.
 
 use blittable::{JsonKind, JsonReader, ParseError};
 use model::date;
@@ -9,17 +9,17 @@ use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, token_name};
 
 const TICKS_PER_MILLISECOND: i64 = 10_000;
-/// The first of January 1970, in milliseconds since the year 1.
+/// 1 January 1970, in milliseconds since the year 1.
 const UNIX_EPOCH_MS: i64 = 62_135_596_800_000;
-/// More deletions than this in one request are refused.
+/// Requests with more deletions than this are refused.
 const DELETES_MAX: usize = 1 << 16;
-/// Values behind this one are counted but not kept: there are too many anyway.
+/// Values after this one are counted but not kept: the entry has too many in any case.
 const VALUES_KEPT: usize = VALUES_MAX + 1;
 
-/// First and last moment of a range to delete; an absent one leaves the range open.
+/// First and last moment of a range to delete; `None` leaves the range open.
 pub type DeletedRange = (Option<i64>, Option<i64>);
 
-/// Changes of one time series. Moments are milliseconds since the year 1.
+/// Changes of one time series. Times are milliseconds since the year 1.
 #[derive(Debug, Default)]
 pub struct TimeSeriesBody {
     /// The series.
@@ -35,27 +35,27 @@ pub struct TimeSeriesBody {
 /// Entries to copy from one series to another.
 #[derive(Debug, Default)]
 pub struct TimeSeriesCopyBody {
-    /// The document that has them.
+    /// The source document.
     pub id: String,
-    /// The series there.
+    /// The series at the source.
     pub name: String,
-    /// The document that gets them.
+    /// The destination document.
     pub destination_id: String,
-    /// The series there.
+    /// The series at the destination.
     pub destination_name: String,
-    /// First moment; `None` for an open end.
+    /// First moment; `None` for an open range.
     pub from: Option<i64>,
-    /// Last moment.
+    /// Last moment; `None` for an open range.
     pub to: Option<i64>,
 }
 
-/// Reads a body that is the changes of one series.
+/// Reads a body with the changes of one series.
 pub fn read_time_series(body: &[u8]) -> Result<TimeSeriesBody, ProtocolError> {
     let mut reader = JsonReader::new(body);
     read_time_series_value(&mut reader)
 }
 
-/// Reads the value that comes next: the changes of one series.
+/// Reads the next value: the changes of one series.
 pub(crate) fn read_time_series_value(
     reader: &mut JsonReader<'_>,
 ) -> Result<TimeSeriesBody, ProtocolError> {
@@ -91,8 +91,8 @@ pub(crate) fn read_time_series_value(
     Ok(body)
 }
 
-/// What the numbers of a bulk insert's moments count: .NET's ticks unless the body says otherwise, as
-/// the .NET client, which says nothing, writes them.
+/// The unit of timestamps in a bulk insert: .NET ticks unless the body says otherwise, because the .NET
+/// client writes ticks without saying so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MomentUnit {
     DotNetTicks,
@@ -111,7 +111,7 @@ impl MomentUnit {
         }
     }
 
-    /// Milliseconds since the year 1, if the moment is one of the years 1 to 9999.
+    /// Milliseconds since the year 1, if the time is in the years 1 to 9999.
     fn moment(self, number: i64) -> Option<i64> {
         let milliseconds = match self {
             Self::DotNetTicks => number.div_euclid(TICKS_PER_MILLISECOND),
@@ -172,14 +172,14 @@ fn read_entry(
     Ok(())
 }
 
-/// `[moment, number of values, values.., tag]`, the tag if there is one: the form of a bulk insert.
+/// `[timestamp, number of values, values.., tag]`; the tag is optional. The form used by bulk inserts.
 fn read_packed_entry(
     reader: &mut JsonReader<'_>,
     unit: MomentUnit,
     values: &mut Vec<f64>,
     entries: &mut Entries,
 ) -> Result<(), ProtocolError> {
-    let short = || invalid_data("An entry of a time series has less than it says".to_owned());
+    let short = || invalid_data("An entry of a time series has too few elements".to_owned());
     reader.begin_array().map_err(broken)?;
     let number = |reader: &mut JsonReader<'_>| match reader.next_element().map_err(broken)? {
         true => reader.read_i64().map_err(broken),
@@ -187,7 +187,7 @@ fn read_packed_entry(
     };
     let moment = number(reader)?;
     let outside = || {
-        let message = format!("{moment} is not a moment of the years 1 to 9999");
+        let message = format!("{moment} is not a timestamp of the years 1 to 9999");
         ProtocolError::new(ErrorKind::ArgumentOutOfRange, message)
     };
     let timestamp_ms = unit.moment(moment).ok_or_else(outside)?;
@@ -209,7 +209,7 @@ fn read_packed_entry(
     Ok(())
 }
 
-/// Whether there are values.
+/// Returns whether there are values.
 fn read_values(reader: &mut JsonReader<'_>, values: &mut Vec<f64>) -> Result<bool, ProtocolError> {
     if reader.read_null_if_next().map_err(broken)? {
         return Ok(false);
@@ -225,7 +225,7 @@ fn read_values(reader: &mut JsonReader<'_>, values: &mut Vec<f64>) -> Result<boo
     Ok(true)
 }
 
-/// A number, or what the protocol takes for one.
+/// A number, or a value that the protocol accepts as one.
 fn read_value(reader: &mut JsonReader<'_>) -> Result<f64, ProtocolError> {
     match reader.peek().map_err(broken)? {
         JsonKind::Null => reader.read_null_if_next().map(|_| 0.0).map_err(broken),
@@ -288,7 +288,7 @@ fn read_deletes(reader: &mut JsonReader<'_>) -> Result<Vec<DeletedRange>, Protoc
     Ok(deletes)
 }
 
-/// A string as it is, a number as its text.
+/// A string as is, a number as its text.
 fn read_text(reader: &mut JsonReader<'_>) -> Result<Option<String>, ProtocolError> {
     match reader.peek().map_err(broken)? {
         JsonKind::Null => reader.read_null_if_next().map(|_| None).map_err(broken),
@@ -304,7 +304,7 @@ fn expect(reader: &mut JsonReader<'_>, kind: JsonKind, wanted: &str) -> Result<(
     if reader.peek().map_err(broken)? == kind { Ok(()) } else { Err(mismatch(reader, wanted)?) }
 }
 
-/// The error of a value that comes next and is of another type.
+/// The error for a next value of the wrong type.
 fn mismatch(reader: &mut JsonReader<'_>, wanted: &str) -> Result<ProtocolError, ProtocolError> {
     let kind = match reader.peek().map_err(broken)? {
         JsonKind::Null => "null",
@@ -420,12 +420,12 @@ mod tests {
                 entry(r#"{"Values":["abc"]}"#),
                 "Could not convert Sparrow.Json.LazyStringValue ('abc') to System.Double",
             ),
-            (entry("[1577836800000,2,1]"), "An entry of a time series has less than it says"),
+            (entry("[1577836800000,2,1]"), "An entry of a time series has too few elements"),
             (
                 entry("[9223372036854775807,1,1]"),
-                "9223372036854775807 is not a moment of the years 1 to 9999",
+                "9223372036854775807 is not a timestamp of the years 1 to 9999",
             ),
-            (entry("[-5,1,1]"), "-5 is not a moment of the years 1 to 9999"),
+            (entry("[-5,1,1]"), "-5 is not a timestamp of the years 1 to 9999"),
             (
                 r#"{"Name":"A","TimeFormat":"Ticks","Appends":[]}"#.to_owned(),
                 "Requested value 'Ticks' was not found.",

@@ -1,5 +1,5 @@
-//! What a database says of its time series, policies and names for values: as clients send it and records
-//! keep it.
+//! The time series configuration of a database, with policies and names of values: as sent by clients and
+//! stored in records.
 
 use std::collections::HashMap;
 
@@ -12,25 +12,25 @@ use crate::{
     time_series_policy::{CollectionPolicies, RAW_POLICY},
 };
 
-/// Where the record of a database keeps the configuration.
+/// The property of a database record that holds the configuration.
 pub const TIME_SERIES_PROPERTY: &str = "TimeSeries";
 
 const FREQUENCY_DEFAULT: &str = "00:10:00";
 const FREQUENCY_SECONDS_DEFAULT: u64 = 600;
 
-/// What is to be done with the time series of a database, and what their values are called.
+/// The policies of the time series of a database, and the names of their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSeriesConfiguration {
-    /// Collections that have policies which are not switched off.
+    /// Collections that have enabled policies.
     pub collections: Vec<CollectionPolicies>,
-    /// Seconds between two looks.
+    /// Seconds between two runs.
     pub check_seconds: u64,
     /// The names of the values by collection and series, both in lower case.
     value_names: HashMap<String, HashMap<String, Vec<String>>>,
 }
 
 impl TimeSeriesConfiguration {
-    /// The configuration in the record of a database, JSON; `None` when it says nothing.
+    /// Reads the configuration from the JSON of a database record; `None` if there is none.
     pub fn of_record(json: &[u8]) -> Option<Self> {
         let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
         let stored = record.get(TIME_SERIES_PROPERTY)?.as_object()?;
@@ -45,7 +45,7 @@ impl TimeSeriesConfiguration {
         (!says_nothing).then_some(Self { collections, check_seconds, value_names })
     }
 
-    /// The names of the values of a series of the documents of a collection, by position.
+    /// The names of the values of a series in a collection, by position.
     pub fn value_names(&self, collection: &str, series: &str) -> Option<&[String]> {
         let of_collection = self.value_names.get(&collection.to_lowercase())?;
         of_collection.get(&series.to_lowercase()).map(Vec::as_slice)
@@ -85,10 +85,10 @@ fn read_collections(sent: &Map<String, Value>) -> Result<Vec<CollectionPolicies>
         .collect()
 }
 
-/// Checks a configuration that a client sends. Gives it in full, as it is kept and shown.
+/// Validates a configuration sent by a client; returns it with all properties, as it is stored and shown.
 ///
 /// # Errors
-/// What is no configuration, in the protocol's words.
+/// The configuration is invalid; the messages are the protocol's.
 pub fn read_time_series_configuration(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
     let collections = read_collections(sent)?;
     let frequency = match sent.get("PolicyCheckFrequency").filter(|sent| !sent.is_null()) {
@@ -123,13 +123,13 @@ fn configuration_json(
     })
 }
 
-/// The stored configuration, or one that says nothing.
+/// The stored configuration, or an empty one.
 fn stored_or_empty(stored: Option<&Value>) -> Value {
     let stored = stored.filter(|stored| stored.is_object());
     stored.cloned().unwrap_or_else(|| configuration_json(&[], Value::Null, json!({})))
 }
 
-/// The entry of an object whose name is the same without regard to case, or its place.
+/// The value of a property whose name matches without regard to case; inserted if there is none.
 fn place_of<'m>(object: &'m mut Map<String, Value>, name: &str) -> &'m mut Value {
     let known = object.keys().find(|known| known.eq_ignore_ascii_case(name)).cloned();
     object.entry(known.unwrap_or_else(|| name.to_owned())).or_insert(Value::Null)
@@ -139,17 +139,17 @@ fn object_at<'v>(value: &'v mut Value, name: &str) -> &'v mut Map<String, Value>
     if !value.is_object() {
         *value = json!({});
     }
-    let place = place_of(value.as_object_mut().expect("it was made an object"), name);
+    let place = place_of(value.as_object_mut().expect("it has been made an object"), name);
     if !place.is_object() {
         *place = json!({});
     }
-    place.as_object_mut().expect("it was made an object")
+    place.as_object_mut().expect("it has been made an object")
 }
 
-/// The stored configuration with one more policy, or with another one in the place of that of its name.
+/// The stored configuration with a policy added, or replaced if one has its name.
 ///
 /// # Errors
-/// What is no policy, or does not go with the others.
+/// The policy is invalid, or conflicts with the others.
 pub fn with_policy(
     stored: Option<&Value>,
     collection: &str,
@@ -173,10 +173,10 @@ pub fn with_policy(
     in_full(&configuration)
 }
 
-/// The stored configuration without a policy; `None` when it has none of that name.
+/// The stored configuration without a policy; `None` if it has none with that name.
 ///
 /// # Errors
-/// When the others do not go together without it.
+/// The remaining policies are invalid without it.
 pub fn without_policy(
     stored: Option<&Value>,
     collection: &str,
@@ -189,7 +189,7 @@ pub fn without_policy(
     in_full(&configuration).map(Some)
 }
 
-/// Whether there was such a policy.
+/// Returns whether there was such a policy.
 fn remove_policy(configuration: &mut Value, collection: &str, name: &str) -> bool {
     let collections = object_at(configuration, "Collections");
     let known = collections.keys().find(|known| known.eq_ignore_ascii_case(collection)).cloned();
@@ -213,11 +213,10 @@ fn in_full(configuration: &Value) -> Result<Value, ProtocolError> {
     read_time_series_configuration(&object)
 }
 
-/// The stored configuration with names for the values of a series, as a client sends them; `None` when
-/// they are what is stored.
+/// The stored configuration with names for the values of a series; `None` if it already has them.
 ///
 /// # Errors
-/// A request that lacks something; other names that are there already.
+/// The request is incomplete, or the series has other names.
 pub fn with_value_names(
     stored: Option<&Value>,
     sent: &Map<String, Value>,
@@ -241,7 +240,7 @@ pub fn with_value_names(
     if !of_collection.is_object() {
         *of_collection = json!({});
     }
-    let of_collection = of_collection.as_object_mut().expect("it was made an object");
+    let of_collection = of_collection.as_object_mut().expect("it has been made an object");
     let place = place_of(of_collection, series);
     if place.as_array() == Some(names) {
         return Ok(None);
@@ -340,7 +339,7 @@ mod tests {
         }
     }
 
-    /// What the real server gave for each pair.
+    /// RavenDB's result for each pair.
     #[test]
     fn months_are_compared_with_days_where_every_month_is_the_same() {
         let days = |days: i64| seconds(days * 86_400);
@@ -394,7 +393,8 @@ mod tests {
         assert_eq!(names(&stored), ["byHour"]);
         assert_eq!(without_policy(Some(&stored), "Cos", "byMin").unwrap(), None);
         assert_eq!(without_policy(Some(&stored), "Nope", "byMin").unwrap(), None);
-        // By hours needs by minutes: those by seconds are gone before an hour is over.
+        // Aggregating by hours needs the aggregates by minutes: those by seconds are deleted before an hour
+        // is over.
         let by_second = policy("bySec", seconds(1), seconds(60));
         let stored =
             json!({ "Collections": { "Cos": { "Policies": [by_hour, by_minute, by_second] } } });

@@ -1,4 +1,4 @@
-//! The policies of time series: how long entries are kept, and what is added up to one.
+//! The policies of time series: how long entries are kept, and over which time spans they are aggregated.
 
 use std::cmp::Ordering;
 
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// The policy of the entries that clients write.
+/// The name of the policy for entries written by clients.
 pub(crate) const RAW_POLICY: &str = "rawpolicy";
-/// Stands for ever.
+/// Means unlimited.
 const FOR_EVER: i64 = 2_147_483_647;
 const POLICIES_MAX: usize = 64;
 const SECONDS_PER_DAY: i64 = 24 * 3600;
 
-/// A span of time as policies have it: seconds, which have a length, or months, which have none.
+/// A time span in a policy: seconds, which have a fixed length, or months, which do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeValue {
-    /// No end.
+    /// Unlimited.
     ForEver,
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(i64),
-    /// So many months.
+    /// A number of months.
     Months(i64),
 }
 
 impl TimeValue {
-    /// How long it is at least and at most: months differ, and so do years.
+    /// Its minimum and maximum length, because months and years differ.
     fn seconds(self) -> (i64, i64) {
         let of_days = |days: i64| days.saturating_mul(SECONDS_PER_DAY);
         match self {
@@ -38,10 +38,10 @@ impl TimeValue {
         }
     }
 
-    /// Which of two is longer.
+    /// Compares two spans.
     ///
     /// # Errors
-    /// When that depends on the month.
+    /// The result depends on the month.
     fn compare(self, other: Self) -> Result<Ordering, ProtocolError> {
         if let (Self::Months(own), Self::Months(other)) = (self, other) {
             return Ok(own.cmp(&other));
@@ -63,12 +63,12 @@ impl TimeValue {
         Ok(own_min.cmp(&min))
     }
 
-    /// Whether the other is a whole number of these.
+    /// Whether the other span is a whole multiple of this one.
     fn divides(self, other: Self) -> bool {
         match (self, other) {
             (Self::Seconds(own), Self::Seconds(other))
             | (Self::Months(own), Self::Months(other)) => other % own == 0,
-            // Months begin with a day.
+            // Months begin at the start of a day.
             (Self::Seconds(own), Self::Months(_)) => SECONDS_PER_DAY % own == 0,
             _ => false,
         }
@@ -139,14 +139,14 @@ impl TimeValue {
     }
 }
 
-/// A policy: entries of a time are added up to one, which is kept for a time.
+/// A policy: entries of a time span are aggregated into one, which is kept for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSeriesPolicy {
     /// Its name.
     pub name: String,
-    /// What is added up to one entry.
+    /// The time span aggregated into one entry.
     pub aggregation: TimeValue,
-    /// How long it is kept.
+    /// How long the aggregated entries are kept.
     pub retention: TimeValue,
 }
 
@@ -204,16 +204,16 @@ impl TimeSeriesPolicy {
     }
 }
 
-/// The policies of the documents of a collection.
+/// The policies of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionPolicies {
     /// The collection.
     pub collection: String,
-    /// Whether nothing is done.
+    /// Whether they are disabled.
     pub is_disabled: bool,
-    /// How long the entries that clients write are kept.
+    /// How long the entries written by clients are kept.
     pub raw_retention: TimeValue,
-    /// The policies, the finest first.
+    /// The policies, ordered by aggregation time, shortest first.
     pub policies: Vec<TimeSeriesPolicy>,
 }
 
@@ -248,7 +248,7 @@ impl CollectionPolicies {
     }
 }
 
-/// Puts each policy behind all that are finer.
+/// Sorts policies by aggregation time, shortest first.
 fn finest_first(policies: Vec<TimeSeriesPolicy>) -> Result<Vec<TimeSeriesPolicy>, ProtocolError> {
     let mut sorted: Vec<TimeSeriesPolicy> = Vec::with_capacity(policies.len());
     for policy in policies {
@@ -261,7 +261,7 @@ fn finest_first(policies: Vec<TimeSeriesPolicy>) -> Result<Vec<TimeSeriesPolicy>
     Ok(sorted)
 }
 
-/// Each policy is made of the entries of the one before it, which must still be there then.
+/// Each policy aggregates the entries of the one before it, so these must be kept for long enough.
 fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<(), ProtocolError> {
     for (position, policy) in policies.iter().enumerate() {
         let same = |other: &TimeSeriesPolicy| other.name.eq_ignore_ascii_case(&policy.name);

@@ -96,7 +96,7 @@ pub(crate) fn position_of(
     let tx = database.read();
     let read_at = database.environment().point_of(&tx).map_err(|error| storage_error(&error))?;
     let change_vector = match start {
-        SubscriptionStart::Unsaid => return Ok(None),
+        SubscriptionStart::Unspecified => return Ok(None),
         SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
         SubscriptionStart::LastDocument => {
             let last = documents::newest_first(&tx).map_err(|error| document_error(&error))?.next();
@@ -109,7 +109,7 @@ pub(crate) fn position_of(
                 read_at,
             }));
         }
-        SubscriptionStart::Behind(change_vector) => change_vector,
+        SubscriptionStart::After(change_vector) => change_vector,
     };
     Ok(Some(SubscriptionPosition {
         cursor: change_vector.etag_of(database.identity().database_id),
