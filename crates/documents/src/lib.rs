@@ -12,7 +12,8 @@
 //! |---|---|
 //! | `schema` | the tables and trees of a database, drawn |
 //! | `row`, `database_record`, `collection_record`; `row_bytes` | what is on disk, byte by byte; reading it |
-//! | `read` | one document, the log, collections, prefixes |
+//! | `log/` | the change log: all of what follows, in the order of etags |
+//! | `read` | one document, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write/`, `requests` | putting and deleting |
 //! | `cluster_documents` | documents of cluster-wide transactions |
@@ -52,6 +53,7 @@ mod hilo;
 mod identities;
 mod json;
 mod listed;
+pub mod log;
 mod metadata;
 mod output;
 mod pending;

@@ -236,6 +236,15 @@ pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
     row.get(KIND_AT..HEADER_BYTES + length).unwrap_or_default()
 }
 
+/// Whether a row is that of a tombstone; `None` for a row that is no row.
+pub(crate) fn is_tombstone(row: &[u8]) -> Option<bool> {
+    match *row.get(KIND_AT)? {
+        DOCUMENT => Some(false),
+        TOMBSTONE | MOVED => Some(true),
+        _ => None,
+    }
+}
+
 /// The etag of a row; 0 for a row that is no row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, 16)

@@ -71,7 +71,10 @@ pub use crate::{
     rows::{RowId, allocated_row_bytes},
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,
-    table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},
+    table::{
+        FixedIndexSchema, FixedRows, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut,
+        TableSchema,
+    },
     transaction::{
         FixedEntry, FixedTree, ReadTransaction, ScannedEntry, Transaction, Tree, TreeEntry,
         TreeScan,

@@ -9,7 +9,7 @@ use std::{borrow::Cow, ops::Bound};
 use crate::{
     catalog::TreeKind,
     error::StorageError,
-    fixed_tree,
+    fixed_tree::{self, FixedRange},
     rows::{self, RowId},
     snapshot::Pages,
     transaction::Transaction,
@@ -168,10 +168,10 @@ impl<'t, T: Transaction> Table<'t, T> {
         &self,
         tree: &TreeName,
         from: u64,
-    ) -> Result<impl Iterator<Item = RowBy<'t, u64>> + use<'t, T>, StorageError> {
+    ) -> Result<FixedRows<'t, T>, StorageError> {
         let state = self.tx.tree_state_or_empty(tree, TreeKind::Fixed)?;
         let entries = fixed_tree::range(self.tx.pages(), &state, from)?;
-        Ok(Rows { pages: self.tx.pages(), entries })
+        Ok(FixedRows(Rows { pages: self.tx.pages(), entries }))
     }
 
     /// Rows of a fixed index from `to` (inclusive) downwards.
@@ -179,10 +179,10 @@ impl<'t, T: Transaction> Table<'t, T> {
         &self,
         tree: &TreeName,
         to: u64,
-    ) -> Result<impl Iterator<Item = RowBy<'t, u64>> + use<'t, T>, StorageError> {
+    ) -> Result<FixedRows<'t, T>, StorageError> {
         let state = self.tx.tree_state_or_empty(tree, TreeKind::Fixed)?;
         let entries = fixed_tree::range_back(self.tx.pages(), &state, to)?;
-        Ok(Rows { pages: self.tx.pages(), entries })
+        Ok(FixedRows(Rows { pages: self.tx.pages(), entries }))
     }
 }
 
@@ -206,6 +206,18 @@ where
             let (key, id) = entry?;
             Ok((key, rows::get(self.pages, RowId::from_bytes(id)?)?))
         })
+    }
+}
+
+/// Rows in the order of a fixed index.
+pub struct FixedRows<'t, T: Transaction>(Rows<'t, T::Pages, FixedRange<'t, T::Pages>>);
+
+impl<'t, T: Transaction> Iterator for FixedRows<'t, T> {
+    type Item = RowBy<'t, u64>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
     }
 }
 

@@ -29,10 +29,10 @@ mod listing;
 mod of_revision;
 mod read;
 mod requests;
-mod row;
+pub(crate) mod row;
 mod salvage;
 mod staging;
-mod tables;
+pub(crate) mod tables;
 mod write;
 
 pub use content::{Content, content};

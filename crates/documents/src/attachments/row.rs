@@ -272,6 +272,14 @@ impl<'a> AttachmentRow<'a> {
         }
     }
 
+    /// The etag of the revision it belongs to; `None` for an attachment of a document.
+    pub fn revision(&self) -> Option<Etag> {
+        match self.owner() {
+            Ok(Owner::Revision(revision)) => Some(revision),
+            Ok(Owner::Document(_)) | Err(_) => None,
+        }
+    }
+
     pub(crate) fn owner(&self) -> Result<Owner<'a>, DocumentError> {
         match self.bytes[KIND_AT] {
             OF_DOCUMENT => match std::str::from_utf8(self.owner) {

@@ -68,12 +68,12 @@ pub(super) fn hashes() -> TreeName {
 }
 
 /// The log of attachments.
-pub(super) fn log() -> TreeName {
+pub(crate) fn log() -> TreeName {
     TreeName::from(LOG)
 }
 
 /// The log of deleted attachments.
-pub(super) fn tombstone_log() -> TreeName {
+pub(crate) fn tombstone_log() -> TreeName {
     TreeName::from(TOMBSTONE_LOG)
 }
 

@@ -24,9 +24,9 @@ mod listing;
 mod of_revision;
 mod read;
 mod requests;
-mod row;
+pub(crate) mod row;
 mod salvage;
-mod tables;
+pub(crate) mod tables;
 mod write;
 
 pub use read::{

@@ -29,7 +29,7 @@
 
 use std::ops::Range;
 
-use model::{DatabaseId, Etag, NodeTag};
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag, NodeTag};
 
 use super::requests::CounterValue;
 use crate::{
@@ -190,17 +190,17 @@ pub(super) fn parts_of_key(key: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Whether bytes are the row of a counter or of a tombstone; the first byte says so.
-pub(super) fn is_row(bytes: &[u8]) -> bool {
+pub(crate) fn is_row(bytes: &[u8]) -> bool {
     matches!(bytes.first(), Some(&(COUNTER | TOMBSTONE)))
 }
 
 /// Whether the row is that of a tombstone.
-pub(super) fn is_tombstone(bytes: &[u8]) -> bool {
+pub(crate) fn is_tombstone(bytes: &[u8]) -> bool {
     bytes.first() == Some(&TOMBSTONE)
 }
 
 /// Reads the row of a counter.
-pub(super) fn read(bytes: &[u8]) -> Result<CounterRow<'_>, DocumentError> {
+pub(crate) fn read(bytes: &[u8]) -> Result<CounterRow<'_>, DocumentError> {
     let (lower_id, lower_name, mut rest) = read_key(bytes, COUNTER, OF_COUNTER)?;
     let name = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 6))?;
     if rest.len() != values_in(bytes) * VALUE_BYTES {
@@ -215,7 +215,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CounterRow<'_>, DocumentError> {
 }
 
 /// Reads the row of a tombstone.
-pub(super) fn read_tombstone(bytes: &[u8]) -> Result<CounterTombstoneRow<'_>, DocumentError> {
+pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<CounterTombstoneRow<'_>, DocumentError> {
     let (lower_id, lower_name, mut rest) = read_key(bytes, TOMBSTONE, OF_TOMBSTONE)?;
     let change_vector = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 8))?;
     Ok(CounterTombstoneRow { bytes, lower_id, lower_name, change_vector })
@@ -295,6 +295,15 @@ impl<'a> CounterRow<'a> {
     /// Bytes of the row.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The version: what each database has counted last.
+    pub fn change_vector(&self) -> ChangeVector {
+        // Reading the row has read its values.
+        self.values().flatten().fold(ChangeVector::empty(), |vector, value| {
+            let CounterValue { node_tag, database_id, etag, .. } = value;
+            vector.with(ChangeVectorEntry { tag: node_tag, etag, database_id })
+        })
     }
 
     /// What each database has counted.

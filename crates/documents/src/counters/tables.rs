@@ -37,11 +37,11 @@ fn log_of_row(bytes: &[u8]) -> TreeName {
 }
 
 /// The log of all counters.
-pub(super) fn log() -> TreeName {
+pub(crate) fn log() -> TreeName {
     TreeName::from(LOG)
 }
 
 /// The log of the counters of one collection.
-pub(super) fn log_of_collection(number: u32) -> TreeName {
+pub(crate) fn log_of_collection(number: u32) -> TreeName {
     tree_of_collection(LOG, number)
 }

@@ -22,7 +22,7 @@
 //! | `check`, `salvage` | whether all of this agrees; rebuilding it |
 
 mod check;
-mod deleted_range;
+pub(crate) mod deleted_range;
 mod log;
 mod of_revision;
 mod read;
@@ -30,9 +30,9 @@ mod requests;
 mod rewrite;
 mod rollup;
 mod salvage;
-mod segment_row;
+pub(crate) mod segment_row;
 mod series;
-mod tables;
+pub(crate) mod tables;
 mod write;
 
 pub use deleted_range::DeletedRangeRow;

@@ -63,22 +63,22 @@ pub(crate) fn series_tree() -> TreeName {
 }
 
 /// The log of segments.
-pub(super) fn log() -> TreeName {
+pub(crate) fn log() -> TreeName {
     TreeName::from(LOG)
 }
 
 /// The log of the segments of one collection.
-pub(super) fn log_of_collection(number: u32) -> TreeName {
+pub(crate) fn log_of_collection(number: u32) -> TreeName {
     tree_of_collection(LOG, number)
 }
 
 /// The log of deleted ranges.
-pub(super) fn deleted_log() -> TreeName {
+pub(crate) fn deleted_log() -> TreeName {
     TreeName::from(DELETED_LOG)
 }
 
 /// The log of the deleted ranges of one collection.
-pub(super) fn deleted_log_of_collection(number: u32) -> TreeName {
+pub(crate) fn deleted_log_of_collection(number: u32) -> TreeName {
     tree_of_collection(DELETED_LOG, number)
 }
 

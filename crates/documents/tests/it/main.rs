@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod attachments;
+mod change_log;
 mod compression;
 mod counters;
 mod database;

@@ -1,0 +1,74 @@
+//! How long a part of the log is, and where it ends.
+
+use model::Etag;
+use storage::Transaction;
+
+use super::{
+    reader::LogReader,
+    selection::{SelectedTree, Selection, trees_of},
+};
+use crate::error::DocumentError;
+
+/// How many selected entries come after an etag; counting ends at `at_most`. Reads no rows, unless only one of two kinds that share a table is selected.
+///
+/// # Errors
+/// Those of the storage.
+pub fn count_after(
+    tx: &impl Transaction,
+    selections: &[Selection<'_>],
+    after: Etag,
+    at_most: u64,
+) -> Result<u64, DocumentError> {
+    let Some(from) = after.next() else { return Ok(0) };
+    let mut counted = 0;
+    for selected in trees_of(tx, selections)? {
+        let at_most = at_most.saturating_sub(counted);
+        counted += match selected.is_whole() {
+            true => tx.fixed_tree(&selected.tree)?.count_from(from.0, at_most)?,
+            false => count_rows(tx, selected, after, at_most)?,
+        };
+    }
+    Ok(counted)
+}
+
+fn count_rows(
+    tx: &impl Transaction,
+    selected: SelectedTree,
+    after: Etag,
+    at_most: u64,
+) -> Result<u64, DocumentError> {
+    let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
+    let entries = LogReader::over(tx, vec![selected], after)?.take(at_most);
+    entries.map(|entry| entry.map(|_| 1)).sum()
+}
+
+/// The etag of the last selected entry; zero when there is none. Reads no rows, unless only one of two kinds
+/// that share a table is selected.
+///
+/// # Errors
+/// Those of the storage.
+pub fn last_etag(
+    tx: &impl Transaction,
+    selections: &[Selection<'_>],
+) -> Result<Etag, DocumentError> {
+    let mut last = Etag::ZERO;
+    for selected in trees_of(tx, selections)? {
+        last = last.max(match selected.is_whole() {
+            true => {
+                tx.fixed_tree(&selected.tree)?.last()?.map_or(Etag::ZERO, |(etag, _)| Etag(etag))
+            }
+            false => last_row(tx, &selected)?,
+        });
+    }
+    Ok(last)
+}
+
+fn last_row(tx: &impl Transaction, selected: &SelectedTree) -> Result<Etag, DocumentError> {
+    for row in tx.table(selected.table.schema).fixed_range_back(&selected.tree, u64::MAX)? {
+        let (etag, bytes) = row?;
+        if selected.table.kind_of(bytes).is_some_and(|kind| selected.kinds.contains(kind)) {
+            return Ok(Etag(etag));
+        }
+    }
+    Ok(Etag::ZERO)
+}

@@ -1,0 +1,127 @@
+//! The logs of several tables and collections as one.
+
+use model::Etag;
+use storage::{FixedRows, RowBy, Transaction};
+
+use super::{
+    entry::LogEntry,
+    kinds::EntryKinds,
+    selection::{SelectedTree, Selection, trees_of, trees_of_number},
+    tables::LogTable,
+};
+use crate::error::DocumentError;
+
+/// Entries of the log in the order of their etags.
+///
+/// One tree is scanned as it is; several are merged, by looking at the next row of each.
+pub struct LogReader<'t, T: Transaction> {
+    tx: &'t T,
+    streams: Vec<Stream<'t, T>>,
+    cursor: Etag,
+}
+
+/// Selected rows of one tree.
+struct Stream<'t, T: Transaction> {
+    table: &'static LogTable,
+    /// The kinds that are selected; `None` when all of the table are.
+    kinds: Option<EntryKinds>,
+    rows: FixedRows<'t, T>,
+    /// The next row, where streams are merged.
+    next: Option<RowBy<'t, u64>>,
+}
+
+/// Reads the log after an etag: what any of the selections selects.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row. An error of the storage comes before entries
+/// that are not read yet, whatever their etags, and ends the tree that it is in.
+pub fn read<'t, T: Transaction>(
+    tx: &'t T,
+    selections: &[Selection<'_>],
+    after: Etag,
+) -> Result<LogReader<'t, T>, DocumentError> {
+    LogReader::over(tx, trees_of(tx, selections)?, after)
+}
+
+/// As [`read`], of the collection of that number.
+pub(crate) fn read_number<'t, T: Transaction>(
+    tx: &'t T,
+    kinds: impl Into<EntryKinds>,
+    number: u32,
+    after: Etag,
+) -> Result<LogReader<'t, T>, DocumentError> {
+    LogReader::over(tx, trees_of_number(kinds.into(), number), after)
+}
+
+impl<'t, T: Transaction> LogReader<'t, T> {
+    pub(super) fn over(
+        tx: &'t T,
+        trees: Vec<SelectedTree>,
+        after: Etag,
+    ) -> Result<Self, DocumentError> {
+        // No change has the last of all etags, so nothing is missed behind it.
+        let from = after.next().map_or(u64::MAX, |etag| etag.0);
+        let is_merged = 1 < trees.len();
+        let mut streams = Vec::with_capacity(trees.len());
+        for selected in trees {
+            let rows = tx.table(selected.table.schema).fixed_range(&selected.tree, from)?;
+            let kinds = if selected.is_whole() { None } else { Some(selected.kinds) };
+            let mut stream = Stream { table: selected.table, kinds, rows, next: None };
+            if is_merged {
+                stream.next = stream.next_selected();
+            }
+            streams.push(stream);
+        }
+        Ok(Self { tx, streams, cursor: after })
+    }
+
+    /// The etag of the last entry that was returned, or the one after which reading began: a reader that
+    /// starts after it, in this snapshot or a later one, misses nothing.
+    pub fn cursor(&self) -> Etag {
+        self.cursor
+    }
+
+    fn next_row(&mut self) -> Option<(&'static LogTable, RowBy<'t, u64>)> {
+        if let [stream] = self.streams.as_mut_slice() {
+            return Some((stream.table, stream.next_selected()?));
+        }
+        // An error comes first: no entry behind it may be taken for the next one.
+        let etag_of = |row: &RowBy<'t, u64>| row.as_ref().map_or(0, |(etag, _)| *etag);
+        let streams = self.streams.iter_mut();
+        let first = streams
+            .filter_map(|stream| Some((etag_of(stream.next.as_ref()?), stream)))
+            .min_by_key(|(etag, _)| *etag);
+        let (_, stream) = first?;
+        let row = stream.next.take()?;
+        stream.next = stream.next_selected();
+        Some((stream.table, row))
+    }
+}
+
+impl<'t, T: Transaction> Iterator for LogReader<'t, T> {
+    type Item = Result<LogEntry<'t>, DocumentError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (table, row) = self.next_row()?;
+        Some(match row {
+            Ok((etag, bytes)) => {
+                self.cursor = Etag(etag);
+                table.read(self.tx, bytes)
+            }
+            Err(error) => Err(error.into()),
+        })
+    }
+}
+
+impl<'t, T: Transaction> Stream<'t, T> {
+    #[inline]
+    fn next_selected(&mut self) -> Option<RowBy<'t, u64>> {
+        let Some(kinds) = self.kinds else { return self.rows.next() };
+        let table = self.table;
+        self.rows.find(|row| match row {
+            Ok((_, bytes)) => table.kind_of(bytes).is_none_or(|kind| kinds.contains(kind)),
+            Err(_) => true,
+        })
+    }
+}
