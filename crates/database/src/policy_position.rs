@@ -11,7 +11,8 @@ use std::{
 
 use documents::{
     DocumentError,
-    time_series::{TimeSeriesLogEntry, series, series_page, time_series_log},
+    log::{self, EntryKinds, Selection},
+    time_series::{series, series_page},
 };
 use model::{DocumentId, Etag, TimeSeriesName};
 use storage::ReadTransaction;
@@ -80,14 +81,12 @@ impl PolicyPosition {
     ) -> Result<Option<Vec<PolicySeries>>, DocumentError> {
         let mut met = HashSet::new();
         let mut wanted = Vec::new();
-        for entry in time_series_log(tx, self.seen)? {
-            let (id, full_name, number) = match entry? {
-                TimeSeriesLogEntry::Segment(row) => {
-                    (row.lower_document_id(), row.lower_name(), row.collection_number())
-                }
-                TimeSeriesLogEntry::Deleted(row) => {
-                    (row.lower_document_id(), row.lower_name(), row.collection_number())
-                }
+        for entry in log::read(tx, &[Selection::all(EntryKinds::TIME_SERIES)], self.seen)? {
+            let entry = entry?;
+            let (Some(id), Some(full_name), Some(number)) =
+                (entry.lower_document_id(), entry.lower_name(), entry.collection_number())
+            else {
+                continue;
             };
             let name = full_name.split_once('@').map_or(full_name, |(raw, _)| raw);
             if met.contains(&(id, name)) {

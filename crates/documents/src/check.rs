@@ -13,15 +13,19 @@ use crate::{
     counters::check_counters,
     database_record::progress,
     due,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     listed::check_lists,
-    read::{LogEntry, get, get_tombstone, log, log_of_collection},
+    log::{self, EntryKind, EntryKinds, LogEntry, Selection},
+    read::{get, get_tombstone},
     revisions,
     row::{self, TombstoneRow},
     schema::DOCUMENTS,
     time_series::check_time_series,
     tombstones::check_removed,
 };
+
+/// A reader of the log returned something else than it was asked for.
+pub(crate) const NOT_SELECTED: &str = "the log has an entry of an unexpected kind";
 
 /// What a database holds, counted row by row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +80,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
 fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, DocumentError> {
     let mut report = DocumentsReport::default();
     let (mut previous, mut times) = (Etag::ZERO, 0);
-    for entry in log(tx, Etag::ZERO)? {
+    for entry in log::read(tx, &[Selection::all(EntryKinds::DOCUMENTS)], Etag::ZERO)? {
         let entry = entry?;
         demand(previous < entry.etag(), "the log is out of order")?;
         previous = entry.etag();
@@ -89,16 +93,17 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
                 times += due::check_document(tx, row.lower_id(), &row.body()?)?;
                 report.documents += 1;
             }
-            LogEntry::Tombstone(row) if row.is_moved() => {
+            LogEntry::DocumentTombstone(row) if row.is_moved() => {
                 check_moved(tx, &row)?;
                 report.tombstones += 1;
             }
-            LogEntry::Tombstone(row) => {
+            LogEntry::DocumentTombstone(row) => {
                 demand(document.is_none(), "a deleted document lives")?;
                 demand(tombstone == Some(previous), "a tombstone's id leads elsewhere")?;
                 demand(row.deleted_etag() < previous, "a tombstone is older than its document")?;
                 report.tombstones += 1;
             }
+            _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
     demand(previous <= last_etag, "the log goes beyond the last etag")?;
@@ -127,7 +132,8 @@ fn by_id(
 ) -> Result<(Option<Etag>, Option<Etag>), DocumentError> {
     let (id, lower_id) = match entry {
         LogEntry::Document(row) => (row.id(), row.lower_id()),
-        LogEntry::Tombstone(row) => (row.id(), row.lower_id()),
+        LogEntry::DocumentTombstone(row) => (row.id(), row.lower_id()),
+        _ => return Err(corrupt(NOT_SELECTED)),
     };
     let id = DocumentId::new(id)?;
     demand(id.lower_cased() == lower_id, "an id and its lower-cased form differ")?;
@@ -140,18 +146,14 @@ fn check_collection(
     collection: &CollectionStatistics,
 ) -> Result<(), DocumentError> {
     let (mut documents, mut tombstones) = (0, 0);
-    for entry in log_of_collection(tx, &collection.name, Etag::ZERO)? {
-        let number = match entry? {
-            LogEntry::Document(row) => {
-                documents += 1;
-                row.collection_number()
-            }
-            LogEntry::Tombstone(row) => {
-                tombstones += 1;
-                row.collection_number()
-            }
-        };
-        demand(number == collection.number, "a row is in the log of another collection")?;
+    for entry in log::read_number(tx, EntryKinds::DOCUMENTS, collection.number, Etag::ZERO)? {
+        let entry = entry?;
+        match entry.kind() {
+            EntryKind::Document => documents += 1,
+            _ => tombstones += 1,
+        }
+        let number = entry.collection_number();
+        demand(number == Some(collection.number), "a row is in the log of another collection")?;
     }
     demand(documents == collection.documents, "a collection miscounts its documents")?;
     demand(tombstones == collection.tombstones, "a collection miscounts its tombstones")

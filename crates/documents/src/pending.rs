@@ -6,7 +6,7 @@ use storage::Transaction;
 use crate::{
     collections::{collection, collections},
     error::DocumentError,
-    read::{LogEntry, changes_after, log, log_of_collection},
+    log::{self, EntryKind, EntryKinds, Selection},
 };
 
 /// Rows that are looked at; what lies behind them is only counted.
@@ -55,24 +55,19 @@ pub fn pending_changes(
     if after == Etag::ZERO {
         return Ok(all);
     }
+    let changes = [Selection::of_collection(EntryKinds::DOCUMENTS, name)];
     let mut count = ChangeCount::default();
-    let mut add = |entry: Result<LogEntry<'_>, DocumentError>| {
-        match entry? {
-            LogEntry::Document(_) => count.documents += 1,
-            LogEntry::Tombstone(_) => count.tombstones += 1,
+    for entry in log::read(tx, &changes, after)?.take(ROWS_READ_MAX) {
+        match entry?.kind() {
+            EntryKind::Document => count.documents += 1,
+            _ => count.tombstones += 1,
         }
-        Ok::<_, DocumentError>(())
-    };
-    match name {
-        Some(name) => {
-            log_of_collection(tx, name, after)?.take(ROWS_READ_MAX).try_for_each(&mut add)?;
-        }
-        None => log(tx, after)?.take(ROWS_READ_MAX).try_for_each(&mut add)?,
     }
     if count.documents + count.tombstones < ROWS_READ_MAX as u64 {
         return Ok(count);
     }
-    let behind = changes_after(tx, name, after, COUNTED_MAX)?.saturating_sub(ROWS_READ_MAX as u64);
+    let behind = log::count_after(tx, &changes, after, COUNTED_MAX)?;
+    let behind = behind.saturating_sub(ROWS_READ_MAX as u64);
     let documents = behind.min(all.documents.saturating_sub(count.documents));
     count.documents += documents;
     count.tombstones += behind - documents;

@@ -6,14 +6,12 @@
 //! is the same for every kind. An index of something else than documents follows documents, too, where
 //! its maps look at them.
 
-use std::{borrow::Cow, iter::Peekable};
+use std::borrow::Cow;
 
 use documents::{
-    CounterLogEntry, CounterRow, DocumentError, DocumentRow, LogEntry,
-    time_series::{
-        SegmentRow, TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags,
-        time_series_changed_after, time_series_log, time_series_log_of_collection,
-    },
+    CounterRow, DocumentError, DocumentRow,
+    log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
+    time_series::{SegmentRow, TICKS_PER_MILLISECOND},
 };
 use model::{CollectionName, CounterName, DocumentId, Etag};
 use storage::{ReadTransaction, Transaction};
@@ -35,6 +33,26 @@ pub enum SourceKind {
     Counters,
     /// Segments of time series.
     TimeSeries,
+}
+
+impl SourceKind {
+    /// What the log holds of it that is mapped.
+    fn item(self) -> EntryKind {
+        match self {
+            Self::Documents => EntryKind::Document,
+            Self::Counters => EntryKind::Counter,
+            Self::TimeSeries => EntryKind::Segment,
+        }
+    }
+
+    /// What the log holds of it: things that are there, and what says that they are gone.
+    pub(crate) fn entries(self) -> EntryKinds {
+        match self {
+            Self::Documents => EntryKinds::DOCUMENTS,
+            Self::Counters => EntryKinds::COUNTERS,
+            Self::TimeSeries => EntryKinds::TIME_SERIES,
+        }
+    }
 }
 
 /// One thing that maps are run over.
@@ -180,41 +198,34 @@ pub(crate) enum SourceChange<'t> {
 }
 
 impl<'t> SourceChange<'t> {
-    fn of_document(entry: LogEntry<'t>) -> Self {
-        match entry {
-            LogEntry::Document(row) => Self::There(SourceItem::Document(row)),
-            LogEntry::Tombstone(row) => {
+    /// What an entry of the log is to an index of things of that kind; `None` for an entry that no index
+    /// follows.
+    fn of(entry: LogEntry<'t>, kind: SourceKind) -> Option<Self> {
+        let is_mapped = kind == SourceKind::Documents;
+        Some(match entry {
+            LogEntry::Document(row) if is_mapped => Self::There(SourceItem::Document(row)),
+            LogEntry::Document(row) => {
+                Self::LookedAt { lower_id: row.lower_id(), etag: row.etag() }
+            }
+            LogEntry::DocumentTombstone(row) if is_mapped => {
                 Self::Gone { key: Cow::Borrowed(row.lower_id()), etag: row.etag() }
             }
-        }
-    }
-
-    fn of_looked_at(entry: LogEntry<'t>) -> Self {
-        let etag = entry.etag();
-        let lower_id = match entry {
-            LogEntry::Document(row) => row.lower_id(),
-            LogEntry::Tombstone(row) => row.lower_id(),
-        };
-        Self::LookedAt { lower_id, etag }
-    }
-
-    fn of_counter(entry: CounterLogEntry<'t>) -> Self {
-        match entry {
-            CounterLogEntry::Counter(row) => Self::There(SourceItem::Counter(row)),
-            CounterLogEntry::Tombstone(row) => {
+            LogEntry::DocumentTombstone(row) => {
+                Self::LookedAt { lower_id: row.lower_id(), etag: row.etag() }
+            }
+            LogEntry::Counter(row) => Self::There(SourceItem::Counter(row)),
+            LogEntry::CounterTombstone(row) => {
                 let key = counter_key(row.lower_document_id(), row.lower_name());
                 Self::Gone { key: Cow::Owned(key), etag: row.etag() }
             }
-        }
-    }
-
-    fn of_segment(entry: TimeSeriesLogEntry<'t>) -> Self {
-        match entry {
-            TimeSeriesLogEntry::Segment(row) => Self::There(SourceItem::Segment(row)),
-            TimeSeriesLogEntry::Deleted(row) => {
+            LogEntry::Segment(row) => Self::There(SourceItem::Segment(row)),
+            LogEntry::DeletedRange(row) => {
                 Self::AllGone { keys: KeyRange::of_deleted(&row), etag: row.etag() }
             }
-        }
+            LogEntry::Revision(_) | LogEntry::Attachment(_) | LogEntry::AttachmentTombstone(_) => {
+                return None;
+            }
+        })
     }
 
     /// The position in the log.
@@ -298,17 +309,17 @@ impl Followed {
         tx: &ReadTransaction,
     ) -> Result<Self, DocumentError> {
         let mut limit = LogLimit { last: Vec::new(), leaves_out: false };
-        for log in logs_of(self.kind, &self.mapped, tx, Etag::ZERO)? {
+        for selected in each_of(self.kind.entries(), &self.mapped) {
             let mut last = Etag::ZERO;
             let mut items = 0;
-            for change in log {
-                let change = change?;
-                items += usize::from(matches!(change, SourceChange::There(_)));
+            for entry in log::read(tx, &[selected], Etag::ZERO)? {
+                let entry = entry?;
+                items += usize::from(entry.kind() == self.kind.item());
                 if items_max < items {
                     limit.leaves_out = true;
                     break;
                 }
-                last = change.etag();
+                last = entry.etag();
             }
             limit.last.push(last);
         }
@@ -332,44 +343,29 @@ impl Followed {
         std::iter::once((self.kind, &self.mapped[..])).chain(looked_at)
     }
 
-    /// The etag of the last change in the logs.
+    /// The etag of the last change in the logs. Where all documents are followed, it may be that of a change
+    /// of something else.
     pub(crate) fn last_etag_in(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
-        let last = last_of_all(&self.mapped, &|name| match (self.kind, name) {
-            (SourceKind::Documents, name) => last_document_etag(tx, name),
-            (SourceKind::Counters, name) => documents::last_counter_etag_of_collection(tx, name),
-            (SourceKind::TimeSeries, name) => {
-                let (written, deleted) = last_time_series_etags(tx, name)?;
-                Ok(written.max(deleted))
-            }
-        })?;
-        match &self.looked_at {
-            None => Ok(last),
-            Some(names) => Ok(last.max(last_of_all(names, &|name| last_document_etag(tx, name))?)),
+        let mut logs = self.logs();
+        if logs.any(|(kind, names)| kind == SourceKind::Documents && names.is_empty()) {
+            return Ok(documents::progress(tx)?.last_etag);
         }
+        let selected = self.logs();
+        let selected =
+            selected.map(|(kind, names)| Selection::of_collections(kind.entries(), names));
+        log::last_etag(tx, &selected.collect::<Vec<_>>())
     }
 
     /// How many changes come after an etag, documents that are only looked at aside; counting ends at
-    /// `at_most` for each log.
+    /// `at_most`.
     pub(crate) fn behind(
         &self,
         tx: &ReadTransaction,
         after: Etag,
         at_most: u64,
     ) -> Result<u64, DocumentError> {
-        let count = |collection: Option<&CollectionName>| match self.kind {
-            SourceKind::Documents => documents::changes_after(tx, collection, after, at_most),
-            SourceKind::Counters => {
-                documents::counters_changed_after(tx, collection, after, at_most)
-            }
-            SourceKind::TimeSeries => {
-                let changes = time_series_changed_after(tx, collection, after, at_most)?;
-                Ok(changes.segments + changes.deleted_ranges)
-            }
-        };
-        match self.mapped.as_slice() {
-            [] => count(None),
-            names => names.iter().map(|name| count(Some(name))).sum(),
-        }
+        let mapped = Selection::of_collections(self.kind.entries(), &self.mapped);
+        log::count_after(tx, &[mapped], after, at_most)
     }
 
     /// The changes after an etag.
@@ -378,135 +374,61 @@ impl Followed {
         tx: &'t ReadTransaction,
         after: Etag,
     ) -> Result<SourceChanges<'t>, DocumentError> {
-        let mut logs = logs_of(self.kind, &self.mapped, tx, after)?;
-        if let Some(limit) = &self.limit {
-            let whole = logs.into_iter().zip(limit.last.iter().copied());
-            logs = whole.map(|(log, last)| log_up_to(log, last)).collect();
-        }
-        if let Some(names) = &self.looked_at {
-            let looked_at = names.iter().map(Some);
-            let all = if names.is_empty() { Some(None) } else { None };
-            for collection in looked_at.chain(all) {
-                logs.push(document_log(tx, collection, after, SourceChange::of_looked_at)?);
+        let mut selected = Vec::new();
+        match &self.limit {
+            None => selected.push(Selection::of_collections(self.kind.entries(), &self.mapped)),
+            Some(limit) => {
+                let each = each_of(self.kind.entries(), &self.mapped);
+                selected.extend(each.zip(&limit.last).map(|(each, last)| each.up_to(*last)));
             }
         }
-        Ok(SourceChanges { logs })
+        if let Some(names) = &self.looked_at {
+            selected.push(Selection::of_collections(EntryKinds::DOCUMENTS, names));
+        }
+        Ok(SourceChanges { kind: self.kind, log: log::read(tx, &selected, after)? })
     }
 }
 
-/// The last of the etags of these collections; of everything when there are none.
-fn last_of_all(
-    names: &[CollectionName],
-    last_of: &dyn Fn(Option<&CollectionName>) -> Result<Etag, DocumentError>,
-) -> Result<Etag, DocumentError> {
-    match names {
-        [] => last_of(None),
-        names => names.iter().try_fold(Etag::ZERO, |last, name| Ok(last.max(last_of(Some(name))?))),
-    }
+/// Entries of each collection by itself, or of all together when there are none.
+fn each_of(kinds: EntryKinds, names: &[CollectionName]) -> impl Iterator<Item = Selection<'_>> {
+    let all = if names.is_empty() { Some(Selection::all(kinds)) } else { None };
+    names.iter().map(move |name| Selection::of_collection(kinds, name)).chain(all)
 }
 
-fn last_document_etag(
-    tx: &impl Transaction,
-    name: Option<&CollectionName>,
-) -> Result<Etag, DocumentError> {
-    match name {
-        None => Ok(documents::progress(tx)?.last_etag),
-        Some(name) => documents::last_etag_of_collection(tx, name),
-    }
-}
-
-/// The logs of what is mapped, one for each collection.
-pub(crate) fn logs_of<'t>(
-    kind: SourceKind,
-    collections: &[CollectionName],
-    tx: &'t ReadTransaction,
-    after: Etag,
-) -> Result<Vec<Log<'t>>, DocumentError> {
-    let each = collections.iter().map(Some);
-    let all = if collections.is_empty() { Some(None) } else { None };
-    let log_of = |collection| match kind {
-        SourceKind::Documents => document_log(tx, collection, after, SourceChange::of_document),
-        SourceKind::Counters => counter_log(tx, collection, after),
-        SourceKind::TimeSeries => segment_log(tx, collection, after),
-    };
-    each.chain(all).map(log_of).collect()
-}
-
-pub(crate) type Change<'t> = Result<SourceChange<'t>, DocumentError>;
-pub(crate) type Log<'t> = Peekable<Box<dyn Iterator<Item = Change<'t>> + 't>>;
-
-fn log_up_to<'t>(log: Log<'t>, last: Etag) -> Log<'t> {
-    let is_before =
-        move |change: &Change<'t>| change.as_ref().map_or(true, |change| change.etag() <= last);
-    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = Box::new(log.take_while(is_before));
-    log.peekable()
-}
-
-fn document_log<'t>(
-    tx: &'t ReadTransaction,
-    collection: Option<&CollectionName>,
-    after: Etag,
-    change_of: fn(LogEntry<'t>) -> SourceChange<'t>,
-) -> Result<Log<'t>, DocumentError> {
-    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
-        None => Box::new(documents::log(tx, after)?.map(move |entry| entry.map(change_of))),
-        Some(name) => {
-            let log = documents::log_of_collection(tx, name, after)?;
-            Box::new(log.map(move |entry| entry.map(change_of)))
-        }
-    };
-    Ok(log.peekable())
-}
-
-fn counter_log<'t>(
-    tx: &'t ReadTransaction,
-    collection: Option<&CollectionName>,
-    after: Etag,
-) -> Result<Log<'t>, DocumentError> {
-    let change_of = SourceChange::of_counter;
-    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
-        None => Box::new(documents::counter_log(tx, after)?.map(move |entry| entry.map(change_of))),
-        Some(name) => {
-            let log = documents::counter_log_of_collection(tx, name, after)?;
-            Box::new(log.map(move |entry| entry.map(change_of)))
-        }
-    };
-    Ok(log.peekable())
-}
-
-fn segment_log<'t>(
-    tx: &'t ReadTransaction,
-    collection: Option<&CollectionName>,
-    after: Etag,
-) -> Result<Log<'t>, DocumentError> {
-    let change_of = SourceChange::of_segment;
-    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
-        None => Box::new(time_series_log(tx, after)?.map(move |entry| entry.map(change_of))),
-        Some(name) => {
-            let log = time_series_log_of_collection(tx, name, after)?;
-            Box::new(log.map(move |entry| entry.map(change_of)))
-        }
-    };
-    Ok(log.peekable())
-}
-
-/// Several logs as one, in the order of etags.
+/// What an index follows, in the order of etags.
 pub(crate) struct SourceChanges<'t> {
-    logs: Vec<Log<'t>>,
+    kind: SourceKind,
+    log: LogReader<'t, ReadTransaction>,
 }
 
 impl<'t> Iterator for SourceChanges<'t> {
-    type Item = Change<'t>;
+    type Item = Result<SourceChange<'t>, DocumentError>;
 
-    fn next(&mut self) -> Option<Change<'t>> {
-        // An error comes first: nothing behind it may be taken for indexed.
-        let etag = |change: &Change<'t>| change.as_ref().map_or(Etag::ZERO, SourceChange::etag);
-        let first = self
-            .logs
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(at, log)| log.peek().map(|change| (etag(change), at)))
-            .min()?;
-        self.logs[first.1].next()
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let change = self.log.next()?.map(|entry| SourceChange::of(entry, self.kind));
+            if let Some(change) = change.transpose() {
+                return Some(change);
+            }
+        }
     }
+}
+
+/// The oldest items of a kind, in each of some collections or among all.
+pub(crate) fn oldest_of_each<'t>(
+    kind: SourceKind,
+    collections: &[CollectionName],
+    tx: &'t ReadTransaction,
+    items_max: usize,
+) -> Result<Vec<SourceItem<'t>>, DocumentError> {
+    let mut found = Vec::new();
+    for selected in each_of(kind.item().into(), collections) {
+        let log = log::read(tx, &[selected], Etag::ZERO)?;
+        for change in (SourceChanges { kind, log }).take(items_max) {
+            if let SourceChange::There(item) = change? {
+                found.push(item);
+            }
+        }
+    }
+    Ok(found)
 }

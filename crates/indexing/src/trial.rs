@@ -8,7 +8,7 @@ use documents::{
     time_series::{MomentRange, segments, series_of},
 };
 use linq::{Output, SpatialValue, Value};
-use model::{DocumentId, Etag, TimeSeriesName};
+use model::{DocumentId, TimeSeriesName};
 use script::{FieldValue, IndexEntry, ScriptPool, ScriptValue};
 use storage::ReadTransaction;
 use wire::IndexDefinition;
@@ -22,7 +22,7 @@ use crate::{
     mapper::{MapError, Mapper},
     reduce::{MappedRow, MappedRows, Reducer, RowBounds},
     references::References,
-    source::{self, SourceChange, SourceItem, SourceKind},
+    source::{self, SourceItem, SourceKind},
     static_definition::is_javascript,
 };
 
@@ -138,23 +138,7 @@ fn oldest<'d>(
     items_max: usize,
 ) -> Result<Vec<SourceItem<'d>>, IndexError> {
     let (kind, collections) = (mapper.source_kind(), mapper.collections());
-    let mut found = Vec::new();
-    let logs = source::logs_of(kind, collections, documents, Etag::ZERO)?;
-    for log in logs {
-        let there = log.filter_map(|change| match change {
-            Ok(SourceChange::There(item)) => Some(Ok(item)),
-            Ok(
-                SourceChange::Gone { .. }
-                | SourceChange::AllGone { .. }
-                | SourceChange::LookedAt { .. },
-            ) => None,
-            Err(error) => Some(Err(error)),
-        });
-        for item in there.take(items_max) {
-            found.push(item?);
-        }
-    }
-    Ok(found)
+    Ok(source::oldest_of_each(kind, collections, documents, items_max)?)
 }
 
 /// What the maps gave, as JSON objects.

@@ -4,7 +4,10 @@
 
 use blittable::Object;
 use cluster_state::DatabaseValues;
-use documents::{DocumentError, DocumentRow, LogEntry};
+use documents::{
+    DocumentError, DocumentRow,
+    log::{self, EntryKind, LogEntry, Selection},
+};
 use model::{DocumentId, Etag};
 use rql::Query;
 use storage::{Transaction, pass_over};
@@ -123,17 +126,14 @@ impl<'t, T: Transaction> Scope<'t, T> {
     }
 
     fn log(&self) -> Result<Documents<'t>, QueryError> {
-        let document =
-            |entry: Result<LogEntry<'t>, DocumentError>| entry.map(LogEntry::document).transpose();
-        Ok(match &self.source {
-            SourceDocuments::All => {
-                Box::new(documents::log(self.tx, Etag::ZERO)?.filter_map(document))
-            }
+        let documents = match &self.source {
+            SourceDocuments::All => Selection::all(EntryKind::Document),
             SourceDocuments::Collection(name) => {
-                let log = documents::log_of_collection(self.tx, name, Etag::ZERO)?;
-                Box::new(log.filter_map(document))
+                Selection::of_collection(EntryKind::Document, name)
             }
-        })
+        };
+        let log = log::read(self.tx, &[documents], Etag::ZERO)?;
+        Ok(Box::new(log.filter_map(|entry| entry.map(LogEntry::document).transpose())))
     }
 
     /// The listed documents in id order.

@@ -13,7 +13,10 @@ use std::time::Duration;
 use blittable::{Value, prints_within};
 use bytes::Bytes;
 use database::DatabaseLease;
-use documents::{DetachedDocument, DocumentError, DocumentPrinter, DocumentRow};
+use documents::{
+    DetachedDocument, DocumentError, DocumentPrinter, DocumentRow,
+    log::{self, EntryKind, Selection},
+};
 use model::{CollectionName, Etag};
 use storage::{ReadTransaction, pass_over};
 use wire::{ProtocolError, QueryString};
@@ -118,7 +121,8 @@ impl Listing {
                 Ok(self.page(rows))
             }
             Order::After(etag) => {
-                let log = documents::log(tx, *etag).map_err(failed)?;
+                let documents = [Selection::all(EntryKind::Document)];
+                let log = log::read(tx, &documents, *etag).map_err(failed)?;
                 Ok(self.page(log.filter_map(|entry| entry.map(|e| e.document()).transpose())))
             }
             Order::ByPrefix { prefix, start_after, patterns } => {

@@ -14,7 +14,11 @@ use std::{
 
 use bytes::Bytes;
 use database::{Database, DatabaseLease, LogFollowers};
-use documents::{DocumentError, LogEntry, TombstoneKind, write_document_json};
+use documents::{
+    DocumentError, TombstoneKind,
+    log::{self, EntryKinds, LogEntry, Selection},
+    write_document_json,
+};
 use model::{CollectionName, Etag, date};
 use storage::Transaction;
 use tokio::{
@@ -179,32 +183,17 @@ fn look(
         let (events, up_to) = (Vec::new(), position.after);
         return Ok(Look { events, up_to, has_more: false, has_gap: true });
     }
-    let after = position.after;
-    match filter.collections.as_slice() {
-        [one] => {
-            let entries = documents::log_of_collection(&tx, one, after)?;
-            tell_entries(database, &tx, entries, filter, position)
-        }
-        _ => tell_entries(database, &tx, documents::log(&tx, after)?, filter, position),
-    }
-}
-
-fn tell_entries<'t>(
-    database: &Database,
-    tx: &'t impl Transaction,
-    entries: impl Iterator<Item = Result<LogEntry<'t>, DocumentError>>,
-    filter: &TailFilter,
-    position: TailPosition,
-) -> Result<Look, DocumentError> {
-    let up_to = documents::progress(tx)?.last_etag;
+    let wanted = Selection::of_collections(EntryKinds::DOCUMENTS, &filter.collections);
+    let entries = log::read(&tx, &[wanted], position.after)?;
+    let up_to = documents::progress(&tx)?.last_etag;
     let mut look = Look { events: Vec::new(), up_to, has_more: false, has_gap: false };
     let mut names = CollectionNames::default();
     for (looked_at, entry) in entries.enumerate() {
         let entry = entry?;
-        if filter.takes(&entry, tx, &mut names)? {
+        if entry.lower_document_id().is_some_and(|id| id.starts_with(&filter.prefix)) {
             let at = TailPosition { after: entry.etag(), ..position };
             look.events.extend_from_slice(at.id_line(database).as_bytes());
-            write_event(&entry, tx, &mut names, filter, &mut look.events)?;
+            write_event(&entry, &tx, &mut names, filter, &mut look.events)?;
         }
         if PIECE_BYTES <= look.events.len() || LOOKED_AT_MAX <= looked_at {
             (look.up_to, look.has_more) = (entry.etag(), true);
@@ -244,22 +233,6 @@ impl TailFilter {
             }
         }
     }
-
-    fn takes(
-        &self,
-        entry: &LogEntry<'_>,
-        tx: &impl Transaction,
-        names: &mut CollectionNames,
-    ) -> Result<bool, DocumentError> {
-        let (lower_id, number) = match entry {
-            LogEntry::Document(document) => (document.lower_id(), document.collection_number()),
-            LogEntry::Tombstone(tombstone) => (tombstone.lower_id(), tombstone.collection_number()),
-        };
-        if !lower_id.starts_with(&self.prefix) {
-            return Ok(false);
-        }
-        Ok(self.collections.is_empty() || self.collections.contains(names.name_of(number, tx)?))
-    }
 }
 
 fn write_event(
@@ -278,7 +251,7 @@ fn write_event(
             row.collection_number(),
             row.last_modified_ticks(),
         ),
-        LogEntry::Tombstone(row) => (
+        LogEntry::DocumentTombstone(row) => (
             "delete",
             "Delete",
             row.id(),
@@ -286,6 +259,8 @@ fn write_event(
             row.collection_number(),
             row.last_modified_ticks(),
         ),
+        // Nothing else was selected.
+        _ => return Ok(()),
     };
     out.extend_from_slice(format!("event: {event}\ndata: ").as_bytes());
     let mut data = JsonObject::begin(out);

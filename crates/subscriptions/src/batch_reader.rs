@@ -5,7 +5,10 @@
 //! end of the log, or before a document that is in it already, so that it holds each document once.
 
 use cluster_state::DatabaseValues;
-use documents::{DocumentError, DocumentRow, LogEntry, RevisionRow};
+use documents::{
+    DocumentError, DocumentRow, RevisionRow,
+    log::{self, EntryKind, EntryKinds, LogEntry, Selection},
+};
 use model::{ChangeVector, DocumentId, Etag};
 use query::{
     BoundScripts, CountersOfDocument, GivenAlong, LogQuery, QueryError, SourceDocuments, Tried,
@@ -71,9 +74,22 @@ pub(crate) enum Change<'t> {
     Tombstone(Etag),
 }
 
-pub(crate) type Changes<'t> = Box<dyn Iterator<Item = Result<Change<'t>, DocumentError>> + 't>;
-
 impl<'t> Change<'t> {
+    fn of(entry: LogEntry<'t>) -> Self {
+        match entry {
+            LogEntry::Document(row) => Change::Document(row),
+            LogEntry::Revision(row) => Change::Revision(row),
+            // Of these, the selection of a query has the tombstones of documents.
+            other @ (LogEntry::DocumentTombstone(_)
+            | LogEntry::Attachment(_)
+            | LogEntry::AttachmentTombstone(_)
+            | LogEntry::Counter(_)
+            | LogEntry::CounterTombstone(_)
+            | LogEntry::Segment(_)
+            | LogEntry::DeletedRange(_)) => Change::Tombstone(other.etag()),
+        }
+    }
+
     fn etag(&self) -> Etag {
         match self {
             Change::Document(row) => row.etag(),
@@ -135,35 +151,26 @@ impl<'t> Change<'t> {
     }
 }
 
+/// What of the log a query looks at.
+fn selection_of(query: &LogQuery) -> Selection<'_> {
+    let kinds = match query.is_of_revisions() {
+        true => EntryKind::Revision.into(),
+        false => EntryKinds::DOCUMENTS,
+    };
+    match query.source() {
+        SourceDocuments::All => Selection::all(kinds),
+        SourceDocuments::Collection(name) => Selection::of_collection(kinds, name),
+    }
+}
+
 /// The log that a query looks at, after an etag.
-pub(crate) fn changes<'t>(
-    tx: &'t impl Transaction,
+pub(crate) fn changes<'t, T: Transaction>(
+    tx: &'t T,
     query: &LogQuery,
     after: Etag,
-) -> Result<Changes<'t>, DocumentError> {
-    fn of_log<'t>(entry: Result<LogEntry<'t>, DocumentError>) -> Result<Change<'t>, DocumentError> {
-        Ok(match entry? {
-            LogEntry::Document(row) => Change::Document(row),
-            LogEntry::Tombstone(row) => Change::Tombstone(row.etag()),
-        })
-    }
-    fn of_revision<'t>(
-        row: Result<RevisionRow<'t>, DocumentError>,
-    ) -> Result<Change<'t>, DocumentError> {
-        row.map(Change::Revision)
-    }
-    Ok(match (query.source(), query.is_of_revisions()) {
-        (SourceDocuments::All, false) => Box::new(documents::log(tx, after)?.map(of_log)),
-        (SourceDocuments::All, true) => {
-            Box::new(documents::revision_log(tx, after)?.map(of_revision))
-        }
-        (SourceDocuments::Collection(name), false) => {
-            Box::new(documents::log_of_collection(tx, name, after)?.map(of_log))
-        }
-        (SourceDocuments::Collection(name), true) => {
-            Box::new(documents::revision_log_of_collection(tx, name, after)?.map(of_revision))
-        }
-    })
+) -> Result<impl Iterator<Item = Result<Change<'t>, DocumentError>> + use<'t, T>, DocumentError> {
+    let log = log::read(tx, &[selection_of(query)], after)?;
+    Ok(log.map(|entry| entry.map(Change::of)))
 }
 
 /// What the log holds at an etag, if it still does.
@@ -180,8 +187,8 @@ fn change_at<'t>(
 /// The etag of the last change that a query would look at, or of a later one that it would not.
 pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag, ReadError> {
     Ok(match query.source() {
-        SourceDocuments::Collection(name) if !query.is_of_revisions() => {
-            documents::last_etag_of_collection(tx, name)?
+        SourceDocuments::Collection(_) if !query.is_of_revisions() => {
+            log::last_etag(tx, &[selection_of(query)])?
         }
         SourceDocuments::Collection(_) | SourceDocuments::All => documents::progress(tx)?.last_etag,
     })
@@ -482,13 +489,5 @@ pub fn changes_behind(
     after: Etag,
     at_most: u64,
 ) -> Result<u64, ReadError> {
-    if query.is_of_revisions() {
-        let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
-        return Ok(changes(tx, query, after)?.take(at_most).count() as u64);
-    }
-    let collection = match query.source() {
-        SourceDocuments::Collection(name) => Some(name),
-        SourceDocuments::All => None,
-    };
-    Ok(documents::changes_after(tx, collection, after, at_most)?)
+    Ok(log::count_after(tx, &[selection_of(query)], after, at_most)?)
 }

@@ -11,7 +11,10 @@ use std::{
     },
 };
 
-use documents::DocumentError;
+use documents::{
+    DocumentError,
+    log::{self, EntryKinds, Selection},
+};
 use model::{CollectionName, Etag};
 use storage::Transaction;
 
@@ -68,7 +71,10 @@ impl Waiting {
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         for (awaited, of_awaited) in waiters.iter_mut().filter(|(_, of)| !of.wakes.is_empty()) {
             let last = match awaited {
-                Some(collection) => documents::last_etag_of_collection(tx, collection)?,
+                Some(collection) => {
+                    let of_collection = Selection::of_collection(EntryKinds::DOCUMENTS, collection);
+                    log::last_etag(tx, &[of_collection])?
+                }
                 None => documents::progress(tx)?.last_etag,
             };
             if last <= of_awaited.seen {

@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use commands::{Batch, BatchOutcome, Command, CommandError, PatchLimits, Patcher, execute_batch};
 use documents::{
-    AttachmentLogEntry, Compression, CounterLogEntry, DatabaseIdentity, DocumentError,
-    ExpectedVersion, LogEntry, PutDocument, RequestedId, WriteContext,
-    time_series::{MomentRange, SeriesReader, TimeSeriesLogEntry, time_series_log},
+    Compression, DatabaseIdentity, DocumentError, ExpectedVersion, PutDocument, RequestedId,
+    WriteContext,
+    log::{self, EntryKinds, LogEntry, LogReader, Selection},
+    time_series::{MomentRange, SeriesReader},
 };
 use model::{
     DatabaseId, DocumentId, DocumentsCompression, Etag, IdSeparator, NodeTag, TimeSeriesName,
@@ -165,16 +166,19 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
         )));
     }
     let mut log = Vec::new();
-    for entry in documents::log(tx, Etag::ZERO)? {
-        log.push(match entry? {
+    for entry in whole_log(tx, EntryKinds::DOCUMENTS)? {
+        match entry? {
             LogEntry::Document(row) => {
                 let json = row.body()?.to_json().map_err(DocumentError::from)?;
                 let json = String::from_utf8(json)
                     .map_err(|_| Fault::wrong("a body is not UTF-8".to_owned()))?;
-                (row.etag().0, row.id().to_owned(), Some(json.into()))
+                log.push((row.etag().0, row.id().to_owned(), Some(json.into())));
             }
-            LogEntry::Tombstone(row) => (row.etag().0, row.id().to_owned(), None),
-        });
+            LogEntry::DocumentTombstone(row) => {
+                log.push((row.etag().0, row.id().to_owned(), None));
+            }
+            _ => return Err(not_selected()),
+        }
     }
     let collections = documents::collections(tx)?.into_iter();
     Ok(Content {
@@ -190,24 +194,37 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
     })
 }
 
+fn whole_log(
+    tx: &ReadTransaction,
+    kinds: EntryKinds,
+) -> Result<LogReader<'_, ReadTransaction>, DocumentError> {
+    log::read(tx, &[Selection::all(kinds)], Etag::ZERO)
+}
+
+fn not_selected() -> Fault {
+    Fault::wrong("the log has an entry that was not selected".to_owned())
+}
+
 fn counters_of(tx: &ReadTransaction) -> Result<Vec<CounterEntry>, Fault> {
     let mut log = Vec::new();
-    for entry in documents::counter_log(tx, Etag::ZERO)? {
+    for entry in whole_log(tx, EntryKinds::COUNTERS)? {
         let entry = entry?;
         let what = match &entry {
-            CounterLogEntry::Counter(row) => Some((row.name().to_owned(), row.total())),
-            CounterLogEntry::Tombstone(_) => None,
+            LogEntry::Counter(row) => Some((row.name().to_owned(), row.total())),
+            LogEntry::CounterTombstone(_) => None,
+            _ => return Err(not_selected()),
         };
-        let (owner, name) = (entry.lower_document_id(), entry.lower_name());
-        log.push((entry.etag().0, owner.to_owned(), name.to_owned(), what));
+        let owner = entry.lower_document_id().unwrap_or_default().to_owned();
+        let name = entry.lower_name().unwrap_or_default().to_owned();
+        log.push((entry.etag().0, owner, name, what));
     }
     Ok(log)
 }
 
 fn time_series_of(tx: &ReadTransaction) -> Result<Vec<SeriesContent>, Fault> {
     let mut names = BTreeMap::new();
-    for entry in time_series_log(tx, Etag::ZERO)? {
-        if let TimeSeriesLogEntry::Segment(row) = entry? {
+    for entry in whole_log(tx, EntryKinds::TIME_SERIES)? {
+        if let LogEntry::Segment(row) = entry? {
             let key = (row.lower_document_id().to_owned(), row.lower_name().to_owned());
             names.insert(key, row.name().to_owned());
         }
@@ -229,19 +246,19 @@ fn time_series_of(tx: &ReadTransaction) -> Result<Vec<SeriesContent>, Fault> {
 
 fn attachments_of(tx: &ReadTransaction) -> Result<Vec<AttachmentEntry>, Fault> {
     let mut log = Vec::new();
-    for entry in documents::attachment_log(tx, Etag::ZERO)? {
-        log.push(match entry? {
-            AttachmentLogEntry::Attachment(row) => {
+    for entry in whole_log(tx, EntryKinds::ATTACHMENTS)? {
+        let entry = entry?;
+        let what = match &entry {
+            LogEntry::Attachment(row) => {
                 let (name, kind, bytes) = (row.name(), row.content_type(), row.content_bytes());
-                let what = format!("{name} {kind} {} {bytes}", row.hash());
-                let owner = row.lower_document_id().unwrap_or_default().to_owned();
-                (row.etag().0, owner, row.lower_name().to_owned(), Some(what))
+                Some(format!("{name} {kind} {} {bytes}", row.hash()))
             }
-            AttachmentLogEntry::Tombstone(row) => {
-                let (owner, name) = (row.lower_document_id(), row.lower_name());
-                (row.etag().0, owner.to_owned(), name.to_owned(), None)
-            }
-        });
+            LogEntry::AttachmentTombstone(_) => None,
+            _ => return Err(not_selected()),
+        };
+        let owner = entry.lower_document_id().unwrap_or_default().to_owned();
+        let name = entry.lower_name().unwrap_or_default().to_owned();
+        log.push((entry.etag().0, owner, name, what));
     }
     Ok(log)
 }

@@ -9,14 +9,15 @@ use super::{
     content::content,
     content_hasher::ContentHasher,
     content_row::{self, ContentNumber},
-    read::{AttachmentLogEntry, attachment_log, by_key, is_referenced},
+    read::{by_key, is_referenced},
     row::{AttachmentRow, Owner},
     staging::newest_content,
     tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, hashes, leftovers},
 };
 use crate::{
-    check::demand,
-    error::DocumentError,
+    check::{NOT_SELECTED, demand},
+    error::{DocumentError, corrupt},
+    log::{self, EntryKinds, LogEntry, Selection},
     read,
     revisions::{self, schema::REVISIONS},
 };
@@ -29,21 +30,22 @@ pub(crate) fn check_attachments(
 ) -> Result<(u64, u64), DocumentError> {
     let (mut attachments, mut tombstones) = (0, 0);
     let mut previous = Etag::ZERO;
-    for entry in attachment_log(tx, Etag::ZERO)? {
+    for entry in log::read(tx, &[Selection::all(EntryKinds::ATTACHMENTS)], Etag::ZERO)? {
         let entry = entry?;
         demand(previous < entry.etag(), "the log of attachments is out of order")?;
         previous = entry.etag();
         match entry {
-            AttachmentLogEntry::Attachment(row) => {
+            LogEntry::Attachment(row) => {
                 check_attachment(tx, &row)?;
                 attachments += 1;
             }
-            AttachmentLogEntry::Tombstone(row) => {
+            LogEntry::AttachmentTombstone(row) => {
                 let key = Owner::Document(row.lower_document_id()).key(row.lower_name());
                 demand(by_key(tx, &key)?.is_none(), "a live attachment has a tombstone")?;
                 demand(row.deleted_etag() < previous, "a tombstone is older than its attachment")?;
                 tombstones += 1;
             }
+            _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
     demand(previous <= last_etag, "the log of attachments goes beyond the last etag")?;

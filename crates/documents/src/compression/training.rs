@@ -15,7 +15,7 @@ use super::{
 use crate::{
     collections::collection_numbered,
     error::DocumentError,
-    read::{LogEntry, log_of_number},
+    log::{self, EntryKind, LogEntry},
     schema,
     write::DocumentWriter,
 };
@@ -127,7 +127,8 @@ fn samples(tx: &impl Transaction, collection: u32) -> Result<(Sample, Sample), D
     for place in 1..=PLACES {
         let share = |all: usize| all * place as usize / PLACES as usize;
         let start = first + (last - first) / PLACES * (place - 1);
-        for entry in log_of_number(tx, collection, behind.max(Etag(start.saturating_sub(1))))? {
+        let after = behind.max(Etag(start.saturating_sub(1)));
+        for entry in log::read_number(tx, EntryKind::Document, collection, after)? {
             let LogEntry::Document(document) = entry? else { continue };
             behind = document.etag();
             let body = document.body()?;

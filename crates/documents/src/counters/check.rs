@@ -3,15 +3,12 @@
 use model::{DocumentId, Etag};
 use storage::Transaction;
 
-use super::{
-    read::{CounterLogEntry, counter_log, counter_log_of_collection, counters_count},
-    row,
-    tables::COUNTERS,
-};
+use super::{read::counters_count, row, tables::COUNTERS};
 use crate::{
-    check::demand,
+    check::{NOT_SELECTED, demand},
     collections::CollectionStatistics,
     error::{DocumentError, corrupt},
+    log::{self, EntryKinds, LogEntry, Selection},
     read,
 };
 
@@ -23,24 +20,25 @@ pub(crate) fn check_counters(
 ) -> Result<u64, DocumentError> {
     let (mut counters, mut tombstones) = (0, 0);
     let mut previous = Etag::ZERO;
-    for entry in counter_log(tx, Etag::ZERO)? {
+    for entry in log::read(tx, &[Selection::all(EntryKinds::COUNTERS)], Etag::ZERO)? {
         let entry = entry?;
         demand(previous < entry.etag(), "the log of counters is out of order")?;
         previous = entry.etag();
         let found = under_keys(tx, &entry)?;
         match &entry {
-            CounterLogEntry::Counter(row) => {
+            LogEntry::Counter(row) => {
                 demand(found == (Some(previous), None), "the key of a counter leads elsewhere")?;
                 let document = read::get(tx, &DocumentId::new(row.lower_document_id())?)?;
                 let number = document.map(|document| document.collection_number());
                 demand(number == Some(row.collection_number()), "a counter has no document")?;
                 counters += 1;
             }
-            CounterLogEntry::Tombstone(row) => {
+            LogEntry::CounterTombstone(row) => {
                 demand(found == (None, Some(previous)), "a deleted counter lives")?;
                 demand(row.deleted_etag() < previous, "a tombstone is older than its counter")?;
                 tombstones += 1;
             }
+            _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
     demand(previous <= last_etag, "the log of counters goes beyond the last etag")?;
@@ -48,12 +46,9 @@ pub(crate) fn check_counters(
     demand(rows == counters + tombstones, "the log of counters lacks rows")?;
     let mut in_collections = 0;
     for collection in collections {
-        for entry in counter_log_of_collection(tx, &collection.name, Etag::ZERO)? {
-            let number = match entry? {
-                CounterLogEntry::Counter(row) => row.collection_number(),
-                CounterLogEntry::Tombstone(row) => row.collection_number(),
-            };
-            demand(number == collection.number, "a counter is in another collection's log")?;
+        for entry in log::read_number(tx, EntryKinds::COUNTERS, collection.number, Etag::ZERO)? {
+            let number = entry?.collection_number();
+            demand(number == Some(collection.number), "a counter is in another collection's log")?;
             in_collections += 1;
         }
     }
@@ -65,9 +60,10 @@ pub(crate) fn check_counters(
 /// The etags of the counter and of the tombstone under the name of an entry.
 fn under_keys(
     tx: &impl Transaction,
-    entry: &CounterLogEntry<'_>,
+    entry: &LogEntry<'_>,
 ) -> Result<(Option<Etag>, Option<Etag>), DocumentError> {
-    let (id, name) = (entry.lower_document_id(), entry.lower_name());
+    let id = entry.lower_document_id().unwrap_or_default();
+    let name = entry.lower_name().unwrap_or_default();
     let etag = |key: Vec<u8>| {
         let found = tx.table(&COUNTERS).get(&key)?;
         Ok::<_, DocumentError>(found.map(|(_, bytes)| Etag(row::etag_of(bytes))))

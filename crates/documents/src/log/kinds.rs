@@ -79,11 +79,6 @@ impl EntryKinds {
         self.0 == 0
     }
 
-    /// The kinds that are not in the other one.
-    pub(super) const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
     /// The kinds that are in both.
     pub(super) const fn shared_with(self, other: Self) -> Self {
         Self(self.0 & other.0)

@@ -18,6 +18,8 @@ pub struct LogReader<'t, T: Transaction> {
     tx: &'t T,
     streams: Vec<Stream<'t, T>>,
     cursor: Etag,
+    /// Where the row of the last entry is.
+    last_row: usize,
 }
 
 /// Selected rows of one tree.
@@ -25,6 +27,8 @@ struct Stream<'t, T: Transaction> {
     table: &'static LogTable,
     /// The kinds that are selected; `None` when all of the table are.
     kinds: Option<EntryKinds>,
+    /// The last etag that is selected.
+    last: Etag,
     rows: FixedRows<'t, T>,
     /// The next row, where streams are merged.
     next: Option<RowBy<'t, u64>>,
@@ -65,14 +69,15 @@ impl<'t, T: Transaction> LogReader<'t, T> {
         let mut streams = Vec::with_capacity(trees.len());
         for selected in trees {
             let rows = tx.table(selected.table.schema).fixed_range(&selected.tree, from)?;
-            let kinds = if selected.is_whole() { None } else { Some(selected.kinds) };
-            let mut stream = Stream { table: selected.table, kinds, rows, next: None };
+            let kinds = if selected.has_all_kinds() { None } else { Some(selected.kinds) };
+            let SelectedTree { table, last, .. } = selected;
+            let mut stream = Stream { table, kinds, last, rows, next: None };
             if is_merged {
                 stream.next = stream.next_selected();
             }
             streams.push(stream);
         }
-        Ok(Self { tx, streams, cursor: after })
+        Ok(Self { tx, streams, cursor: after, last_row: 0 })
     }
 
     /// The etag of the last entry that was returned, or the one after which reading began: a reader that
@@ -103,25 +108,34 @@ impl<'t, T: Transaction> Iterator for LogReader<'t, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (table, row) = self.next_row()?;
-        Some(match row {
-            Ok((etag, bytes)) => {
-                self.cursor = Etag(etag);
-                table.read(self.tx, bytes)
+        loop {
+            let (table, row) = self.next_row()?;
+            let (etag, bytes) = match row {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let place = bytes.as_ptr().addr();
+            // More than one selection has it.
+            if etag == self.cursor.0 && place == self.last_row {
+                continue;
             }
-            Err(error) => Err(error.into()),
-        })
+            (self.cursor, self.last_row) = (Etag(etag), place);
+            return Some(table.read(self.tx, bytes));
+        }
     }
 }
 
 impl<'t, T: Transaction> Stream<'t, T> {
     #[inline]
     fn next_selected(&mut self) -> Option<RowBy<'t, u64>> {
-        let Some(kinds) = self.kinds else { return self.rows.next() };
-        let table = self.table;
-        self.rows.find(|row| match row {
-            Ok((_, bytes)) => table.kind_of(bytes).is_none_or(|kind| kinds.contains(kind)),
-            Err(_) => true,
-        })
+        let row = match self.kinds {
+            None => self.rows.next(),
+            Some(kinds) => self.rows.find(|row| match row {
+                Ok((etag, _)) if self.last.0 < *etag => true,
+                Ok((_, bytes)) => self.table.kind_of(bytes).is_none_or(|kind| kinds.contains(kind)),
+                Err(_) => true,
+            }),
+        };
+        row.filter(|row| row.as_ref().map_or(true, |(etag, _)| *etag <= self.last.0))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use model::CollectionName;
+use model::{CollectionName, Etag};
 use storage::{Transaction, TreeName};
 
 use super::{
@@ -16,12 +16,13 @@ use crate::{collections::collection, error::DocumentError};
 pub struct Selection<'a> {
     kinds: EntryKinds,
     collections: &'a [CollectionName],
+    last: Etag,
 }
 
 impl<'a> Selection<'a> {
     /// These kinds, whatever collection they belong to.
     pub fn all(kinds: impl Into<EntryKinds>) -> Self {
-        Self { kinds: kinds.into(), collections: &[] }
+        Self::of_collections(kinds, &[])
     }
 
     /// These kinds of documents of one collection; of all, when there is none given. Attachments are
@@ -31,13 +32,18 @@ impl<'a> Selection<'a> {
         collection: impl Into<Option<&'a CollectionName>>,
     ) -> Self {
         let collections = collection.into().map_or(&[][..], slice::from_ref);
-        Self { kinds: kinds.into(), collections }
+        Self::of_collections(kinds, collections)
     }
 
     /// As [`Selection::of_collection`] for several collections; of all, as [`Selection::all`], when there
     /// are none.
     pub fn of_collections(kinds: impl Into<EntryKinds>, collections: &'a [CollectionName]) -> Self {
-        Self { kinds: kinds.into(), collections }
+        Self { kinds: kinds.into(), collections, last: Etag(u64::MAX) }
+    }
+
+    /// The same up to an etag, inclusive.
+    pub fn up_to(self, last: Etag) -> Self {
+        Self { last: self.last.min(last), ..self }
     }
 }
 
@@ -47,59 +53,56 @@ pub(super) struct SelectedTree {
     pub(super) tree: TreeName,
     /// The kinds that are selected of those in the tree.
     pub(super) kinds: EntryKinds,
+    /// The last etag that is selected; any is, if it is the last of all.
+    pub(super) last: Etag,
 }
 
 impl SelectedTree {
     /// Whether all of its entries are selected.
     pub(super) fn is_whole(&self) -> bool {
+        self.has_all_kinds() && self.last == Etag(u64::MAX)
+    }
+
+    /// Whether entries of all of its kinds are selected.
+    pub(super) fn has_all_kinds(&self) -> bool {
         self.kinds == self.table.kinds
     }
 }
 
-/// The trees that hold what is selected, each once. Of a collection that does not exist there is none.
+/// The trees that hold what is selected. Of a collection that does not exist there is none.
 pub(super) fn trees_of(
     tx: &impl Transaction,
     selections: &[Selection<'_>],
 ) -> Result<Vec<SelectedTree>, DocumentError> {
     let mut trees = Vec::new();
-    for selection in selections {
-        if selection.collections.is_empty() {
-            add_trees(&mut trees, selection.kinds, |table| Some((table.log)()));
+    for Selection { kinds, collections, last } in selections {
+        if collections.is_empty() {
+            add_trees(&mut trees, *kinds, *last, |table| Some((table.log)()));
         }
-        for name in selection.collections {
+        for name in *collections {
             let Some(number) = collection(tx, name)?.map(|found| found.number) else { continue };
-            add_trees(&mut trees, selection.kinds, |table| {
+            add_trees(&mut trees, *kinds, *last, |table| {
                 table.log_of_collection.map(|log_of| log_of(number))
             });
         }
     }
-    leave_out_repeated(&mut trees);
     Ok(trees)
-}
-
-/// What is selected of all collections is not read a second time from those of single ones.
-fn leave_out_repeated(trees: &mut Vec<SelectedTree>) {
-    for at in 0..trees.len() {
-        let (log, repeated) = ((trees[at].table.log)(), trees[at].kinds);
-        if trees[at].tree == log {
-            let others = trees.iter_mut().filter(|other| (other.table.log)() == log);
-            let of_collections = others.filter(|other| other.tree != log);
-            of_collections.for_each(|other| other.kinds = other.kinds.without(repeated));
-        }
-    }
-    trees.retain(|selected| !selected.kinds.is_empty());
 }
 
 /// The trees of one collection, by its number.
 pub(super) fn trees_of_number(kinds: EntryKinds, number: u32) -> Vec<SelectedTree> {
     let mut trees = Vec::new();
-    add_trees(&mut trees, kinds, |table| table.log_of_collection.map(|log_of| log_of(number)));
+    add_trees(&mut trees, kinds, Etag(u64::MAX), |table| {
+        table.log_of_collection.map(|log_of| log_of(number))
+    });
     trees
 }
 
+/// Adds trees; one that is there with the same end is not added a second time.
 fn add_trees(
     trees: &mut Vec<SelectedTree>,
     kinds: EntryKinds,
+    last: Etag,
     tree_of: impl Fn(&LogTable) -> Option<TreeName>,
 ) {
     for table in LOG_TABLES {
@@ -108,9 +111,9 @@ fn add_trees(
             continue;
         }
         let Some(tree) = tree_of(table) else { continue };
-        match trees.iter_mut().find(|known| known.tree == tree) {
+        match trees.iter_mut().find(|known| known.tree == tree && known.last == last) {
             Some(known) => known.kinds = known.kinds | kinds,
-            None => trees.push(SelectedTree { table, tree, kinds }),
+            None => trees.push(SelectedTree { table, tree, kinds, last }),
         }
     }
 }

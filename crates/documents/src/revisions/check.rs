@@ -7,11 +7,17 @@ use storage::Transaction;
 
 use super::{
     chain,
-    read::{oldest_first, revision_by_change_vector, revision_log},
+    read::{oldest_first, revision_by_change_vector},
     row,
     schema::{self, REVISIONS},
 };
-use crate::{collections::collections, error::DocumentError, read::get};
+use crate::{
+    check::NOT_SELECTED,
+    collections::collections,
+    error::{DocumentError, corrupt},
+    log::{self, EntryKind, Selection},
+    read::get,
+};
 
 /// Counts the revisions while it compares all that is stored twice.
 pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentError> {
@@ -21,10 +27,9 @@ pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, Docum
     demand(tx.tree(&schema::versions())?.len() == count, "revisions are not found by version")?;
     let mut in_collections = 0;
     for collection in collections(tx)? {
-        let log = schema::log_of_collection(collection.number);
-        for entry in table.fixed_range(&log, 0)? {
-            let number = row::read(entry?.1, &|_| None)?.collection_number();
-            demand(number == collection.number, "a revision is in another collection's log")?;
+        for entry in log::read_number(tx, EntryKind::Revision, collection.number, Etag::ZERO)? {
+            let number = entry?.collection_number();
+            demand(number == Some(collection.number), "a revision is in another collection's log")?;
             in_collections += 1;
         }
     }
@@ -35,8 +40,8 @@ pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, Docum
 
 fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentError> {
     let (mut count, mut previous) = (0, Etag::ZERO);
-    for revision in revision_log(tx, Etag::ZERO)? {
-        let revision = revision?;
+    for entry in log::read(tx, &[Selection::all(EntryKind::Revision)], Etag::ZERO)? {
+        let Some(revision) = entry?.revision() else { return Err(corrupt(NOT_SELECTED)) };
         demand(previous < revision.etag(), "the log of revisions is out of order")?;
         previous = revision.etag();
         revision.body()?;

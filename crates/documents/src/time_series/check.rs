@@ -7,13 +7,17 @@ use storage::Transaction;
 use timeseries::{Entries, Summary};
 
 use super::{
-    log::{TimeSeriesLogEntry, time_series_log},
     read::{add_up, last_segment_to},
     segment_row::{self, SegmentRow},
     series,
     tables::{DELETED_RANGES, SEGMENTS, is_of_series, segment_key, series_key_of, series_tree},
 };
-use crate::{check::demand, error::DocumentError, read};
+use crate::{
+    check::demand,
+    error::DocumentError,
+    log::{self, EntryKinds, LogEntry, Selection},
+    read,
+};
 
 /// Compares everything that is stored about time series; gives the number of segments.
 pub(crate) fn check_time_series(
@@ -22,16 +26,16 @@ pub(crate) fn check_time_series(
 ) -> Result<u64, DocumentError> {
     let (mut segments, mut deleted) = (0, 0);
     let mut previous = Etag::ZERO;
-    for entry in time_series_log(tx, Etag::ZERO)? {
+    for entry in log::read(tx, &[Selection::all(EntryKinds::TIME_SERIES)], Etag::ZERO)? {
         let entry = entry?;
         demand(previous < entry.etag(), "the log of time series is out of order")?;
         previous = entry.etag();
         match entry {
-            TimeSeriesLogEntry::Segment(row) => {
+            LogEntry::Segment(row) => {
                 check_segment(tx, &row)?;
                 segments += 1;
             }
-            TimeSeriesLogEntry::Deleted(_) => deleted += 1,
+            _ => deleted += 1,
         }
     }
     demand(previous <= last_etag, "the log of time series goes beyond the last etag")?;

@@ -1,6 +1,9 @@
 //! Counters: what documents, revisions, deletions and salvage make of them.
 
-use documents::{ChangeCounters, CounterLogEntry, CounterStep, CountersChanged, DocumentError};
+use documents::{
+    ChangeCounters, CounterStep, CountersChanged, DocumentError,
+    log::{self, EntryKind, Selection},
+};
 use model::{CounterName, DocumentId, Etag, RevisionsConfiguration, RevisionsRule};
 
 use crate::database::{Database, user};
@@ -92,11 +95,9 @@ fn a_deleted_document_takes_its_counters_along_and_leaves_tombstones() {
     assert_eq!(database.counters("users/10"), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
     let gone = |of: &str| {
         let tx = database.read();
-        let log = documents::counter_log(&tx, Etag::ZERO).unwrap().map(Result::unwrap);
-        log.filter(|entry| {
-            matches!(entry, CounterLogEntry::Tombstone(_)) && entry.lower_document_id() == of
-        })
-        .count()
+        let tombstones = [Selection::all(EntryKind::CounterTombstone)];
+        let log = log::read(&tx, &tombstones, Etag::ZERO).unwrap().map(Result::unwrap);
+        log.filter(|entry| entry.lower_document_id() == Some(of)).count()
     };
     assert_eq!((gone("users/1"), gone("users/10")), (2, 0));
     database.put("users/1", &user("again"));

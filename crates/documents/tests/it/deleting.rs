@@ -1,7 +1,10 @@
 //! Deleting: tombstones, expected versions, prefixes.
 
-use documents::{DocumentError, ExpectedVersion};
-use model::{DocumentId, Etag, IdSeparator};
+use documents::{
+    DocumentError, ExpectedVersion,
+    log::{self, EntryKind, Selection},
+};
+use model::{CollectionName, DocumentId, Etag, IdSeparator};
 
 use crate::database::{Database, in_collection, user, version};
 
@@ -51,9 +54,10 @@ fn in_another_collection_the_tombstone_stays_until_the_document_comes_back() {
     let id = DocumentId::new("users/1").unwrap();
     assert!(documents::get_tombstone(&database.read(), &id).unwrap().is_none());
     let tx = database.read();
-    let log =
-        documents::log_of_collection(&tx, &model::CollectionName::new("Users").unwrap(), Etag(0));
-    let log: Vec<_> = log.unwrap().map(|entry| entry.unwrap().tombstone().unwrap()).collect();
+    let users = CollectionName::new("Users").unwrap();
+    let tombstones = [Selection::of_collection(EntryKind::DocumentTombstone, &users)];
+    let log = log::read(&tx, &tombstones, Etag::ZERO).unwrap();
+    let log: Vec<_> = log.map(|entry| entry.unwrap().document_tombstone().unwrap()).collect();
     assert_eq!((log.len(), log[0].id(), log[0].lower_id()), (1, "Users/1", "users/1"));
     assert_eq!((log[0].etag(), log[0].deleted_etag()), (Etag(2), Etag(1)));
     database.delete("users/1");

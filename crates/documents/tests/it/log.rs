@@ -1,29 +1,26 @@
 //! The document log and the other orders of reading.
 
 use blittable::{ParseLimits, parse_document};
-use documents::{ExpectedVersion, LogEntry, RequestedId};
+use documents::{
+    ExpectedVersion, RequestedId,
+    log::{self, EntryKinds, LogEntry, Selection},
+};
 use model::{CollectionName, DocumentId, Etag};
 
 use crate::database::{Database, in_collection, user, version};
 
 fn entries(database: &Database, after: u64, collection: Option<&str>) -> Vec<(u64, String)> {
     let tx = database.read();
-    let counted = collection.map(|name| CollectionName::new(name).unwrap());
-    let counted = documents::changes_after(&tx, counted.as_ref(), Etag(after), u64::MAX).unwrap();
+    let collection = collection.map(|name| CollectionName::new(name).unwrap());
+    let selected = [Selection::of_collection(EntryKinds::DOCUMENTS, collection.as_ref())];
+    let counted = log::count_after(&tx, &selected, Etag(after), u64::MAX).unwrap();
     let show = |entry: LogEntry<'_>| match entry {
         LogEntry::Document(row) => (row.etag().0, row.id().to_owned()),
-        LogEntry::Tombstone(row) => (row.etag().0, format!("-{}", row.id())),
+        LogEntry::DocumentTombstone(row) => (row.etag().0, format!("-{}", row.id())),
+        other => panic!("{:?} was not selected", other.kind()),
     };
-    let entries: Vec<_> = match collection {
-        None => {
-            documents::log(&tx, Etag(after)).unwrap().map(|entry| show(entry.unwrap())).collect()
-        }
-        Some(name) => {
-            let name = CollectionName::new(name).unwrap();
-            let log = documents::log_of_collection(&tx, &name, Etag(after)).unwrap();
-            log.map(|entry| show(entry.unwrap())).collect()
-        }
-    };
+    let log = log::read(&tx, &selected, Etag(after)).unwrap();
+    let entries: Vec<_> = log.map(|entry| show(entry.unwrap())).collect();
     assert_eq!(entries.len() as u64, counted);
     entries
 }

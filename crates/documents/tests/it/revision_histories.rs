@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use documents::{ExpectedVersion, RequestedId, RevisedVersion, RevisionsToRemove};
+use documents::{
+    ExpectedVersion, RequestedId, RevisedVersion, RevisionsToRemove,
+    log::{self, EntryKind, Selection},
+};
 use model::{DocumentFlags, DocumentId, Etag, RevisionsConfiguration, RevisionsRule, TimeSpan};
 use platform::simulated::Random;
 use storage::ReadTransaction;
@@ -263,8 +266,9 @@ pub(crate) fn content_of(tx: &ReadTransaction) -> Content {
         let version = Version { etag, flags: row.flags(), ticks, name: name(row.body().unwrap()) };
         content.documents.insert(row.id().to_owned(), version);
     }
-    for row in documents::revision_log(tx, Etag::ZERO).unwrap() {
-        let row = row.unwrap();
+    let revisions = [Selection::all(EntryKind::Revision)];
+    for entry in log::read(tx, &revisions, Etag::ZERO).unwrap() {
+        let row = entry.unwrap().revision().unwrap();
         let (etag, ticks) = (etag_in(row.change_vector()), row.last_modified_ticks());
         let version = Version { etag, flags: row.flags(), ticks, name: name(row.body().unwrap()) };
         content.revisions.entry(row.id().to_owned()).or_default().push(version);

@@ -1,6 +1,9 @@
 //! What is kept of older versions, measured on a real server.
 
-use documents::{ExpectedVersion, Reversion, RevisedVersion, RevisionsToRemove};
+use documents::{
+    ExpectedVersion, Reversion, RevisedVersion, RevisionsToRemove,
+    log::{EntryKind, Selection},
+};
 use model::{CollectionName, DocumentId, Etag, RevisionsConfiguration, RevisionsRule, TimeSpan};
 
 use crate::database::{Database, in_collection, user};
@@ -76,7 +79,8 @@ fn each_version_is_kept_up_to_the_limit() {
     assert!(documents::revision_by_change_vector(&tx, "A:7-AAAAAAAAAAAAAAAA").unwrap().is_none());
     let users = CollectionName::new("users").unwrap();
     assert_eq!(documents::revisions_of_collection_count(&tx, &users).unwrap(), 3);
-    let log = documents::revision_log_of_collection(&tx, &users, Etag(4)).unwrap();
+    let revisions = [Selection::of_collection(EntryKind::Revision, &users)];
+    let log = documents::log::read(&tx, &revisions, Etag(4)).unwrap();
     let etags: Vec<u64> = log.map(|revision| revision.unwrap().etag().0).collect();
     assert_eq!(etags, [6, 8], "a revision takes the etag behind its version's");
 }

@@ -9,8 +9,9 @@ use std::{
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
-    AttachmentLogEntry, Compression, CounterLogEntry, DatabaseIdentity, DocumentWriter,
-    ExpectedVersion, LogEntry, NewContent, PutAttachment, RequestedId, SalvageReport, WriteContext,
+    Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, NewContent, PutAttachment,
+    RequestedId, SalvageReport, WriteContext,
+    log::{self, EntryKind, EntryKinds, LogEntry, Selection},
 };
 use model::{
     AttachmentName, CounterName, DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag,
@@ -46,34 +47,42 @@ struct Content {
 
 fn content(tx: &ReadTransaction) -> Content {
     let mut content = Content::default();
-    for entry in documents::log(tx, Etag::ZERO).unwrap() {
+    let kinds = [
+        EntryKind::Document,
+        EntryKind::DocumentTombstone,
+        EntryKind::Attachment,
+        EntryKind::Counter,
+    ];
+    let selected = [Selection::all(EntryKinds::of(&kinds))];
+    for entry in log::read(tx, &selected, Etag::ZERO).unwrap() {
         let entry = entry.unwrap();
-        content.log.push(entry.etag().0);
+        let etag = entry.etag().0;
         match entry {
             LogEntry::Document(row) => {
+                content.log.push(etag);
                 let mut json = format!("{} ", row.etag().0).into_bytes();
                 documents::write_document_json(&row, &mut json).unwrap();
                 let json = String::from_utf8(json).unwrap();
                 content.documents.insert(row.lower_id().to_owned(), json);
             }
-            LogEntry::Tombstone(row) => {
+            LogEntry::DocumentTombstone(row) => {
+                content.log.push(etag);
                 content.tombstones.insert(row.lower_id().to_owned(), row.etag().0);
             }
+            LogEntry::Attachment(row) => {
+                let id = row.lower_document_id().unwrap().to_owned();
+                let what = format!("{} {} {}", row.etag().0, row.hash(), row.content_bytes());
+                content.attachments.insert((id, row.lower_name().to_owned()), what);
+            }
+            LogEntry::Counter(row) => {
+                let (id, name) = (row.lower_document_id(), row.lower_name());
+                content.counters.insert((id.to_owned(), name.to_owned()), row.total());
+            }
+            other => panic!("{:?} was not selected", other.kind()),
         }
     }
     content.collections = documents::collections(tx).unwrap();
     content.identities = documents::identities(tx).unwrap();
-    for entry in documents::attachment_log(tx, Etag::ZERO).unwrap() {
-        let AttachmentLogEntry::Attachment(row) = entry.unwrap() else { continue };
-        let id = row.lower_document_id().unwrap().to_owned();
-        let what = format!("{} {} {}", row.etag().0, row.hash(), row.content_bytes());
-        content.attachments.insert((id, row.lower_name().to_owned()), what);
-    }
-    for entry in documents::counter_log(tx, Etag::ZERO).unwrap() {
-        let CounterLogEntry::Counter(row) = entry.unwrap() else { continue };
-        let (id, name) = (row.lower_document_id().to_owned(), row.lower_name().to_owned());
-        content.counters.insert((id, name), row.total());
-    }
     content
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use documents::{
     DocumentError,
+    log::{self, EntryKinds, LogEntry, Selection},
     time_series::{
         CopyTimeSeries, Entries, Entry, Frame, InvalidTimeSeries, MomentRange, Rollup, RollupRight,
-        Series, SeriesReader, Summary, TimeSeriesChange, TimeSeriesLogEntry, TimeSeriesWritten,
-        segments, series, series_of, time_series_log, time_series_log_of_collection,
+        Series, SeriesReader, Summary, TimeSeriesChange, TimeSeriesWritten, segments, series,
+        series_of,
     },
 };
 use model::{CollectionName, DocumentId, Etag, TimeSeriesName};
@@ -370,22 +371,24 @@ fn the_log_has_what_was_written_and_what_was_deleted() {
     database.delete_moments("u/1", "HR", 2, 3);
     database.delete_moments("u/1", "HR", 1, 5);
     database.append("u/1", "B", &plain([1]));
-    let shown = |entry: Result<TimeSeriesLogEntry<'_>, DocumentError>| match entry.unwrap() {
-        TimeSeriesLogEntry::Segment(row) => format!("{} {}", row.lower_name(), row.moments()),
-        TimeSeriesLogEntry::Deleted(row) => {
+    let shown = |entry: Result<LogEntry<'_>, DocumentError>| match entry.unwrap() {
+        LogEntry::Segment(row) => format!("{} {}", row.lower_name(), row.moments()),
+        LogEntry::DeletedRange(row) => {
             format!("{} -{}..{}", row.lower_name(), row.range().from, row.range().to)
         }
+        other => panic!("{:?} was not selected", other.kind()),
     };
-    let tx = database.read();
-    let log: Vec<String> = time_series_log(&tx, Etag::ZERO).unwrap().map(shown).collect();
-    assert_eq!(log, ["hr 5", "hr -1..5", "b 1"]);
+    let log_of = |selected: Selection<'_>| -> Vec<String> {
+        let tx = database.read();
+        log::read(&tx, &[selected], Etag::ZERO).unwrap().map(shown).collect()
+    };
+    let everything = Selection::all(EntryKinds::TIME_SERIES);
+    assert_eq!(log_of(everything), ["hr 5", "hr -1..5", "b 1"]);
     let users = CollectionName::new("users").unwrap();
-    let of_users = time_series_log_of_collection(&tx, &users, Etag::ZERO).unwrap();
-    assert_eq!(of_users.map(shown).collect::<Vec<_>>(), log);
+    let of_users = Selection::of_collection(EntryKinds::TIME_SERIES, &users);
+    assert_eq!(log_of(of_users), log_of(everything));
     database.delete("u/1");
-    let tx = database.read();
-    let log: Vec<String> = time_series_log(&tx, Etag::ZERO).unwrap().map(shown).collect();
-    let all = MomentRange::ALL;
+    let (log, all) = (log_of(everything), MomentRange::ALL);
     assert_eq!(log, ["b", "hr"].map(|name| format!("{name} -{}..{}", all.from, all.to)));
 }
 
@@ -401,7 +404,8 @@ fn the_log_of_a_collection_keeps_deletions_of_documents_that_come_again_in_anoth
     let tx = database.read();
     for collection in ["users", "others"] {
         let name = CollectionName::new(collection).unwrap();
-        let log = time_series_log_of_collection(&tx, &name, Etag::ZERO).unwrap();
+        let selected = [Selection::of_collection(EntryKinds::TIME_SERIES, &name)];
+        let log = log::read(&tx, &selected, Etag::ZERO).unwrap();
         assert_eq!(log.count(), 1, "{collection}");
     }
 }

@@ -6,7 +6,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use documents::{DocumentRow, LogEntry, OutputChange, OutputReferences, REDUCE_OUTPUTS, is_output};
+use documents::{
+    DocumentRow, OutputChange, OutputReferences, REDUCE_OUTPUTS, is_output,
+    log::{self, EntryKinds, LogEntry, Selection},
+};
 use model::{CollectionName, DocumentId, Etag};
 use storage::{Environment, ReadTransaction};
 
@@ -31,6 +34,11 @@ enum Stage {
     Outputs { after: String },
     /// Among the documents that refer, behind this etag, up to the other.
     References { after: Etag, last: Etag },
+}
+
+/// What of the log is looked at for documents that refer to outputs.
+fn of_references(collection: &CollectionName) -> Selection<'_> {
+    Selection::of_collection(EntryKinds::DOCUMENTS, collection)
 }
 
 /// Looks at some documents, and deletes those that nobody knows. `false` when no sweep is asked for.
@@ -116,7 +124,7 @@ impl Sweeping {
         documents: &ReadTransaction,
     ) -> Result<Option<Stage>, IndexError> {
         let Some(references) = &self.sweep.references else { return Ok(None) };
-        let last = documents::last_etag_of_collection(documents, references)?;
+        let last = log::last_etag(documents, &[of_references(references)])?;
         Ok(Some(Stage::References { after: Etag::ZERO, last }))
     }
 
@@ -131,7 +139,7 @@ impl Sweeping {
         };
         let mut changes = Vec::new();
         let mut taken = 0;
-        for entry in documents::log_of_collection(documents, &collection, after)? {
+        for entry in log::read(documents, &[of_references(&collection)], after)? {
             let entry = entry?;
             taken += 1;
             let etag = entry.etag();

@@ -1,9 +1,10 @@
 //! How far an index is: what it has still to do in each collection, and why it is stale.
 
 use cluster_state::DatabaseValues;
-use documents::time_series::{
-    TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
-    time_series_log,
+use documents::{
+    DocumentError,
+    log::{self, EntryKind, EntryKinds, LogEntry, Selection},
+    time_series::TICKS_PER_MILLISECOND,
 };
 use http::StatusCode;
 use indexing::{Index, SourceKind};
@@ -55,7 +56,8 @@ fn progress_in(
             (ALL_DOCUMENTS.to_owned(), last)
         }
         Some(name) => {
-            let last = documents::last_etag_of_collection(documents, name).map_err(failed)?;
+            let of_collection = Selection::of_collection(EntryKinds::DOCUMENTS, name);
+            let last = log::last_etag(documents, &[of_collection]).map_err(failed)?;
             let known = documents::collection(documents, name).map_err(failed)?;
             let shown = known.map_or_else(|| name.clone(), |known| known.name);
             (shown.as_str().to_owned(), last)
@@ -82,10 +84,10 @@ fn progress_in_counters(
     progress: Etag,
 ) -> Result<CollectionProgress, ProtocolError> {
     let failed = |error| document_error(&error);
-    let last = documents::last_counter_etag_of_collection(documents, name).map_err(failed)?;
-    let changed_after = |after| {
-        documents::counters_changed_after(documents, name, after, COUNTED_MAX).map_err(failed)
-    };
+    let counters = [Selection::of_collection(EntryKinds::COUNTERS, name)];
+    let last = log::last_etag(documents, &counters).map_err(failed)?;
+    let changed_after =
+        |after| log::count_after(documents, &counters, after, COUNTED_MAX).map_err(failed);
     Ok(CollectionProgress {
         collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
         last_etag: progress.min(last).0,
@@ -105,19 +107,21 @@ fn progress_in_time_series(
     progress: Etag,
 ) -> Result<CollectionProgress, ProtocolError> {
     let failed = |error| document_error(&error);
-    let (written, deleted) = last_time_series_etags(documents, name).map_err(failed)?;
-    let changed_after =
-        |after| time_series_changed_after(documents, name, after, COUNTED_MAX).map_err(failed);
-    let (behind, all) = (changed_after(progress)?, changed_after(Etag::ZERO)?);
+    let all = Selection::of_collection(EntryKinds::TIME_SERIES, name);
+    let last = log::last_etag(documents, &[all]).map_err(failed)?;
+    let changed_after = |kind: EntryKind, after| {
+        let selected = Selection::of_collection(kind, name);
+        log::count_after(documents, &[selected], after, COUNTED_MAX).map_err(failed)
+    };
     Ok(CollectionProgress {
         collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
-        last_etag: progress.min(written.max(deleted)).0,
-        lag: behind.segments,
+        last_etag: progress.min(last).0,
+        lag: changed_after(EntryKind::Segment, progress)?,
         tombstone_lag: 0,
-        documents: all.segments,
+        documents: changed_after(EntryKind::Segment, Etag::ZERO)?,
         tombstones: 0,
-        deleted_range_lag: behind.deleted_ranges,
-        deleted_ranges: all.deleted_ranges,
+        deleted_range_lag: changed_after(EntryKind::DeletedRange, progress)?,
+        deleted_ranges: changed_after(EntryKind::DeletedRange, Etag::ZERO)?,
     })
 }
 
@@ -166,7 +170,7 @@ fn staleness_reasons(
     let of_one = |progress: CollectionProgress| {
         let last = match CollectionName::new(progress.collection.as_str()) {
             Ok(name) if progress.collection != ALL_DOCUMENTS => {
-                documents::last_etag_of_collection(documents, &name)
+                log::last_etag(documents, &[Selection::of_collection(EntryKinds::DOCUMENTS, &name)])
             }
             _ => documents::progress(documents).map(|progress| progress.last_etag),
         };
@@ -212,14 +216,9 @@ fn counters_reason(
     let failed = |error| document_error(&error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
-    let last =
-        documents::last_counter_etag_of_collection(documents, name.as_ref()).map_err(failed)?;
-    let before = Etag(last.0.saturating_sub(1));
-    let newest = documents::counter_log(documents, before).map_err(failed)?.next();
-    let newest = newest.transpose().map_err(failed)?;
-    let key = newest.map_or(String::new(), |entry| {
-        format!(" (@key: '{}|{}')", entry.lower_document_id(), entry.lower_name())
-    });
+    let counters = Selection::of_collection(EntryKinds::COUNTERS, name.as_ref());
+    let (last, newest) = newest_in(documents, counters).map_err(failed)?;
+    let key = newest.map_or(String::new(), |entry| key_of(&entry));
     Ok(format!(
         "There are still some counters to process from collection '{collection}'. The last Counters \
          etag in that collection is '{}'{key}, but last committed counter etag for that collection is \
@@ -237,20 +236,19 @@ fn add_time_series_reasons(
     let failed = |error| document_error(&error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
-    let (written, deleted) = last_time_series_etags(documents, name.as_ref()).map_err(failed)?;
-    let newest_at = |etag: Etag| {
-        let before = Etag(etag.0.saturating_sub(1));
-        time_series_log(documents, before).map_err(failed)?.next().transpose().map_err(failed)
+    let newest_of = |kind: EntryKind| {
+        newest_in(documents, Selection::of_collection(kind, name.as_ref())).map_err(failed)
     };
+    let (written, segment) = newest_of(EntryKind::Segment)?;
     if *last_etag < written.0 {
-        let newest = match newest_at(written)? {
-            Some(TimeSeriesLogEntry::Segment(row)) => {
+        let newest = match segment {
+            Some(LogEntry::Segment(row)) => {
                 let start = date::format(row.start_ms().saturating_mul(TICKS_PER_MILLISECOND));
                 let (day, time) = day_and_time(&start);
                 let (id, name) = (row.lower_document_id(), row.lower_name());
                 format!(" (@key: '{id}|{name}', @last-modified: '{day} {time}')")
             }
-            Some(TimeSeriesLogEntry::Deleted(_)) | None => String::new(),
+            _ => String::new(),
         };
         reasons.push(format!(
             "There are still some time series items to process from collection '{collection}'. The \
@@ -259,13 +257,9 @@ fn add_time_series_reasons(
             written.0
         ));
     }
+    let (deleted, range) = newest_of(EntryKind::DeletedRange)?;
     if *last_etag < deleted.0 {
-        let newest = match newest_at(deleted)? {
-            Some(TimeSeriesLogEntry::Deleted(row)) => {
-                format!(" (@key: '{}|{}')", row.lower_document_id(), row.lower_name())
-            }
-            Some(TimeSeriesLogEntry::Segment(_)) | None => String::new(),
-        };
+        let newest = range.map_or(String::new(), |entry| key_of(&entry));
         reasons.push(format!(
             "There are still some tombstones to process from collection '{collection}'. The last \
              tombstone etag in that collection is '{}'{newest}, but last committed tombstone etag for \
@@ -274,6 +268,22 @@ fn add_time_series_reasons(
         ));
     }
     Ok(())
+}
+
+/// The last of selected entries, and its etag.
+fn newest_in<'t>(
+    documents: &'t ReadTransaction,
+    selected: Selection<'_>,
+) -> Result<(Etag, Option<LogEntry<'t>>), DocumentError> {
+    let last = log::last_etag(documents, &[selected])?;
+    let before = Etag(last.0.saturating_sub(1));
+    Ok((last, log::read(documents, &[selected], before)?.next().transpose()?))
+}
+
+/// The key of a counter or a time series, as it is shown.
+fn key_of(entry: &LogEntry<'_>) -> String {
+    let id = entry.lower_document_id().unwrap_or_default();
+    format!(" (@key: '{id}|{}')", entry.lower_name().unwrap_or_default())
 }
 
 /// The collection of that name; `None` for all documents.

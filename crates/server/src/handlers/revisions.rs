@@ -1,6 +1,9 @@
 //! Reading revisions: `/revisions` and what is below it.
 
-use documents::{DocumentError, RevisionRow};
+use documents::{
+    DocumentError, RevisionRow,
+    log::{EntryKind, LogEntry, Selection},
+};
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
 use storage::{ReadTransaction, pass_over};
@@ -341,7 +344,10 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
     let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
     let tx = call.database()?.read();
     let failed = |error: DocumentError| document_error(&error);
-    let rows = documents::revision_log(&tx, Etag(from.saturating_sub(1))).map_err(failed)?;
+    let revisions = [Selection::all(EntryKind::Revision)];
+    let after = Etag(from.saturating_sub(1));
+    let log = documents::log::read(&tx, &revisions, after).map_err(failed)?;
+    let rows = log.filter_map(|entry| entry.map(LogEntry::revision).transpose());
     let mut body = b"{\"Revisions\":[".to_vec();
     for (index, row) in rows.skip_while(pass_over(start)).take(take).enumerate() {
         let row = row.map_err(failed)?;

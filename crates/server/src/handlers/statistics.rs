@@ -1,7 +1,10 @@
 //! Numbers about a database and its collections.
 
 use database::Database;
-use documents::DocumentError;
+use documents::{
+    DocumentError,
+    log::{self, EntryKind, EntryKinds, Selection},
+};
 use http::StatusCode;
 use model::{CollectionName, Etag};
 use storage::{Environment, ReadTransaction};
@@ -152,14 +155,17 @@ fn estimate_bytes(
     let documents = documents::newest_first_of_collection(tx, &name).map_err(failed)?;
     let sizes = documents.map(|row| row.map(|row| row.size_bytes()));
     collection.documents_bytes = estimate(sizes, collection.documents_count)?;
-    let log = documents::log_of_collection(tx, &name, Etag::ZERO).map_err(failed)?;
-    let tombstones = log.take(SAMPLED_ENTRIES_MAX).filter_map(|entry| {
-        entry.map(|entry| entry.tombstone().map(|row| row.size_bytes())).transpose()
+    let log_of = |kinds: EntryKinds| {
+        log::read(tx, &[Selection::of_collection(kinds, &name)], Etag::ZERO).map_err(failed)
+    };
+    let tombstones = log_of(EntryKinds::DOCUMENTS)?.take(SAMPLED_ENTRIES_MAX).filter_map(|entry| {
+        entry.map(|entry| entry.document_tombstone().map(|row| row.size_bytes())).transpose()
     });
     let count = documents::collection(tx, &name).map_err(failed)?.map_or(0, |one| one.tombstones);
     collection.tombstones_bytes = estimate(tombstones, count)?;
-    let revisions = documents::revision_log_of_collection(tx, &name, Etag::ZERO).map_err(failed)?;
-    let sizes = revisions.map(|row| row.map(|row| row.size_bytes()));
+    let sizes = log_of(EntryKind::Revision.into())?.filter_map(|entry| {
+        entry.map(|entry| entry.revision().map(|row| row.size_bytes())).transpose()
+    });
     let count = documents::revisions_of_collection_count(tx, &name).map_err(failed)?;
     collection.revisions_bytes = estimate(sizes, count)?;
     Ok(())

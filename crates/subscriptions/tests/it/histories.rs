@@ -12,7 +12,8 @@ use std::{
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
-    DatabaseIdentity, DocumentWriter, ExpectedVersion, LogEntry, RequestedId, WriteContext,
+    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext,
+    log::{self, EntryKind, LogEntry, Selection},
 };
 use model::{
     CollectionName, DatabaseId, DocumentId, Etag, IdSeparator, NodeTag, RevisionsConfiguration,
@@ -344,10 +345,12 @@ impl Stage {
         let tx = self.environment.read();
         if self.query.is_of_revisions() {
             let users = CollectionName::new("Users").unwrap();
-            let log = documents::revision_log_of_collection(&tx, &users, Etag::ZERO).unwrap();
-            return log.map(|row| etag_of(row.unwrap().change_vector())).collect();
+            let revisions = [Selection::of_collection(EntryKind::Revision, &users)];
+            let log = log::read(&tx, &revisions, Etag::ZERO).unwrap();
+            return log.map(|row| etag_of(&row.unwrap().change_vector())).collect();
         }
-        let log = documents::log(&tx, Etag::ZERO).unwrap();
+        let documents = [Selection::all(EntryKind::Document)];
+        let log = log::read(&tx, &documents, Etag::ZERO).unwrap();
         let rows = log.filter_map(|entry| entry.map(LogEntry::document).unwrap());
         let chosen = rows.filter(|row| {
             let number = row.body().unwrap().root().get("Number").unwrap();
