@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `schema` | the tables and trees of a database, drawn |
 //! | `row`, `database_record`, `collection_record`; `row_bytes` | what is on disk, byte by byte; reading it |
-//! | `log/` | the change log: all of what follows, in the order of etags |
+//! | `log/` | the change log: every stored change, in the order of etags |
 //! | `read` | one document, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write/`, `requests` | putting and deleting |
@@ -70,11 +70,11 @@ mod write;
 mod write_tally;
 
 pub use attachments::{
-    AttachmentCounts, AttachmentLogEntry, AttachmentRow, AttachmentTombstoneRow,
-    AttachmentTransfer, CONTENT_CHUNK_BYTES, Content, ContentHasher, ContentNumber,
-    CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment, NewContent,
-    PutAttachment, StoredAttachment, attachment, attachment_counts, attachment_log, attachments_of,
-    attachments_of_revision, content, has_leftover_contents, hash_of, references_of,
+    AttachmentCounts, AttachmentRow, AttachmentTombstoneRow, AttachmentTransfer,
+    CONTENT_CHUNK_BYTES, Content, ContentHasher, ContentNumber, CopiedAttachment, DeleteAttachment,
+    DeletedAttachment, MovedAttachment, NewContent, PutAttachment, StoredAttachment, attachment,
+    attachment_counts, attachments_of, attachments_of_revision, content, has_leftover_contents,
+    hash_of, references_of,
 };
 pub use change::{
     Change, CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind, TimeSeriesChange,
@@ -90,9 +90,8 @@ pub use compression::{
     Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,
 };
 pub use counters::{
-    ChangeCounters, CounterDetail, CounterLogEntry, CounterRow, CounterStep, CounterTombstoneRow,
-    CounterValue, CountersChanged, counter, counter_log, counter_log_of_collection,
-    counters_changed_after, counters_count, counters_of, last_counter_etag_of_collection,
+    ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterTombstoneRow, CounterValue,
+    CountersChanged, counter, counters_count, counters_of,
 };
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{
@@ -110,8 +109,7 @@ pub use json::{
 pub use output::{OutputChange, OutputReferences, OutputWritten, REDUCE_OUTPUTS, is_output};
 pub use pending::{ChangeCount, all_changes, pending_changes};
 pub use read::{
-    LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,
-    last_etag_of_collection, log, log_of_collection, newest_first, newest_first_of_collection,
+    by_prefix, by_prefix_descending, get, get_tombstone, newest_first, newest_first_of_collection,
 };
 pub use requests::{
     DeletedDocument, ExpectedVersion, IdentityName, PutDocument, RequestedId, StoredDocument,
@@ -119,9 +117,8 @@ pub use requests::{
 pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
     previous_revision, revised_ids, revision_at, revision_by_change_vector, revision_count,
-    revision_log, revision_log_newest_first, revision_log_of_collection,
-    revision_log_of_collection_newest_first, revisions_newest_first, revisions_of_collection_count,
-    revisions_total, write_difference,
+    revision_log_newest_first, revision_log_of_collection_newest_first, revisions_newest_first,
+    revisions_of_collection_count, revisions_total, write_difference,
 };
 pub use row::{DetachedDocument, DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};

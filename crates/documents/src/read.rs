@@ -1,8 +1,8 @@
-//! Reading: one document, the log, a collection, a prefix of ids.
+//! Reading: one document, those of a collection, a prefix of ids. For the log, see [`crate::log`].
 
 use std::ops::{Bound, Deref};
 
-use model::{CollectionName, DocumentId, Etag, lower_case};
+use model::{CollectionName, DocumentId, lower_case};
 use storage::{StorageError, Transaction, TreeName};
 
 use crate::{
@@ -12,40 +12,6 @@ use crate::{
     row::{self, AnyRow, DocumentRow, TombstoneRow},
     schema::{self, DOCUMENTS},
 };
-
-/// One entry of the document log.
-pub enum LogEntry<'t> {
-    /// A live document, where it was last written.
-    Document(DocumentRow<'t>),
-    /// A deletion.
-    Tombstone(TombstoneRow<'t>),
-}
-
-impl<'t> LogEntry<'t> {
-    /// The position in the log.
-    pub fn etag(&self) -> Etag {
-        match self {
-            Self::Document(document) => document.etag(),
-            Self::Tombstone(tombstone) => tombstone.etag(),
-        }
-    }
-
-    /// The document, if it is one.
-    pub fn document(self) -> Option<DocumentRow<'t>> {
-        match self {
-            Self::Document(document) => Some(document),
-            Self::Tombstone(_) => None,
-        }
-    }
-
-    /// The tombstone, if it is one.
-    pub fn tombstone(self) -> Option<TombstoneRow<'t>> {
-        match self {
-            Self::Document(_) => None,
-            Self::Tombstone(tombstone) => Some(tombstone),
-        }
-    }
-}
 
 /// The live document of an id.
 ///
@@ -73,66 +39,6 @@ pub fn get_tombstone<'t>(
         Some((_, bytes)) => row::read_tombstone(bytes).map(Some),
         None => Ok(None),
     }
-}
-
-/// The log after an etag, documents and tombstones in one order.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn log<'t, T: Transaction>(
-    tx: &'t T,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
-    log_in(tx, schema::log(), after)
-}
-
-/// The log of one collection after an etag; empty when there is no such collection.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn log_of_collection<'t, T: Transaction>(
-    tx: &'t T,
-    name: &CollectionName,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
-    log_in(tx, log_name(tx, name)?, after)
-}
-
-/// The log of the collection of that number after an etag.
-pub(crate) fn log_of_number<'t, T: Transaction>(
-    tx: &'t T,
-    number: u32,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
-    log_in(tx, schema::log_of_collection(number), after)
-}
-
-/// How many entries the log of a collection, or of everything, has after an etag; counting ends at
-/// `at_most`. Reads no documents.
-///
-/// # Errors
-/// Those of the storage.
-pub fn changes_after(
-    tx: &impl Transaction,
-    collection: Option<&CollectionName>,
-    after: Etag,
-    at_most: u64,
-) -> Result<u64, DocumentError> {
-    let tree = collection.map_or_else(|| Ok(schema::log()), |name| log_name(tx, name))?;
-    let Some(from) = after.next() else { return Ok(0) };
-    Ok(tx.fixed_tree(&tree)?.count_from(from.0, at_most)?)
-}
-
-/// The etag of the last change in a collection, deletions included; zero when there is none.
-///
-/// # Errors
-/// Those of the storage.
-pub fn last_etag_of_collection(
-    tx: &impl Transaction,
-    name: &CollectionName,
-) -> Result<Etag, DocumentError> {
-    let tree = tx.fixed_tree(&log_name(tx, name)?)?;
-    Ok(tree.last()?.map_or(Etag::ZERO, |(etag, _)| Etag(etag)))
 }
 
 /// Live documents, those written last first.
@@ -226,35 +132,18 @@ fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, Do
     Ok(schema::log_of_collection(number))
 }
 
-fn log_in<'t, T: Transaction>(
-    tx: &'t T,
-    tree: TreeName,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
-    // No change has the last of all etags, so nothing is missed behind it.
-    let from = after.next().map_or(u64::MAX, |etag| etag.0);
-    let rows = tx.table(&DOCUMENTS).fixed_range(&tree, from)?;
-    Ok(rows.map(move |entry| read_entry(tx, entry?.1)))
-}
-
 fn newest_first_in<'t, T: Transaction>(
     tx: &'t T,
     tree: TreeName,
 ) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
 {
     let rows = tx.table(&DOCUMENTS).fixed_range_back(&tree, u64::MAX)?;
-    Ok(rows.filter_map(move |entry| match entry.map_err(DocumentError::from) {
-        Ok((_, bytes)) => read_entry(tx, bytes).map(LogEntry::document).transpose(),
-        Err(error) => Some(Err(error)),
+    Ok(rows.filter_map(move |entry| match entry {
+        Ok((_, bytes)) => match row::read(bytes, &finder(tx)) {
+            Ok(AnyRow::Document(document)) => Some(Ok(document)),
+            Ok(AnyRow::Tombstone(_)) => None,
+            Err(error) => Some(Err(error)),
+        },
+        Err(error) => Some(Err(error.into())),
     }))
-}
-
-fn read_entry<'t>(
-    tx: &'t impl Transaction,
-    bytes: &'t [u8],
-) -> Result<LogEntry<'t>, DocumentError> {
-    Ok(match row::read(bytes, &finder(tx))? {
-        AnyRow::Document(document) => LogEntry::Document(document),
-        AnyRow::Tombstone(tombstone) => LogEntry::Tombstone(tombstone),
-    })
 }

@@ -31,9 +31,8 @@ pub use difference::write_difference;
 pub use force::RevisedVersion;
 pub use read::{
     deleted_documents, previous_revision, revised_ids, revision_at, revision_by_change_vector,
-    revision_count, revision_log, revision_log_newest_first, revision_log_of_collection,
-    revision_log_of_collection_newest_first, revisions_newest_first, revisions_of_collection_count,
-    revisions_total,
+    revision_count, revision_log_newest_first, revision_log_of_collection_newest_first,
+    revisions_newest_first, revisions_of_collection_count, revisions_total,
 };
 pub use remove::{RemovedRevisions, RevisionsToRemove};
 pub use revert::Reversion;

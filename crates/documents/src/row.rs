@@ -236,7 +236,7 @@ pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
     row.get(KIND_AT..HEADER_BYTES + length).unwrap_or_default()
 }
 
-/// Whether a row is that of a tombstone; `None` for a row that is no row.
+/// Whether a row is that of a tombstone; `None` for a damaged row.
 pub(crate) fn is_tombstone(row: &[u8]) -> Option<bool> {
     match *row.get(KIND_AT)? {
         DOCUMENT => Some(false),

@@ -13,7 +13,7 @@
 //! | `row`, `content_row` | what is on disk, byte by byte |
 //! | `tables` | the tables and trees, drawn |
 //! | `content_hasher` | the hash of a content that comes in pieces |
-//! | `read` | attachments of a document or revision, their log, counts |
+//! | `read` | attachments of a document or revision, counts |
 //! | `content` | a content, chunk by chunk |
 //! | `write`, `requests` | putting, deleting, copying, moving |
 //! | `of_revision` | attachments that revisions hold |
@@ -39,8 +39,8 @@ pub use content::{Content, content};
 pub use content_hasher::{ContentHasher, hash_of};
 pub use content_row::{CONTENT_CHUNK_BYTES, ContentNumber};
 pub use read::{
-    AttachmentCounts, AttachmentLogEntry, attachment, attachment_counts, attachment_log,
-    attachments_of, attachments_of_revision, references_of,
+    AttachmentCounts, attachment, attachment_counts, attachments_of, attachments_of_revision,
+    references_of,
 };
 pub use requests::{
     AttachmentTransfer, CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment,

@@ -1,13 +1,13 @@
-//! Reading attachments: one, those of a document or revision, their log, how many there are.
+//! Reading attachments: one, those of a document or revision, how many there are.
 
 use std::ops::Bound;
 
 use model::{AttachmentName, ContentHash, DocumentId, Etag};
-use storage::{Transaction, TreeName};
+use storage::Transaction;
 
 use super::{
-    row::{self, AttachmentRow, AttachmentTombstoneRow, Owner},
-    tables::{self, ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENTS},
+    row::{self, AttachmentRow, Owner},
+    tables::{self, ATTACHMENTS, CONTENTS},
 };
 use crate::{error::DocumentError, read::with_prefix};
 
@@ -18,25 +18,6 @@ pub struct AttachmentCounts {
     pub attachments: u64,
     /// Different contents.
     pub contents: u64,
-}
-
-/// One entry of the log of attachments.
-#[derive(Clone, Copy)]
-pub enum AttachmentLogEntry<'t> {
-    /// An attachment, where it was last put.
-    Attachment(AttachmentRow<'t>),
-    /// A deletion.
-    Tombstone(AttachmentTombstoneRow<'t>),
-}
-
-impl AttachmentLogEntry<'_> {
-    /// The position in the log.
-    pub fn etag(&self) -> Etag {
-        match self {
-            Self::Attachment(row) => row.etag(),
-            Self::Tombstone(row) => row.etag(),
-        }
-    }
 }
 
 /// An attachment of a document.
@@ -132,41 +113,4 @@ pub(super) fn is_referenced(
 pub fn attachment_counts(tx: &impl Transaction) -> Result<AttachmentCounts, DocumentError> {
     let attachments = tx.table(&ATTACHMENTS).len()?;
     Ok(AttachmentCounts { attachments, contents: tx.table(&CONTENTS).len()? })
-}
-
-/// The log of attachments after an etag, deletions included, in one order.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn attachment_log<'t, T: Transaction>(
-    tx: &'t T,
-    after: Etag,
-) -> Result<
-    impl Iterator<Item = Result<AttachmentLogEntry<'t>, DocumentError>> + use<'t, T>,
-    DocumentError,
-> {
-    // No change has the last of all etags, so nothing is missed behind it.
-    let from = after.next().map_or(u64::MAX, |etag| etag.0);
-    let log = |tree: TreeName, schema| tx.table(schema).fixed_range(&tree, from);
-    let mut put = log(tables::log(), &ATTACHMENTS)?.peekable();
-    let mut deleted = log(tables::tombstone_log(), &ATTACHMENT_TOMBSTONES)?.peekable();
-    Ok(std::iter::from_fn(move || {
-        let position = |entry: Option<&storage::RowBy<'t, u64>>| match entry {
-            Some(Ok((etag, _))) => Some(*etag),
-            Some(Err(_)) => Some(0),
-            None => None,
-        };
-        let is_put = match (position(put.peek()), position(deleted.peek())) {
-            (Some(put), Some(deleted)) => put < deleted,
-            (put, _) => put.is_some(),
-        };
-        let next = if is_put { put.next() } else { deleted.next() };
-        next.map(|entry| {
-            let (_, bytes) = entry?;
-            Ok(match is_put {
-                true => AttachmentLogEntry::Attachment(row::read(bytes)?),
-                false => AttachmentLogEntry::Tombstone(row::read_tombstone(bytes)?),
-            })
-        })
-    }))
 }

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `row` | what is on disk, byte by byte |
 //! | `tables` | the table and its indexes, drawn |
-//! | `read` | counters of a document, their log, how many there are |
+//! | `read` | counters of a document, how many there are |
 //! | `write`, `requests` | counting, deleting |
 //! | `of_revision` | the snapshot that a revision has, and setting a document back to it |
 //! | `listing` | `@counters` in the metadata of documents |
@@ -29,10 +29,7 @@ mod salvage;
 pub(crate) mod tables;
 mod write;
 
-pub use read::{
-    CounterLogEntry, counter, counter_log, counter_log_of_collection, counters_changed_after,
-    counters_count, counters_of, last_counter_etag_of_collection,
-};
+pub use read::{counter, counters_count, counters_of};
 pub use requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, CountersChanged};
 pub use row::{CounterRow, CounterTombstoneRow};
 

@@ -1,4 +1,4 @@
-//! How long a part of the log is, and where it ends.
+//! The number of entries in a part of the log, and its last etag.
 
 use model::Etag;
 use storage::{StorageError, Transaction};

@@ -80,8 +80,8 @@ impl<'t, T: Transaction> LogReader<'t, T> {
         Ok(Self { tx, streams, cursor: after, last_row: 0 })
     }
 
-    /// The etag of the last entry that was returned, or the one after which reading began: a reader that
-    /// starts after it, in this snapshot or a later one, misses nothing.
+    /// The etag of the last entry that was returned, or the one after which reading began. A reader that
+    /// starts after it, in this snapshot or a later one, returns all entries that follow.
     pub fn cursor(&self) -> Etag {
         self.cursor
     }

@@ -95,7 +95,7 @@ pub(super) static LOG_TABLES: &[LogTable] = &[
 ];
 
 impl LogTable {
-    /// What a row is, without reading it; `None` for a row that is no row, which reading it will tell.
+    /// The kind of a row, from its first bytes; `None` if the row is damaged, which `read` reports.
     pub(super) fn kind_of(&self, row: &[u8]) -> Option<EntryKind> {
         match self.rows {
             Rows::Documents => match row::is_tombstone(row)? {

@@ -128,18 +128,6 @@ pub fn revision_by_change_vector<'t>(
     Ok(None)
 }
 
-/// All revisions after an etag, in the order of their making.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn revision_log<'t, T: Transaction>(
-    tx: &'t T,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
-{
-    log_in(tx, schema::log(), after)
-}
-
 /// All revisions up to an etag, the newest first.
 ///
 /// # Errors
@@ -173,19 +161,6 @@ fn newest_first_in<'t, T: Transaction>(
 {
     let rows = tx.table(&REVISIONS).fixed_range_back(&tree, from.0)?;
     Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
-}
-
-/// The revisions of the documents of one collection after an etag, in the order of their making.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn revision_log_of_collection<'t, T: Transaction>(
-    tx: &'t T,
-    name: &CollectionName,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
-{
-    log_in(tx, log_name(tx, name)?, after)
 }
 
 /// The bin: the revisions that say that a document is deleted, the last deletion first.
@@ -228,15 +203,4 @@ pub fn revised_ids<'t, T: Transaction>(
 fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
     let number = collection(tx, name)?.map_or(0, |collection| collection.number);
     Ok(schema::log_of_collection(number))
-}
-
-fn log_in<'t, T: Transaction>(
-    tx: &'t T,
-    tree: TreeName,
-    after: Etag,
-) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
-{
-    let from = after.next().map_or(u64::MAX, |etag| etag.0);
-    let rows = tx.table(&REVISIONS).fixed_range(&tree, from)?;
-    Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
 }

@@ -13,7 +13,6 @@
 //! | `tables` | the tables and trees, drawn |
 //! | `segment_row`, `deleted_range`, `series` | what is on disk, byte by byte |
 //! | `read` | the segments and entries of a series, statistics |
-//! | `log` | changes of all series, in the order of etags |
 //! | `requests` | what a caller asks, and what it is told |
 //! | `write` | changes of a series |
 //! | `rewrite` | the segments of a part of a series |
@@ -23,7 +22,6 @@
 
 mod check;
 pub(crate) mod deleted_range;
-mod log;
 mod of_revision;
 mod read;
 mod requests;
@@ -36,10 +34,6 @@ pub(crate) mod tables;
 mod write;
 
 pub use deleted_range::DeletedRangeRow;
-pub use log::{
-    TimeSeriesChanges, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
-    time_series_log, time_series_log_of_collection,
-};
 pub use read::{
     Series, SeriesReader, TimeSeriesEntry, deleted_ranges_count, segment_at, segments,
     segments_bytes, segments_count, series, series_names, series_of,
