@@ -21,7 +21,7 @@ use platform::DirectoryLock;
 use crate::{
     data_file::DataFile,
     error::StorageError,
-    flush::FlushState,
+    flush_state::FlushState,
     format::{PAGE_BYTES, PageNumber},
     history::History,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
@@ -29,7 +29,7 @@ use crate::{
     memory_budget::{
         ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryExhausted, MemoryShare, TRANSACTION_ALLOWED_BYTES,
     },
-    open::Origin,
+    origin::Origin,
     page_table::VersionBytes,
     sealed::{SealedContent, SealedTransaction},
     snapshot::Snapshot,

@@ -9,13 +9,14 @@
 //! Each flush makes the journal write whole pages again, so flushes are worth delaying: a page that
 //! many transactions change costs one whole image and one write to the data file for all of them.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     environment::{Environment, lock},
     error::StorageError,
+    flush_state::FlushState,
     format::PageNumber,
-    header::{EnvironmentHeader, JournalPosition},
+    header::EnvironmentHeader,
     page_table::PageVersion,
 };
 
@@ -24,23 +25,6 @@ use crate::{
 const PORTION_DIVISOR: u64 = 8;
 
 type Version = (PageNumber, Arc<PageVersion>);
-
-/// State that one flush leaves for the next.
-pub(crate) struct FlushState {
-    header: EnvironmentHeader,
-    /// Floors started and not yet passed by the header, oldest first.
-    floors: VecDeque<JournalPosition>,
-    /// Versions of transactions up to this one are in the data file.
-    flushed_through: u64,
-}
-
-impl FlushState {
-    /// `header` is on disk, as is everything up to its floor.
-    pub(crate) fn new(header: EnvironmentHeader) -> Self {
-        let flushed_through = header.replay_from.transaction;
-        Self { header, floors: VecDeque::new(), flushed_through }
-    }
-}
 
 impl Environment {
     /// Copies versions to the data file once no reader needs the pages they replace, syncs it and

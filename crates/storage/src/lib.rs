@@ -21,6 +21,7 @@ mod environment;
 mod error;
 mod fixed_tree;
 mod flush;
+mod flush_state;
 mod format;
 mod free_space;
 mod header;
@@ -29,6 +30,7 @@ mod io_statistics;
 mod journal;
 mod memory_budget;
 mod open;
+mod origin;
 mod page_mut;
 mod page_table;
 mod pass_over;
@@ -39,6 +41,7 @@ mod salvage;
 mod sealed;
 mod snapshot;
 mod table;
+mod table_mut;
 mod transaction;
 mod tree;
 mod tree_name;
@@ -72,9 +75,9 @@ pub use crate::{
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,
     table::{
-        FixedIndexSchema, FixedRows, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut,
-        TableSchema,
+        FixedIndexSchema, FixedRows, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableSchema,
     },
+    table_mut::TableMut,
     transaction::{
         FixedEntry, FixedTree, ReadTransaction, ScannedEntry, Transaction, Tree, TreeEntry,
         TreeScan,

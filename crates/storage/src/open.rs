@@ -10,12 +10,13 @@ use crate::{
     data_file::DataFile,
     environment::{Environment, EnvironmentOptions, Opened},
     error::{Corruption, StorageError},
-    flush::FlushState,
+    flush_state::FlushState,
     format::{PAGE_BYTES, PageKind, PageNumber, init_page, stamp_checksum},
     free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
     journal::{FIRST_RECORD, Journal, Recovery, any_journal, replay},
+    origin::Origin,
     page_table::PageTable,
     snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
 };
@@ -104,17 +105,6 @@ impl Environment {
             locks,
         }))
     }
-}
-
-/// The point at which the history of a new environment begins: that of the environment whose
-/// content it takes over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) environment_id: u128,
-    /// The newest transaction.
-    pub(crate) transaction: u64,
-    /// Journals from this number on have not been used.
-    pub(crate) journal: u64,
 }
 
 /// The identity of the environment in a directory; `None` when there is none.

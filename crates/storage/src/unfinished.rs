@@ -33,7 +33,8 @@ use crate::{
     format::{PAGE_BYTES, PageNumber},
     header::EnvironmentHeader,
     history::History,
-    open::{DATA_FILE, Origin},
+    open::DATA_FILE,
+    origin::Origin,
 };
 
 /// The subdirectory in which the new environment is built.
