@@ -258,7 +258,7 @@ fn a_reduce_that_gives_no_object_is_an_error_of_its_key() {
         assert_eq!((errors.len(), results), (1, 19), "{given}");
         let (key, message) = &errors[0];
         assert_eq!(key, "Reduce key: { 'Company' : c05 }");
-        assert!(message.contains(&format!("gives {said} instead")), "{message}");
+        assert!(message.contains(&format!("returns {said} instead")), "{message}");
     }
 }
 
