@@ -22,9 +22,7 @@ pub(crate) struct Layers {
     /// Lines of a source file without its tests.
     pub(crate) file_lines_max: usize,
     /// Modules of a crate that may import each other in a cycle.
-    cycle_modules_max: usize,
-    /// The same of crates that have not come so far.
-    larger_cycles: BTreeMap<String, usize>,
+    pub(crate) cycle_modules_max: usize,
 }
 
 struct Room {
@@ -64,19 +62,8 @@ impl Layers {
             unsafe_allowed: names(limits.get("unsafe_allowed"), "unsafe_allowed")?,
             file_lines_max: usize::try_from(lines.ok_or("layers.toml: no file_lines_max")?)?,
             cycle_modules_max: number(table(&file, "cycles")?, "modules_max")?,
-            larger_cycles: larger_cycles(table(&file, "cycles")?)?,
         })
     }
-
-    /// How many modules of a crate may import each other in a cycle.
-    pub(crate) fn cycle_modules_max_of(&self, name: &str) -> usize {
-        self.larger_cycles.get(name).copied().unwrap_or(self.cycle_modules_max)
-    }
-}
-
-fn larger_cycles(cycles: &toml::Table) -> Result<BTreeMap<String, usize>, Failure> {
-    let larger = table(cycles, "larger")?;
-    larger.keys().map(|name| Ok((name.clone(), number(larger, name)?))).collect()
 }
 
 fn number(table: &toml::Table, name: &str) -> Result<usize, Failure> {
@@ -188,7 +175,6 @@ mod tests {
         file_lines_max = 800
         [cycles]
         modules_max = 5
-        larger = { }
     "#;
 
     /// A name and its (dependency, kind).

@@ -12,6 +12,7 @@ use crate::{
     compression,
     counters::check_counters,
     database_record::progress,
+    demand::demand,
     due,
     error::{DocumentError, corrupt},
     listed::check_lists,
@@ -157,8 +158,4 @@ fn check_collection(
     }
     demand(documents == collection.documents, "a collection miscounts its documents")?;
     demand(tombstones == collection.tombstones, "a collection miscounts its tombstones")
-}
-
-pub(crate) fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
-    if holds { Ok(()) } else { Err(DocumentError::Corrupt { detail }) }
 }

@@ -46,6 +46,7 @@ mod compression;
 mod counters;
 mod damage;
 mod database_record;
+mod demand;
 mod due;
 mod error;
 mod field_path;

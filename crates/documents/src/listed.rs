@@ -12,9 +12,9 @@ use storage::{BulkWriter, Transaction};
 
 use crate::{
     DocumentWriter, attachments,
-    check::demand,
     compression::body::StoredBody,
     counters,
+    demand::demand,
     error::{DocumentError, corrupt},
     metadata, read,
     revisions::keep::NewVersion,

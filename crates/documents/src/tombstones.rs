@@ -20,9 +20,9 @@ use storage::{TableSchema, Transaction, TreeName, WriteTransaction};
 use crate::{
     DocumentWriter,
     attachments::ATTACHMENT_TOMBSTONES,
-    check::demand,
     collections::collection,
     counters::{self, COUNTERS},
+    demand::demand,
     error::{DocumentError, corrupt},
     row,
     schema::DOCUMENTS,

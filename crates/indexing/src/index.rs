@@ -17,12 +17,13 @@ use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
 use wire::{IndexDefinition, IndexState};
 
 use crate::{
-    batch_log::{BatchFacts, BatchRates, BatchTotals, IndexedBatch},
+    batch_log::{BatchFacts, BatchRates, BatchTotals},
     begun_batch,
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
     index_change::IndexChange,
     index_core::{IndexCore, Names, Progress, Stage},
+    index_event::{OnEvent, WaitReply},
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of, shown_auto_definition},
     index_record::{self, IndexRecord, IndexingError},
@@ -40,9 +41,6 @@ use crate::{
 
 /// More waiters are answered at once, as if their time was over.
 const WAITERS_MAX: usize = 10_000;
-
-/// Told whether the index came as far as was waited for; `false` when it stopped or was closed.
-pub type WaitReply = Box<dyn FnOnce(bool) + Send>;
 
 /// Where an index lives and what it reads.
 pub struct IndexContext {
@@ -70,23 +68,6 @@ pub struct Index {
     /// Wakes it when values change that it may look at.
     _values: Option<ValueWatch>,
 }
-
-/// What an index tells whoever looks after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IndexEvent {
-    /// It is to take the place of another, and a batch ended with everything in it that was there at
-    /// its beginning.
-    CaughtUp,
-    /// It stopped because its files, or the documents, cannot be read or written.
-    Failed,
-    /// A batch is in its entries.
-    Indexed(IndexedBatch),
-    /// Something that others may watch.
-    Changed(IndexChange),
-}
-
-/// Told of the name that an index has now, and what happened.
-pub(crate) type OnEvent = Box<dyn Fn(&str, IndexEvent) + Send + Sync>;
 
 /// What an index is started with.
 pub(crate) struct IndexParts {

@@ -15,8 +15,9 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::{
     error::IndexError,
-    index::{Index, IndexContext, IndexEvent, IndexParts, OnEvent},
+    index::{Index, IndexContext, IndexParts},
     index_change::IndexChange,
+    index_event::{IndexEvent, OnEvent},
     index_files::{self, Beginning, IndexFiles},
     index_kind::{IndexKind, mapper_of},
     index_set::{IndexSet, IndexSetEvent},

@@ -19,10 +19,11 @@ use crate::{
     begun_batch,
     beside::Beside,
     error::IndexError,
-    index::IndexEvent,
     index_core::IndexCore,
+    index_event::IndexEvent,
     index_record::{self, IndexRecord, IndexingAction},
     known_keys::known_keys,
+    known_tombstones,
     map_again::{Changed, Resume},
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
@@ -32,7 +33,6 @@ use crate::{
     references::{self, LookedAt},
     segment_key::KeyRange,
     source::{SourceChange, SourceChanges, SourceItem},
-    tombstones,
     vouching::{SeenPoints, Sources},
 };
 
@@ -103,8 +103,8 @@ impl Indexer {
         let documents = self.core.documents.read();
         let before = self.core.record();
         let values = self.core.read_values();
-        let known = tombstones::known_up_to(&before, self.core.began_at);
-        if tombstones::are_missed(&self.core.followed, &documents, known)? {
+        let known = known_tombstones::known_up_to(&before, self.core.began_at);
+        if known_tombstones::are_missed(&self.core.followed, &documents, known)? {
             return Err(IndexError::DeletionsMissed);
         }
         let last = self.core.last_position_in(&documents, values.as_ref())?;

@@ -5,18 +5,15 @@
 //! complete. The cleaner of tombstones asks [`IndexSet::tombstone_needs`] first; an index that finds in
 //! the documents that some of those that it needed are gone is of no use, and begins anew.
 
-use documents::{DocumentError, TombstoneKind, last_removed_tombstone};
+use documents::TombstoneKind;
 use model::{CollectionName, Etag};
-use storage::Transaction;
 
 use crate::{
     index::Index,
-    index_files::IndexFiles,
     index_kind::mapper_of,
-    index_record::IndexRecord,
     index_set::{FaultyIndex, IndexSet},
-    mapper::Mapper,
-    source::{Followed, SourceKind},
+    known_tombstones::known_up_to,
+    source::Followed,
 };
 
 /// Which tombstones an index still needs.
@@ -57,51 +54,6 @@ impl IndexCondition {
             Self::Failed => "Error",
             Self::Faulty => "Faulty",
         }
-    }
-}
-
-impl From<SourceKind> for TombstoneKind {
-    fn from(kind: SourceKind) -> Self {
-        match kind {
-            SourceKind::Documents => Self::Documents,
-            SourceKind::Counters => Self::Counters,
-            SourceKind::TimeSeries => Self::TimeSeries,
-        }
-    }
-}
-
-/// Up to where an index knows all deletions.
-pub(crate) fn known_up_to(record: &IndexRecord, began_at: Etag) -> Etag {
-    began_at.max(Etag(record.last_etag))
-}
-
-/// Whether tombstones are gone that a reader of these logs needs which knows all deletions up to
-/// `known`.
-pub(crate) fn are_missed(
-    followed: &Followed,
-    documents: &impl Transaction,
-    known: Etag,
-) -> Result<bool, DocumentError> {
-    for (kind, names) in followed.logs() {
-        let each = names.iter().map(Some);
-        let all = if names.is_empty() { Some(None) } else { None };
-        for name in each.chain(all) {
-            if known < last_removed_tombstone(documents, kind.into(), name)? {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-impl IndexFiles {
-    /// Whether the index of these files needed tombstones that are gone.
-    pub(crate) fn miss_deletions(
-        &self,
-        mapper: &dyn Mapper,
-        documents: &impl Transaction,
-    ) -> Result<bool, DocumentError> {
-        are_missed(&Followed::by(mapper), documents, known_up_to(&self.record, self.began_at))
     }
 }
 

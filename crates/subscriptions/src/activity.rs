@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{holders::Strategy, subscription::Ended};
+use crate::{ended::Ended, holders::Strategy};
 
 /// Connections that came to their end, and those that were refused, that are remembered.
 const PAST_MAX: usize = 10;

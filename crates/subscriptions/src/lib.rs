@@ -21,12 +21,14 @@
 
 mod activity;
 mod batch_reader;
+mod ended;
 mod holders;
 mod preview;
 mod progress;
 mod set;
 mod subscription;
 mod waiting;
+mod wake;
 mod worker;
 
 pub use activity::{
@@ -34,9 +36,11 @@ pub use activity::{
     FailedDocument, GivenAlongFacts, PastConnections,
 };
 pub use batch_reader::{BATCH_BYTES_MAX, ReadError, changes_behind};
+pub use ended::Ended;
 pub use holders::{Occupied, Strategy};
 pub use preview::preview;
 pub use progress::{Position, WorkerNumber};
 pub use set::{StoredSubscription, SubscriptionSet};
-pub use subscription::{Ended, Subscription, WORKERS_MAX};
-pub use worker::{BATCH_DOCUMENTS_MAX, Piece, Standing, Wake, Worker, WorkerRequest, WorkerShared};
+pub use subscription::{Subscription, WORKERS_MAX};
+pub use wake::Wake;
+pub use worker::{BATCH_DOCUMENTS_MAX, Piece, Standing, Worker, WorkerRequest, WorkerShared};

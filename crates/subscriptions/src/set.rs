@@ -14,9 +14,10 @@ use storage::Transaction;
 
 use crate::{
     activity::ConnectionFacts,
+    ended::Ended,
     holders::{Occupied, Strategy},
     progress::Position,
-    subscription::{Ended, Subscription},
+    subscription::Subscription,
     waiting::Waiting,
     worker::{Worker, WorkerRequest, WorkerShared},
 };

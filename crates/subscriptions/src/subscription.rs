@@ -11,6 +11,7 @@ use storage::HistoryPoint;
 
 use crate::{
     activity::PastConnections,
+    ended::Ended,
     holders::{Admission, Holders, Occupied, Strategy},
     progress::{Position, Progress, WorkerNumber},
     worker::WorkerShared,
@@ -18,40 +19,6 @@ use crate::{
 
 /// Workers of one subscription, those that wait included.
 pub const WORKERS_MAX: usize = 128;
-
-/// Why a worker's work came to an end that it did not ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The subscription was deleted.
-    Deleted,
-    /// It was switched off.
-    Disabled,
-    /// Somebody dropped the worker.
-    Dropped,
-    /// The query was changed.
-    QueryChanged,
-    /// It is to go on from another place.
-    Moved,
-    /// Another worker took over.
-    TakenOver,
-    /// The database was closed or deleted.
-    DatabaseClosed,
-}
-
-impl Ended {
-    /// In a few words.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Ended::Deleted => "The subscription was deleted",
-            Ended::Disabled => "The subscription was disabled",
-            Ended::Dropped => "Dropped by API request",
-            Ended::QueryChanged => "The query was modified",
-            Ended::Moved => "The position was modified",
-            Ended::TakenOver => "Closed by TakeOver",
-            Ended::DatabaseClosed => "The database was closed",
-        }
-    }
-}
 
 /// A subscription that has, or had, workers since its database was opened.
 pub struct Subscription {

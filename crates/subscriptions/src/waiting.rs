@@ -18,7 +18,7 @@ use documents::{
 use model::{CollectionName, Etag};
 use storage::Transaction;
 
-use crate::worker::Wake;
+use crate::wake::Wake;
 
 /// What a worker waits for: a change in a collection, or any change.
 pub(crate) type Awaited = Option<CollectionName>;

@@ -14,21 +14,17 @@ use storage::{HistoryPoint, Transaction};
 use crate::{
     activity::{ConnectionActivity, ConnectionFacts, GivenAlongFacts},
     batch_reader::{self, ReadError},
+    ended::Ended,
     holders::Strategy,
     progress::{Position, WorkerNumber},
     set::SubscriptionSet,
-    subscription::{Ended, Subscription},
+    subscription::Subscription,
     waiting::Awaited,
+    wake::Wake,
 };
 
 /// A batch has no more documents than this, whatever its worker asks for.
 pub const BATCH_DOCUMENTS_MAX: usize = 1 << 16;
-
-/// Told that a worker should look again whether there is something for it to do.
-pub trait Wake: Send + Sync {
-    /// Returns at once.
-    fn wake(&self);
-}
 
 /// What a worker asks for when it comes.
 pub struct WorkerRequest {

@@ -15,7 +15,8 @@ use super::{
     tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, hashes, leftovers},
 };
 use crate::{
-    check::{NOT_SELECTED, demand},
+    check::NOT_SELECTED,
+    demand::demand,
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,

@@ -5,8 +5,9 @@ use storage::Transaction;
 
 use super::{read::counters_count, row, tables::COUNTERS};
 use crate::{
-    check::{NOT_SELECTED, demand},
+    check::NOT_SELECTED,
     collections::CollectionStatistics,
+    demand::demand,
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,

@@ -13,7 +13,7 @@ use super::{
     tables::{DELETED_RANGES, SEGMENTS, is_of_series, segment_key, series_key_of, series_tree},
 };
 use crate::{
-    check::demand,
+    demand::demand,
     error::DocumentError,
     log::{self, EntryKinds, LogEntry, Selection},
     read,
