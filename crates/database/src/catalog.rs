@@ -36,7 +36,8 @@ pub struct ServerCatalog {
     platform: Platform,
     environment: Arc<Environment>,
     cluster: Arc<Cluster>,
-    /// Held while a record is changed, so that requests to this server do not conflict with one another.
+    /// Held by [`ServerCatalog::update`], so that concurrent updates on this server do not have to be
+    /// repeated. `put` and the removals do not take it: they carry the version that they expect, or none.
     changing: Mutex<()>,
     server_id: [u8; 16],
     topology_id: [u8; 16],

@@ -174,12 +174,16 @@ pub(crate) fn put(call: Call) -> Answering {
                 None => new.takes_over_files = check_new(&state, &new.name, &new.body)?,
                 Some(existing) => {
                     let after = serde_json::from_slice(&new.body).unwrap_or_default();
-                    let (before, changes_client) = (body_of(&existing), &mut new.changes_client);
-                    *changes_client = client_configuration::is_changed(&before, &after);
+                    new.changes_client =
+                        client_configuration::is_changed(&body_of(&existing), &after);
                 }
             }
+            let has_other_client = is_new || new.changes_client;
             let put =
                 state.registry.put_record(new, expected).map_err(|error| catalog_error(&error))?;
+            if has_other_client {
+                state.client_configuration_changed(put.index);
+            }
             let record = put.record;
             let name = record.name.as_str();
             if is_new {

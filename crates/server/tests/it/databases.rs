@@ -187,6 +187,13 @@ fn clients_with_old_etags_are_told_to_refresh() {
     assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 80);
     let etag = configuration["Etag"].to_string();
     assert_eq!(ask("Client-Configuration-Etag", &etag), (false, false));
+    // A record that is replaced as a whole may bring another configuration.
+    let version = server.get("/admin/databases?name=db").json()["Etag"].to_string();
+    let record = r#"{"DatabaseName":"db","Client":{"MaxNumberOfRequestsPerSession":90}}"#;
+    assert_eq!(create(&server, record, Some(&version)).0, 201);
+    assert_eq!(ask("Client-Configuration-Etag", &etag), (false, true));
+    let configuration = server.get("/databases/db/configuration/client").json();
+    assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 90);
 }
 
 #[test]
