@@ -256,7 +256,7 @@ fn files_of_another_database_are_neither_opened_nor_removed() {
     for name in ["one", "never"] {
         let refused = server.get(&format!("/databases/{name}/docs?id=two"));
         assert_eq!(refused.status, 503, "{name}: {}", refused.text());
-        let is_named = ["not the newest ones of this database", "database two"]
+        let is_named = ["not the newest ones of this database", "database 'two'"]
             .iter()
             .any(|reason| refused.text().contains(reason));
         assert!(is_named, "{}", refused.text());
