@@ -16,9 +16,9 @@ use std::{
 };
 
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
+use engine::SYSTEM_DIRECTORY;
 use model::{DatabaseId, NodeTag};
 use platform::{DirectoryLock, Disk, Platform};
-use server::SYSTEM_DIRECTORY;
 use storage::{
     CompactProgress, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
 };

@@ -10,9 +10,9 @@
 use std::{io::Write, path::Path};
 
 use database::{CatalogError, LoadError, NewRecord, ServerCatalog, foreign_product};
+use engine::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY, has_databases};
 use model::DatabaseName;
 use platform::Platform;
-use server::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY};
 use storage::{Environment, EnvironmentOptions, StorageError, environment_id_in};
 
 /// Why nothing was adopted.
@@ -86,7 +86,7 @@ pub(crate) fn run(
 fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refusal> {
     let system = data.join(SYSTEM_DIRECTORY);
     // Without a server's environment a new one is created, for databases that exist nevertheless.
-    if environment_id_in(platform, &system)?.is_none() && !server::has_databases(platform, data) {
+    if environment_id_in(platform, &system)?.is_none() && !has_databases(platform, data) {
         let text = format!("{} is no data directory of a server.", data.display());
         return Err(Refusal::Because(text));
     }

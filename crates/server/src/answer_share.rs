@@ -12,7 +12,7 @@ use wire::ProtocolError;
 
 use crate::{
     answer::{Answer, AnswerBody},
-    memory_plan::no_room,
+    error_mapping::no_room,
 };
 
 /// Larger answers are counted.

@@ -18,7 +18,10 @@ use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
 use tokio::time::{Instant, sleep};
 use wire::ProtocolError;
 
-use crate::memory_plan::{MemoryPlan, no_room};
+use crate::{
+    error_mapping::{engine_error, no_room},
+    server_state::ServerState,
+};
 
 /// Larger bodies are large.
 pub(crate) const SMALL_BODY_BYTES: u64 = 256 << 10;
@@ -86,11 +89,6 @@ impl BodyRoom {
     pub(crate) fn new(small: Arc<MemoryBudget>, large: Arc<MemoryBudget>) -> Arc<BodyRoom> {
         Arc::new(BodyRoom { small: Side::of(small), large: Side::of(large) })
     }
-
-    /// What small bodies take.
-    pub(crate) fn small(&self) -> &MemoryBudget {
-        &self.small.budget
-    }
 }
 
 /// What one body takes. Dropping it gives that back.
@@ -101,8 +99,8 @@ pub(crate) struct BodyShare {
 }
 
 impl BodyShare {
-    pub(crate) fn none_of(plan: &MemoryPlan) -> BodyShare {
-        BodyShare::none_in(Arc::clone(&plan.body_room))
+    pub(crate) fn none_of(state: &ServerState) -> BodyShare {
+        BodyShare::none_in(Arc::clone(&state.rooms.bodies))
     }
 
     pub(crate) fn none_in(room: Arc<BodyRoom>) -> BodyShare {
@@ -182,12 +180,12 @@ impl BodyShare {
 }
 
 /// Refuses a large body before it has arrived, if it would be refused anyway.
-pub(crate) fn refuse_announced(bytes: u64, plan: &MemoryPlan) -> Result<(), ProtocolError> {
+pub(crate) fn refuse_announced(bytes: u64, state: &ServerState) -> Result<(), ProtocolError> {
     if bytes <= SMALL_BODY_BYTES {
         return Ok(());
     }
-    plan.refuse_when_critical()?;
-    BodyShare::none_of(plan).grow_to(bytes)
+    state.memory.refuse_when_critical().map_err(engine_error)?;
+    BodyShare::none_of(state).grow_to(bytes)
 }
 
 #[cfg(test)]

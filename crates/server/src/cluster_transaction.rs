@@ -38,7 +38,7 @@ pub(crate) async fn execute(
     let mut transaction = Reader { call, record: &record, has_guards: has_guards(call)? };
     let mut transaction = transaction.read(commands, database)?;
     finish_ids(&call.state, database, &mut transaction).await?;
-    let mut share = BodyShare::none_of(&call.state.memory);
+    let mut share = BodyShare::none_of(&call.state);
     share.grow_to(bytes_on_the_way(&transaction))?;
     dry_run(&call.state, database, &transaction).await?;
     let command = Command::Transaction(transaction);

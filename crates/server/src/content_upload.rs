@@ -144,7 +144,7 @@ impl ContentUpload {
             bytes: 0,
             small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
             chunk: Vec::new(),
-            share: BodyShare::none_of(&state.memory),
+            share: BodyShare::none_of(state),
             next_index: 0,
             staged: None,
             in_flight: VecDeque::new(),

@@ -4,12 +4,58 @@ use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
+use engine::EngineError;
+use indexing::IndexError;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
-use storage::StorageError;
+use settings::Problem;
+use storage::{MemoryExhausted, StorageError};
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
 
-use crate::memory_plan::no_room;
+/// An error of the engine.
+pub(crate) fn engine_error(error: EngineError) -> ProtocolError {
+    let message = error.to_string();
+    match error {
+        EngineError::Catalog(error) => catalog_error(&error),
+        EngineError::Cluster(error) => cluster_error(&error),
+        EngineError::Command(error) => command_error(&error),
+        EngineError::Document(error) => document_error(&error),
+        EngineError::Index(error) => index_error(&error),
+        EngineError::Query(error) => query_error(error),
+        EngineError::Storage(error) => storage_error(&error),
+        EngineError::Submit(error) => submit_error(&error),
+        EngineError::Setting(problem) => setting_error(&problem),
+        EngineError::DirectoryRefused { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
+        EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {
+            ProtocolError::new(ErrorKind::Internal, message)
+        }
+        EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
+    }
+}
+
+/// An invalid setting in a record.
+fn setting_error(problem: &Problem) -> ProtocolError {
+    let message = match problem {
+        Problem::InvalidValue { name, .. } => {
+            format!("Could not set '{name}' configuration setting value.")
+        }
+        Problem::ServerOnly { name } => {
+            format!("Configuration '{name}' can only be set at server level.")
+        }
+        other => return ProtocolError::new(ErrorKind::BadRequest, other.to_string()),
+    };
+    ProtocolError::invalid_operation(message).caused_by(problem.to_string())
+}
+
+/// The answer when there is no room for something; `what` begins a sentence, in the plural.
+pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ProtocolError {
+    let MemoryExhausted { taken, bytes_max } = exhausted;
+    let message = format!(
+        "{what} in progress and all else leave no room for this one: {taken} bytes of memory would be \
+         taken, and {bytes_max} may be. Nothing of it was done; try again later, or ask for less at once."
+    );
+    ProtocolError::new(ErrorKind::LowMemory, message)
+}
 
 /// An error of reading or writing documents.
 pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
@@ -188,6 +234,28 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
         CatalogError::CorruptRecord { .. } => ProtocolError::new(ErrorKind::Internal, message),
         CatalogError::Storage(error) => storage_error(error),
         CatalogError::Cluster(error) => cluster_error(error),
+    }
+}
+
+/// An error of an index.
+pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
+    match error {
+        IndexError::Definition { message } => {
+            ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
+        }
+        IndexError::Invalid { message } => {
+            ProtocolError::new(ErrorKind::IndexInvalid, message.clone())
+        }
+        IndexError::Documents(error) => document_error(error),
+        IndexError::Values(error) => cluster_error(error),
+        IndexError::Storage(_)
+        | IndexError::Search(_)
+        | IndexError::Directory { .. }
+        | IndexError::Corrupt { .. }
+        | IndexError::Output { .. }
+        | IndexError::DeletionsMissed
+        | IndexError::Closing
+        | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }
 }
 

@@ -5,9 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
-use indexing::{
-    AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError, IndexRecord, Position,
-};
+use indexing::{AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexRecord, Position};
 use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
@@ -19,7 +17,7 @@ use wire::{ErrorKind, ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
     blocking::blocking,
-    error_mapping::{cluster_error, document_error, query_error},
+    error_mapping::{index_error, query_error},
     server_state::ServerState,
     stored_record::{change_body, section_of},
 };
@@ -290,26 +288,4 @@ fn faulty_index_error(faulty: &FaultyIndex) -> ProtocolError {
     let FaultyIndex { name, error, .. } = faulty;
     let message = format!("Index '{name}' cannot be asked, it could not be opened: {error}");
     ProtocolError::new(ErrorKind::IndexInvalid, message)
-}
-
-/// Why an index cannot be made or asked.
-pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
-    match error {
-        IndexError::Definition { message } => {
-            ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
-        }
-        IndexError::Invalid { message } => {
-            ProtocolError::new(ErrorKind::IndexInvalid, message.clone())
-        }
-        IndexError::Documents(error) => document_error(error),
-        IndexError::Values(error) => cluster_error(error),
-        IndexError::Storage(_)
-        | IndexError::Search(_)
-        | IndexError::Directory { .. }
-        | IndexError::Corrupt { .. }
-        | IndexError::Output { .. }
-        | IndexError::DeletionsMissed
-        | IndexError::Closing
-        | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
-    }
 }

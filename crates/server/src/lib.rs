@@ -38,23 +38,15 @@ mod csv_rows;
 mod dashboard;
 mod data_rate;
 mod database_access;
-mod database_deletion;
-mod database_directories;
-mod database_files;
-mod database_log;
 mod database_measures;
-mod deleted_values;
 mod document_pages;
 mod error;
 mod error_mapping;
 mod gone;
 mod handlers;
 mod id_pattern;
-mod index_build_log;
-mod index_builds;
 mod index_choice;
 mod index_history;
-mod index_log;
 mod index_turns;
 mod json_text;
 mod listener;
@@ -65,7 +57,6 @@ mod logs_configuration;
 mod long_answer;
 mod machine;
 mod measures;
-mod memory_plan;
 mod multipart;
 mod node_address;
 mod patch_answer;
@@ -80,13 +71,10 @@ mod query_timings;
 mod recorded_series;
 mod request_body;
 mod request_coding;
-mod resource_log;
-mod retention_log;
 mod revision_includes;
 mod route_path;
 mod router;
 mod routes;
-mod running_queries;
 mod running_server;
 mod sample_data;
 mod server_measures;
@@ -104,17 +92,14 @@ mod time_series_text;
 mod traffic_log;
 mod traffic_watch;
 mod unbuilt_routes;
-mod unknown_directories;
 mod value_includes;
 mod web_socket;
 
 pub use crate::{
-    database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
     error::StartError,
     log_feed::{LogEntry, LogFeed},
     log_file_names::LogFileName,
     routes::route_clearances,
     running_server::{RunningServer, start},
     snapshot_reads::snapshot_routes,
-    unknown_directories::has_databases,
 };

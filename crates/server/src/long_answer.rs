@@ -102,7 +102,7 @@ impl LongAnswer {
     async fn begin(self, state: &ServerState) -> Result<Pieces, ProtocolError> {
         let LongAnswer { database, make } = self;
         let name = database.record().name.as_str().to_owned();
-        let place = state.memory.answer_places.take(&name).await?;
+        let place = state.rooms.answers.take(&name).await?;
         let unread_max = state.settings.http.data_rate_grace_period;
         let (sender, mut pieces) = piece_channel();
         let sender = PieceSender::new(sender, database, place, unread_max);

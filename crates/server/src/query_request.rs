@@ -1,9 +1,11 @@
 //! What a request says of a query beside its text: the form it comes in, how rows are shown, how long it waits.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use engine::WakeQuery;
 use query::{ProjectionBehavior, RowOptions};
 use rql::{Query, SourceKind};
+use tokio::sync::Notify;
 use wire::{ErrorKind, ProtocolError, QueryRequest};
 
 use crate::index_choice::WAIT_DEFAULT;
@@ -30,6 +32,13 @@ pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, Protocol
         })?,
     };
     Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
+}
+
+/// What a query awaits to end early, and what wakes it: a call before it waits is kept for it.
+pub(crate) fn stop_signal() -> (Arc<Notify>, WakeQuery) {
+    let stopped = Arc::new(Notify::new());
+    let notified = Arc::clone(&stopped);
+    (stopped, Arc::new(move || notified.notify_one()))
 }
 
 /// How long the request wants to wait for the index.

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     cell::RefCell,
+    ops::Deref,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -11,14 +12,10 @@ use std::{
 };
 
 use blittable::{Builder, ParseLimits};
-use cluster::Cluster;
-use database::{
-    DatabaseRegistry, MemoryLevel, NoticeBoard, Operations, QueueBudget, ServerCatalog,
-};
+use database::{MemoryLevel, QueueBudget};
+use engine::{Engine, MemoryPlan};
 use http::{HeaderMap, HeaderValue};
-use platform::{Platform, Timestamp};
-use script::ScriptPool;
-use settings::Settings;
+use platform::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use wire::{
     ProtocolError,
@@ -27,11 +24,11 @@ use wire::{
 };
 
 use crate::{
-    admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    connection_limiter::ConnectionLimiter, database_files::DatabaseFiles,
-    index_turns::IndexesInMaking, log_feed::LogFeed, logs_configuration::LogsConfiguration,
-    machine::Machine, memory_plan::MemoryPlan, node_address, processor_load::ProcessorLoad,
-    running_queries::RunningQueries, traffic_watch::TrafficWatch,
+    admission::Admission, answer_coding::AnswerCompression, answer_places::AnswerPlaces,
+    answer_threads::AnswerThreads, body_share::BodyRoom, client_configuration,
+    connection_limiter::ConnectionLimiter, index_turns::IndexesInMaking, log_feed::LogFeed,
+    logs_configuration::LogsConfiguration, machine::Machine, node_address,
+    processor_load::ProcessorLoad, traffic_watch::TrafficWatch,
 };
 
 /// Archives of log files that are sent at once.
@@ -45,16 +42,11 @@ const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
 /// Notified of the mode that the log has from now on, by RavenDB's name.
 pub(crate) type OnLogMode = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The server, as requests see it.
+/// The server, as requests see it: the engine, and what HTTP needs beside it. It dereferences to the engine.
 pub(crate) struct ServerState {
-    pub(crate) settings: Settings,
-    pub(crate) platform: Platform,
-    pub(crate) catalog: Arc<ServerCatalog>,
-    /// The catalog's.
-    pub(crate) cluster: Arc<Cluster>,
-    pub(crate) registry: DatabaseRegistry,
-    pub(crate) files: Arc<DatabaseFiles>,
-    pub(crate) memory: Arc<MemoryPlan>,
+    pub(crate) engine: Arc<Engine>,
+    /// Where requests wait for memory and threads.
+    pub(crate) rooms: Rooms,
     pub(crate) admission: Admission,
     pub(crate) answer_threads: AnswerThreads,
     pub(crate) machine: Machine,
@@ -65,13 +57,8 @@ pub(crate) struct ServerState {
     /// The newest index of any client configuration, the server's or a database's. A client that
     /// knows this one needs no closer look.
     pub(crate) newest_client_configuration: AtomicU64,
-    /// Long operations that belong to no open database.
-    pub(crate) operations: Operations,
-    /// Which notices of the server operators do not want to see.
-    pub(crate) notices: NoticeBoard,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
-    pub(crate) running_queries: RunningQueries,
     pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
@@ -93,22 +80,44 @@ pub(crate) struct ServerState {
     stopping: OnceLock<watch::Receiver<bool>>,
 }
 
+/// Where requests wait for memory and threads.
+pub(crate) struct Rooms {
+    /// The memory of request bodies.
+    pub(crate) bodies: Arc<BodyRoom>,
+    /// Who may have a long answer made.
+    pub(crate) answers: Arc<AnswerPlaces>,
+    /// Who may have a query counted.
+    pub(crate) counting: Arc<AnswerPlaces>,
+}
+
+impl Rooms {
+    fn new(memory: &MemoryPlan) -> Rooms {
+        let (small, large) = (Arc::clone(&memory.small_bodies), Arc::clone(&memory.bodies));
+        Rooms {
+            bodies: BodyRoom::new(small, large),
+            answers: Arc::new(AnswerPlaces::within(&memory.answers)),
+            counting: Arc::new(AnswerPlaces::for_counting(&memory.work)),
+        }
+    }
+}
+
+impl Deref for ServerState {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
 thread_local! {
     /// One parser of documents per thread: its arenas are kept between requests.
     static BUILDER: RefCell<Option<(ParseLimits, Builder)>> = const { RefCell::new(None) };
 }
 
 impl ServerState {
-    /// Joins the parts.
-    pub(crate) fn new(
-        settings: Settings,
-        platform: Platform,
-        catalog: Arc<ServerCatalog>,
-        registry: DatabaseRegistry,
-        files: Arc<DatabaseFiles>,
-        memory: Arc<MemoryPlan>,
-        newest_client_configuration: u64,
-    ) -> ServerState {
+    /// The state of a server that does not listen yet.
+    pub(crate) fn new(engine: Arc<Engine>) -> ServerState {
+        let Engine { settings, memory, .. } = &*engine;
         let version = settings.protocol_version.as_str();
         let version_header = HeaderValue::from_str(version)
             .unwrap_or_else(|_| HeaderValue::from_static("5.4.207.54178"));
@@ -118,30 +127,21 @@ impl ServerState {
         let logs = LogsConfiguration::starting(&settings.logs);
         let changes_bytes_max = settings.changes.all_queued_bytes_max.min(memory.changes_bytes_max);
         let change_budget = QueueBudget::new(changes_bytes_max);
-        let started = platform.clock.monotonic();
-        let admission = Admission::new(&settings);
-        let clock = Arc::clone(&platform.clock);
+        let started = engine.platform.clock.monotonic();
+        let newest = client_configuration::newest_index(&engine.catalog).unwrap_or(0);
         ServerState {
-            settings,
-            platform,
-            cluster: Arc::clone(catalog.cluster()),
-            catalog,
-            registry,
-            files,
+            rooms: Rooms::new(memory),
+            admission: Admission::new(settings),
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
-            memory,
-            admission,
+            traffic: TrafficWatch::new(Arc::clone(&engine.platform.clock)),
+            engine: Arc::clone(&engine),
             machine: Machine::look(),
             version_header,
             compression,
             started,
-            newest_client_configuration: AtomicU64::new(newest_client_configuration),
-            operations: Operations::default(),
-            notices: NoticeBoard::default(),
+            newest_client_configuration: AtomicU64::new(newest),
             processor_load: ProcessorLoad::begin(started),
-            traffic: TrafficWatch::new(clock),
             last_request: AtomicI64::new(0),
-            running_queries: RunningQueries::default(),
             indexes_in_making: IndexesInMaking::default(),
             change_budget,
             logs: Mutex::new(logs),
@@ -154,18 +154,6 @@ impl ServerState {
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
         }
-    }
-
-    /// Runs the scripts of queries.
-    pub(crate) fn scripts(&self) -> &ScriptPool {
-        self.files.scripts()
-    }
-
-    /// A number that nobody can guess.
-    pub(crate) fn random_number(&self) -> u64 {
-        let mut bytes = [0; 8];
-        self.platform.entropy.fill(&mut bytes);
-        u64::from_le_bytes(bytes)
     }
 
     /// The address of this node for those who do not say how they reached it: the public one, or

@@ -31,6 +31,7 @@ use crate::{
     connection_watch::ConnectionWatch,
     data_rate::BodyPace,
     database_access::open_database,
+    error_mapping::engine_error,
     handlers::operations::fault_unstarted,
     long_answer::begun,
     piece_sender::PIECE_BYTES,
@@ -142,7 +143,7 @@ pub(crate) async fn serve_inner(
         snapshot,
         body,
         // The outer request is counted for it.
-        body_share: BodyShare::none_of(&state.memory),
+        body_share: BodyShare::none_of(state),
         stream: None,
     };
     let answered = match run(found.route, call).await {
@@ -209,15 +210,15 @@ impl Exchange {
         }
         let database = self.database.as_ref();
         self.snapshot = snapshot_of(state, database, &found.route, &headers, None)?;
-        let mut body_share = BodyShare::none_of(&state.memory);
+        let mut body_share = BodyShare::none_of(state);
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
             BodyUse::Streamed => {
-                state.memory.refuse_when_critical()?;
+                state.memory.refuse_when_critical().map_err(engine_error)?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::WholeOrParts if has_parts(&headers) => {
-                state.memory.refuse_when_critical()?;
+                state.memory.refuse_when_critical().map_err(engine_error)?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::Whole | BodyUse::WholeOrParts => {
@@ -388,7 +389,7 @@ async fn read_body(
     if announced > bytes_max {
         return Err(body_too_large(bytes_max));
     }
-    refuse_announced(announced, &state.memory)?;
+    refuse_announced(announced, state)?;
     if announced <= SMALL_BODY_BYTES {
         // All of it at once: nothing that has begun to come waits for those that have begun, too.
         share.grow_when_there_is_room(announced).await?;

@@ -16,6 +16,7 @@
 //! | [`read_client_configuration`] | the configuration that clients load from the server |
 //! | [`read_studio_configuration`] | what the studio shows of a server or a database |
 //! | [`RetentionKind`] | when documents expire, or are refreshed or archived |
+//! | [`RecordBody`] | the record of a database |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -43,6 +44,7 @@ mod object_splitter;
 mod patch_body;
 mod query_body;
 mod query_string;
+mod record_body;
 mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
@@ -100,6 +102,7 @@ pub use crate::{
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
+    record_body::{RecordBody, read_record_settings},
     retention_configuration::{RetentionConfiguration, RetentionKind},
     revisions_configuration::{
         CONFLICT_REVISIONS_PROPERTY, REVISIONS_PROPERTY, default_conflict_revisions,

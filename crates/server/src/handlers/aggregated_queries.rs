@@ -41,7 +41,7 @@ pub(crate) async fn answer(
     }
     let (state, began) = (Arc::clone(&call.state), prepared.began);
     let held = call.snapshot.clone();
-    let place = state.memory.counting_places.take(database.record().name.lower_cased()).await?;
+    let place = state.rooms.counting.take(database.record().name.lower_cased()).await?;
     let (etag, body) = blocking(move || {
         let _place = place;
         let snapshot = Snapshot::take(&database, index, held.as_deref())?;

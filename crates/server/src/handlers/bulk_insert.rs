@@ -167,7 +167,7 @@ impl Insert {
         let document_bytes_max = state.parse_limits().document_bytes_max;
         let element_bytes_max = document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
         Insert {
-            share: BodyShare::none_of(&state.memory),
+            share: BodyShare::none_of(&state),
             state,
             id_separator: database.queue().id_separator(),
             database,

@@ -26,7 +26,7 @@ pub(crate) fn get(call: Call) -> Answering {
             true => look_up(&call),
             false => {
                 let name = call.database()?.record().name.lower_cased().to_owned();
-                let place = call.state.memory.counting_places.take(&name).await?;
+                let place = call.state.rooms.counting.take(&name).await?;
                 blocking(move || {
                     let _place = place;
                     list(&call)

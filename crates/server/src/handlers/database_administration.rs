@@ -1,6 +1,7 @@
 //! What an administrator changes about a database that exists: its settings, its lock, the order of
 //! its nodes, its compression. The cluster has one node, so what adds or promotes nodes ends there.
 
+use engine::check_settings;
 use http::StatusCode;
 use serde_json::{Value, json};
 use wire::{
@@ -12,8 +13,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    database_directories::check_named,
-    database_files::check_settings,
+    error_mapping::engine_error,
     router::Answering,
     stored_record::{body_of, change_body, change_record, read_object, texts_of},
 };
@@ -29,12 +29,13 @@ pub(crate) fn put_settings(call: Call) -> Answering {
     Box::pin(async move {
         let settings = Value::Object(read_object(&call.body)?);
         let name = call.database()?.record().name.as_str().to_owned();
-        check_settings(&call.state.settings, &name, Some(&settings))?;
+        check_settings(&call.state.settings, &name, &wire::read_record_settings(Some(&settings))?)
+            .map_err(engine_error)?;
         let state = call.state;
         blocking(move || {
             let record = state.catalog.record(&name).ok_or_else(|| missing(&name))?;
             let named = json!({ "Settings": settings }).to_string();
-            check_named(&state, &record.name, named.as_bytes())?;
+            state.check_named_directories(&record.name, named.as_bytes()).map_err(engine_error)?;
             let set = |body: &mut serde_json::Map<String, Value>| {
                 body.insert("Settings".to_owned(), settings.clone());
             };

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use cluster_state::DatabaseRecord;
 use database::NewRecord;
+use engine::{FilesLeft, check_settings};
 use http::StatusCode;
 use model::{DatabaseName, TimeSpan};
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use wire::{
         database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
-    studio_environment_of_record,
+    read_record_settings, studio_environment_of_record,
 };
 
 use crate::{
@@ -22,10 +23,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     client_configuration,
-    database_deletion::{self, FilesLeft, forget_in_cluster},
-    database_directories::{check_named, check_new},
-    database_files::check_settings,
-    error_mapping::catalog_error,
+    error_mapping::{catalog_error, engine_error},
     handlers::{
         index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
     },
@@ -167,11 +165,16 @@ pub(crate) fn put(call: Call) -> Answering {
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
-            check_named(&state, &new.name, &new.body)?;
+            state.check_named_directories(&new.name, &new.body).map_err(engine_error)?;
             let existing = state.catalog.record(new.name.as_str());
             let is_new = existing.is_none();
             match existing {
-                None => new.takes_over_files = check_new(&state, &new.name, &new.body)?,
+                None => {
+                    new.takes_over_files = {
+                        let check = state.check_new_directories(&new.name, &new.body);
+                        check.map_err(engine_error)?
+                    }
+                }
                 Some(existing) => {
                     let after = serde_json::from_slice(&new.body).unwrap_or_default();
                     new.changes_client =
@@ -206,7 +209,12 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
         Some(_) => return Err(refused("'DatabaseName' must be a text.")),
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
-    check_settings(&call.state.settings, name.as_str(), body.get("Settings"))?;
+    check_settings(
+        &call.state.settings,
+        name.as_str(),
+        &read_record_settings(body.get("Settings"))?,
+    )
+    .map_err(engine_error)?;
     let disabled = match body.get("Disabled") {
         Some(Value::Bool(disabled)) => *disabled,
         Some(Value::Null) | None => false,
@@ -241,7 +249,7 @@ pub(crate) fn delete(call: Call) -> Answering {
             for name in &names {
                 if let Some(deleted) = delete_one(&state, name, hard)? {
                     last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
-                    left.extend(deleted.left.map(|left| left.to_json()));
+                    left.extend(deleted.left.map(files_left_json));
                 }
             }
             let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
@@ -298,14 +306,14 @@ fn delete_one(
     state.registry.with_closed(name, || {
         if !hard {
             let index = state.catalog.remove(name).map_err(failed)?;
-            forget_in_cluster(state, record.topology_id)?;
+            state.forget_in_cluster(record.topology_id).map_err(engine_error)?;
             tracing::info!(database = name, "a database was deleted; its files stay");
             return Ok(index.map(|index| Deleted { index, left: None }));
         }
         let Some(deletion) = state.catalog.begin_deletion(name).map_err(failed)? else {
             return Ok(None);
         };
-        let left = database_deletion::finish(state, &deletion)?;
+        let left = state.finish_deletion(&deletion).map_err(engine_error)?;
         tracing::info!(database = name, "a database was deleted with its files");
         Ok(Some(Deleted { index: deletion.index, left }))
     })
@@ -317,6 +325,11 @@ struct Deleted {
     index: u64,
     /// What stays of its files.
     left: Option<FilesLeft>,
+}
+
+fn files_left_json(left: FilesLeft) -> Value {
+    let paths: Vec<String> = left.paths.iter().map(|path| path.display().to_string()).collect();
+    json!({"DatabaseName": left.database, "Paths": paths, "Reason": left.reason})
 }
 
 /// `POST /admin/databases/disable`.

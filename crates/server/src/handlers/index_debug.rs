@@ -14,8 +14,8 @@ use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType, ProtocolE
 use crate::{
     answer::Answer,
     call::Call,
+    error_mapping::index_error,
     handlers::indexes::{known_or_all, results},
-    index_choice::index_error,
     json_text::JsonObject,
 };
 

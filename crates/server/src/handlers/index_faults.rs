@@ -10,7 +10,7 @@ use wire::{
     ProtocolError, index_shapes::IndexStatistics,
 };
 
-use crate::index_choice::index_error;
+use crate::error_mapping::index_error;
 
 /// An index that there is.
 pub(crate) enum Known {

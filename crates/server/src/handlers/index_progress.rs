@@ -6,6 +6,7 @@ use documents::{
     log::{self, EntryKind, EntryKinds, LogEntry, Selection},
     time_series::TICKS_PER_MILLISECOND,
 };
+use engine::{ALL_DOCUMENTS, progress_of};
 use http::StatusCode;
 use indexing::{Index, SourceKind};
 use model::{CollectionName, Etag, date};
@@ -19,111 +20,6 @@ use crate::{
     error_mapping::{cluster_error, document_error},
     handlers::indexes::{named, statistics_of},
 };
-
-/// Changes of counters or time series that are counted.
-const COUNTED_MAX: u64 = 1_000_000;
-/// What an index over all documents has in the place of collections.
-const ALL_DOCUMENTS: &str = "@all_docs";
-
-/// How far an index is in each of its collections.
-pub(crate) fn progress_of(
-    documents: &ReadTransaction,
-    index: &Index,
-) -> Result<Vec<CollectionProgress>, ProtocolError> {
-    let of_one = match index.source_kind() {
-        SourceKind::Documents => progress_in,
-        SourceKind::Counters => progress_in_counters,
-        SourceKind::TimeSeries => progress_in_time_series,
-    };
-    match index.collections() {
-        [] => Ok(vec![of_one(documents, None, index.progress())?]),
-        names => {
-            let names = names.iter();
-            names.map(|name| of_one(documents, Some(name), index.progress())).collect()
-        }
-    }
-}
-
-fn progress_in(
-    documents: &ReadTransaction,
-    name: Option<&CollectionName>,
-    progress: Etag,
-) -> Result<CollectionProgress, ProtocolError> {
-    let failed = |error| document_error(&error);
-    let (collection, last) = match name {
-        None => {
-            let last = documents::progress(documents).map_err(failed)?.last_etag;
-            (ALL_DOCUMENTS.to_owned(), last)
-        }
-        Some(name) => {
-            let of_collection = Selection::of_collection(EntryKinds::DOCUMENTS, name);
-            let last = log::last_etag(documents, &[of_collection]).map_err(failed)?;
-            let known = documents::collection(documents, name).map_err(failed)?;
-            let shown = known.map_or_else(|| name.clone(), |known| known.name);
-            (shown.as_str().to_owned(), last)
-        }
-    };
-    let all = documents::all_changes(documents, name).map_err(failed)?;
-    let pending = documents::pending_changes(documents, name, progress).map_err(failed)?;
-    Ok(CollectionProgress {
-        collection,
-        last_etag: progress.min(last).0,
-        lag: pending.documents,
-        tombstone_lag: pending.tombstones,
-        documents: all.documents,
-        tombstones: all.tombstones,
-        deleted_range_lag: 0,
-        deleted_ranges: 0,
-    })
-}
-
-/// The same of an index of counters. Those that were deleted are counted with the others.
-fn progress_in_counters(
-    documents: &ReadTransaction,
-    name: Option<&CollectionName>,
-    progress: Etag,
-) -> Result<CollectionProgress, ProtocolError> {
-    let failed = |error| document_error(&error);
-    let counters = [Selection::of_collection(EntryKinds::COUNTERS, name)];
-    let last = log::last_etag(documents, &counters).map_err(failed)?;
-    let changed_after =
-        |after| log::count_after(documents, &counters, after, COUNTED_MAX).map_err(failed);
-    Ok(CollectionProgress {
-        collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
-        last_etag: progress.min(last).0,
-        lag: changed_after(progress)?,
-        tombstone_lag: 0,
-        documents: changed_after(Etag::ZERO)?,
-        tombstones: 0,
-        deleted_range_lag: 0,
-        deleted_ranges: 0,
-    })
-}
-
-/// The same of an index of time series: segments, and ranges that were deleted.
-fn progress_in_time_series(
-    documents: &ReadTransaction,
-    name: Option<&CollectionName>,
-    progress: Etag,
-) -> Result<CollectionProgress, ProtocolError> {
-    let failed = |error| document_error(&error);
-    let all = Selection::of_collection(EntryKinds::TIME_SERIES, name);
-    let last = log::last_etag(documents, &[all]).map_err(failed)?;
-    let changed_after = |kind: EntryKind, after| {
-        let selected = Selection::of_collection(kind, name);
-        log::count_after(documents, &[selected], after, COUNTED_MAX).map_err(failed)
-    };
-    Ok(CollectionProgress {
-        collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
-        last_etag: progress.min(last).0,
-        lag: changed_after(EntryKind::Segment, progress)?,
-        tombstone_lag: 0,
-        documents: changed_after(EntryKind::Segment, Etag::ZERO)?,
-        tombstones: 0,
-        deleted_range_lag: changed_after(EntryKind::DeletedRange, progress)?,
-        deleted_ranges: changed_after(EntryKind::DeletedRange, Etag::ZERO)?,
-    })
-}
 
 /// `GET /indexes/progress`: of those that are stale.
 pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
@@ -153,7 +49,10 @@ fn staleness_reasons(
     documents: &ReadTransaction,
     index: &Index,
 ) -> Result<Vec<String>, ProtocolError> {
-    let behind = progress_of(documents, index)?.into_iter().filter(CollectionProgress::is_behind);
+    let behind = progress_of(documents, index)
+        .map_err(|error| document_error(&error))?
+        .into_iter()
+        .filter(CollectionProgress::is_behind);
     match index.source_kind() {
         SourceKind::Documents => {}
         SourceKind::Counters => {

@@ -10,11 +10,11 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    error_mapping::index_error,
     handlers::{
         indexes::{missing, named},
         operations::too_many_operations,
     },
-    index_choice::index_error,
     router::Answering,
 };
 

@@ -8,10 +8,8 @@ use storage::Transaction;
 use wire::ProtocolError;
 
 use crate::{
-    answer::Answer,
-    call::Call,
-    handlers::indexes::named,
-    index_choice::{index_error, refuse_invalid},
+    answer::Answer, call::Call, error_mapping::index_error, handlers::indexes::named,
+    index_choice::refuse_invalid,
 };
 
 /// Terms that are given at once when nobody says how many.

@@ -15,13 +15,14 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    error_mapping::index_error,
     error_mapping::query_error,
     handlers::{
         index_changes::{check_configuration, definition_in, typed},
         queries::{Prepared, Snapshot},
         query_debug::entry_shape,
     },
-    index_choice::{WAIT_DEFAULT, catch_up, index_error, refuse_invalid},
+    index_choice::{WAIT_DEFAULT, catch_up, refuse_invalid},
     json_text::JsonObject,
     router::Answering,
     server_state::ServerState,
@@ -52,7 +53,7 @@ pub(crate) fn test(call: Call) -> Answering {
         }
         let prepared = prepare(&call, request, &definition.name, began)?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
-        let places = &call.state.memory.counting_places;
+        let places = &call.state.rooms.counting;
         let place = places.take(database.record().name.lower_cased()).await?;
         let indexes = database.clone();
         let (definition, index) = blocking(move || {

@@ -12,8 +12,8 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    error_mapping::index_error,
     handlers::index_changes::{definition_in, typed},
-    index_choice::index_error,
     json_text::JsonObject,
     router::Answering,
     stored_record::read_object,
@@ -36,7 +36,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
         }
         let ids = ids_of(body.get("Ids"))?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
-        let places = &call.state.memory.counting_places;
+        let places = &call.state.rooms.counting;
         let place = places.take(database.record().name.lower_cased()).await?;
         blocking(move || {
             let _place = place;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use database::Database;
+use engine::progress_of;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexSet, IndexingAction};
 use model::date;
@@ -17,12 +18,11 @@ use wire::{
 use crate::{
     answer::Answer,
     call::Call,
+    error_mapping::{document_error, index_error},
     handlers::{
         index_faults::{Known, all_known, errors_of_faulty, known, statistics_of_faulty},
         index_performance::shown_batch,
-        index_progress::progress_of,
     },
-    index_choice::index_error,
 };
 
 /// The refusal of who names an index that there is not.
@@ -135,7 +135,7 @@ pub(crate) fn statistics_of(
         reduce_attempts: record.reduce_attempts,
         reduce_errors: record.reduce_errors,
         outputs_max: record.outputs_max,
-        collections: progress_of(&documents, index)?,
+        collections: progress_of(&documents, index).map_err(|error| document_error(&error))?,
         last_querying_time: time(index.last_query_ticks()),
         last_indexing_time: time(record.last_indexing_ticks),
         created: date::format(record.created_ticks),

@@ -8,8 +8,8 @@ use wire::{InnerRequest, ProtocolError};
 use crate::{
     answer::Answer,
     call::Call,
+    error_mapping::no_room,
     json_text::JsonObject,
-    memory_plan::no_room,
     router::{Answering, route_not_found},
     service::serve_inner,
 };

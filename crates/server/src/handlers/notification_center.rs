@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
+    error_mapping::index_error,
     gone::Gone,
     handlers::{
         index_faults::{Known, all_known},
@@ -22,7 +23,6 @@ use crate::{
         operations::state_json,
         server_info::topology_notification,
     },
-    index_choice::index_error,
     live_feed::OpenedDatabase,
     pulse::Pulse,
     pulse_feed,

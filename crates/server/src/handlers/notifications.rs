@@ -2,6 +2,7 @@
 //! there for as long as its cause is; nothing is stored.
 
 use database::{Database, DiskSpaceLevel, MemoryLevel};
+use engine::MemoryPlan;
 use http::StatusCode;
 use indexing::FanOut;
 use model::date;
@@ -10,8 +11,7 @@ use storage::{IoOperation, IoPosition};
 use wire::{ProtocolError, humane_size};
 
 use crate::{
-    answer::Answer, call::Call, handlers::io_metrics::kind_name, memory_plan::MemoryPlan,
-    server_state::ServerState,
+    answer::Answer, call::Call, handlers::io_metrics::kind_name, server_state::ServerState,
 };
 
 /// `GET /notifications`.

@@ -14,6 +14,7 @@ use blittable::BlittableBuf;
 use cluster_state::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use documents::DocumentRow;
+use engine::{QueryFacts, RunningQuery};
 use http::StatusCode;
 use indexing::Index;
 use query::{
@@ -23,6 +24,7 @@ use query::{
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::{ReadTransaction, WorkingMemory};
+use tokio::sync::Notify;
 use wire::{
     ErrorKind, ProtocolError,
     header_names::{INDEX_CREATED, REQUEST_TIME},
@@ -53,12 +55,11 @@ use crate::{
     },
     piece_sender::{PieceSender, ROOM_PATIENCE, RoomWait, WriteReason},
     query_notes,
-    query_request::{exported_by_form, row_options, wait_of, whole_collection},
+    query_request::{exported_by_form, row_options, stop_signal, wait_of, whole_collection},
     query_timings::{QueryTimings, milliseconds},
     recorded_series::RecordedSeries,
     revision_includes,
     router::Answering,
-    running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
     time_series_includes, value_includes,
 };
@@ -195,12 +196,12 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Ok(Target::Collection) => {
             let name = whole_collection(&prepared.query).unwrap_or_default();
             let name = format!("collection/{name}");
-            prepared.running = Some(list(&call, &prepared, &database, &name));
+            prepared.running = Some(list(&call, &prepared, &database, &name).0);
             None
         }
         Ok(Target::Index { index, is_new }) => {
             index.note_query();
-            let running = list(&call, &prepared, &database, index.name());
+            let (running, stopped) = list(&call, &prepared, &database, index.name());
             let is_named = matches!(prepared.query.source.kind, SourceKind::Index(_));
             prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
             is_created = is_new;
@@ -210,7 +211,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             if let Some(wait_max) = wait_max {
                 tokio::select! {
                     caught_up = catch_up(&database, &index, wait_max) => drop(caught_up?),
-                    () = running.stopped() => return Err(canceled()),
+                    () = stopped.notified() => return Err(canceled()),
                 }
             }
             prepared.timings.caught_up = Some(clock.monotonic());
@@ -233,7 +234,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         ResultKind::Rows
             if prepared.query.filter.is_some() || query::names_time_series(&prepared.query) =>
         {
-            let places = &call.state.memory.counting_places;
+            let places = &call.state.rooms.counting;
             let place = places.take(database.record().name.lower_cased()).await?;
             blocking(move || {
                 let _place = place;
@@ -247,14 +248,15 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
     Ok(if is_created { answer.with_header(INDEX_CREATED, "true") } else { answer })
 }
 
-/// Puts a query on the list of those that run.
+/// Puts a query on the list of those that run. The other value is notified when it is stopped from outside.
 fn list(
     call: &Call,
     prepared: &Prepared,
     database: &DatabaseLease,
     index_name: &str,
-) -> RunningQuery {
-    call.state.running_queries.begin(QueryFacts {
+) -> (RunningQuery, Arc<Notify>) {
+    let (stopped, wake) = stop_signal();
+    let facts = QueryFacts {
         database: database.record().name.as_str().to_owned(),
         index_name: index_name.to_owned(),
         text: prepared.query.text.as_str().to_owned(),
@@ -265,7 +267,8 @@ fn list(
         is_streaming: prepared.shape != Shape::Page,
         began: prepared.began,
         began_ticks: call.state.platform.clock.now().ticks(),
-    })
+    };
+    (call.state.running_queries.begin(facts, wake), stopped)
 }
 
 fn answer(

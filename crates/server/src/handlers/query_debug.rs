@@ -2,6 +2,7 @@
 //! what is in its entries; `/debug/queries` tells which ones run, and stops them.
 
 use database::DatabaseLease;
+use engine::QueryFacts;
 use http::StatusCode;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
 use model::{TimeSpan, date};
@@ -17,7 +18,6 @@ use crate::{
     error_mapping::query_error,
     handlers::{queries::Prepared, query_pages::time_or_none},
     index_choice::{catch_up, missing_index_error, refuse_invalid},
-    running_queries::QueryFacts,
 };
 
 /// What the answer says when no index would be taken.

@@ -43,7 +43,7 @@ pub(crate) fn create(call: Call) -> Answering {
             return Err(ProtocolError::invalid_operation(message));
         }
         configure(&call, types).await?;
-        let mut share = BodyShare::none_of(&call.state.memory);
+        let mut share = BodyShare::none_of(&call.state);
         for body in sample_data::batches(types) {
             submit_body(&call.state, call.database()?, &mut share, &body).await?;
         }

@@ -13,11 +13,11 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
+    error_mapping::index_error,
     handlers::{
         index_faults::{Known, all_known},
         indexes::action_name,
     },
-    index_choice::index_error,
 };
 
 /// Rows of one answer, at most.

@@ -17,7 +17,6 @@ use crate::{
     answer::Answer,
     call::Call,
     cron_expression::CronExpression,
-    database_directories::{directories_below, directory_of_new},
     handlers::{databases::listed_state, index_changes::check_name},
     stored_record::{body_of, lock_mode},
 };
@@ -60,7 +59,7 @@ pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ProtocolError> {
     let (query, state) = (call.query(), &call.state);
     let text = |name: &str| query.get(name).map(str::trim).filter(|text| !text.is_empty());
-    let (directory, refusal) = directory_of_new(state, text("name"), text("path"));
+    let (directory, refusal) = state.directory_of_new(text("name"), text("path"));
     let space = match &refusal {
         None => space_at(call, &directory),
         Some(_) => None,
@@ -70,7 +69,7 @@ pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ProtocolError> 
         "NodeTag": NODE_TAG, "FullPath": directory.to_string_lossy(),
         "FreeSpaceInBytes": free, "FreeSpaceHumane": humane_size(free),
         "TotalSpaceInBytes": total, "TotalSpaceHumane": humane_size(total),
-        "Error": refusal.map(|refusal| refusal.message)
+        "Error": refusal.map(|refusal| refusal.to_string())
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
@@ -87,7 +86,7 @@ fn space_at(call: &Call, directory: &Path) -> Option<platform::DiskSpace> {
 pub(crate) fn folder_options(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let directory = query.get("path").map(str::trim).filter(|path| !path.is_empty());
-    let listed = directories_below(&call.state, directory.map(Path::new));
+    let listed = call.state.directories_below(directory.map(Path::new));
     let listed: Vec<_> = listed.iter().map(|path| path.to_string_lossy()).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"List": listed})))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use engine::OpenError;
 use platform::{
     Access, Disk, Platform,
     simulated::{Simulation, Survival},
@@ -367,7 +368,10 @@ fn databases_without_the_servers_own_directory_are_not_started_over() {
     let (system, away) = (Path::new("/data/System"), Path::new("/data/away"));
     platform.disk.rename(system, away).unwrap();
     let refused = TestServer::try_start(platform.clone(), &[]).err();
-    assert!(matches!(refused, Some(StartError::SystemMissing { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(StartError::Engine(OpenError::SystemMissing { .. }))),
+        "{refused:?}"
+    );
     assert!(!platform.disk.exists(system).unwrap(), "nothing was made");
     platform.disk.rename(away, system).unwrap();
     let server = TestServer::start(platform, &[]);
@@ -379,7 +383,7 @@ fn a_data_directory_has_one_server() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     let refused = TestServer::try_start(platform.clone(), &[]).err();
-    assert!(matches!(refused, Some(StartError::InUse { .. })), "{refused:?}");
+    assert!(matches!(refused, Some(StartError::Engine(OpenError::InUse { .. }))), "{refused:?}");
     server.stop();
     drop(TestServer::start(platform, &[]));
 }

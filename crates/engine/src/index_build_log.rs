@@ -1,13 +1,11 @@
 //! How far indexes are that are being built, in the server's log.
 
-use std::sync::Arc;
-
 use indexing::Position;
 
 use crate::{
-    handlers::index_progress::progress_of,
+    engine::Engine,
     index_builds::{Build, Report},
-    server_state::ServerState,
+    index_progress::progress_of,
 };
 
 /// What is seen of an index.
@@ -24,13 +22,13 @@ enum Seen {
 }
 
 /// Looks at each index that is built. Reads from databases, so it must not run where others wait.
-pub(crate) fn look(state: &Arc<ServerState>) {
-    let builds = state.files.index_builds();
-    let now = state.platform.clock.monotonic();
+pub(crate) fn look(engine: &Engine) {
+    let builds = engine.files.index_builds();
+    let now = engine.platform.clock.monotonic();
     for (key, build) in builds.all() {
         let (database, index) = (key.0.as_str(), key.1.as_str());
         let mut build = build;
-        match seen(state, database, index, &mut build.until) {
+        match seen(engine, database, index, &mut build.until) {
             Seen::Gone => builds.ended(database, index),
             Seen::Built { documents } => {
                 let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
@@ -61,8 +59,8 @@ pub(crate) fn look(state: &Arc<ServerState>) {
     }
 }
 
-fn seen(state: &ServerState, database: &str, index: &str, until: &mut Option<Position>) -> Seen {
-    let Some(lease) = state.registry.if_open(database) else { return Seen::Gone };
+fn seen(engine: &Engine, database: &str, index: &str, until: &mut Option<Position>) -> Seen {
+    let Some(lease) = engine.registry.if_open(database) else { return Seen::Gone };
     let Some(index) = lease.indexes().get(index) else { return Seen::Gone };
     let documents = lease.read();
     let until = match until {

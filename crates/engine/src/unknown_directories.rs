@@ -9,7 +9,7 @@ use database::foreign_product;
 use platform::Platform;
 use storage::environment_id_in;
 
-use crate::{database_files::DATABASES_DIRECTORY, server_state::ServerState};
+use crate::{database_files::DATABASES_DIRECTORY, engine::Engine};
 
 /// So many are named.
 const NAMED_MAX: usize = 20;
@@ -25,13 +25,13 @@ pub fn has_databases(platform: &Platform, data_dir: &Path) -> bool {
 }
 
 /// Logs directories that belong to no database.
-pub(crate) fn log(state: &ServerState) {
-    let (platform, disk) = (&state.platform, &*state.platform.disk);
-    let root = state.settings.data_dir.join(DATABASES_DIRECTORY);
+pub(crate) fn log(engine: &Engine) {
+    let (platform, disk) = (&engine.platform, &*engine.platform.disk);
+    let root = engine.settings.data_dir.join(DATABASES_DIRECTORY);
     // What is not there yet holds nothing.
     let names = disk.list(&root).unwrap_or_default();
-    let records = state.catalog.records();
-    let deletions = match state.catalog.deletions() {
+    let records = engine.catalog.records();
+    let deletions = match engine.catalog.deletions() {
         Ok(deletions) => deletions,
         Err(error) => {
             return tracing::error!(%error, "deletions that were begun could not be read");
@@ -41,7 +41,7 @@ pub(crate) fn log(state: &ServerState) {
     let known: HashSet<_> = records
         .iter()
         .chain(deleted)
-        .map(|record| state.files.options_of(record).environment.directory)
+        .map(|record| engine.files.options_of(record).environment.directory)
         .collect();
     let unknown = names.iter().map(|name| root.join(name)).filter(|path| !known.contains(path));
     for (number, path) in unknown.enumerate() {

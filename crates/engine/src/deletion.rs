@@ -10,29 +10,19 @@ use std::path::PathBuf;
 use cluster_state::{Command, Outcome};
 use database::{Deletion, INDEXES_DIRECTORY};
 use model::DatabaseId;
-use serde_json::{Value, json};
 use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
-use wire::{ErrorKind, ProtocolError};
 
-use crate::{
-    error_mapping::{catalog_error, cluster_error},
-    server_state::ServerState,
-};
+use crate::{engine::Engine, error::EngineError};
 
 /// Files of a deleted database, or what is taken for them, that stay.
 #[derive(Debug)]
-pub(crate) struct FilesLeft {
-    database: String,
-    paths: Vec<PathBuf>,
-    reason: &'static str,
-}
-
-impl FilesLeft {
-    /// What the answer to a client says of it.
-    pub(crate) fn to_json(&self) -> Value {
-        let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
-        json!({"DatabaseName": self.database, "Paths": paths, "Reason": self.reason})
-    }
+pub struct FilesLeft {
+    /// The name of the database.
+    pub database: String,
+    /// The files and directories that stay.
+    pub paths: Vec<PathBuf>,
+    /// Why they stay.
+    pub reason: &'static str,
 }
 
 const UNKNOWN_FILES: &str = "they are no files of the database";
@@ -40,8 +30,8 @@ const NEVER_OPENED: &str =
     "the database was never opened there, so nobody knows whose files these are";
 
 /// Ends deletions that were begun before the server started.
-pub(crate) fn finish_all(state: &ServerState) {
-    let deletions = match state.catalog.deletions() {
+pub(crate) fn finish_all(engine: &Engine) {
+    let deletions = match engine.catalog.deletions() {
         Ok(deletions) => deletions,
         Err(error) => {
             return tracing::error!(%error, "deletions that were begun could not be read");
@@ -49,75 +39,63 @@ pub(crate) fn finish_all(state: &ServerState) {
     };
     for deletion in deletions {
         let database = deletion.record.name.as_str();
-        match finish(state, &deletion) {
+        match engine.finish_deletion(&deletion) {
             Ok(None) => tracing::info!(database, "what was left of a deleted database is removed"),
             // It was logged.
             Ok(Some(_)) => {}
             Err(error) => tracing::error!(
                 database,
-                error = error.message,
+                %error,
                 "a deleted database could not be removed from the disk; the next start tries again"
             ),
         }
     }
 }
 
-/// Ends a deletion. What stays is returned.
-///
-/// # Errors
-/// When something could not be removed. The mark of the deletion stays.
-pub(crate) fn finish(
-    state: &ServerState,
-    deletion: &Deletion,
-) -> Result<Option<FilesLeft>, ProtocolError> {
-    forget_in_cluster(state, deletion.record.topology_id)?;
-    let left = remove_files(state, deletion)?;
-    if let Some(left) = &left {
-        let database = left.database.as_str();
-        tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+impl Engine {
+    /// Ends a deletion. What stays is returned.
+    ///
+    /// # Errors
+    /// When something could not be removed. The mark of the deletion stays.
+    pub fn finish_deletion(&self, deletion: &Deletion) -> Result<Option<FilesLeft>, EngineError> {
+        self.forget_in_cluster(deletion.record.topology_id)?;
+        let left = remove_files(self, deletion)?;
+        if let Some(left) = &left {
+            let database = left.database.as_str();
+            tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+        }
+        self.catalog.end_deletion(deletion.index)?;
+        Ok(left)
     }
-    state.catalog.end_deletion(deletion.index).map_err(|error| catalog_error(&error))?;
-    Ok(left)
 }
 
-/// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
-/// a database of the same name has another id.
-pub(crate) fn forget_in_cluster(
-    state: &ServerState,
-    database: DatabaseId,
-) -> Result<(), ProtocolError> {
-    loop {
-        let command = Command::RemoveDatabase { database };
-        let applied =
-            state.cluster.submit_and_wait(&command).map_err(|error| cluster_error(&error))?;
-        if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
-            return Ok(());
+impl Engine {
+    /// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
+    /// a database of the same name has another id.
+    pub fn forget_in_cluster(&self, database: DatabaseId) -> Result<(), EngineError> {
+        loop {
+            let command = Command::RemoveDatabase { database };
+            let applied = self.cluster.submit_and_wait(&command)?;
+            if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
+                return Ok(());
+            }
         }
     }
 }
 
-fn remove_files(
-    state: &ServerState,
-    deletion: &Deletion,
-) -> Result<Option<FilesLeft>, ProtocolError> {
+fn remove_files(engine: &Engine, deletion: &Deletion) -> Result<Option<FilesLeft>, EngineError> {
     let record = &deletion.record;
-    let options = state.files.options_of(record);
+    let options = engine.files.options_of(record);
     let (platform, environment) = (&options.platform, &options.environment);
     let database = record.name.as_str().to_owned();
-    let failed = |error: storage::StorageError| {
-        let message = format!(
-            "The database '{database}' is deleted, but its files could not be removed: {error}. The \
-             server tries again when it starts."
-        );
-        ProtocolError::new(ErrorKind::Internal, message)
-    };
+    let failed = |source| EngineError::FilesNotRemoved { database: database.clone(), source };
     let found = environment_id_in(platform, &environment.directory).map_err(failed)?;
     // Nobody but the server itself names these: what is there is what it made.
-    let is_servers_own = options.is_in_memory || !state.files.names_directories(&record.body);
+    let is_servers_own = options.is_in_memory || !engine.files.names_directories(&record.body);
     let id = match (deletion.environment_id, found) {
         (None, Some(found)) if is_servers_own => {
-            let owner = state.catalog.owner_of(found, &record.name);
-            let owner = owner.map_err(|error| catalog_error(&error))?;
+            let owner = engine.catalog.owner_of(found, &record.name);
+            let owner = owner?;
             owner.is_none().then_some(found)
         }
         (known, _) => known,

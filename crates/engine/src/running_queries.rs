@@ -12,28 +12,34 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Notify;
-
-/// What is told of a query.
+/// What the list shows of a query.
 #[derive(Clone, Debug)]
-pub(crate) struct QueryFacts {
-    pub(crate) database: String,
-    pub(crate) index_name: String,
-    pub(crate) text: String,
-    pub(crate) start: i64,
-    pub(crate) page_size: Option<i64>,
-    pub(crate) skips_duplicate_checking: bool,
-    pub(crate) wait: Option<Duration>,
-    pub(crate) is_streaming: bool,
-    /// On the clock that never goes back.
-    pub(crate) began: Duration,
+pub struct QueryFacts {
+    /// The name of the database.
+    pub database: String,
+    /// The index, or `collection/` and the name of the collection.
+    pub index_name: String,
+    /// The text of the query.
+    pub text: String,
+    /// Rows that are skipped.
+    pub start: i64,
+    /// Rows at most.
+    pub page_size: Option<i64>,
+    /// Whether a document may be returned more than once.
+    pub skips_duplicate_checking: bool,
+    /// How long it waits for its index to catch up.
+    pub wait: Option<Duration>,
+    /// Whether the rows are streamed.
+    pub is_streaming: bool,
+    /// When it began, on the monotonic clock.
+    pub began: Duration,
     /// The same moment in ticks.
-    pub(crate) began_ticks: i64,
+    pub began_ticks: i64,
 }
 
 /// All queries of the server that run.
 #[derive(Clone, Default)]
-pub(crate) struct RunningQueries {
+pub struct RunningQueries {
     listed: Arc<Mutex<Listed>>,
 }
 
@@ -43,15 +49,18 @@ struct Listed {
     queries: BTreeMap<u64, (Arc<QueryFacts>, Stop)>,
 }
 
-/// Tells a query to end: the flag while it runs, the other while it waits.
-#[derive(Clone, Default)]
+/// Wakes a query that waits for its index, so that it sees that it is to stop. Must not block.
+pub type WakeQuery = Arc<dyn Fn() + Send + Sync>;
+
+/// Stops a query: the flag while it runs, the other while it waits.
+#[derive(Clone)]
 struct Stop {
     flag: Arc<AtomicBool>,
-    wake: Arc<Notify>,
+    wake: WakeQuery,
 }
 
 /// One that runs; dropping it takes it off the list.
-pub(crate) struct RunningQuery {
+pub struct RunningQuery {
     id: u64,
     stop: Stop,
     among: RunningQueries,
@@ -62,9 +71,9 @@ impl RunningQueries {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a query.
-    pub(crate) fn begin(&self, facts: QueryFacts) -> RunningQuery {
-        let stop = Stop::default();
+    /// Lists a query. `wake` is called when it is stopped from outside.
+    pub fn begin(&self, facts: QueryFacts, wake: WakeQuery) -> RunningQuery {
+        let stop = Stop { flag: Arc::default(), wake };
         let mut listed = self.lock();
         listed.last_id += 1;
         let id = listed.last_id;
@@ -73,22 +82,21 @@ impl RunningQueries {
     }
 
     /// Those of a database by their number, the oldest first.
-    pub(crate) fn of(&self, database: &str) -> Vec<(u64, Arc<QueryFacts>)> {
+    pub fn of(&self, database: &str) -> Vec<(u64, Arc<QueryFacts>)> {
         let listed = self.lock();
         let queries = listed.queries.iter().filter(|(_, (facts, _))| facts.database == database);
         queries.map(|(id, (facts, _))| (*id, Arc::clone(facts))).collect()
     }
 
     /// Stops a query soon; `false` when there is none of that number on that index.
-    pub(crate) fn stop(&self, database: &str, index_name: &str, id: u64) -> bool {
+    pub fn stop(&self, database: &str, index_name: &str, id: u64) -> bool {
         let listed = self.lock();
         let Some((facts, stop)) = listed.queries.get(&id) else { return false };
         let is_meant =
             facts.database == database && facts.index_name.eq_ignore_ascii_case(index_name);
         if is_meant {
             stop.flag.store(true, Ordering::Relaxed);
-            // Kept for the query when it does not wait yet.
-            stop.wake.notify_one();
+            (stop.wake)();
         }
         is_meant
     }
@@ -96,18 +104,12 @@ impl RunningQueries {
 
 impl RunningQuery {
     /// Set when the query is to end.
-    pub(crate) fn stop_flag(&self) -> &Arc<AtomicBool> {
+    pub fn stop_flag(&self) -> &Arc<AtomicBool> {
         &self.stop.flag
     }
 
-    /// Ends when the query is to end.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
-        let stop = self.stop.clone();
-        async move { stop.wake.notified().await }
-    }
-
     /// Whether it is to end.
-    pub(crate) fn should_stop(&self) -> bool {
+    pub fn should_stop(&self) -> bool {
         self.stop.flag.load(Ordering::Relaxed)
     }
 }
@@ -140,10 +142,18 @@ mod tests {
     #[test]
     fn a_query_is_listed_while_it_runs_and_stopped_by_its_number() {
         let running = RunningQueries::default();
-        let (one, other) = (running.begin(facts("db", "I")), running.begin(facts("db2", "I")));
+        let woken = Arc::new(AtomicBool::new(false));
+        let wake: WakeQuery = {
+            let woken = Arc::clone(&woken);
+            Arc::new(move || woken.store(true, Ordering::Relaxed))
+        };
+        let one = running.begin(facts("db", "I"), Arc::clone(&wake));
+        let other = running.begin(facts("db2", "I"), Arc::new(|| ()));
         assert_eq!(running.of("db").len(), 1);
         assert!(!running.stop("db", "J", one.id) && !running.stop("db", "I", other.id));
+        assert!(!woken.load(Ordering::Relaxed));
         assert!(running.stop("db", "i", one.id));
+        assert!(woken.load(Ordering::Relaxed));
         assert!(one.should_stop() && !other.should_stop());
         let id = one.id;
         drop(one);

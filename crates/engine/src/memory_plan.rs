@@ -1,4 +1,4 @@
-//! Who may take how much of the memory that the server has: every bound follows from one limit.
+//! How much of the server's memory each part may take: every bound follows from one limit.
 //!
 //! The limit is the smallest of the setting, the control group's and the machine's. An eighth of it is left
 //! free: what the kernel holds for the process, and what grows before it is noticed. Of the rest these may
@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: what is there for a moment and grows with data or clients |
-//! | a sixteenth | `body_room`: small bodies of requests |
+//! | a sixteenth | `small_bodies`: small bodies of requests |
 //!
 //! and all together what is left beside code, connections, queues, open databases, caches and the
 //! allocator's own: that is not counted but measured ([`UncountedMemory`]), moment by moment.
@@ -25,10 +25,9 @@ use database::{MemoryLevel, MemoryPressure, UncountedMemory};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
 use script::MEMORY_BYTES_MAX_DEFAULT;
 use settings::{MemorySettings, Settings};
-use storage::{MemoryBudget, MemoryExhausted};
-use wire::{ErrorKind, ProtocolError};
+use storage::MemoryBudget;
 
-use crate::{answer_places::AnswerPlaces, body_share::BodyRoom};
+use crate::error::EngineError;
 
 /// This part of the limit is left free.
 const FREE_PART: u64 = 8;
@@ -72,52 +71,48 @@ const ANSWER_THREADS_MAX: usize = 16;
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
 /// The bounds.
-pub(crate) struct MemoryPlan {
+pub struct MemoryPlan {
     /// How much is left, and what that means.
-    pub(crate) pressure: Arc<MemoryPressure>,
+    pub pressure: Arc<MemoryPressure>,
     /// Who sets the limit, in words.
-    pub(crate) limited_by: &'static str,
+    pub limited_by: &'static str,
     /// What one database may keep unflushed.
-    pub(crate) unflushed_bytes_max: u64,
+    pub unflushed_bytes_max: u64,
     /// What everything that is counted may take together, beside what is not.
-    pub(crate) process: Arc<MemoryBudget>,
+    pub process: Arc<MemoryBudget>,
     /// What is not.
-    pub(crate) uncounted: Arc<UncountedMemory>,
+    pub uncounted: Arc<UncountedMemory>,
     /// What all databases may keep unflushed together.
-    pub(crate) unflushed: Arc<MemoryBudget>,
+    pub unflushed: Arc<MemoryBudget>,
     /// What may wait in the queue of one database.
-    pub(crate) queue: CommitQueueOptions,
+    pub queue: CommitQueueOptions,
     /// What everything may take together that is there for a moment only.
-    pub(crate) work: Arc<MemoryBudget>,
+    pub work: Arc<MemoryBudget>,
     /// What large bodies of requests may take of `work`.
-    pub(crate) bodies: Arc<MemoryBudget>,
-    /// Where all bodies have their memory, also the small ones, which are not of `work`.
-    pub(crate) body_room: Arc<BodyRoom>,
+    pub bodies: Arc<MemoryBudget>,
+    /// What small bodies of requests may take, which are not of `work`.
+    pub small_bodies: Arc<MemoryBudget>,
     /// What answers may take of `work` until their clients have read them.
-    pub(crate) answers: Arc<MemoryBudget>,
+    pub answers: Arc<MemoryBudget>,
     /// How many threads make long answers.
-    pub(crate) answer_threads_max: usize,
-    /// Who may have a long answer made.
-    pub(crate) answer_places: Arc<AnswerPlaces>,
-    /// Who may have a query counted.
-    pub(crate) counting_places: Arc<AnswerPlaces>,
+    pub answer_threads_max: usize,
     /// How many connections there is memory for.
-    pub(crate) connections_max: usize,
+    pub connections_max: usize,
     /// What may wait for all clients of the Changes API, unless a setting says less.
-    pub(crate) changes_bytes_max: usize,
+    pub changes_bytes_max: usize,
     /// What may be sent on one connection before its client acknowledges it.
-    pub(crate) send_buffer_bytes: usize,
+    pub send_buffer_bytes: usize,
     /// What the open transactions of documents may take of `work`.
-    pub(crate) transactions: Arc<MemoryBudget>,
+    pub transactions: Arc<MemoryBudget>,
     /// What batches of indexes may take of `work`, with their transactions.
-    pub(crate) indexing: Arc<MemoryBudget>,
+    pub indexing: Arc<MemoryBudget>,
     /// What the scripts of one thread may use.
-    pub(crate) script_bytes_max: usize,
+    pub script_bytes_max: usize,
 }
 
 impl MemoryPlan {
     /// The plan for this machine and these settings.
-    pub(crate) fn new(settings: &Settings, platform: &Platform) -> MemoryPlan {
+    pub fn new(settings: &Settings, platform: &Platform) -> MemoryPlan {
         let system = platform.memory.limit().unwrap_or_else(|error| {
             tracing::warn!(%error, "the system does not say how much memory there is");
             MemoryLimit { bytes: UNKNOWN_LIMIT_BYTES, source: MemoryLimitSource::Physical }
@@ -170,11 +165,9 @@ impl MemoryPlan {
                 transaction_bytes_max: standard.transaction_bytes_max.min(part(32)),
                 ..standard
             },
-            body_room: BodyRoom::new(small_bodies, Arc::clone(&bodies)),
+            small_bodies,
             bodies,
             answer_threads_max: part(ANSWER_THREAD_BYTES).clamp(2, ANSWER_THREADS_MAX),
-            answer_places: Arc::new(AnswerPlaces::within(&answers)),
-            counting_places: Arc::new(AnswerPlaces::for_counting(&work)),
             work,
             answers,
             connections_max: part(CONNECTIONS_PART * CONNECTION_BYTES).max(CONNECTIONS_MIN),
@@ -190,31 +183,17 @@ impl MemoryPlan {
     /// Refuses what takes much memory while there is hardly any.
     ///
     /// # Errors
-    ///
-    /// 503 while less than the critical part is left.
-    pub(crate) fn refuse_when_critical(&self) -> Result<(), ProtocolError> {
+    /// While less than the critical part is left.
+    pub fn refuse_when_critical(&self) -> Result<(), EngineError> {
         if self.pressure.level() < MemoryLevel::Critical {
             return Ok(());
         }
-        let left = self.pressure.reading().map_or(0, |reading| reading.left_bytes);
-        let message = format!(
-            "The server is short of memory: {left} bytes are left of the {} that {} allows. Large \
-             requests are refused until there is more; nothing of this one was done. Try again later.",
-            self.pressure.limit().bytes,
-            self.limited_by
-        );
-        Err(ProtocolError::new(ErrorKind::LowMemory, message))
+        Err(EngineError::MemoryCritical {
+            left_bytes: self.pressure.reading().map_or(0, |reading| reading.left_bytes),
+            limit_bytes: self.pressure.limit().bytes,
+            limited_by: self.limited_by,
+        })
     }
-}
-
-/// The answer when there is no room for something; `what` begins a sentence, in the plural.
-pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ProtocolError {
-    let MemoryExhausted { taken, bytes_max } = exhausted;
-    let message = format!(
-        "{what} in progress and all else leave no room for this one: {taken} bytes of memory would be \
-         taken, and {bytes_max} may be. Nothing of it was done; try again later, or ask for less at once."
-    );
-    ProtocolError::new(ErrorKind::LowMemory, message)
 }
 
 #[cfg(test)]
@@ -253,7 +232,7 @@ mod tests {
         assert_eq!(little.pressure.low_bytes(), 256 * MB / 5);
         assert_eq!(little.work.bytes_max(), 64 * MB);
         assert_eq!(little.bodies.bytes_max(), 32 * MB);
-        assert_eq!(little.body_room.small().bytes_max(), 16 * MB);
+        assert_eq!(little.small_bodies.bytes_max(), 16 * MB);
         assert_eq!(little.answers.bytes_max(), 32 * MB);
         assert_eq!(little.changes_bytes_max as u64, 16 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
@@ -271,8 +250,6 @@ mod tests {
         assert_eq!((refused.taken, refused.bytes_max), (57 * MB, 56 * MB));
         shares[1].try_grow_to(24 * MB).unwrap();
         shares[2].try_grow_to(8 * MB).unwrap();
-        let answer = no_room("Transactions", refused);
-        assert_eq!(answer.kind, ErrorKind::LowMemory);
     }
 
     #[test]

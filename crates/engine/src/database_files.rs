@@ -9,12 +9,12 @@ use indexing::{AutoIndexLimits, IndexingPool};
 use model::DatabaseName;
 use platform::Platform;
 use script::ScriptPool;
-use serde_json::{Map, Value};
 use settings::{DatabaseSettings, Problem, Settings};
 use storage::{EnvironmentOptions, environment_id_in, has_journal_of};
-use wire::{ErrorKind, ProtocolError};
 
-use crate::{index_builds::IndexBuilds, index_log, memory_plan::MemoryPlan};
+use wire::RecordBody;
+
+use crate::{error::EngineError, index_builds::IndexBuilds, index_log, memory_plan::MemoryPlan};
 
 /// The directory of the server's own environment, below the data directory.
 pub const SYSTEM_DIRECTORY: &str = "System";
@@ -22,7 +22,7 @@ pub const SYSTEM_DIRECTORY: &str = "System";
 pub const DATABASES_DIRECTORY: &str = "Databases";
 
 /// Turns a record into the options of its database.
-pub(crate) struct DatabaseFiles {
+pub struct DatabaseFiles {
     settings: Settings,
     platform: Platform,
     /// The disk of the databases whose records say that they live in memory.
@@ -63,31 +63,31 @@ impl DatabaseFiles {
     }
 
     /// Runs the scripts of all databases.
-    pub(crate) fn scripts(&self) -> &ScriptPool {
+    pub fn scripts(&self) -> &ScriptPool {
         &self.scripts
     }
 
     /// Indexes that are built from nothing.
-    pub(crate) fn index_builds(&self) -> &IndexBuilds {
+    pub fn index_builds(&self) -> &IndexBuilds {
         &self.index_builds
     }
 
     /// How much all databases are asked, write and index.
-    pub(crate) fn activity(&self) -> &Arc<Activity> {
+    pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 
     /// How the database of this record is opened.
-    pub(crate) fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
+    pub fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
         let mut options = self.options_of_body(&record.name, &record.body);
         self.use_former_journals(record, &mut options);
         options
     }
 
     /// How a database of this name with this record is opened.
-    pub(crate) fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
+    pub fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
         let (settings, warnings) =
-            DatabaseSettings::from_stored(&self.settings, &stored_overrides(body));
+            DatabaseSettings::from_stored(&self.settings, &RecordBody::read(body).settings());
         for warning in warnings {
             tracing::warn!(database = name.as_str(), "{warning}");
         }
@@ -151,14 +151,14 @@ impl DatabaseFiles {
     }
 
     /// The directories that a record names.
-    pub(crate) fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
-        let overrides = stored_overrides(body);
+    pub fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
+        let overrides = RecordBody::read(body).settings();
         let (settings, _) = DatabaseSettings::from_stored(&self.settings, &overrides);
         [settings.data_dir, settings.journals_path].into_iter().flatten().collect()
     }
 
     /// Whether a record names directories.
-    pub(crate) fn names_directories(&self, body: &[u8]) -> bool {
+    pub fn names_directories(&self, body: &[u8]) -> bool {
         let names = |key: &str| {
             let key = key.as_bytes();
             body.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))
@@ -200,41 +200,17 @@ impl DatabaseFiles {
     }
 }
 
-/// The settings in the JSON of a record.
-fn stored_overrides(body: &[u8]) -> BTreeMap<String, String> {
-    let body: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
-    match body.get("Settings") {
-        Some(Value::Object(stored)) => overrides(stored),
-        Some(_) | None => BTreeMap::new(),
-    }
-}
-
-/// The settings in a record: names of keys and texts; other values are written out.
-fn overrides(settings: &Map<String, Value>) -> BTreeMap<String, String> {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
-    settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
-}
-
-/// Refuses the settings of a record that do not hold, before they are stored. Names that nobody knows
-/// are stored and have no effect: clients send back records in which names are mangled.
-pub(crate) fn check_settings(
+/// Refuses the settings of a record that do not hold, before they are stored. Unknown names are stored and
+/// have no effect: clients send back records in which names are mangled.
+///
+/// # Errors
+/// [`EngineError::Setting`].
+pub fn check_settings(
     server: &Settings,
     database: &str,
-    stored: Option<&Value>,
-) -> Result<(), ProtocolError> {
-    let stored = match stored {
-        Some(Value::Object(stored)) => stored,
-        Some(Value::Null) | None => return Ok(()),
-        Some(_) => {
-            let message = "'Settings' of a record must be an object.";
-            return Err(ProtocolError::new(ErrorKind::Format, message));
-        }
-    };
-    let Err(error) = DatabaseSettings::from_overrides(server, &overrides(stored)) else {
+    stored: &BTreeMap<String, String>,
+) -> Result<(), EngineError> {
+    let Err(error) = DatabaseSettings::from_overrides(server, stored) else {
         return Ok(());
     };
     for problem in error.problems {
@@ -243,21 +219,8 @@ pub(crate) fn check_settings(
                 let nearest = nearest.unwrap_or("none");
                 tracing::warn!(database, name, nearest, "a setting is unknown and has no effect");
             }
-            problem => return Err(refused_setting(&problem)),
+            problem => return Err(EngineError::Setting(problem)),
         }
     }
     Ok(())
-}
-
-fn refused_setting(problem: &Problem) -> ProtocolError {
-    let message = match problem {
-        Problem::InvalidValue { name, .. } => {
-            format!("Could not set '{name}' configuration setting value.")
-        }
-        Problem::ServerOnly { name } => {
-            format!("Configuration '{name}' can only be set at server level.")
-        }
-        other => return ProtocolError::new(ErrorKind::BadRequest, other.to_string()),
-    };
-    ProtocolError::invalid_operation(message).caused_by(problem.to_string())
 }

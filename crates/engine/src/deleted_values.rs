@@ -2,15 +2,15 @@
 
 use cluster_state::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
 
-use crate::server_state::ServerState;
+use crate::engine::Engine;
 
 /// Forgets what need not be remembered, of the databases that are open. Blocks.
-pub(crate) fn forget_seen(state: &ServerState) {
-    for lease in state.registry.open_leases() {
+pub(crate) fn forget_seen(engine: &Engine) {
+    for lease in engine.registry.open_leases() {
         let database = lease.record().topology_id;
         // Read before the indexes are asked: one that is made meanwhile begins behind it.
         let last = lease.values().last_change();
-        let count = state.cluster.store().read().deleted_compare_exchange_count(database);
+        let count = engine.cluster.store().read().deleted_compare_exchange_count(database);
         let (Ok(last), Ok(1..)) = (last, count) else { continue };
         let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
         if up_to == 0 {
@@ -19,7 +19,7 @@ pub(crate) fn forget_seen(state: &ServerState) {
         let command =
             Command::CompareExchange(CompareExchangeCommand::ForgetDeleted { database, up_to });
         loop {
-            let outcome = state.cluster.submit_and_wait(&command).map(|applied| applied.outcome);
+            let outcome = engine.cluster.submit_and_wait(&command).map(|applied| applied.outcome);
             match outcome {
                 Ok(Outcome::CompareExchange(outcome)) if outcome.removed == FORGOTTEN_MAX => {}
                 Ok(_) => break,

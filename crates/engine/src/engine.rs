@@ -1,0 +1,213 @@
+//! The engine: every database of one data directory, and what they share.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use cluster::Cluster;
+use cluster_state::DatabaseRecord;
+use database::{
+    DatabaseRegistry, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
+    ServerCatalog,
+};
+use platform::{DirectoryLock, Disk, Exposure, Platform};
+use script::ScriptPool;
+use settings::Settings;
+use storage::{StorageError, environment_id_in};
+
+use crate::{
+    database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
+    database_log, deleted_values, deletion,
+    error::OpenError,
+    index_build_log,
+    memory_plan::MemoryPlan,
+    resource_log, retention_log,
+    running_queries::RunningQueries,
+    unknown_directories::{self, has_databases},
+};
+
+/// Threads that copy journals to data files, for all databases together.
+const FLUSHER_THREADS: usize = 2;
+/// Threads that process due documents, for all databases together.
+const RETENTION_THREADS: usize = 2;
+/// How long closing a database waits for its users.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// An open data directory. Dropping it without [`Engine::close`] has the effect of a crash: nothing that was
+/// acknowledged is lost, and the next open recovers.
+pub struct Engine {
+    /// The settings it was opened with.
+    pub settings: Settings,
+    /// Disk, clock and randomness.
+    pub platform: Platform,
+    /// The records of all databases.
+    pub catalog: Arc<ServerCatalog>,
+    /// The catalog's: the state that all nodes agree on.
+    pub cluster: Arc<Cluster>,
+    /// The open databases.
+    pub registry: DatabaseRegistry,
+    /// Where the files of each database are, and how it is opened.
+    pub files: Arc<DatabaseFiles>,
+    /// How much memory each part may take.
+    pub memory: Arc<MemoryPlan>,
+    /// Long operations that belong to no open database.
+    pub operations: Operations,
+    /// Which notices about the server operators have dismissed.
+    pub notices: NoticeBoard,
+    /// Queries that are running.
+    pub running_queries: RunningQueries,
+    flusher: Arc<Flusher>,
+    watch: ResourceWatch,
+    retention: Retention,
+    /// Of the data directory.
+    _lock: Box<dyn DirectoryLock>,
+}
+
+impl Engine {
+    /// Opens the data directory, and finishes deletions of databases that were interrupted. Databases are
+    /// opened on demand. Blocks.
+    ///
+    /// # Errors
+    /// When the data directory cannot be used. Nothing is left running then.
+    pub fn open(settings: Settings, platform: Platform) -> Result<Engine, OpenError> {
+        let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
+        for root in roots.into_iter().flatten() {
+            check_exposure(&*platform.disk, root)?;
+        }
+        let lock = lock_data_directory(&*platform.disk, &settings.data_dir)?;
+        let catalog = open_catalog(&settings, &platform)?;
+        let report = |error: &StorageError| {
+            tracing::error!(%error, "changes could not be copied to a data file");
+        };
+        let flusher = Flusher::start(FLUSHER_THREADS, Arc::clone(&platform.clock), report)
+            .map_err(|source| OpenError::Thread { source })?;
+        let flusher = Arc::new(flusher);
+        flusher.add(catalog.environment());
+        let memory = Arc::new(MemoryPlan::new(&settings, &platform));
+        let files = DatabaseFiles::new(settings.clone(), platform.clone(), Arc::clone(&memory));
+        let options = RegistryOptions {
+            concurrent_loads_max: settings.databases.concurrent_loads_max,
+            close_timeout: CLOSE_TIMEOUT,
+            on_event: database_log::log,
+        };
+        let registry = {
+            let files = Arc::clone(&files);
+            let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
+            DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
+        };
+        let watch = ResourceWatch::new(
+            registry.clone(),
+            Arc::clone(&flusher),
+            platform.clone(),
+            Arc::clone(&memory.pressure),
+            platform::descriptors::open_files,
+            resource_log::log,
+        );
+        watch.start().map_err(|source| OpenError::Thread { source })?;
+        let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
+        retention.start(RETENTION_THREADS).map_err(|source| OpenError::Thread { source })?;
+        let engine = Engine {
+            settings,
+            platform,
+            cluster: Arc::clone(catalog.cluster()),
+            catalog,
+            registry,
+            files,
+            memory,
+            operations: Operations::default(),
+            notices: NoticeBoard::default(),
+            running_queries: RunningQueries::default(),
+            flusher,
+            watch,
+            retention,
+            _lock: lock,
+        };
+        deletion::finish_all(&engine);
+        unknown_directories::log(&engine);
+        Ok(engine)
+    }
+
+    /// Runs the scripts of queries.
+    pub fn scripts(&self) -> &ScriptPool {
+        self.files.scripts()
+    }
+
+    /// An unpredictable number.
+    pub fn random_number(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.platform.entropy.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Reports the progress of index builds to the log. To be called about once a second. Blocks.
+    pub fn look_at_index_builds(&self) {
+        if !self.files.index_builds().is_empty() {
+            index_build_log::look(self);
+        }
+    }
+
+    /// Forgets deletions of compare exchange values that every index has seen, and closes databases that were
+    /// not used during the last `checks_max` calls. To be called at the interval of idle checks. Blocks.
+    pub fn maintain(&self, checks_max: u64) {
+        deleted_values::forget_seen(self);
+        self.registry.close_idle(checks_max);
+    }
+
+    /// Closes every database, all at once, and then the server's own environment. Blocks.
+    pub fn close(&self) {
+        self.watch.close();
+        self.retention.close();
+        self.registry.close_all();
+        self.cluster.close();
+        self.flusher.close();
+        if let Err(error) = self.catalog.environment().close() {
+            tracing::error!(%error, "the last flush of the server's own data failed");
+        }
+    }
+}
+
+fn open_catalog(settings: &Settings, platform: &Platform) -> Result<Arc<ServerCatalog>, OpenError> {
+    let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
+    let data_directory = || settings.data_dir.display().to_string();
+    let system = environment_id_in(platform, &directory);
+    if matches!(system, Ok(None)) && has_databases(platform, &settings.data_dir) {
+        return Err(OpenError::SystemMissing { directory: data_directory() });
+    }
+    let catalog = ServerCatalog::open(platform, directory);
+    let failed = |source| OpenError::Catalog { directory: data_directory(), source };
+    catalog.map(Arc::new).map_err(failed)
+}
+
+/// Keeps other servers and offline commands out, also of databases that are not open.
+fn lock_data_directory(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Box<dyn DirectoryLock>, OpenError> {
+    let named = || directory.display().to_string();
+    let locked = disk.create_dir_all(directory).and_then(|()| disk.lock_dir(directory));
+    locked.map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => OpenError::InUse { directory: named() },
+        _ => {
+            let (path, source) = (directory.to_path_buf(), Arc::new(error));
+            let source = StorageError::Io { path, operation: "lock", source };
+            OpenError::Catalog { directory: named(), source: source.into() }
+        }
+    })
+}
+
+/// Refuses a directory in which others could replace files; one in which they could read causes a warning.
+/// Directories that the server creates are accessible to its user alone.
+fn check_exposure(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    // A missing one will be created, and one that cannot be looked at cannot be opened, either.
+    let Ok(exposure) = disk.exposure(directory) else { return Ok(()) };
+    let directory = directory.display().to_string();
+    match exposure {
+        Exposure::Private => Ok(()),
+        Exposure::OpenToOthers => {
+            let advice = "remove that permission: chmod go=";
+            tracing::warn!(directory, advice, "other users of this machine may read the data");
+            Ok(())
+        }
+        Exposure::WritableByAll | Exposure::OwnedByAnother { .. } => {
+            Err(OpenError::Exposed { directory, exposure })
+        }
+    }
+}

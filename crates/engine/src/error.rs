@@ -1,0 +1,262 @@
+//! Why the engine did not do what it was asked.
+
+use std::{error::Error, fmt, io, path::PathBuf};
+
+use cluster_state::ClusterError;
+use commands::{CommandError, SubmitError};
+use database::CatalogError;
+use documents::DocumentError;
+use indexing::IndexError;
+use platform::Exposure;
+use query::QueryError;
+use settings::Problem;
+use storage::StorageError;
+
+/// A request that the engine refused, or could not complete. Nothing of it was done, unless the error of the
+/// lower layer says otherwise.
+#[derive(Debug)]
+pub enum EngineError {
+    /// From the catalog of databases.
+    Catalog(CatalogError),
+    /// From the state that all nodes agree on.
+    Cluster(ClusterError),
+    /// A batch of commands failed.
+    Command(CommandError),
+    /// From reading documents.
+    Document(DocumentError),
+    /// From an index.
+    Index(IndexError),
+    /// From planning or running a query.
+    Query(QueryError),
+    /// From the storage.
+    Storage(StorageError),
+    /// The commit queue did not accept a batch.
+    Submit(SubmitError),
+    /// A record must not use a directory. The message names it, and says what to do.
+    DirectoryRefused {
+        /// For the caller.
+        message: String,
+    },
+    /// A directory that a new database is to use cannot be listed.
+    DirectoryUnreadable {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// A database is deleted, but some of its files are still there.
+    FilesNotRemoved {
+        /// Its name.
+        database: String,
+        /// Why they could not be removed.
+        source: StorageError,
+    },
+    /// A setting in a record is invalid.
+    Setting(Problem),
+    /// Memory is nearly used up.
+    MemoryCritical {
+        /// What is left.
+        left_bytes: u64,
+        /// The limit of the process.
+        limit_bytes: u64,
+        /// What sets the limit.
+        limited_by: &'static str,
+    },
+}
+
+macro_rules! from {
+    ($($variant:ident($source:ty)),+ $(,)?) => {
+        $(impl From<$source> for EngineError {
+            fn from(error: $source) -> Self {
+                EngineError::$variant(error)
+            }
+        })+
+    };
+}
+
+from! {
+    Catalog(CatalogError),
+    Cluster(ClusterError),
+    Command(CommandError),
+    Document(DocumentError),
+    Index(IndexError),
+    Query(QueryError),
+    Storage(StorageError),
+    Submit(SubmitError),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineError::Catalog(error) => error.fmt(f),
+            EngineError::Cluster(error) => error.fmt(f),
+            EngineError::Command(error) => error.fmt(f),
+            EngineError::Document(error) => error.fmt(f),
+            EngineError::Index(error) => error.fmt(f),
+            EngineError::Query(error) => error.fmt(f),
+            EngineError::Storage(error) => error.fmt(f),
+            EngineError::Submit(error) => error.fmt(f),
+            EngineError::DirectoryRefused { message } => f.write_str(message),
+            EngineError::DirectoryUnreadable { directory, source } => {
+                write!(f, "Cannot look into {}: {source}", directory.display())
+            }
+            EngineError::FilesNotRemoved { database, source } => write!(
+                f,
+                "The database '{database}' is deleted, but its files could not be removed: {source}. The \
+                 server tries again when it starts."
+            ),
+            EngineError::Setting(problem) => problem.fmt(f),
+            EngineError::MemoryCritical { left_bytes, limit_bytes, limited_by } => write!(
+                f,
+                "The server is short of memory: {left_bytes} bytes are left of the {limit_bytes} that \
+                 {limited_by} allows. Large requests are refused until there is more; nothing of this one \
+                 was done. Try again later."
+            ),
+        }
+    }
+}
+
+impl Error for EngineError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            EngineError::Catalog(error) => Some(error),
+            EngineError::Cluster(error) => Some(error),
+            EngineError::Command(error) => Some(error),
+            EngineError::Document(error) => Some(error),
+            EngineError::Index(error) => Some(error),
+            EngineError::Query(error) => Some(error),
+            EngineError::Storage(error) | EngineError::FilesNotRemoved { source: error, .. } => {
+                Some(error)
+            }
+            EngineError::Submit(error) => Some(error),
+            EngineError::DirectoryUnreadable { source, .. } => Some(source),
+            EngineError::DirectoryRefused { .. }
+            | EngineError::Setting(_)
+            | EngineError::MemoryCritical { .. } => None,
+        }
+    }
+}
+
+/// The data directory could not be opened. The display form says what to do about it.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The server's own environment could not be opened.
+    Catalog {
+        /// The data directory.
+        directory: String,
+        /// What went wrong.
+        source: CatalogError,
+    },
+    /// There are databases, but the server's own environment, which has their records, is missing.
+    SystemMissing {
+        /// The data directory.
+        directory: String,
+    },
+    /// Another process, a server or an offline command, uses the data directory.
+    InUse {
+        /// The data directory.
+        directory: String,
+    },
+    /// Other users could change or replace the data.
+    Exposed {
+        /// The directory.
+        directory: String,
+        /// Who could.
+        exposure: Exposure,
+    },
+    /// A thread could not be started.
+    Thread {
+        /// What the system reported.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Whether another configuration would help, rather than another try.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            OpenError::SystemMissing { .. }
+            | OpenError::InUse { .. }
+            | OpenError::Exposed { .. }
+            | OpenError::Catalog { source: CatalogError::Foreign { .. }, .. } => true,
+            OpenError::Catalog { source: CatalogError::Storage(error), .. } => {
+                matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
+                    || is_permission_problem(error)
+            }
+            OpenError::Catalog { source: CatalogError::Cluster(error), .. } => {
+                matches!(error, ClusterError::UnknownVersion { .. })
+            }
+            OpenError::Catalog { .. } | OpenError::Thread { .. } => false,
+        }
+    }
+}
+
+fn is_permission_problem(error: &StorageError) -> bool {
+    let StorageError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Catalog { directory, source } => write_catalog(f, directory, source),
+            OpenError::SystemMissing { directory } => write!(
+                f,
+                "there are databases in {directory}, but the server's own directory System, which \
+                 has their records, is missing. Nothing was changed. Mount or put back System, or create a \
+                 new one that takes the databases in: corvus offline adopt {directory}"
+            ),
+            OpenError::InUse { directory } => write!(
+                f,
+                "another server or an offline command uses the data directory {directory}. Stop it, or \
+                 set DataDir to another directory"
+            ),
+            OpenError::Exposed { directory, exposure } => write_exposure(f, directory, *exposure),
+            OpenError::Thread { source } => write!(f, "cannot start a thread: {source}"),
+        }
+    }
+}
+
+fn write_catalog(
+    f: &mut fmt::Formatter<'_>,
+    directory: &str,
+    source: &CatalogError,
+) -> fmt::Result {
+    write!(f, "cannot open the data directory {directory}: {source}")?;
+    match source {
+        CatalogError::Storage(StorageError::Locked { .. }) => {
+            f.write_str(". Stop the other server, or set DataDir to another directory")
+        }
+        CatalogError::Storage(error) if is_permission_problem(error) => f.write_str(
+            ". The server must be allowed to write there; set DataDir to a directory it owns",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn write_exposure(f: &mut fmt::Formatter<'_>, directory: &str, exposure: Exposure) -> fmt::Result {
+    match exposure {
+        Exposure::OwnedByAnother { owner, own } => write!(
+            f,
+            "the directory {directory} belongs to the user {owner}, and the server runs as the user \
+             {own}. Run it as that user, or change the owner to {own} (chown)"
+        ),
+        Exposure::WritableByAll | Exposure::OpenToOthers | Exposure::Private => write!(
+            f,
+            "every user of this machine may write in the directory {directory}. Remove that permission \
+             (chmod o-w), or set DataDir to a directory of its own"
+        ),
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            OpenError::Catalog { source, .. } => Some(source),
+            OpenError::Thread { source } => Some(source),
+            OpenError::SystemMissing { .. }
+            | OpenError::InUse { .. }
+            | OpenError::Exposed { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The JSON of a database's record: what the engine reads and changes in it, with types.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::{AutoIndexShape, ErrorKind, ProtocolError};
+
+const SETTINGS: &str = "Settings";
+const AUTO_INDEXES: &str = "AutoIndexes";
+
+/// The body of a record as a client sent it. Invariant: a change keeps every property that it does not mean,
+/// also those that no version of Corvus knows.
+#[derive(Clone, Debug, Default)]
+pub struct RecordBody {
+    properties: Map<String, Value>,
+}
+
+impl RecordBody {
+    /// Reads what is stored; a body that is not a JSON object, which is never stored, reads as an empty one.
+    pub fn read(body: &[u8]) -> RecordBody {
+        RecordBody { properties: serde_json::from_slice(body).unwrap_or_default() }
+    }
+
+    /// The JSON to store.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.properties).unwrap_or_default()
+    }
+
+    /// All properties.
+    pub fn properties(&self) -> &Map<String, Value> {
+        &self.properties
+    }
+
+    /// All properties, to change some.
+    pub fn properties_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.properties
+    }
+
+    /// The object of that name, which is created if it is missing or not an object.
+    pub fn section_mut(&mut self, name: &str) -> &mut Map<String, Value> {
+        let section = self.properties.entry(name).or_insert_with(|| Value::Object(Map::new()));
+        if !section.is_object() {
+            *section = Value::Object(Map::new());
+        }
+        section.as_object_mut().expect("it was made an object")
+    }
+
+    /// Its settings: names of keys, and their values as texts.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        match self.properties.get(SETTINGS) {
+            Some(Value::Object(settings)) => texts_of(settings),
+            Some(_) | None => BTreeMap::new(),
+        }
+    }
+
+    /// Adds an automatic index, or replaces the one of that name.
+    pub fn put_auto_index(&mut self, name: &str, shape: &AutoIndexShape) {
+        let shape = serde_json::to_value(shape).unwrap_or_default();
+        self.section_mut(AUTO_INDEXES).insert(name.to_owned(), shape);
+    }
+
+    /// Keeps the automatic indexes whose names satisfy `keep`.
+    pub fn retain_auto_indexes(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.section_mut(AUTO_INDEXES).retain(|name, _| keep(name));
+    }
+}
+
+/// The settings in the property `Settings` of a record that a client sends.
+///
+/// # Errors
+/// 400 when it is there and not an object.
+pub fn read_record_settings(
+    stored: Option<&Value>,
+) -> Result<BTreeMap<String, String>, ProtocolError> {
+    match stored {
+        Some(Value::Object(stored)) => Ok(texts_of(stored)),
+        Some(Value::Null) | None => Ok(BTreeMap::new()),
+        Some(_) => {
+            let message = "'Settings' of a record must be an object.";
+            Err(ProtocolError::new(ErrorKind::Format, message))
+        }
+    }
+}
+
+/// Values that are not texts are printed as JSON.
+fn texts_of(settings: &Map<String, Value>) -> BTreeMap<String, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_mean() {
+        let mut body =
+            RecordBody::read(br#"{"Z":[1,{"b":2,"a":1}],"AutoIndexes":{"Auto/A":{},"Auto/B":{}}}"#);
+        body.retain_auto_indexes(|name| name != "Auto/A");
+        assert_eq!(body.to_json(), br#"{"Z":[1,{"b":2,"a":1}],"AutoIndexes":{"Auto/B":{}}}"#);
+        assert!(RecordBody::read(b"[1]").properties().is_empty());
+    }
+
+    #[test]
+    fn settings_are_texts() {
+        let body = RecordBody::read(br#"{"Settings":{"A":"x","B":null,"C":7,"D":true}}"#);
+        let expected = [("A", "x"), ("B", ""), ("C", "7"), ("D", "true")];
+        let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(body.settings(), BTreeMap::from(expected));
+        assert!(read_record_settings(Some(&Value::Bool(true))).is_err());
+    }
+}
