@@ -37,7 +37,10 @@ const LISTED: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("a property that a patch deleted is gone for the rest of the script", &[&["delete this.S;"]]),
-    ("null is one group, not one for each row", &[&["i.Q", "groupBy"], &["i.A[0]", "groupBy"]]),
+    (
+        "null is one group, not one for each row",
+        &[&["groupBy", "RavenDB: 200", "\"X0\":null"], &["i.Q", "groupBy"], &["i.A[0]", "groupBy"]],
+    ),
     (
         "a key in JavaScript may be an array or an object",
         &[&["groupBy", "\"X0\":[", REDUCE_FAILED], &["groupBy", "\"X0\":{", REDUCE_FAILED]],
@@ -58,7 +61,11 @@ const LISTED: &[(&str, &[&[&str]])] = &[
     ),
     (
         "a property that a script adds is the last",
-        &[&["this.O.Z =", "JSON.stringify(this.O)"], &["this.O.Z =", "Object.keys(this.O)"]],
+        &[
+            &["this.O.Z =", "JSON.stringify(this.O)"],
+            &["this.O.Z =", "Object.keys(this.O)"],
+            &["this.O.Z =", "Object.assign({}, this.O)"],
+        ],
     ),
     ("JSON.stringify works on parts of documents", &[&["JSON.stringify(x"]]),
     (
@@ -77,6 +84,7 @@ const LISTED: &[(&str, &[&[&str]])] = &[
     ),
     ("scripts have the iterators of JavaScript", &[&["new Map"]]),
     ("an array that is made longer has as many elements", &[&["this.A.length = 1"]]),
+    ("an array with gaps is spread with its gaps", &[&["this.A[10] =", "[...this.A]"]]),
     ("a text is no sequence of characters in C# indexes", &[&["SelectMany(l => l.K)"]]),
     (
         "arithmetic with undefined is NaN, as in JavaScript",
