@@ -92,7 +92,7 @@ pub use compression::{
 };
 pub use counters::{
     ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterTombstoneRow, CounterValue,
-    CountersChanged, counter, counters_count, counters_of,
+    CountersChanged, counted_documents, counter, counters_count, counters_of,
 };
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{

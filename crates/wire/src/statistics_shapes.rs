@@ -19,8 +19,8 @@ pub struct DatabaseStatistics {
     pub attachments_count: u64,
     /// Distinct contents of attachments.
     pub contents_count: u64,
-    /// Counters of all documents.
-    pub counters_count: u64,
+    /// Documents that have counters.
+    pub counted_documents: u64,
     /// Segments of time series.
     pub time_series_segments_count: u64,
     /// Deleted ranges of time series.
@@ -83,7 +83,7 @@ impl DatabaseStatistics {
             "CountOfTombstones": self.tombstones_count,
             "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0,
             "CountOfAttachments": self.attachments_count,
-            "CountOfCounterEntries": self.counters_count,
+            "CountOfCounterEntries": self.counted_documents,
             "CountOfTimeSeriesSegments": self.time_series_segments_count,
             "Indexes": self.summaries()
         })
@@ -107,7 +107,7 @@ impl DatabaseStatistics {
         let Value::Object(numbers) = json!({
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
             "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count,
-            "CountOfCounterEntries": self.counters_count,
+            "CountOfCounterEntries": self.counted_documents,
             "CountOfTimeSeriesSegments": self.time_series_segments_count, "CountOfUniqueAttachments": self.contents_count,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
             "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,

@@ -3,7 +3,11 @@
 use model::{DocumentId, Etag};
 use storage::Transaction;
 
-use super::{read::counters_count, row, tables::COUNTERS};
+use super::{
+    read::{count_owners, counted_documents, counters_count},
+    row,
+    tables::COUNTERS,
+};
 use crate::{
     check::NOT_SELECTED,
     collections::CollectionStatistics,
@@ -55,6 +59,8 @@ pub(crate) fn check_counters(
     }
     demand(rows == in_collections, "counters belong to no collection")?;
     demand(counters_count(tx)? == counters, "the database miscounts its counters")?;
+    let owners = count_owners(tx)?;
+    demand(counted_documents(tx)? == owners, "the database miscounts documents with counters")?;
     Ok(counters)
 }
 

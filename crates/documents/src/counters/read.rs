@@ -1,4 +1,4 @@
-//! Reading counters: one, those of a document, how many there are.
+//! Reading counters: one, those of a document, how many there are, of how many documents.
 
 use std::ops::Bound;
 
@@ -64,13 +64,56 @@ pub(super) fn of_document<'t, T: Transaction>(
 /// # Errors
 /// Those of the storage.
 pub fn counters_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
-    let Some(bytes) = tx.tree(&meta())?.get(tables::COUNT)? else { return Ok(0) };
-    let bytes = bytes.try_into().map_err(|_| corrupt("the number of counters is damaged"))?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(number(tx, tables::COUNT)?.unwrap_or(0))
 }
 
-/// Writes how many counters there are.
-pub(super) fn write_count(tx: &mut WriteTransaction, count: u64) -> Result<(), DocumentError> {
-    tx.tree_mut(&meta())?.put(tables::COUNT, &count.to_le_bytes())?;
+/// How many documents have counters.
+///
+/// # Errors
+/// Those of the storage.
+pub fn counted_documents(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    match number(tx, tables::OWNERS)? {
+        Some(count) => Ok(count),
+        None if counters_count(tx)? == 0 => Ok(0),
+        // The counters are older than the record of this number; their next change writes it.
+        None => count_owners(tx),
+    }
+}
+
+/// Looks at one counter of each document that has some.
+pub(super) fn count_owners(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    let mut owners = 0;
+    let mut from = row::FIRST_COUNTER_KEY.to_vec();
+    while let Some(entry) = tx.table(&COUNTERS).range(Bound::Included(&from))?.next() {
+        let (key, _) = entry?;
+        if !row::is_counter_key(&key) {
+            break;
+        }
+        owners += 1;
+        from = row::behind_counters_of(&key);
+    }
+    Ok(owners)
+}
+
+/// Whether a document has any counter.
+pub(super) fn has_counters(tx: &impl Transaction, id: &DocumentId) -> Result<bool, DocumentError> {
+    Ok(counters_of(tx, id)?.next().transpose()?.is_some())
+}
+
+/// Writes how many counters there are, and how many documents have some.
+pub(super) fn write_counts(
+    tx: &mut WriteTransaction,
+    counters: u64,
+    owners: u64,
+) -> Result<(), DocumentError> {
+    let mut meta = tx.tree_mut(&meta())?;
+    meta.put(tables::COUNT, &counters.to_le_bytes())?;
+    meta.put(tables::OWNERS, &owners.to_le_bytes())?;
     Ok(())
+}
+
+fn number(tx: &impl Transaction, record: &[u8]) -> Result<Option<u64>, DocumentError> {
+    let Some(bytes) = tx.tree(&meta())?.get(record)? else { return Ok(None) };
+    let bytes = bytes.try_into().map_err(|_| corrupt("the number of counters is damaged"))?;
+    Ok(Some(u64::from_le_bytes(bytes)))
 }

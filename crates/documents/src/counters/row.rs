@@ -46,6 +46,8 @@ const TOMBSTONE: u8 = 0xc2;
 const KIND_AT: usize = 32;
 const OF_COUNTER: u8 = b'c';
 const OF_TOMBSTONE: u8 = b't';
+/// No key of a counter is before this one.
+pub(super) const FIRST_COUNTER_KEY: &[u8] = &[OF_COUNTER];
 /// No key of a counter is behind this one, and all of tombstones are.
 pub(crate) const FIRST_TOMBSTONE_KEY: &[u8] = &[OF_TOMBSTONE];
 const END_OF_ID: u8 = 0xff;
@@ -154,6 +156,12 @@ pub(super) fn set_value(row: &mut [u8], position: usize, value: &CounterValue) {
 
 fn values_in(row: &[u8]) -> usize {
     length_at(row, 8)
+}
+
+/// The least key behind those of all counters of the document that this one belongs to.
+pub(super) fn behind_counters_of(key: &[u8]) -> Vec<u8> {
+    // No name starts with this byte: it is in no UTF-8 text.
+    [&[OF_COUNTER], parts_of_key(key).0, &[END_OF_ID, END_OF_ID]].concat()
 }
 
 /// The primary key of a counter.

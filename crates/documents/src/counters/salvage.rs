@@ -8,7 +8,11 @@ use std::collections::BTreeMap;
 use model::{ChangeVector, Etag};
 use storage::{BulkWriter, RowId, Salvage};
 
-use super::{read::write_count, row, tables::COUNTERS};
+use super::{
+    read::{count_owners, write_counts},
+    row,
+    tables::COUNTERS,
+};
 use crate::error::DocumentError;
 
 struct NewestRow {
@@ -92,7 +96,8 @@ impl GatheredCounters {
             writer.transaction()?.table_mut(&COUNTERS).insert(&bytes)?;
             salvaged.counters += u64::from(newest.is_counter);
         }
-        write_count(writer.transaction()?, salvaged.counters)?;
+        let owners = count_owners(writer.transaction()?)?;
+        write_counts(writer.transaction()?, salvaged.counters, owners)?;
         Ok(salvaged)
     }
 }

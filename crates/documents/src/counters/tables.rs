@@ -6,6 +6,7 @@
 //!   CounterLog                        etag                                         -> row
 //!   CounterLog/<collection number>    etag                                         -> row
 //! tree Meta, "counters"               -> how many counters there are, 64 bits little-endian
+//! tree Meta, "counted-documents"      -> how many documents have counters, 64 bits little-endian
 //! ```
 //!
 //! The counters of a document are one range of the primary keys: 0xff is in no UTF-8 text.
@@ -21,6 +22,10 @@ const LOG: &str = "CounterLog";
 
 /// The record of `Meta` with the number of counters.
 pub(super) const COUNT: &[u8] = b"counters";
+
+/// The record of `Meta` with the number of documents that have counters; absent until the first change of
+/// counters by a version that keeps it.
+pub(super) const OWNERS: &[u8] = b"counted-documents";
 
 pub(crate) static COUNTERS: TableSchema = TableSchema {
     name: "Counters",

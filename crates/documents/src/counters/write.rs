@@ -3,7 +3,7 @@
 use model::{ChangeVector, CounterName, DocumentFlags, DocumentId, Etag};
 
 use super::{
-    read::{counter, counters_count, of_document, write_count},
+    read::{counted_documents, counter, counters_count, has_counters, of_document, write_counts},
     requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, CountersChanged},
     row::{self, CounterFields, CounterRow},
     tables::COUNTERS,
@@ -233,14 +233,16 @@ impl DocumentWriter<'_> {
                 row::write_counter(&mut self.row, &fields, name, &values)?;
             }
         }
-        let mut counters = self.tx.table_mut(&COUNTERS);
         if is_new {
+            let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);
+            let is_first = !has_counters(self.tx, id)?;
+            let mut counters = self.tx.table_mut(&COUNTERS);
             counters.delete(&row::tombstone_key(id.lower_cased(), name.lower_cased()))?;
             counters.insert_new(&self.row)?;
-            write_count(self.tx, counters_count(self.tx)? + 1)?;
+            write_counts(self.tx, counts.0 + 1, counts.1 + u64::from(is_first))?;
             self.touched.add(id);
         } else {
-            counters.insert(&self.row)?;
+            self.tx.table_mut(&COUNTERS).insert(&self.row)?;
         }
         self.tally.counters.add(1, self.row.len() as u64);
         // Indexes of counters follow collections, too.
@@ -291,13 +293,16 @@ impl DocumentWriter<'_> {
         let lower_id = id.lower_cased();
         let fields = CounterFields { lower_id, lower_name, collection_number, etag };
         row::write_tombstone(&mut self.row, &fields, deleted, change_vector.as_str())?;
+        let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);
         let mut counters = self.tx.table_mut(&COUNTERS);
         if !counters.delete(&row::counter_key(lower_id, lower_name))? {
             return Err(corrupt("a counter that was read cannot be removed"));
         }
         counters.insert(&self.row)?;
-        let left = counters_count(self.tx)?.checked_sub(1);
-        write_count(self.tx, left.ok_or(corrupt("there are fewer counters than are deleted"))?)?;
+        let was_last = !has_counters(self.tx, id)?;
+        let left = counts.0.checked_sub(1).zip(counts.1.checked_sub(u64::from(was_last)));
+        let (left, owners) = left.ok_or(corrupt("there are fewer counters than are deleted"))?;
+        write_counts(self.tx, left, owners)?;
         self.collections.count(self.tx, collection_number, 0, 0)?;
         Ok(change_vector)
     }

@@ -52,8 +52,10 @@ impl Database {
         json.split_once("\"@metadata\":").unwrap().1.to_owned()
     }
 
-    fn counters_count(&self) -> u64 {
-        documents::counters_count(&self.read()).unwrap()
+    /// How many counters there are, and how many documents have some.
+    fn counts(&self) -> (u64, u64) {
+        let tx = self.read();
+        (documents::counters_count(&tx).unwrap(), documents::counted_documents(&tx).unwrap())
     }
 }
 
@@ -80,7 +82,7 @@ fn a_document_lists_the_counters_it_has_and_counting_leaves_it_alone() {
     database.count("users/1", &[remove("likes"), remove("B"), remove("_X")]);
     let metadata = database.metadata("users/1");
     assert!(!metadata.contains("@counters") && !metadata.contains("@flags"), "{metadata}");
-    assert_eq!(database.counters_count(), 0);
+    assert_eq!(database.counts(), (0, 0));
 }
 
 #[test]
@@ -90,21 +92,47 @@ fn a_deleted_document_takes_its_counters_along_and_leaves_tombstones() {
         database.put(of, &user("a"));
         database.count(of, &[increment("a", 1), increment("b", 2)]);
     }
+    assert_eq!(database.counts(), (4, 2));
+    database.count("users/10", &[remove("a"), increment("c", 1)]);
+    assert_eq!(database.counts(), (4, 2));
     database.delete("USERS/1");
+    assert_eq!(database.counts(), (2, 1));
     assert_eq!(database.counters("users/1"), []);
-    assert_eq!(database.counters("users/10"), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
+    assert_eq!(database.counters("users/10"), [("b".to_owned(), 2), ("c".to_owned(), 1)]);
     let gone = |of: &str| {
         let tx = database.read();
         let tombstones = [Selection::all(EntryKind::CounterTombstone)];
         let log = log::read(&tx, &tombstones, Etag::ZERO).unwrap().map(Result::unwrap);
         log.filter(|entry| entry.lower_document_id() == Some(of)).count()
     };
-    assert_eq!((gone("users/1"), gone("users/10")), (2, 0));
+    assert_eq!((gone("users/1"), gone("users/10")), (2, 1));
     database.put("users/1", &user("again"));
     assert!(!database.metadata("users/1").contains("@counters"));
     database.count("users/1", &[increment("A", 9)]);
     assert_eq!(database.counters("users/1"), [("A".to_owned(), 9)]);
     assert_eq!(gone("users/1"), 1);
+}
+
+#[test]
+fn documents_with_counters_are_counted_in_files_that_do_not_keep_their_number() {
+    let database = Database::new();
+    for of in ["users/1", "users/10", "users/2"] {
+        database.put(of, &user("a"));
+        database.count(of, &[increment("a", 1), increment("b", 2)]);
+    }
+    let forget = || {
+        let mut tx = database.environment.write().unwrap();
+        let meta = storage::TreeName::from("Meta");
+        assert!(tx.tree_mut(&meta).unwrap().delete(b"counted-documents").unwrap());
+        tx.commit().unwrap();
+    };
+    forget();
+    assert_eq!(database.counts(), (6, 3));
+    database.count("users/2", &[remove("a"), remove("b")]);
+    assert_eq!(database.counts(), (4, 2));
+    forget();
+    database.count("users/2", &[increment("c", 1)]);
+    assert_eq!(database.counts(), (5, 3));
 }
 
 #[test]

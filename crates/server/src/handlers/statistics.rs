@@ -108,7 +108,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         revisions_count: (revisions != 0 || has_revisions).then_some(revisions),
         attachments_count: attachments.attachments,
         contents_count: attachments.contents,
-        counters_count: documents::counters_count(&tx).map_err(failed)?,
+        counted_documents: documents::counted_documents(&tx).map_err(failed)?,
         time_series_segments_count: documents::time_series::segments_count(&tx).map_err(failed)?,
         time_series_deleted_ranges_count: documents::time_series::deleted_ranges_count(&tx)
             .map_err(failed)?,
