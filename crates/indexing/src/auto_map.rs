@@ -123,11 +123,14 @@ impl Mapper for AutoMap {
         entries.begin_entry();
         for field in &self.fields {
             let (values, is_list) = values_of(document, &field.path)?;
-            if values.is_empty() {
+            if values.is_empty() && !is_list {
                 continue;
             }
             for (name, options) in &field.targets {
                 let target = entries.field(name, options.clone())?;
+                if is_list {
+                    entries.mark_array(&target)?;
+                }
                 add_all(entries, &target, &values, is_list)?;
             }
         }

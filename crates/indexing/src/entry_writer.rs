@@ -13,6 +13,17 @@ pub fn time_field_name(field: &str) -> String {
     format!("{field}_Time")
 }
 
+/// The name of the field that has a term in each entry whose value of `field` is an array, and else none.
+/// No property can be addressed by it in a query.
+pub fn array_mark_name(field: &str) -> String {
+    format!("array({field})")
+}
+
+/// Whether a field is one that marks the arrays of another one.
+pub fn is_array_mark(field: &str) -> bool {
+    field.starts_with("array(") && field.ends_with(')')
+}
+
 /// The entries of one document while its map runs.
 pub struct EntryWriter<'a> {
     fields: &'a mut FieldSet,
@@ -126,6 +137,18 @@ impl<'a> EntryWriter<'a> {
                 self.entries.current().number_only(&time, *ticks, *ticks as f64);
             }
         }
+        Ok(())
+    }
+
+    /// Notes that the value of a field of the entry that was begun last is an array, an empty one too.
+    ///
+    /// # Errors
+    ///
+    /// When the index has too many fields.
+    pub(crate) fn mark_array(&mut self, field: &Field) -> Result<(), IndexError> {
+        let name = array_mark_name(field.name());
+        let mark = self.fields.define(&name, FieldOptions::new(Indexing::Exact))?;
+        self.entries.current().term(&mark, "true");
         Ok(())
     }
 

@@ -330,7 +330,11 @@ pub(crate) fn add(
     entries: &mut EntryWriter<'_>,
 ) -> Result<(), MapError> {
     // Among words null is no word; alone it can be asked for.
-    let skips_null = field.options().has_words() && value.as_array().is_some();
+    let is_array = value.as_array().is_some();
+    if is_array {
+        entries.mark_array(field)?;
+    }
+    let skips_null = field.options().has_words() && is_array;
     let mut result = Ok(());
     for_each_value(value, &mut |value| {
         let is_skipped = skips_null && value == IndexValue::Null;

@@ -98,7 +98,7 @@ pub use batch_log::{
 };
 pub use beside::Beside;
 pub use definition_views::{fields_of, plain_map_of, source_of};
-pub use entry_writer::{EntryWriter, time_field_name};
+pub use entry_writer::{EntryWriter, array_mark_name, is_array_mark, time_field_name};
 pub use error::IndexError;
 pub use fan_out::FanOut;
 pub use idle::AutoIndexLimits;

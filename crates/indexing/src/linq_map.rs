@@ -282,7 +282,7 @@ impl LinqMap {
                     self.write_field(name, &boosted.value, entries)
                 }),
             Value::Spatial(spatial) => self.write_spatial(name, spatial, entries),
-            Value::List(list) if list.items.iter().any(is_spatial) => {
+            Value::List(list) if list.items.iter().any(is_field_or_spatial) => {
                 list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
             }
             value => {
@@ -320,9 +320,21 @@ fn is_no_plain_value(name: &str, value: &Value<'_>) -> bool {
     match value {
         Value::Missing | Value::Field(_) | Value::Spatial(_) => true,
         Value::Boosted(boosted) => is_no_plain_value(name, &boosted.value),
-        Value::List(list) => name == CREATED_FIELDS || list.items.iter().any(is_spatial),
+        Value::List(list) => name == CREATED_FIELDS || list.items.iter().any(is_field_or_spatial),
         _ => false,
     }
+}
+
+fn is_array(value: &Value<'_>) -> bool {
+    match value {
+        Value::List(_) | Value::Array(_) | Value::Group(_) => true,
+        Value::Boosted(boosted) => is_array(&boosted.value),
+        _ => false,
+    }
+}
+
+fn is_field_or_spatial(value: &Value<'_>) -> bool {
+    matches!(value, Value::Field(_)) || is_spatial(value)
 }
 
 fn is_spatial(value: &Value<'_>) -> bool {
@@ -332,6 +344,9 @@ fn is_spatial(value: &Value<'_>) -> bool {
 /// Adds a value to a field, and keeps it when the field is stored.
 fn add(field: &Field, value: &Value<'_>, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
     let is_alone = !matches!(value, Value::List(_) | Value::Array(_));
+    if is_array(value) {
+        entries.mark_array(field)?;
+    }
     add_terms(field, value, is_alone, entries)?;
     if field.options().stored {
         entries.store(field, &json_of(value)?);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use blittable::Object;
+use indexing::is_array_mark;
 use rql::Query;
 use search::{EntryId, FieldId, IndexReader, Scoring, SearchError, cell_names};
 use storage::Transaction;
@@ -72,7 +73,8 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let window = PageWindow::of(&asked, paging)?;
     let count = window.page_size.min(ENTRIES_MAX);
     let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
-    let names = reader.fields()?.into_iter().map(|field| (field.id, field.name));
+    let names = reader.fields()?.into_iter().filter(|field| !is_array_mark(&field.name));
+    let names = names.map(|field| (field.id, field.name));
     let names: HashMap<_, _> = names.collect();
     let has_reduce = index.has_reduce();
     let shown =

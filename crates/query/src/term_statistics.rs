@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use indexing::{IndexKind, is_stored, time_field_name};
+use indexing::{IndexKind, is_array_mark, is_stored, time_field_name};
 use model::DocumentId;
 use search::{EntryId, Scoring, SearchError, TermValue};
 use storage::Transaction;
@@ -91,7 +91,8 @@ impl<D: Transaction, I: Transaction> TermStatistics for FieldsOfIndex<'_, '_, D,
                 is_stored(definition, name) || !matches!(vector, None | Some(TermVector::No))
             }
         };
-        let compared = names.iter().filter(|name| *name != ID_FIELD && !is_of_moments(name));
+        let is_kept_beside = |name: &str| is_of_moments(name) || is_array_mark(name);
+        let compared = names.iter().filter(|name| *name != ID_FIELD && !is_kept_beside(name));
         Ok(compared
             .map(|name| ComparedField { name: name.clone(), is_kept: is_kept(name) })
             .collect())

@@ -75,7 +75,7 @@ fn entries_of(index: &Index) -> Vec<String> {
                 _ => fields.push(format!("{name}: [{}]", terms.join(", "))),
             }
         }
-        fields.retain(|field| !field.contains("_Time: "));
+        fields.retain(|field| !field.contains("_Time: ") && !field.starts_with("array("));
         fields.sort_by_key(|field| field.to_lowercase().replace(':', "\0"));
         let id = match index.has_reduce() {
             true => String::new(),

@@ -1,8 +1,8 @@
 //! The terms of a field of an index.
 
 use http::StatusCode;
-use indexing::{Index, IndexError};
-use search::{IndexReader, TermValue};
+use indexing::{Index, IndexError, array_mark_name};
+use search::{FieldId, IndexReader, SearchError, TermValue};
 use serde_json::json;
 use storage::Transaction;
 use wire::ProtocolError;
@@ -42,6 +42,18 @@ fn terms_etag(index: &Index) -> i64 {
     record.created_ticks ^ record.last_etag.cast_signed().rotate_left(32)
 }
 
+/// The field of that name; `X_IsArray` stands for the marks of arrays in `X`.
+fn listed_field(
+    reader: &IndexReader<'_, impl Transaction>,
+    name: &str,
+) -> Result<Option<FieldId>, SearchError> {
+    let marked = name.strip_suffix("_IsArray").map(array_mark_name);
+    match (reader.field(name)?, marked) {
+        (None, Some(mark)) => reader.field(&mark),
+        (found, _) => Ok(found),
+    }
+}
+
 fn terms_of(
     index: &Index,
     tx: &impl Transaction,
@@ -52,7 +64,8 @@ fn terms_of(
     let failed = |error| index_error(&IndexError::from(error));
     let reader = IndexReader::open(tx).map_err(failed)?;
     let layout = index.spatial_layout(field);
-    let Some(field) = reader.field(field).map_err(failed)? else { return Ok(Vec::new()) };
+    let field = listed_field(&reader, field).map_err(failed)?;
+    let Some(field) = field else { return Ok(Vec::new()) };
     // Clients know null and the empty text by names, and these stand where texts like them would.
     let mut named = Vec::new();
     for value in [TermValue::Text(String::new()), TermValue::Null] {

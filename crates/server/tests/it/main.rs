@@ -34,6 +34,7 @@ mod hostile_frames;
 mod hostile_messages;
 mod http_client;
 mod id_separators;
+mod index_arrays;
 mod index_boosts;
 mod index_changes;
 mod index_definitions;
