@@ -4,29 +4,31 @@ use cluster_state::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
 
 use crate::engine::Engine;
 
-/// Forgets what need not be remembered, of the databases that are open. Blocks.
-pub(crate) fn forget_seen(engine: &Engine) {
-    for lease in engine.registry.open_leases() {
-        let database = lease.record().topology_id;
-        // Read before the indexes are asked: one that is made meanwhile begins behind it.
-        let last = lease.values().last_change();
-        let count = engine.cluster.store().read().deleted_compare_exchange_count(database);
-        let (Ok(last), Ok(1..)) = (last, count) else { continue };
-        let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
-        if up_to == 0 {
-            continue;
-        }
-        let command =
-            Command::CompareExchange(CompareExchangeCommand::ForgetDeleted { database, up_to });
-        loop {
-            let outcome = engine.cluster.submit_and_wait(&command).map(|applied| applied.outcome);
-            match outcome {
-                Ok(Outcome::CompareExchange(outcome)) if outcome.removed == FORGOTTEN_MAX => {}
-                Ok(_) => break,
-                // It is tried again the next time.
-                Err(error) => {
-                    tracing::warn!(%error, "deletions of compare exchange are still remembered");
-                    break;
+impl Engine {
+    /// Forgets what need not be remembered, of the databases that are open. Blocks.
+    pub(crate) fn forget_deleted_values(&self) {
+        for lease in self.registry.open_leases() {
+            let database = lease.record().topology_id;
+            // Read before the indexes are asked: one that is made meanwhile begins behind it.
+            let last = lease.values().last_change();
+            let count = self.cluster.store().read().deleted_compare_exchange_count(database);
+            let (Ok(last), Ok(1..)) = (last, count) else { continue };
+            let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
+            if up_to == 0 {
+                continue;
+            }
+            let command =
+                Command::CompareExchange(CompareExchangeCommand::ForgetDeleted { database, up_to });
+            loop {
+                let outcome = self.cluster.submit_and_wait(&command).map(|applied| applied.outcome);
+                match outcome {
+                    Ok(Outcome::CompareExchange(outcome)) if outcome.removed == FORGOTTEN_MAX => {}
+                    Ok(_) => break,
+                    // It is tried again the next time.
+                    Err(error) => {
+                        tracing::warn!(%error, "deletions of compare exchange are still remembered");
+                        break;
+                    }
                 }
             }
         }

@@ -29,25 +29,29 @@ const UNKNOWN_FILES: &str = "they are no files of the database";
 const NEVER_OPENED: &str =
     "the database was never opened there, so nobody knows whose files these are";
 
-/// Ends deletions that were begun before the server started.
-pub(crate) fn finish_all(engine: &Engine) {
-    let deletions = match engine.catalog.deletions() {
-        Ok(deletions) => deletions,
-        Err(error) => {
-            return tracing::error!(%error, "deletions that were begun could not be read");
-        }
-    };
-    for deletion in deletions {
-        let database = deletion.record.name.as_str();
-        match engine.finish_deletion(&deletion) {
-            Ok(None) => tracing::info!(database, "what was left of a deleted database is removed"),
-            // It was logged.
-            Ok(Some(_)) => {}
-            Err(error) => tracing::error!(
-                database,
-                %error,
-                "a deleted database could not be removed from the disk; the next start tries again"
-            ),
+impl Engine {
+    /// Ends deletions that were begun before the server started.
+    pub(crate) fn finish_deletions(&self) {
+        let deletions = match self.catalog.deletions() {
+            Ok(deletions) => deletions,
+            Err(error) => {
+                return tracing::error!(%error, "deletions that were begun could not be read");
+            }
+        };
+        for deletion in deletions {
+            let database = deletion.record.name.as_str();
+            match self.finish_deletion(&deletion) {
+                Ok(None) => {
+                    tracing::info!(database, "what was left of a deleted database is removed")
+                }
+                // It was logged.
+                Ok(Some(_)) => {}
+                Err(error) => tracing::error!(
+                    database,
+                    %error,
+                    "a deleted database could not be removed from the disk; the next start tries again"
+                ),
+            }
         }
     }
 }

@@ -14,14 +14,14 @@ use settings::Settings;
 use storage::{StorageError, environment_id_in};
 
 use crate::{
+    auto_indexes::AutoIndexes,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
-    database_log, deleted_values, deletion,
+    database_log,
     error::OpenError,
-    index_build_log,
     memory_plan::MemoryPlan,
     resource_log, retention_log,
     running_queries::RunningQueries,
-    unknown_directories::{self, has_databases},
+    unknown_directories::has_databases,
 };
 
 /// Threads that copy journals to data files, for all databases together.
@@ -54,6 +54,7 @@ pub struct Engine {
     pub notices: NoticeBoard,
     /// Queries that are running.
     pub running_queries: RunningQueries,
+    pub(crate) auto_indexes: AutoIndexes,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
     retention: Retention,
@@ -115,13 +116,14 @@ impl Engine {
             operations: Operations::default(),
             notices: NoticeBoard::default(),
             running_queries: RunningQueries::default(),
+            auto_indexes: AutoIndexes::default(),
             flusher,
             watch,
             retention,
             _lock: lock,
         };
-        deletion::finish_all(&engine);
-        unknown_directories::log(&engine);
+        engine.finish_deletions();
+        engine.log_unknown_directories();
         Ok(engine)
     }
 
@@ -137,17 +139,21 @@ impl Engine {
         u64::from_le_bytes(bytes)
     }
 
-    /// Reports the progress of index builds to the log. To be called about once a second. Blocks.
-    pub fn look_at_index_builds(&self) {
+    /// Deletes automatic indexes whose successors have caught up, and reports the progress of index builds to
+    /// the log. To be called about once a second. Blocks.
+    pub fn look_at_indexes(&self) {
+        self.delete_superseded();
         if !self.files.index_builds().is_empty() {
-            index_build_log::look(self);
+            self.log_index_builds();
         }
     }
 
-    /// Forgets deletions of compare exchange values that every index has seen, and closes databases that were
-    /// not used during the last `checks_max` calls. To be called at the interval of idle checks. Blocks.
+    /// Deletes unused automatic indexes, forgets deletions of compare exchange values that every index has seen,
+    /// and closes databases that were not used during the last `checks_max` calls. To be called at the interval
+    /// of idle checks. Blocks.
     pub fn maintain(&self, checks_max: u64) {
-        deleted_values::forget_seen(self);
+        self.delete_unused_auto_indexes();
+        self.forget_deleted_values();
         self.registry.close_idle(checks_max);
     }
 

@@ -1,9 +1,9 @@
 //! Why the engine did not do what it was asked.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
 use cluster_state::ClusterError;
-use commands::{CommandError, SubmitError};
+use commands::{CommandError, PatchError, SubmitError};
 use database::CatalogError;
 use documents::DocumentError;
 use indexing::IndexError;
@@ -51,6 +51,46 @@ pub enum EngineError {
         /// Why they could not be removed.
         source: StorageError,
     },
+    /// An index could not be opened.
+    IndexNotOpened {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: Arc<IndexError>,
+    },
+    /// An index has stopped.
+    IndexFailed {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: Arc<IndexError>,
+    },
+    /// An index failed on too many documents.
+    IndexErrored {
+        /// Its name.
+        name: String,
+        /// How many attempts failed, in words.
+        error_rate: String,
+    },
+    /// An index was deleted at the same moment.
+    IndexDeleted {
+        /// Its name.
+        name: String,
+    },
+    /// The request makes no sense here.
+    Refused {
+        /// For the caller.
+        message: String,
+    },
+    /// An operation with a limit selects more documents than can be changed at once.
+    PageTooLarge {
+        /// Documents that were changed.
+        done: u64,
+    },
+    /// As many operations are running as may.
+    TooManyOperations,
+    /// The operation was stopped.
+    Stopped,
     /// A setting in a record is invalid.
     Setting(Problem),
     /// Memory is nearly used up.
@@ -62,6 +102,21 @@ pub enum EngineError {
         /// What sets the limit.
         limited_by: &'static str,
     },
+}
+
+impl EngineError {
+    /// Whether a smaller batch might succeed, because there was not enough memory for this one.
+    pub fn is_low_memory(&self) -> bool {
+        let is_storages = |error: &StorageError| matches!(error, StorageError::NoMemory(_));
+        match self {
+            EngineError::Command(CommandError::NotWritten(error))
+            | EngineError::Command(CommandError::Document(DocumentError::Storage(error)))
+            | EngineError::Storage(error) => is_storages(error),
+            EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
+            | EngineError::MemoryCritical { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 macro_rules! from {
@@ -105,6 +160,28 @@ impl fmt::Display for EngineError {
                 "The database '{database}' is deleted, but its files could not be removed: {source}. The \
                  server tries again when it starts."
             ),
+            EngineError::IndexNotOpened { name, error } => {
+                write!(f, "Index '{name}' cannot be queried, it could not be opened: {error}")
+            }
+            EngineError::IndexFailed { name, error } => {
+                write!(f, "Index '{name}' cannot be queried: {error}")
+            }
+            EngineError::IndexErrored { name, error_rate } => write!(
+                f,
+                "Index '{name}' is marked as errored. Index {name} is invalid, {error_rate} exceeds \
+                 allowed 15% error rate"
+            ),
+            EngineError::IndexDeleted { name } => write!(f, "The index {name} was deleted again"),
+            EngineError::Refused { message } => f.write_str(message),
+            EngineError::PageTooLarge { done } => write!(
+                f,
+                "A query with a limit may change only as many documents as are selected at once; {done} were \
+                 changed. Leave out the limit, or select fewer by a condition"
+            ),
+            EngineError::TooManyOperations => {
+                f.write_str("Too many operations are running; try again when some have ended")
+            }
+            EngineError::Stopped => f.write_str("The operation was stopped"),
             EngineError::Setting(problem) => problem.fmt(f),
             EngineError::MemoryCritical { left_bytes, limit_bytes, limited_by } => write!(
                 f,
@@ -130,7 +207,16 @@ impl Error for EngineError {
             }
             EngineError::Submit(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } => Some(source),
+            EngineError::IndexNotOpened { error, .. } | EngineError::IndexFailed { error, .. } => {
+                Some(&**error)
+            }
             EngineError::DirectoryRefused { .. }
+            | EngineError::IndexErrored { .. }
+            | EngineError::IndexDeleted { .. }
+            | EngineError::Refused { .. }
+            | EngineError::PageTooLarge { .. }
+            | EngineError::TooManyOperations
+            | EngineError::Stopped
             | EngineError::Setting(_)
             | EngineError::MemoryCritical { .. } => None,
         }

@@ -21,39 +21,46 @@ enum Seen {
     },
 }
 
-/// Looks at each index that is built. Reads from databases, so it must not run where others wait.
-pub(crate) fn look(engine: &Engine) {
-    let builds = engine.files.index_builds();
-    let now = engine.platform.clock.monotonic();
-    for (key, build) in builds.all() {
-        let (database, index) = (key.0.as_str(), key.1.as_str());
-        let mut build = build;
-        match seen(engine, database, index, &mut build.until) {
-            Seen::Gone => builds.ended(database, index),
-            Seen::Built { documents } => {
-                let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
-                tracing::info!(database, index, documents, milliseconds, "an index was built");
-                builds.ended(database, index);
-            }
-            Seen::Building { done, all } => {
-                match build.reported {
-                    None => {
-                        tracing::info!(database, index, documents = all, "an index is being built");
-                    }
-                    Some(last) if last.is_due(now, done) => {
-                        let percent = done * 100 / all.max(1);
-                        tracing::info!(
-                            database,
-                            index,
-                            done,
-                            all,
-                            percent,
-                            "an index is being built"
-                        );
-                    }
-                    Some(_) => continue,
+impl Engine {
+    /// Looks at each index that is built. Reads from databases, so it must not run where others wait.
+    pub(crate) fn log_index_builds(&self) {
+        let builds = self.files.index_builds();
+        let now = self.platform.clock.monotonic();
+        for (key, build) in builds.all() {
+            let (database, index) = (key.0.as_str(), key.1.as_str());
+            let mut build = build;
+            match seen(self, database, index, &mut build.until) {
+                Seen::Gone => builds.ended(database, index),
+                Seen::Built { documents } => {
+                    let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
+                    tracing::info!(database, index, documents, milliseconds, "an index was built");
+                    builds.ended(database, index);
                 }
-                builds.keep(&key, Build { reported: Some(Report { at: now, done }), ..build });
+                Seen::Building { done, all } => {
+                    match build.reported {
+                        None => {
+                            tracing::info!(
+                                database,
+                                index,
+                                documents = all,
+                                "an index is being built"
+                            );
+                        }
+                        Some(last) if last.is_due(now, done) => {
+                            let percent = done * 100 / all.max(1);
+                            tracing::info!(
+                                database,
+                                index,
+                                done,
+                                all,
+                                percent,
+                                "an index is being built"
+                            );
+                        }
+                        Some(_) => continue,
+                    }
+                    builds.keep(&key, Build { reported: Some(Report { at: now, done }), ..build });
+                }
             }
         }
     }

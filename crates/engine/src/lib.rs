@@ -11,12 +11,18 @@
 //! | `deletion` | deleting databases with their files |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | how far indexes are |
+//! | `submission` | batches of commands, from a caller to the commit queue and back |
+//! | `query_target`, `auto_indexes` | which index answers a query; creating and deleting automatic ones |
+//! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `running_queries` | queries that are running |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | what happens, in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
 #![forbid(unsafe_code)]
 
+mod auto_indexes;
+mod bulk_operation;
+mod chosen_documents;
 mod database_files;
 mod database_log;
 mod deleted_values;
@@ -29,12 +35,15 @@ mod index_builds;
 mod index_log;
 mod index_progress;
 mod memory_plan;
+mod query_target;
 mod resource_log;
 mod retention_log;
 mod running_queries;
+mod submission;
 mod unknown_directories;
 
 pub use crate::{
+    bulk_operation::{BulkOptions, BulkSelection, BulkWork, ShowFailure},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::FilesLeft,
     engine::Engine,
@@ -42,6 +51,11 @@ pub use crate::{
     index_builds::{IndexBuilds, LOOK_INTERVAL},
     index_progress::{ALL_DOCUMENTS, progress_of},
     memory_plan::MemoryPlan,
+    query_target::{
+        MissingIndex, NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target,
+        wait_until_caught_up,
+    },
     running_queries::{QueryFacts, RunningQueries, RunningQuery, WakeQuery},
+    submission::{HugePuts, finish_ids, identities_of},
     unknown_directories::has_databases,
 };

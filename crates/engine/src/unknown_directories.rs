@@ -24,42 +24,46 @@ pub fn has_databases(platform: &Platform, data_dir: &Path) -> bool {
     names.iter().any(is_there)
 }
 
-/// Logs directories that belong to no database.
-pub(crate) fn log(engine: &Engine) {
-    let (platform, disk) = (&engine.platform, &*engine.platform.disk);
-    let root = engine.settings.data_dir.join(DATABASES_DIRECTORY);
-    // What is not there yet holds nothing.
-    let names = disk.list(&root).unwrap_or_default();
-    let records = engine.catalog.records();
-    let deletions = match engine.catalog.deletions() {
-        Ok(deletions) => deletions,
-        Err(error) => {
-            return tracing::error!(%error, "deletions that were begun could not be read");
-        }
-    };
-    let deleted = deletions.iter().map(|deletion| &deletion.record);
-    let known: HashSet<_> = records
-        .iter()
-        .chain(deleted)
-        .map(|record| engine.files.options_of(record).environment.directory)
-        .collect();
-    let unknown = names.iter().map(|name| root.join(name)).filter(|path| !known.contains(path));
-    for (number, path) in unknown.enumerate() {
-        if NAMED_MAX <= number {
-            tracing::warn!(directory = %root.display(), "and more that belong to no database");
-            return;
-        }
-        let directory = path.display();
-        match (foreign_product(disk, &path), environment_id_in(platform, &path)) {
-            (Some(foreign), _) => tracing::warn!(%directory, %foreign, "belongs to no database"),
-            (None, Ok(Some(_))) => tracing::warn!(
-                %directory,
-                advice = "stop the server and run: corvus offline adopt <data directory> <name>",
-                "holds a database that the server does not know"
-            ),
-            (None, Ok(None)) => tracing::warn!(%directory, "belongs to no database"),
-            (None, Err(error)) => {
-                tracing::warn!(%directory, %error, "belongs to no database and cannot be read");
+impl Engine {
+    /// Logs directories that belong to no database.
+    pub(crate) fn log_unknown_directories(&self) {
+        let (platform, disk) = (&self.platform, &*self.platform.disk);
+        let root = self.settings.data_dir.join(DATABASES_DIRECTORY);
+        // What is not there yet holds nothing.
+        let names = disk.list(&root).unwrap_or_default();
+        let records = self.catalog.records();
+        let deletions = match self.catalog.deletions() {
+            Ok(deletions) => deletions,
+            Err(error) => {
+                return tracing::error!(%error, "deletions that were begun could not be read");
+            }
+        };
+        let deleted = deletions.iter().map(|deletion| &deletion.record);
+        let known: HashSet<_> = records
+            .iter()
+            .chain(deleted)
+            .map(|record| self.files.options_of(record).environment.directory)
+            .collect();
+        let unknown = names.iter().map(|name| root.join(name)).filter(|path| !known.contains(path));
+        for (number, path) in unknown.enumerate() {
+            if NAMED_MAX <= number {
+                tracing::warn!(directory = %root.display(), "and more that belong to no database");
+                return;
+            }
+            let directory = path.display();
+            match (foreign_product(disk, &path), environment_id_in(platform, &path)) {
+                (Some(foreign), _) => {
+                    tracing::warn!(%directory, %foreign, "belongs to no database")
+                }
+                (None, Ok(Some(_))) => tracing::warn!(
+                    %directory,
+                    advice = "stop the server and run: corvus offline adopt <data directory> <name>",
+                    "holds a database that the server does not know"
+                ),
+                (None, Ok(None)) => tracing::warn!(%directory, "belongs to no database"),
+                (None, Err(error)) => {
+                    tracing::warn!(%directory, %error, "belongs to no database and cannot be read");
+                }
             }
         }
     }

@@ -19,10 +19,10 @@ use crate::{
     body_share::BodyShare,
     call::Call,
     cluster_commands::{next_identities, submit_of},
-    error_mapping::{cluster_error, document_error},
+    error_mapping::{cluster_error, command_error, document_error, engine_error},
     json_text::JsonObject,
     server_state::ServerState,
-    submitting::{not_done, not_submitted, submit},
+    submitting::submit,
 };
 
 /// The first version of clients that know atomic guards.
@@ -305,8 +305,11 @@ fn execution_error(
 ) -> ProtocolError {
     match error {
         ExecutionError::Cluster(error) => cluster_error(&error),
-        ExecutionError::NotSubmitted(error) => not_submitted(state, database, &error),
-        ExecutionError::Failed(error) => not_done(state, database, &error),
+        ExecutionError::NotSubmitted(error) => engine_error(state.not_submitted(database, error)),
+        ExecutionError::Failed(error) => {
+            state.note_failure(database, &error);
+            command_error(&error)
+        }
     }
 }
 

@@ -29,6 +29,15 @@ pub(crate) fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {
             ProtocolError::new(ErrorKind::Internal, message)
         }
+        EngineError::IndexNotOpened { .. } | EngineError::IndexFailed { .. } => {
+            ProtocolError::new(ErrorKind::IndexInvalid, message)
+        }
+        EngineError::IndexErrored { .. }
+        | EngineError::IndexDeleted { .. }
+        | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),
+        EngineError::PageTooLarge { .. } => ProtocolError::new(ErrorKind::NotSupported, message),
+        EngineError::TooManyOperations => ProtocolError::new(ErrorKind::Overloaded, message),
+        EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
 }
@@ -159,11 +168,6 @@ fn patch_error(error: &PatchError) -> ProtocolError {
         PatchError::Engine { .. } => ErrorKind::LowMemory,
     };
     ProtocolError::new(kind, error.to_string())
-}
-
-/// Whether the database has to be closed and opened again.
-pub(crate) fn needs_reopening(error: &CommandError) -> bool {
-    matches!(error, CommandError::OutcomeUnknown(_) | CommandError::Closed)
 }
 
 /// A batch that was not taken.

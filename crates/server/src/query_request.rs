@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use engine::WakeQuery;
+use engine::{NEW_INDEX_WAIT, WakeQuery};
 use query::{ProjectionBehavior, RowOptions};
 use rql::{Query, SourceKind};
 use tokio::sync::Notify;
 use wire::{ErrorKind, ProtocolError, QueryRequest};
-
-use crate::index_choice::WAIT_DEFAULT;
 
 /// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
 /// bodies are JSON, which begins with a brace.
@@ -46,7 +44,7 @@ pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, Protoc
     if !request.wait_for_non_stale_results {
         return Ok(None);
     }
-    let Some(text) = &request.wait_timeout else { return Ok(Some(WAIT_DEFAULT)) };
+    let Some(text) = &request.wait_timeout else { return Ok(Some(NEW_INDEX_WAIT)) };
     let span: model::TimeSpan = text.parse().map_err(|_| {
         ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
     })?;

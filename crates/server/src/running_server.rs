@@ -15,7 +15,6 @@ use tokio::{
 use crate::{
     connection_limiter::ConnectionLimiter,
     error::StartError,
-    index_choice,
     listener::{ListenerProtocol, accept, bind_all},
     log_feed::LogFeed,
     node_address,
@@ -150,7 +149,7 @@ async fn watch_builds(state: Arc<ServerState>) {
     loop {
         ticks.tick().await;
         let engine = Arc::clone(&state.engine);
-        let looked = tokio::task::spawn_blocking(move || engine.look_at_index_builds());
+        let looked = tokio::task::spawn_blocking(move || engine.look_at_indexes());
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking at indexes that are built failed");
         }
@@ -169,7 +168,6 @@ async fn maintain(state: Arc<ServerState>) {
         ticks.tick().await;
         let looked = Arc::clone(&state);
         let checked = tokio::task::spawn_blocking(move || {
-            index_choice::delete_unneeded(&looked);
             looked.engine.maintain(checks_max);
         })
         .await;

@@ -26,7 +26,7 @@ use wire::{
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_places::AnswerPlaces,
     answer_threads::AnswerThreads, body_share::BodyRoom, client_configuration,
-    connection_limiter::ConnectionLimiter, index_turns::IndexesInMaking, log_feed::LogFeed,
+    connection_limiter::ConnectionLimiter, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, node_address,
     processor_load::ProcessorLoad, traffic_watch::TrafficWatch,
 };
@@ -59,7 +59,6 @@ pub(crate) struct ServerState {
     pub(crate) newest_client_configuration: AtomicU64,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
-    pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
@@ -142,7 +141,6 @@ impl ServerState {
             newest_client_configuration: AtomicU64::new(newest),
             processor_load: ProcessorLoad::begin(started),
             last_request: AtomicI64::new(0),
-            indexes_in_making: IndexesInMaking::default(),
             change_budget,
             logs: Mutex::new(logs),
             log_feed: OnceLock::new(),

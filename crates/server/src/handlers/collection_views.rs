@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use blittable::{Document, Value, write_json_string};
 use documents::{DocumentError, DocumentRow};
+use engine::BulkWork;
 use http::StatusCode;
 use model::{CollectionName, DocumentId};
 use serde_json::{Map, json};
@@ -13,9 +14,9 @@ use wire::{ProtocolError, QueryRequest};
 
 use crate::{
     answer::Answer,
-    bulk_operation::{self, Options, Work},
     call::Call,
     error_mapping::{document_error, query_error},
+    handlers::bulk_operations::{begin, options_of},
     long_answer::{LongAnswer, reason_behind_results},
     piece_sender::PieceSender,
     router::Answering,
@@ -361,7 +362,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let text = format!("from {source}");
         let request = QueryRequest { text, ..QueryRequest::default() };
         let chosen = query::parse(&request.text).map_err(query_error)?;
-        let options = Options::of(&call)?;
-        bulk_operation::begin(&call, options, chosen, request, Work::DeleteOthers(kept))
+        let options = options_of(&call)?;
+        begin(&call, options, chosen, request, BulkWork::DeleteOthers(kept))
     })
 }

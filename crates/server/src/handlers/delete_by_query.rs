@@ -1,21 +1,23 @@
 //! `DELETE /queries`: deletes the documents that a query chooses.
 
+use engine::BulkWork;
+
 use crate::{
-    bulk_operation::{self, Options, Work},
     call::Call,
     error_mapping::query_error,
+    handlers::bulk_operations::{begin, options_of},
     router::Answering,
 };
 
 /// `DELETE /queries`.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
-        let options = Options::of(&call)?;
+        let options = options_of(&call)?;
         let request = call.state.with_builder(|builder| wire::read_query(&call.body, builder))?;
         let mut query = query::parse(&request.text).map_err(query_error)?;
         // Whole documents are deleted, whatever would be shown of them.
         query.select = None;
         query.include.clear();
-        bulk_operation::begin(&call, options, query, request, Work::Delete)
+        begin(&call, options, query, request, BulkWork::Delete)
     })
 }

@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use database::DatabaseLease;
+use engine::NEW_INDEX_WAIT;
 use indexing::{Beside, Index, MapError, Trial, TrialFailure, TrialSource, try_definition};
 use query::{Paging, ResultKind};
 use rql::{Query, SourceKind};
@@ -22,7 +23,7 @@ use crate::{
         queries::{Prepared, Snapshot},
         query_debug::entry_shape,
     },
-    index_choice::{WAIT_DEFAULT, catch_up, refuse_invalid},
+    index_choice::{catch_up, refuse_invalid},
     json_text::JsonObject,
     router::Answering,
     server_state::ServerState,
@@ -114,9 +115,9 @@ fn documents_max(body: &Map<String, Value>) -> Result<usize, ProtocolError> {
 /// How long the index may take; never longer than a query waits that does not say.
 fn wait_of(body: &Map<String, Value>) -> Result<Duration, ProtocolError> {
     match body.get("WaitForNonStaleResultsTimeoutInSec") {
-        None | Some(Value::Null) => Ok(WAIT_DEFAULT),
+        None | Some(Value::Null) => Ok(NEW_INDEX_WAIT),
         Some(given) => match given.as_u64() {
-            Some(seconds) => Ok(Duration::from_secs(seconds).min(WAIT_DEFAULT)),
+            Some(seconds) => Ok(Duration::from_secs(seconds).min(NEW_INDEX_WAIT)),
             None => {
                 let message = format!(
                     "Could not convert '{given}' in 'WaitForNonStaleResultsTimeoutInSec' to a number \

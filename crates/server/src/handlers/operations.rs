@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use database::{DatabaseLease, Operation, Operations};
+use engine::EngineError;
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
 use wire::{
-    ErrorKind, ProtocolError,
+    ProtocolError,
     database_shapes::NODE_TAG,
     operation_state::{OperationFailure, OperationStatus, operation_state},
 };
 
-use crate::{answer::Answer, call::Call, server_state::ServerState};
+use crate::{answer::Answer, call::Call, error_mapping::engine_error, server_state::ServerState};
 
 /// The type of the task of an operation that could not start.
 const NOT_STARTED: &str = "NotSupported";
@@ -77,8 +78,7 @@ pub(crate) fn fault_unstarted(
 
 /// The refusal of one operation more.
 pub(crate) fn too_many_operations() -> ProtocolError {
-    let message = "Too many operations are running; try again when some have ended";
-    ProtocolError::new(ErrorKind::Overloaded, message)
+    engine_error(EngineError::TooManyOperations)
 }
 
 /// `POST /operations/kill`.

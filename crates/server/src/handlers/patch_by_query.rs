@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use commands::{PatchCommand, PatchRequest};
+use engine::BulkWork;
 use wire::{ProtocolError, QueryRequest};
 
 use crate::{
-    bulk_operation::{self, Options, Work},
     call::Call,
     error_mapping::query_error,
-    handlers::patch::submit_patch,
+    handlers::{
+        bulk_operations::{begin, options_of},
+        patch::submit_patch,
+    },
     patch_answer::{Shown, patch_answer},
     patch_commands::patched_id,
     router::Answering,
@@ -18,9 +21,9 @@ use crate::{
 /// `PATCH /queries`.
 pub(crate) fn patch(call: Call) -> Answering {
     Box::pin(async move {
-        let options = Options::of(&call)?;
+        let options = options_of(&call)?;
         let Update { query, request, script } = read(&call)?;
-        bulk_operation::begin(&call, options, query, request, Work::Patch(script))
+        begin(&call, options, query, request, BulkWork::Patch(script))
     })
 }
 

@@ -14,7 +14,7 @@ use blittable::BlittableBuf;
 use cluster_state::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use documents::DocumentRow;
-use engine::{QueryFacts, RunningQuery};
+use engine::{NEW_INDEX_WAIT, QueryFacts, RunningQuery};
 use http::StatusCode;
 use indexing::Index;
 use query::{
@@ -45,8 +45,7 @@ use crate::{
         },
     },
     index_choice::{
-        Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, no_index_in_snapshot,
-        refuse_invalid, target_of, target_of_the_past,
+        Target, catch_up, no_index_in_snapshot, refuse_invalid, target_of, target_of_the_past,
     },
     json_text::{JsonObject, is_large, write_large_to},
     long_answer::{
@@ -193,7 +192,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         false => target_of(&call.state, &database, &prepared.query, parameters).await,
     };
     let index = match target {
-        Ok(Target::Collection) => {
+        Ok(Target::Documents) => {
             let name = whole_collection(&prepared.query).unwrap_or_default();
             let name = format!("collection/{name}");
             prepared.running = Some(list(&call, &prepared, &database, &name).0);
@@ -205,7 +204,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             let is_named = matches!(prepared.query.source.kind, SourceKind::Index(_));
             prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
             is_created = is_new;
-            let new_waits = is_new.then_some(WAIT_DEFAULT);
+            let new_waits = is_new.then_some(NEW_INDEX_WAIT);
             // What is held does not catch up: the answer says whether it is stale.
             let wait_max = prepared.wait.or(new_waits).filter(|_| !is_held);
             if let Some(wait_max) = wait_max {
@@ -221,13 +220,13 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             refuse_invalid(&index)?;
             Some(index)
         }
-        Err(TargetError::MissingIndex(name)) => {
-            return match query::result_kind(&prepared.query) {
-                ResultKind::Rows => Ok(missing_index(&name, shape)),
-                ResultKind::Facets | ResultKind::Suggestions => Err(missing_index_error(&name)),
+        Err(error) if error.kind == ErrorKind::IndexDoesNotExist => {
+            return match (query::result_kind(&prepared.query), &prepared.query.source.kind) {
+                (ResultKind::Rows, SourceKind::Index(name)) => Ok(missing_index(name, shape)),
+                _ => Err(error),
             };
         }
-        Err(TargetError::Refused(error)) => return Err(error),
+        Err(error) => return Err(error),
     };
     let answer = match query::result_kind(&prepared.query) {
         // A filter may look at all documents, and a time series may have very many entries.

@@ -17,7 +17,7 @@ use crate::{
     call::Call,
     error_mapping::query_error,
     handlers::{queries::Prepared, query_pages::time_or_none},
-    index_choice::{catch_up, missing_index_error, refuse_invalid},
+    index_choice::{catch_up, refuse_invalid},
 };
 
 /// What the answer says when no index would be taken.
@@ -242,7 +242,10 @@ fn existing_index(
     prepared: &Prepared,
 ) -> Result<Arc<Index>, ProtocolError> {
     if let SourceKind::Index(name) = &prepared.query.source.kind {
-        return database.indexes().get(name).ok_or_else(|| missing_index_error(name));
+        return database
+            .indexes()
+            .get(name)
+            .ok_or_else(|| query_error(QueryError::MissingIndex { name: name.to_owned() }));
     }
     let parameters = prepared.parameters();
     match query::plan(&prepared.query, parameters, Paging::default()) {

@@ -14,7 +14,7 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
-    submitting::{not_done, not_submitted},
+    error_mapping::{command_error, engine_error},
 };
 
 /// Where tombstones of each kind are: collection and etag.
@@ -30,8 +30,13 @@ pub(crate) fn clean(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
     let removed = database.remove_tombstones(&|| true).map_err(|error| match error {
         TombstoneError::Documents(error) => document_error(&error),
-        TombstoneError::NotSubmitted(error) => not_submitted(&call.state, database, &error),
-        TombstoneError::Failed(error) => not_done(&call.state, database, &error),
+        TombstoneError::NotSubmitted(error) => {
+            engine_error(call.state.not_submitted(database, error))
+        }
+        TombstoneError::Failed(error) => {
+            call.state.note_failure(database, &error);
+            command_error(&error)
+        }
     })?;
     Ok(Answer::shape(StatusCode::OK, &json!({ "Value": removed })))
 }

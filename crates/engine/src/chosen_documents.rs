@@ -9,15 +9,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use blittable::{BlittableBuf, Object};
 use database::DatabaseLease;
+use documents::DocumentError;
 use indexing::Index;
 use model::{DocumentId, Etag};
 use query::{IndexSnapshot, PageWindow, Paging, QueryError, QueryScripts, RowOptions};
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::MemoryShare;
-use wire::ProtocolError;
 
-use crate::error_mapping::query_error;
+use crate::error::EngineError;
 
 /// About how many bytes of ids are held at once, if there is room for them.
 const IDS_BYTES_MAX: usize = 32 << 20;
@@ -68,13 +68,13 @@ impl Chosen {
         database: &DatabaseLease,
         seed: u64,
         pool: &ScriptPool,
-    ) -> Result<Ids, ProtocolError> {
+    ) -> Result<Ids, EngineError> {
         let entries = self.index.as_ref().map(|index| (index, index.read()));
         let (tx, values) = (database.read(), database.values());
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
-        let scripts = QueryScripts::of(&self.query, parameters, pool).map_err(query_error)?;
+        let scripts = QueryScripts::of(&self.query, parameters, pool)?;
         let bound = scripts.as_ref().map(|scripts| scripts.bind(&self.query, parameters));
-        let bound = bound.transpose().map_err(query_error)?;
+        let bound = bound.transpose()?;
         let result = match &entries {
             None => query::execute(&tx, &self.query, parameters, self.paging, Some(&values)),
             Some((index, entries)) => {
@@ -84,11 +84,11 @@ impl Chosen {
                 query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
             }
         };
-        let mut result = result.map_err(query_error)?.with_scripts(bound.as_ref());
+        let mut result = result?.with_scripts(bound.as_ref());
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
         self.memory.shrink_to(0);
-        while let Some(row) = result.next_row().map_err(query_error)? {
+        while let Some(row) = result.next_row()? {
             let Some(row) = row.document.stored() else { continue };
             if self.newest < row.etag() || self.given.contains(row.etag()) {
                 continue;
@@ -99,7 +99,7 @@ impl Chosen {
             bytes += row.id().len() + size_of::<DocumentId>();
             self.given.insert(row.etag());
             let id = DocumentId::new(row.id());
-            ids.push(id.map_err(|error| ProtocolError::argument(error.to_string()))?);
+            ids.push(id.map_err(DocumentError::IdTooLong)?);
         }
         Ok(Ids { ids, total, is_all: true })
     }
@@ -121,20 +121,20 @@ impl Chosen {
 pub(crate) fn description(
     query: &Query,
     parameters: Option<Object<'_>>,
-) -> Result<String, ProtocolError> {
+) -> Result<String, EngineError> {
     if let SourceKind::Index(name) = &query.source.kind {
         return Ok(name.to_string());
     }
     match query::plan(query, parameters, Paging::default()) {
         Ok(plan) => Ok(plan.index_name),
         Err(QueryError::NeedsIndex { .. }) => {
-            query::needed_index(query, parameters).map_err(query_error)?;
+            query::needed_index(query, parameters)?;
             Ok(match &query.source.kind {
                 SourceKind::Collection(name) => format!("dynamic/{name}"),
                 _ => "dynamic/AllDocs".to_owned(),
             })
         }
-        Err(error) => Err(query_error(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,0 +1,206 @@
+//! Creating automatic indexes, and deleting those that are no longer needed.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use database::{DatabaseLease, WrittenRecord};
+use indexing::{AutoIndexDefinition, Index};
+use wire::RecordBody;
+
+use crate::{engine::Engine, error::EngineError, query_target::MissingIndex};
+
+/// The automatic indexes that are being created, and those that will be deleted.
+#[derive(Default)]
+pub(crate) struct AutoIndexes {
+    /// By database: queries that need the same index at once create it one after the other.
+    creating: Mutex<HashMap<String, Weak<Mutex<()>>>>,
+    superseded: Mutex<Vec<Superseded>>,
+}
+
+/// An index that is deleted some time after its successor has caught up.
+struct Superseded {
+    database: String,
+    index: String,
+    /// It is gone when it was deleted, or its database closed; then the next query decides again.
+    successor: Weak<Index>,
+    /// Set when the successor contains what was stored when it was created.
+    has_caught_up: Arc<AtomicBool>,
+    /// How long it is kept from then on.
+    kept: Duration,
+    /// When to delete it, on the monotonic clock.
+    due: Option<Duration>,
+}
+
+impl AutoIndexes {
+    fn lock_of(&self, database: &str) -> Arc<Mutex<()>> {
+        let mut creating = lock(&self.creating);
+        if let Some(lock) = creating.get(database).and_then(Weak::upgrade) {
+            return lock;
+        }
+        creating.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::default();
+        creating.insert(database.to_owned(), Arc::downgrade(&lock));
+        lock
+    }
+
+    /// Takes the indexes that are due out of the list.
+    fn take_due(&self, now: Duration) -> Vec<Superseded> {
+        let mut due = Vec::new();
+        lock(&self.superseded).retain_mut(|superseded| {
+            if superseded.successor.strong_count() == 0 {
+                return false;
+            }
+            if superseded.has_caught_up.load(Ordering::Acquire) {
+                let at = *superseded.due.get_or_insert(now + superseded.kept);
+                if at <= now {
+                    due.push(superseded.take());
+                    return false;
+                }
+            }
+            true
+        });
+        due
+    }
+}
+
+impl Superseded {
+    fn take(&mut self) -> Superseded {
+        Superseded {
+            database: std::mem::take(&mut self.database),
+            index: std::mem::take(&mut self.index),
+            successor: self.successor.clone(),
+            has_caught_up: Arc::clone(&self.has_caught_up),
+            kept: self.kept,
+            due: self.due,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Creates the automatic index that a query needs, or returns the one that another query has created
+    /// meanwhile. The index that it supersedes is deleted once it has caught up. Blocks.
+    ///
+    /// # Errors
+    /// The record cannot be written; the index cannot be opened; or it was deleted at the same moment
+    /// ([`EngineError::IndexDeleted`]).
+    pub fn create_auto_index(
+        &self,
+        database: &DatabaseLease,
+        missing: MissingIndex,
+    ) -> Result<Arc<Index>, EngineError> {
+        let MissingIndex { definition, supersedes } = missing;
+        let turn = self.auto_indexes.lock_of(database.record().name.lower_cased());
+        let _turn = lock(&turn);
+        let index = match database.indexes().get(&definition.name()) {
+            Some(index) => index,
+            None => self.write_auto_index(database, &definition)?,
+        };
+        if let Some(superseded) = supersedes {
+            self.supersede(database, &index, &superseded)?;
+        }
+        Ok(index)
+    }
+
+    /// Writes the definition into the record of the database, which creates the index.
+    fn write_auto_index(
+        &self,
+        database: &DatabaseLease,
+        definition: &AutoIndexDefinition,
+    ) -> Result<Arc<Index>, EngineError> {
+        let (name, shape) = (definition.name(), definition.to_shape());
+        self.change_record_body(database.record().name.as_str(), |body| {
+            body.put_auto_index(&name, &shape);
+        })?;
+        if let Some(index) = database.indexes().get(&name) {
+            return Ok(index);
+        }
+        match database.indexes().faulty_named(&name) {
+            Some(faulty) => Err(EngineError::IndexNotOpened { name, error: faulty.error }),
+            None => Err(EngineError::IndexDeleted { name }),
+        }
+    }
+
+    fn supersede(
+        &self,
+        database: &DatabaseLease,
+        index: &Arc<Index>,
+        superseded: &Index,
+    ) -> Result<(), EngineError> {
+        let last = index.last_position_in(&database.read())?;
+        let has_caught_up = Arc::new(AtomicBool::new(false));
+        index.when_indexed(last, {
+            let has_caught_up = Arc::clone(&has_caught_up);
+            Box::new(move |reached| has_caught_up.store(reached, Ordering::Release))
+        });
+        let superseded = Superseded {
+            database: database.record().name.as_str().to_owned(),
+            index: superseded.name().to_owned(),
+            successor: Arc::downgrade(index),
+            has_caught_up,
+            kept: database.auto_index_limits().superseded_kept,
+            due: None,
+        };
+        let mut all = lock(&self.auto_indexes.superseded);
+        all.retain(|known| {
+            known.database != superseded.database || known.index != superseded.index
+        });
+        all.push(superseded);
+        Ok(())
+    }
+
+    /// Deletes superseded automatic indexes that are due.
+    pub(crate) fn delete_superseded(&self) {
+        for superseded in self.auto_indexes.take_due(self.platform.clock.monotonic()) {
+            let Superseded { database, index, .. } = superseded;
+            self.delete_auto_indexes(&database, std::slice::from_ref(&index));
+        }
+    }
+
+    /// Deletes the automatic indexes that no query has used for long.
+    pub(crate) fn delete_unused_auto_indexes(&self) {
+        for database in self.registry.open_leases() {
+            let unused = database.indexes().look_at_automatic(&database.auto_index_limits());
+            if !unused.is_empty() {
+                self.delete_auto_indexes(database.record().name.as_str(), &unused);
+            }
+        }
+    }
+
+    fn delete_auto_indexes(&self, database: &str, names: &[String]) {
+        tracing::info!(database, ?names, "automatic indexes are deleted");
+        let deleted = self.change_record_body(database, |body| {
+            body.retain_auto_indexes(|name| !names.iter().any(|deleted| deleted == name));
+        });
+        if let Err(error) = deleted {
+            tracing::error!(database, %error, "automatic indexes could not be deleted");
+        }
+    }
+
+    /// Changes the body of a database's record, and has the open database follow it; `None` when the database
+    /// does not exist. `change` is called again with a newer body if another change came first. Blocks.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub fn change_record_body(
+        &self,
+        name: &str,
+        mut change: impl FnMut(&mut RecordBody),
+    ) -> Result<Option<WrittenRecord>, EngineError> {
+        let written = self.registry.change_record(name, |record, draft| {
+            let mut body = RecordBody::read(&record.body);
+            change(&mut body);
+            draft.body = body.to_json();
+        })?;
+        Ok(written)
+    }
+}

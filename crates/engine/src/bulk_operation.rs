@@ -1,0 +1,345 @@
+//! An operation of a database on all documents that a query chooses.
+//!
+//! The documents are changed in batches through the commit queue like a client's. One that changed since it
+//! was chosen is changed all the same; one that came later is not looked at.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use blittable::BlittableBuf;
+use commands::{Batch, BatchOutcome, Command, CommandResult, PatchEach, PatchRequest, PatchedOne};
+use database::{DatabaseLease, Operation};
+use documents::{DeletedDocument, ExpectedVersion};
+use indexing::Index;
+use model::DocumentId;
+use query::Paging;
+use rql::Query;
+use wire::operation_state::{BulkDetail, BulkOperationResult, OperationProgress, OperationStatus};
+
+use crate::{
+    chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
+    engine::Engine,
+    error::EngineError,
+    query_target::{
+        NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target, wait_until_caught_up,
+    },
+};
+
+/// Documents changed in one batch.
+const BATCH_DOCUMENTS_MAX: usize = 1024;
+/// Single documents that the result of an operation lists, when it is asked to.
+const DETAILS_MAX: usize = 100_000;
+
+/// What is done with each document.
+pub enum BulkWork {
+    /// It is deleted.
+    Delete,
+    /// It is deleted, unless it is one of these.
+    DeleteOthers(HashSet<DocumentId>),
+    /// A script changes it.
+    Patch(Arc<PatchRequest>),
+}
+
+impl BulkWork {
+    fn task_type(&self) -> &'static str {
+        match self {
+            BulkWork::Delete => "DeleteByQuery",
+            BulkWork::DeleteOthers(_) => "DeleteByCollection",
+            BulkWork::Patch(_) => "UpdateByQuery",
+        }
+    }
+}
+
+/// How it is done.
+#[derive(Default)]
+pub struct BulkOptions {
+    /// How many documents may be changed in a second.
+    pub rate: Option<u32>,
+    /// Whether an index that has not caught up may select the documents.
+    pub allows_stale: bool,
+    /// How long to wait for it to catch up.
+    pub stale_wait: Option<Duration>,
+    /// Whether the result lists each document.
+    pub wants_details: bool,
+}
+
+/// Which documents it changes.
+pub struct BulkSelection {
+    /// The query, without what is done with the documents.
+    pub query: Query,
+    /// The text of the request, for the list of operations.
+    pub text: String,
+    /// The values of its parameters.
+    pub parameters: Option<BlittableBuf>,
+    /// Which of the documents.
+    pub paging: Paging,
+}
+
+/// What clients are shown of an operation that failed.
+pub type ShowFailure = fn(EngineError) -> OperationStatus;
+
+impl Engine {
+    /// Begins an operation on all documents that a query selects, on a thread of its own; its id. It is listed
+    /// among the operations of the database, where it can be stopped.
+    ///
+    /// # Errors
+    /// The query is invalid; there are too many operations; or no thread can be started.
+    pub fn begin_bulk_operation(
+        self: &Arc<Self>,
+        database: &DatabaseLease,
+        selection: BulkSelection,
+        options: BulkOptions,
+        work: BulkWork,
+        show_failure: ShowFailure,
+    ) -> Result<i64, EngineError> {
+        let BulkSelection { query, text, parameters, paging } = selection;
+        let values = parameters.as_ref().map(|values| values.as_view().root());
+        let window = query::page_window(&query, values, paging)?;
+        let description = description(&query, values)?;
+        let (id, now) = (database.operations().next_id(), self.platform.clock.now());
+        let operation = database
+            .operations()
+            .begin_query(id, &description, work.task_type(), &text, now)
+            .map_err(|_| EngineError::TooManyOperations)?;
+        operation.set_progress(OperationProgress::Determinate { processed: 0, total: 0 });
+        let memory = self.memory.bodies.share(IDS_ALLOWED_BYTES);
+        let chosen = Chosen::of(query, parameters, window, memory);
+        let bulk = BulkOperation {
+            engine: Arc::clone(self),
+            database: database.clone(),
+            operation: Arc::clone(&operation),
+            options,
+            work,
+            processed: 0,
+            details: Vec::new(),
+        };
+        let spawned = std::thread::Builder::new()
+            .name("bulk-operation".into())
+            .spawn(move || bulk.run(chosen, show_failure));
+        if let Err(source) = spawned {
+            let message = format!("no thread could be started: {source}");
+            operation.finish(show_failure(EngineError::Refused { message: message.clone() }), now);
+            return Err(EngineError::Refused { message });
+        }
+        Ok(id)
+    }
+}
+
+struct BulkOperation {
+    engine: Arc<Engine>,
+    database: DatabaseLease,
+    operation: Arc<Operation>,
+    options: BulkOptions,
+    work: BulkWork,
+    processed: u64,
+    details: Vec<BulkDetail>,
+}
+
+impl BulkOperation {
+    fn run(mut self, chosen: Chosen, show_failure: ShowFailure) {
+        let status = match self.change_all(chosen) {
+            Ok(()) => OperationStatus::Completed(BulkOperationResult {
+                total: self.processed,
+                documents_processed: 0,
+                attachments_processed: 0,
+                counters_processed: 0,
+                time_series_processed: 0,
+                details: std::mem::take(&mut self.details),
+            }),
+            Err(EngineError::Stopped) => OperationStatus::Canceled,
+            Err(error) => show_failure(error),
+        };
+        self.operation.finish(status, self.engine.platform.clock.now());
+    }
+
+    /// The index that selects the documents, caught up as far as it must be; `None` if the query reads the
+    /// documents themselves.
+    fn index_of(&self, chosen: &Chosen) -> Result<Option<Arc<Index>>, EngineError> {
+        let parameters = chosen.parameters.as_ref().map(|values| values.as_view().root());
+        let (index, is_new) = match query_target(&self.database, &chosen.query, parameters)? {
+            QueryTarget::Documents => return Ok(None),
+            QueryTarget::Index(index) => (index, false),
+            QueryTarget::Missing(missing) => {
+                (self.engine.create_auto_index(&self.database, missing)?, true)
+            }
+        };
+        let refused = |message: &str| Err(EngineError::Refused { message: message.to_owned() });
+        if index.source_kind() != indexing::SourceKind::Documents {
+            return refused("Cannot execute bulk operation on indexes of counters or time series.");
+        }
+        if index.has_reduce() {
+            return refused("Cannot execute bulk operation on Map-Reduce indexes.");
+        }
+        let wait_max = self.options.stale_wait.or(is_new.then_some(NEW_INDEX_WAIT));
+        self.follow(&index, wait_max.unwrap_or_default())?;
+        Ok(Some(index))
+    }
+
+    fn follow(&self, index: &Index, wait_max: Duration) -> Result<(), EngineError> {
+        check_index_answers(index)?;
+        let has_caught_up = wait_until_caught_up(&self.database, index, wait_max)?;
+        if has_caught_up || self.options.allows_stale {
+            return Ok(());
+        }
+        let message = "Cannot perform bulk operation. Index is stale.".to_owned();
+        Err(EngineError::Refused { message })
+    }
+
+    fn change_all(&mut self, mut chosen: Chosen) -> Result<(), EngineError> {
+        chosen.index = self.index_of(&chosen)?;
+        chosen.newest = documents::progress(&self.database.read())?.last_etag;
+        loop {
+            let (engine, seed) = (&self.engine, self.engine.random_number());
+            let found = chosen.ids(&self.database, seed, engine.scripts())?;
+            let total = (self.processed + found.ids.len() as u64).max(found.total);
+            let per_batch = self.options.rate.map_or(BATCH_DOCUMENTS_MAX, |rate| rate as usize);
+            for ids in found.ids.chunks(per_batch.min(BATCH_DOCUMENTS_MAX)) {
+                self.change_batch(ids, total)?;
+            }
+            if found.is_all {
+                return Ok(());
+            }
+            match &self.work {
+                BulkWork::Delete => chosen.without(found.ids.len()),
+                // All of a collection, without a page.
+                BulkWork::DeleteOthers(_) => {}
+                BulkWork::Patch(_) if chosen.is_whole(found.total) => {
+                    chosen.paging = Paging::default()
+                }
+                BulkWork::Patch(_) => {
+                    return Err(EngineError::PageTooLarge { done: self.processed });
+                }
+            }
+            if let Some(index) = chosen.index.clone() {
+                // What was changed must be so in the entries before a page is counted again.
+                self.follow(&index, NEW_INDEX_WAIT)?;
+            }
+        }
+    }
+
+    fn change_batch(&mut self, ids: &[DocumentId], total: u64) -> Result<(), EngineError> {
+        let began = self.engine.platform.clock.monotonic();
+        let mut left = ids;
+        while !left.is_empty() {
+            if self.should_stop() {
+                return Err(EngineError::Stopped);
+            }
+            let done = match &self.work {
+                BulkWork::Delete => self.delete(left)?,
+                BulkWork::DeleteOthers(kept) => {
+                    let others = left.iter().filter(|id| !kept.contains(*id)).cloned();
+                    let others: Vec<DocumentId> = others.collect();
+                    self.delete_all(&others)?;
+                    left.len()
+                }
+                BulkWork::Patch(script) => self.patch(left, Arc::clone(script))?,
+            };
+            left = &left[done..];
+            self.operation.set_progress(OperationProgress::Determinate {
+                processed: self.processed,
+                total: total.max(self.processed),
+            });
+        }
+        if let Some(rate) = self.options.rate {
+            let due = Duration::from_secs(1).mul_f64(ids.len() as f64 / f64::from(rate));
+            let elapsed = self.engine.platform.clock.monotonic().saturating_sub(began);
+            self.pause(due.saturating_sub(elapsed));
+        }
+        Ok(())
+    }
+
+    /// Submits a batch of the first of these ids: of all, or of fewer while there is no memory for so many
+    /// changes. Returns also how many they were.
+    fn submit_some(
+        &self,
+        ids: &[DocumentId],
+        batch: impl Fn(&[DocumentId]) -> Batch,
+    ) -> Result<(BatchOutcome, usize), EngineError> {
+        let mut taken = ids.len();
+        loop {
+            match self.engine.execute(&self.database, batch(&ids[..taken])) {
+                Err(error) if error.is_low_memory() && 1 < taken => taken /= 2,
+                outcome => return outcome.map(|outcome| (outcome, taken)),
+            }
+        }
+    }
+
+    fn delete_all(&mut self, ids: &[DocumentId]) -> Result<(), EngineError> {
+        let mut left = ids;
+        while !left.is_empty() {
+            left = &left[self.delete(left)?..];
+        }
+        Ok(())
+    }
+
+    /// Deletes documents; gives how many ids are done.
+    fn delete(&mut self, ids: &[DocumentId]) -> Result<usize, EngineError> {
+        let delete =
+            |id: &DocumentId| Command::Delete { id: id.clone(), expected: ExpectedVersion::Any };
+        let batch = |ids: &[DocumentId]| Batch { commands: ids.iter().map(delete).collect() };
+        let (outcome, done) = self.submit_some(ids, batch)?;
+        let deleted: Vec<_> = outcome.results.iter().filter_map(deleted).collect();
+        self.processed += deleted.len() as u64;
+        if self.options.wants_details {
+            self.add_details(deleted.into_iter().map(deleted_detail));
+        }
+        Ok(done)
+    }
+
+    /// Changes documents, as many as there is time for; gives how many ids are done.
+    fn patch(
+        &mut self,
+        ids: &[DocumentId],
+        script: Arc<PatchRequest>,
+    ) -> Result<usize, EngineError> {
+        let wants_details = self.options.wants_details && self.details.len() < DETAILS_MAX;
+        let batch = |ids: &[DocumentId]| {
+            let (ids, script) = (ids.to_vec(), Arc::clone(&script));
+            Batch::one(Command::PatchEach(PatchEach { ids, script, wants_details }))
+        };
+        let (outcome, _) = self.submit_some(ids, batch)?;
+        let Some(CommandResult::PatchedEach(patched)) = outcome.results.into_iter().next() else {
+            let message = "the outcome of the patches is missing".to_owned();
+            return Err(EngineError::Refused { message });
+        };
+        self.processed += patched.done as u64;
+        self.add_details(patched.details.into_iter().map(patched_detail));
+        // One at least is done, so this ends.
+        Ok(patched.done.clamp(1, ids.len()))
+    }
+
+    fn add_details(&mut self, details: impl Iterator<Item = BulkDetail>) {
+        let left = DETAILS_MAX.saturating_sub(self.details.len());
+        self.details.extend(details.take(left));
+    }
+
+    fn should_stop(&self) -> bool {
+        self.operation.should_stop() || self.database.is_closing()
+    }
+
+    /// Keeps to the rate, and ends early when the operation is stopped.
+    fn pause(&self, mut left: Duration) {
+        const STEP: Duration = Duration::from_millis(100);
+        while !left.is_zero() && !self.should_stop() {
+            let step = left.min(STEP);
+            std::thread::park_timeout(step);
+            left -= step;
+        }
+    }
+}
+
+fn deleted(result: &CommandResult) -> Option<&DeletedDocument> {
+    match result {
+        CommandResult::Deleted { deleted, .. } => deleted.as_ref(),
+        _ => None,
+    }
+}
+
+fn deleted_detail(deleted: &DeletedDocument) -> BulkDetail {
+    BulkDetail::Deleted { id: deleted.id.as_str().to_owned(), etag: deleted.etag.0 }
+}
+
+fn patched_detail(patched: PatchedOne) -> BulkDetail {
+    let change_vector = patched.change_vector.map(|version| version.to_string());
+    let (id, status) = (patched.id.to_string(), patched.status.word());
+    BulkDetail::Patched { id, change_vector, status }
+}

@@ -1,0 +1,52 @@
+//! Beginning an operation on all documents that a query selects; the requests differ in what is done with them.
+
+use engine::{BulkOptions, BulkSelection, BulkWork};
+use http::StatusCode;
+use query::Paging;
+use rql::Query;
+use serde_json::json;
+use wire::{ProtocolError, QueryRequest, database_shapes::NODE_TAG};
+
+use crate::{
+    answer::Answer, call::Call, error_mapping::engine_error, handlers::operations::failed,
+};
+
+/// The options in the query string of a request.
+pub(crate) fn options_of(call: &Call) -> Result<BulkOptions, ProtocolError> {
+    let query = call.query();
+    Ok(BulkOptions {
+        rate: rate(call)?,
+        allows_stale: query.bool("allowStale")?.unwrap_or(false),
+        stale_wait: query.time_span("staleTimeout")?,
+        wants_details: query.bool("details")?.unwrap_or(false),
+    })
+}
+
+fn rate(call: &Call) -> Result<Option<u32>, ProtocolError> {
+    let Some(rate) = call.query().int("maxOpsPerSec")? else { return Ok(None) };
+    match u32::try_from(rate) {
+        Ok(rate) if 0 < rate => Ok(Some(rate)),
+        _ => Err(ProtocolError::invalid_operation("MaxOpsPerSecond must be greater than 0")),
+    }
+}
+
+/// Begins the operation; `query` is that of the request, without what is done with the documents.
+pub(crate) fn begin(
+    call: &Call,
+    options: BulkOptions,
+    query: Query,
+    request: QueryRequest,
+    work: BulkWork,
+) -> Result<Answer, ProtocolError> {
+    let selection = BulkSelection {
+        query,
+        text: request.text,
+        parameters: request.parameters,
+        paging: Paging { start: request.start, page_size: request.page_size },
+    };
+    let show_failure = |error| failed(&engine_error(error));
+    let (engine, database) = (&call.state.engine, call.database()?);
+    let begun = engine.begin_bulk_operation(database, selection, options, work, show_failure);
+    let id = begun.map_err(engine_error)?;
+    Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+}
