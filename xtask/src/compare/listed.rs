@@ -6,7 +6,7 @@
 const LISTED: &[(&str, &[&[&str]])] = &[
     (
         "a range of null is an InvalidQueryException, not a NullReferenceException",
-        &[&["> null"], &["< null"], &[">= null"], &["<= null"]],
+        &[&["> null"], &["< null"], &[">= null"], &["<= null"], &["between null and null"]],
     ),
     (
         "the empty text is the first, not at the place of the text EMPTY_STRING",

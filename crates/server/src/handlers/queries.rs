@@ -85,6 +85,7 @@ pub(crate) fn query(call: Call) -> Answering {
                 query_debug::entries(&call, &prepare(&call, Shape::Page, began)?).await
             }
             Some("explain") => query_debug::explain(&call, &prepare(&call, Shape::Page, began)?),
+            Some("serverSideQuery") => query_debug::text(&prepare(&call, Shape::Page, began)?),
             Some(operation) => Err(ProtocolError::new(
                 ErrorKind::NotSupported,
                 format!("Not supported query debug operation: '{operation}'"),

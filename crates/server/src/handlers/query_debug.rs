@@ -23,6 +23,12 @@ use crate::{
 /// What the answer says when no index would be taken.
 const NO_INDEX: &str = "Failure/None";
 
+/// The query as the server understood it.
+pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ProtocolError> {
+    let text = prepared.query.to_string();
+    Ok(Answer::shape(StatusCode::OK, &json!({"ServerSideQuery": text})))
+}
+
 /// Which automatic index would be taken, and why each other over the same documents would not.
 pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
     let database = call.database()?;

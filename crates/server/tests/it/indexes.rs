@@ -515,6 +515,9 @@ fn an_answer_repeats_the_query_and_is_known_by_its_etag() {
     let target = "/databases/db/queries?includeServerSideQuery=true&metadataOnly=true";
     let answer = server.send("POST", target, body.as_bytes()).json();
     assert_eq!(answer["ServerSideQuery"], query);
+    let debug = "/databases/db/queries?debug=serverSideQuery";
+    let alone = server.send("POST", debug, body.as_bytes()).json();
+    assert_eq!(alone, json!({"ServerSideQuery": query}));
     assert_eq!(answer["Results"][0].as_object().unwrap().len(), 1);
     assert_eq!(answer["Results"][0]["@metadata"]["@id"], "users/1");
     let etag = answer["ResultEtag"].to_string();
