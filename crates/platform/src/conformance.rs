@@ -211,6 +211,10 @@ fn mappings(disk: &dyn Disk, dir: &Path) {
     drop(mapping);
     // SAFETY: as above.
     assert_eq!(unsafe { second.slice(0, 4) }, b"both");
+    second.load(0, 4096).unwrap();
+    second.load(100, 1).unwrap();
+    file.set_len(0).unwrap();
+    assert!(second.load(0, 4096).is_err(), "the file became shorter");
     assert!(file.map(0).unwrap().is_empty());
 }
 

@@ -13,6 +13,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::mapped::populate;
+
 /// The unit in which direct I/O is aligned, in bytes. Offsets, lengths and buffers of files opened
 /// with [`Access::DirectSync`] are multiples of it.
 pub const SECTOR_BYTES: usize = 4096;
@@ -187,7 +189,12 @@ pub struct Mapping {
     base: *const u8,
     len: usize,
     _owner: Box<dyn Any + Send + Sync>,
+    /// Asked before bytes are loaded; a simulated disk injects its faults here.
+    before_load: Option<BeforeLoad>,
 }
+
+/// Notified of the offset and length of bytes that are about to be loaded; an error is the load's.
+pub(crate) type BeforeLoad = Box<dyn Fn(u64, u64) -> io::Result<()> + Send + Sync>;
 
 // SAFETY: the pointer is only read through `slice`, whose contract forbids racing writes, and the
 // owner that keeps the memory alive is itself Send + Sync.
@@ -200,7 +207,30 @@ impl Mapping {
     /// `base` points to `len` bytes of address space that stay mapped, at the same address, for as
     /// long as `owner` lives.
     pub unsafe fn new(base: *const u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
-        Self { base, len, _owner: owner }
+        Self { base, len, _owner: owner, before_load: None }
+    }
+
+    pub(crate) fn with_faults(self, before_load: BeforeLoad) -> Self {
+        Self { before_load: Some(before_load), ..self }
+    }
+
+    /// Reads the bytes `offset..offset + len` from the disk if they are not in memory, so that a device that
+    /// cannot read them, or a file that became shorter, is an error here. Touching such bytes without this
+    /// call ends the process by SIGBUS. A page that the system evicts afterwards is read again at the next touch.
+    ///
+    /// # Errors
+    /// Those of reading. On systems that cannot load mapped bytes (Linux before 5.14), this does nothing.
+    ///
+    /// # Panics
+    /// When the range ends past [`Mapping::len`].
+    pub fn load(&self, offset: usize, len: usize) -> io::Result<()> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside the mapping");
+        if let Some(before_load) = &self.before_load {
+            before_load(offset as u64, len as u64)?;
+        }
+        // SAFETY: in bounds of the mapped range (checked above).
+        let start = unsafe { self.base.add(offset) };
+        populate(start, len)
     }
 
     /// Bytes of address space, which may be more than the file has.

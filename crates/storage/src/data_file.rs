@@ -23,6 +23,7 @@ use crate::{
     },
     io_statistics::{IoKind, IoMeter},
     page_table::PageVersion,
+    snapshot::PageSource,
 };
 
 /// Adjacent pages are gathered into writes of at most this many bytes.
@@ -164,8 +165,29 @@ impl<'a> GatheredWrite<'a> {
 /// verified since it was last written.
 pub(crate) struct MappedPages {
     mapping: Mapping,
+    path: PathBuf,
     pages: Arc<AtomicU64>,
     verified: Box<[AtomicU64]>,
+}
+
+impl PageSource for MappedPages {
+    /// Checks a page on its first touch. A device that cannot read it is an error then; a page that the system
+    /// evicted after that, and that the device has lost meanwhile, ends the process by SIGBUS.
+    fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        if self.is_verified(page) {
+            let bytes = self.slice(page, 1)?;
+            return match page_kind(bytes) {
+                Some(PageKind::Run) => self.slice(page, run_pages(run_bytes(bytes))),
+                _ => Ok(bytes),
+            };
+        }
+        let bytes = self.load(page, 1)?;
+        let bytes = match page_kind(bytes) {
+            Some(PageKind::Run) => self.load(page, run_pages(run_bytes(bytes)))?,
+            _ => bytes,
+        };
+        self.verify(page, bytes)
+    }
 }
 
 impl MappedPages {
@@ -175,26 +197,35 @@ impl MappedPages {
         let mapping = file.map(bytes).map_err(|error| StorageError::io(path, "map", error))?;
         let words = (mapping.len() / PAGE_BYTES).div_ceil(64);
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Ok(Self { mapping, pages: pages.clone(), verified })
+        Ok(Self { mapping, path: path.to_owned(), pages: pages.clone(), verified })
     }
 
-    /// The page, or the whole run that starts there, checked on its first touch.
-    pub(crate) fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
-        let bytes = self.slice(page, 1)?;
-        if page_kind(bytes) == Some(PageKind::Run) {
-            let bytes = self.slice(page, run_pages(run_bytes(bytes)))?;
-            return self.verify(page, bytes);
-        }
-        self.verify(page, bytes)
+    fn is_verified(&self, page: PageNumber) -> bool {
+        let word = self.verified.get((page.0 / 64) as usize);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (page.0 % 64)) != 0)
     }
 
-    fn slice(&self, page: PageNumber, pages: u64) -> Result<&[u8], StorageError> {
+    /// As [`MappedPages::slice`], for pages that may never have been read.
+    fn load(&self, page: PageNumber, pages: u64) -> Result<&[u8], StorageError> {
+        self.check_range(page, pages)?;
+        let (offset, len) = (page.0 as usize * PAGE_BYTES, pages as usize * PAGE_BYTES);
+        let loaded = self.mapping.load(offset, len);
+        loaded.map_err(|error| StorageError::io(&self.path, "read", error))?;
+        self.slice(page, pages)
+    }
+
+    fn check_range(&self, page: PageNumber, pages: u64) -> Result<(), StorageError> {
         let present = self.pages.load(Ordering::Acquire);
         let mapped = (self.mapping.len() / PAGE_BYTES) as u64;
         let end = page.0.checked_add(pages);
         if end.is_none_or(|end| end > present.min(mapped)) {
             return Err(Corruption::PageOutOfRange { page }.into());
         }
+        Ok(())
+    }
+
+    fn slice(&self, page: PageNumber, pages: u64) -> Result<&[u8], StorageError> {
+        self.check_range(page, pages)?;
         // SAFETY: the range is inside the file (checked above; the file never shrinks while it is
         // open), and no page is written that a snapshot may still read through the mapping (see the
         // invariant at the head of this file).
@@ -203,9 +234,6 @@ impl MappedPages {
 
     fn verify<'a>(&self, page: PageNumber, bytes: &'a [u8]) -> Result<&'a [u8], StorageError> {
         let (word, bit) = (&self.verified[(page.0 / 64) as usize], 1 << (page.0 % 64));
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            return Ok(bytes);
-        }
         if !checksum_matches(bytes) {
             return Err(Corruption::PageChecksum { page }.into());
         }

@@ -18,7 +18,7 @@ use crate::{
     journal::{FIRST_RECORD, Journal, Recovery, any_journal, replay},
     origin::Origin,
     page_table::PageTable,
-    snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
+    snapshot::{EnvironmentRoot, PageSource, ROOT_PAGE, Snapshot},
 };
 
 /// The data file's name in the environment's directory.

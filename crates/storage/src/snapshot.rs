@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::{
     catalog::TreeState,
-    data_file::MappedPages,
     error::StorageError,
     format::{PAGE_BYTES, PageKind, PageNumber, init_page, page_kind, read_u64},
     free_space::FreeSpaceSummary,
@@ -16,6 +15,18 @@ use crate::{
 /// Where pages come from: a snapshot, or a write transaction on top of one.
 pub(crate) trait Pages: Sync {
     /// The page, or the whole run that starts there.
+    fn page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
+}
+
+/// Where the pages at rest come from. Today they are mapped as they are ([`MappedPages`]); an encrypted
+/// environment decrypts them.
+///
+/// [`MappedPages`]: crate::data_file::MappedPages
+pub(crate) trait PageSource: Send + Sync {
+    /// The page, or the whole run that starts there; the bytes are verified.
+    ///
+    /// # Errors
+    /// The device cannot read it, or it is damaged: an error of the request that wants it.
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
 }
 
@@ -69,7 +80,7 @@ pub(crate) struct Snapshot {
     pub(crate) transaction: u64,
     pub(crate) table: PageTable,
     pub(crate) root: EnvironmentRoot,
-    pub(crate) data: Arc<MappedPages>,
+    pub(crate) data: Arc<dyn PageSource>,
     pub(crate) free_space: Arc<FreeSpaceSummary>,
 }
 

@@ -502,6 +502,17 @@ impl File for SimulatedFile {
 
     fn map(&self, len: usize) -> io::Result<Mapping> {
         let _state = self.state()?;
-        lock(&self.file).content().map(len)
+        let (shared, description) =
+            (Arc::clone(&self.shared), self.description(OperationKind::Load, "load"));
+        let before_load = move |offset, len| {
+            let description =
+                Description { offset: Some(offset), len: Some(len), ..description.clone() };
+            // What is mapped stays readable when the power is gone: the process that reads is gone, too.
+            match lock(&shared).schedule.judge(description) {
+                Verdict::Fail(fault) => Err(fault.error()),
+                Verdict::Proceed | Verdict::LosePower => Ok(()),
+            }
+        };
+        Ok(lock(&self.file).content().map(len)?.with_faults(Box::new(before_load)))
     }
 }

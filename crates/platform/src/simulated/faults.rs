@@ -15,8 +15,10 @@ const LOGGED_OPERATIONS_MAX: usize = 1000;
 pub enum OperationKind {
     /// Opening an existing file.
     Open,
-    /// Reading from a file; reads through a mapping are not seen.
+    /// Reading from a file.
     Read,
+    /// Loading bytes of a mapping before they are first touched. Later touches are not seen.
+    Load,
     /// Writing to a file.
     Write,
     /// Syncing a file or a directory.
@@ -34,7 +36,7 @@ pub enum OperationKind {
 /// Which operations count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationFilter {
-    /// All of them.
+    /// All but loads: a load that fails concerns its reader alone, and is injected on purpose.
     Any,
     /// All but opening and reading: those at which the power can be cut.
     Mutating,
@@ -45,8 +47,10 @@ pub enum OperationFilter {
 impl OperationFilter {
     fn matches(self, kind: OperationKind) -> bool {
         match self {
-            Self::Any => true,
-            Self::Mutating => !matches!(kind, OperationKind::Open | OperationKind::Read),
+            Self::Any => kind != OperationKind::Load,
+            Self::Mutating => {
+                !matches!(kind, OperationKind::Open | OperationKind::Read | OperationKind::Load)
+            }
             Self::Only(only) => only == kind,
         }
     }
@@ -256,8 +260,8 @@ impl Schedule {
     }
 
     pub(super) fn count(&self, filter: OperationFilter) -> u64 {
-        use OperationKind::{Allocate, Create, Open, Read, Remove, Rename, Sync, Write};
-        let kinds = [Open, Read, Write, Sync, Allocate, Create, Rename, Remove];
+        use OperationKind::{Allocate, Create, Load, Open, Read, Remove, Rename, Sync, Write};
+        let kinds = [Open, Read, Load, Write, Sync, Allocate, Create, Rename, Remove];
         let matching = kinds.into_iter().filter(|kind| filter.matches(*kind));
         matching.map(|kind| self.counts[kind as usize]).sum()
     }

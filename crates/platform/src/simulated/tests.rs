@@ -413,9 +413,12 @@ fn a_failed_write_leaves_nothing_a_part_or_all() {
 #[test]
 fn faults_strike_the_chosen_kind_until_they_are_cleared() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
-    let cases: [(OperationKind, &dyn Fn() -> std::io::Result<()>); 8] = [
+    let mapping = file.map(4096).unwrap();
+    file.allocate(4096).unwrap();
+    let cases: [(OperationKind, &dyn Fn() -> std::io::Result<()>); 9] = [
         (OperationKind::Open, &|| disk.open(path("d/a"), Access::Buffered).map(|_| ())),
         (OperationKind::Read, &|| file.read_exact_at(&mut [], 0)),
+        (OperationKind::Load, &|| mapping.load(0, 1)),
         (OperationKind::Write, &|| file.write_all_at(b"x", 0)),
         (OperationKind::Sync, &|| disk.sync_dir(path("d"))),
         (OperationKind::Allocate, &|| file.allocate(10)),

@@ -7,8 +7,8 @@ use platform::{
     simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind},
 };
 
-use super::{Bench, entries, put};
-use crate::{Corruption, StorageError};
+use super::{Bench, entries, name, put};
+use crate::{Corruption, StorageError, Transaction};
 
 fn journal(number: u64) -> PathBuf {
     Path::new("/db/journals").join(format!("{number:019}.journal"))
@@ -80,6 +80,34 @@ fn a_failed_journal_write_closes_the_write_path_until_recovery() {
     let environment = bench.open();
     let found = entries(&environment.read()).len();
     assert!((1..=2).contains(&found), "the acknowledged one is there, the other may be");
+    environment.write().expect("writes continue").commit().expect("commits");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_an_error_of_its_request_alone() {
+    let bench = Bench::new(9);
+    let environment = bench.open();
+    for key in 0..200u32 {
+        let mut tx = environment.write().expect("writer");
+        put(&mut tx, &key.to_be_bytes(), &[1; 3000]);
+        tx.commit().expect("commits");
+    }
+    environment.flush().expect("flushes");
+    drop(environment);
+    let environment = bench.open();
+    let disk = &bench.simulation.disk;
+    let loads = OperationFilter::Only(OperationKind::Load);
+    disk.fail_operation(3, loads, FaultKind::InputOutput, FaultSpan::Once);
+    let read = environment.read();
+    let errors: Vec<_> = (0..200u32)
+        .filter_map(|key| {
+            let tree = read.tree(&name("t"));
+            tree.and_then(|tree| tree.get(&key.to_be_bytes()).map(drop)).err()
+        })
+        .collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(matches!(&errors[0], StorageError::Io { operation: "read", .. }), "{errors:?}");
+    assert_eq!(entries(&read).len(), 200, "the next request reads it");
     environment.write().expect("writes continue").commit().expect("commits");
 }
 
