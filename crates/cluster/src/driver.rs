@@ -10,7 +10,6 @@
 
 use std::{
     collections::BTreeMap,
-    io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -159,13 +158,7 @@ impl Machine {
     /// Starts openraft and waits until it leads and has applied the whole log.
     async fn start(&self) -> Result<RaftNode, ClusterError> {
         self.failure.clear();
-        let failed = |reason: &dyn std::fmt::Display| match self.failure.as_reported(reason) {
-            ClusterError::Unfinished { source: Some(source), .. } => ClusterError::Storage(source),
-            ClusterError::Unfinished { reason, .. } => {
-                ClusterError::Start { source: Arc::new(io::Error::other(reason)) }
-            }
-            error => error,
-        };
+        let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         let (early, failure) = (AppliedEarly::default(), &self.failure);
         let log = LogStore::new(self.store.clone(), early.clone(), failure.clone());
         let state = StateMachine::new(self.store.clone(), early, failure.clone());

@@ -95,8 +95,7 @@ impl LogStore {
                 changed.extend(effects.records);
             }
         }
-        tx.commit()?;
-        self.store.follow(changed);
+        self.store.commit(tx, changed)?;
         self.early.keep(early);
         Ok(())
     }
@@ -167,11 +166,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote<u64>) -> Result<(), RaftStorageError> {
-        self.put_vote(vote).map_err(|error| self.failure.in_log(error))
+        self.put_vote(vote).map_err(|error| self.failure.in_vote(error))
     }
 
     async fn read_vote(&mut self) -> Result<Option<Vote<u64>>, RaftStorageError> {
-        self.vote().map_err(|error| self.failure.in_log(error))
+        self.vote().map_err(|error| self.failure.in_vote(error))
     }
 
     async fn append<I>(
@@ -190,7 +189,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             }
             Err(error) => {
                 callback.log_io_completed(Err(io::Error::other(error.clone())));
-                Err(self.failure.in_log(error))
+                Err(self.failure.appending(error))
             }
         }
     }

@@ -116,9 +116,8 @@ impl StateMachine {
             });
         }
         if let Some(tx) = tx {
-            tx.commit()?;
+            self.store.commit(tx, changed)?;
         }
-        self.store.follow(changed);
         Ok(outcomes)
     }
 

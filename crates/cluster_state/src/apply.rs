@@ -17,8 +17,7 @@ use crate::{
 pub struct Effects {
     /// The result of each command, in order.
     pub applied: Vec<Applied>,
-    /// The changed records, for [`ClusterStore::follow`](crate::ClusterStore::follow) once the change is
-    /// durable.
+    /// The changed records, for [`ClusterStore::commit`](crate::ClusterStore::commit).
     pub records: Vec<ChangedRecord>,
 }
 

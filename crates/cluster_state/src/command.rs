@@ -14,6 +14,7 @@ use model::DatabaseId;
 use crate::{
     applying::Applying,
     compare_exchange::{CompareExchangeCommand, CompareExchangeOutcome},
+    deletions,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::IdentityCommand,
@@ -192,6 +193,9 @@ impl Command {
             Self::ServerValue(command) => command.apply(applying).map(|()| Outcome::ServerValueSet),
             Self::RemoveDatabase { database } => {
                 let is_done = removed_database::remove_some(applying.tx, database)?;
+                if is_done {
+                    deletions::entries_removed(applying.tx, database)?;
+                }
                 Ok(Outcome::DatabaseRemoved { is_done })
             }
         }

@@ -46,6 +46,13 @@ pub enum ClusterError {
         /// What is wrong.
         detail: &'static str,
     },
+    /// Ours, or the disk's: a row is damaged.
+    CorruptRow {
+        /// The tree.
+        tree: &'static str,
+        /// The key of the row.
+        key: String,
+    },
     /// The files were written by a newer build.
     UnknownVersion {
         /// The version found.
@@ -93,6 +100,10 @@ impl fmt::Display for ClusterError {
             Self::Corrupt { detail } => {
                 write!(formatter, "the cluster's state is damaged: {detail}")
             }
+            Self::CorruptRow { tree, key } => write!(
+                formatter,
+                "the cluster's state is damaged: the row '{key}' of the tree {tree} cannot be read"
+            ),
             Self::UnknownVersion { found } => write!(
                 formatter,
                 "the cluster's state has version {found}, which this build does not know"

@@ -17,6 +17,7 @@
 //! | `subscriptions` | subscriptions: settings and progress; their encoding and rows |
 //! | `identities` | named counters |
 //! | `transactions` | atomic changes of values and documents |
+//! | `deletions` | deleted databases of which something is still to be removed |
 //! | `removed_database` | removing the entries of a deleted database |
 //! | `requests` | answered requests, in case a client repeats them |
 //! | `refusals` | databases whose commands are refused, and why |
@@ -33,6 +34,7 @@ mod command;
 mod compare_exchange;
 mod database_record;
 mod database_values;
+mod deletions;
 mod encoding;
 mod error;
 mod identities;
@@ -59,13 +61,11 @@ pub use crate::{
     },
     database_record::{DatabaseRecord, RecordRequest},
     database_values::{DatabaseValues, ValueSource},
+    deletions::{DeletedDatabase, PendingDeletion, end_deletion, pending_deletions},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
-    record_command::{
-        NewDatabase, PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
-        end_removal, pending_removals,
-    },
+    record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
     records::ChangedRecord,
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
     server_values::{ServerValue, ServerValueCommand},

@@ -2,25 +2,29 @@
 //!
 //! ```text
 //! fields    kind 1, name, optional request id, then by kind
-//! create    disabled 1, keeps files 1, ticks of the creation 8, topology id 16,
+//! create    disabled 1, adopts files 1, ticks of the creation 8, topology id 16,
 //!           cluster transaction id 16, configuration
 //! replace   disabled 1, expected etag 8, changes the topology 1, the client configuration 1, configuration
-//! remove    removes files 1
+//! delete    removes files 1, expected etag 8; kind 3, of builds before format 4, has no etag
 //! ```
 //!
-//! A change of a configuration is computed by the client of this crate from the record it has read, and takes
-//! effect only if that is still the current record. The state never interprets a configuration, so nodes of
-//! different versions agree on it. Only what depends on the index of the change is kept outside of the
-//! configuration.
+//! A change is decided by the client of this crate on the record it has read, and takes effect only if that is
+//! still the current record: its etag is unique, so no other database of the name has it either. The state never
+//! interprets a configuration, so nodes of different versions agree on it. Only what depends on the index of the
+//! change is kept outside of the configuration.
+//!
+//! Invariant: the outcome depends on the shared state and the command alone. What is true of one node, such as
+//! files that still have to be removed there, is checked before a command is submitted.
 
 use std::{ops::Bound, sync::Arc};
 
 use model::{DatabaseId, DatabaseName};
-use storage::{Transaction, WriteTransaction};
+use storage::Transaction;
 
 use crate::{
     applying::Applying,
     database_record::{DatabaseRecord, read_record, write_record},
+    deletions,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     records::ChangedRecord,
@@ -29,7 +33,8 @@ use crate::{
 
 const CREATE: u8 = 1;
 const REPLACE: u8 = 2;
-const REMOVE: u8 = 3;
+const DELETE_ANY: u8 = 3;
+const DELETE: u8 = 4;
 
 /// A change of the record of a database.
 #[derive(Clone, Debug)]
@@ -54,8 +59,10 @@ pub enum RecordChange {
         /// The new content.
         draft: RecordDraft,
     },
-    /// Delete the database.
-    Remove {
+    /// Delete the database, if its record still has the expected etag.
+    Delete {
+        /// The expected etag; `None` in logs of builds before format 4, which deleted any.
+        expected: Option<u64>,
         /// Whether to remove its files, which each node does on its own.
         removes_files: bool,
     },
@@ -67,7 +74,7 @@ pub struct NewDatabase {
     /// Whether the database is disabled.
     pub disabled: bool,
     /// Whether it adopts the files left behind by a deleted database of the same name.
-    pub keeps_files: bool,
+    pub adopts_files: bool,
     /// The time of creation, in ticks.
     pub created_ticks: i64,
     /// The id of its database group, never used before.
@@ -100,7 +107,7 @@ pub enum RecordOutcome {
         index: u64,
     },
     /// The database was deleted.
-    Removed,
+    Deleted,
     /// Nothing was done: there is no such database.
     Missing,
     /// Nothing was done: a database of that name exists.
@@ -110,17 +117,6 @@ pub enum RecordOutcome {
         /// Its current etag.
         actual: u64,
     },
-    /// Nothing was done: files of a deleted database of that name still exist.
-    BeingDeleted,
-}
-
-/// A deleted database whose files are to be removed from this node.
-#[derive(Clone, Debug)]
-pub struct PendingRemoval {
-    /// The index of the deletion.
-    pub index: u64,
-    /// The record of the deleted database.
-    pub record: Arc<DatabaseRecord>,
 }
 
 impl RecordDraft {
@@ -146,7 +142,7 @@ impl RecordCommand {
             RecordChange::Create(new) => {
                 head(CREATE);
                 encoder.flag(new.disabled);
-                encoder.flag(new.keeps_files);
+                encoder.flag(new.adopts_files);
                 encoder.i64(new.created_ticks);
                 encoder.raw(&new.topology_id.0);
                 encoder.raw(&new.cluster_transaction_id.0);
@@ -160,9 +156,14 @@ impl RecordCommand {
                 encoder.flag(draft.changes_client);
                 encoder.bytes(&draft.body);
             }
-            RecordChange::Remove { removes_files } => {
-                head(REMOVE);
+            RecordChange::Delete { expected: None, removes_files } => {
+                head(DELETE_ANY);
                 encoder.flag(*removes_files);
+            }
+            RecordChange::Delete { expected: Some(expected), removes_files } => {
+                head(DELETE);
+                encoder.flag(*removes_files);
+                encoder.u64(*expected);
             }
         }
     }
@@ -175,7 +176,7 @@ impl RecordCommand {
         let change = match kind {
             CREATE => RecordChange::Create(NewDatabase {
                 disabled: decoder.flag()?,
-                keeps_files: decoder.flag()?,
+                adopts_files: decoder.flag()?,
                 created_ticks: decoder.i64()?,
                 topology_id: DatabaseId(decoder.fixed()?),
                 cluster_transaction_id: DatabaseId(decoder.fixed()?),
@@ -192,7 +193,11 @@ impl RecordCommand {
                 };
                 RecordChange::Replace { expected, draft }
             }
-            REMOVE => RecordChange::Remove { removes_files: decoder.flag()? },
+            DELETE_ANY => RecordChange::Delete { expected: None, removes_files: decoder.flag()? },
+            DELETE => {
+                let removes_files = decoder.flag()?;
+                RecordChange::Delete { expected: Some(decoder.u64()?), removes_files }
+            }
             _ => return Err(Malformed("a change of a record is of an unknown kind")),
         };
         Ok(Self { name, request_id, change })
@@ -204,51 +209,27 @@ impl RecordCommand {
         if let Some(index) = repeated.and_then(|(record, id)| record.index_of(id)) {
             return Ok(RecordOutcome::Stored { index });
         }
-        let index = applying.index;
-        let mut record = match (self.change, existing) {
-            (RecordChange::Remove { removes_files }, Some(record)) => {
-                remove(applying, record, removes_files)?;
-                return Ok(RecordOutcome::Removed);
-            }
-            (RecordChange::Remove { .. } | RecordChange::Replace { .. }, None) => {
-                return Ok(RecordOutcome::Missing);
-            }
+        let Self { name, request_id, change } = self;
+        let record = match (change, existing) {
             (RecordChange::Create(_), Some(_)) => return Ok(RecordOutcome::AlreadyExists),
-            (RecordChange::Replace { expected, .. }, Some(record)) if record.etag != expected => {
+            (RecordChange::Create(new), None) => create(applying, name, new)?,
+            (_, None) => return Ok(RecordOutcome::Missing),
+            (
+                RecordChange::Replace { expected, .. }
+                | RecordChange::Delete { expected: Some(expected), .. },
+                Some(record),
+            ) if record.etag != expected => {
                 return Ok(RecordOutcome::OtherVersion { actual: record.etag });
             }
-            (RecordChange::Replace { draft, .. }, Some(record)) => DatabaseRecord {
-                disabled: draft.disabled,
-                body: draft.body,
-                topology_index: if draft.changes_topology { index } else { record.topology_index },
-                client_index: if draft.changes_client { index } else { record.client_index },
-                ..record
-            },
-            (RecordChange::Create(new), None) => {
-                if is_being_removed(applying.tx, &self.name)? {
-                    return Ok(RecordOutcome::BeingDeleted);
-                }
-                if !new.keeps_files {
-                    forget_files(applying.tx, &self.name)?;
-                }
-                DatabaseRecord {
-                    name: self.name,
-                    disabled: new.disabled,
-                    etag: index,
-                    topology_index: index,
-                    client_index: index,
-                    created_ticks: new.created_ticks,
-                    topology_id: new.topology_id,
-                    cluster_transaction_id: new.cluster_transaction_id,
-                    requests: Vec::new(),
-                    body: new.body,
-                }
+            (RecordChange::Replace { draft, .. }, Some(record)) => {
+                replace(record, draft, applying.index)
+            }
+            (RecordChange::Delete { removes_files, .. }, Some(record)) => {
+                delete(applying, &record, removes_files)?;
+                return Ok(RecordOutcome::Deleted);
             }
         };
-        record.etag = index;
-        record.remember(self.request_id.as_deref(), index);
-        store(applying, record)?;
-        Ok(RecordOutcome::Stored { index })
+        store(applying, record, request_id.as_deref())
     }
 }
 
@@ -256,11 +237,10 @@ impl RecordOutcome {
     pub(crate) fn encode(&self, encoder: &mut Encoder) {
         let (kind, number) = match self {
             Self::Stored { index } => (0, *index),
-            Self::Removed => (1, 0),
+            Self::Deleted => (1, 0),
             Self::Missing => (2, 0),
             Self::AlreadyExists => (3, 0),
             Self::OtherVersion { actual } => (4, *actual),
-            Self::BeingDeleted => (5, 0),
         };
         encoder.byte(kind);
         encoder.u64(number);
@@ -270,93 +250,91 @@ impl RecordOutcome {
         let (kind, number) = (decoder.byte()?, decoder.u64()?);
         Ok(match kind {
             0 => Self::Stored { index: number },
-            1 => Self::Removed,
+            1 => Self::Deleted,
             2 => Self::Missing,
             3 => Self::AlreadyExists,
             4 => Self::OtherVersion { actual: number },
-            5 => Self::BeingDeleted,
             _ => return Err(Malformed("an outcome of a record is of an unknown kind")),
         })
     }
 }
 
-fn store(applying: &mut Applying<'_>, record: DatabaseRecord) -> Result<(), ClusterError> {
-    let key = record.name.lower_cased().to_owned();
-    applying.tx.tree_mut(&schema::databases())?.put(key.as_bytes(), &write_record(&record))?;
-    applying.records.push((key, Some(Arc::new(record))));
-    Ok(())
+fn create(
+    applying: &mut Applying<'_>,
+    name: DatabaseName,
+    new: NewDatabase,
+) -> Result<DatabaseRecord, ClusterError> {
+    if !new.adopts_files {
+        deletions::forget_files(applying.tx, name.lower_cased())?;
+    }
+    let index = applying.index;
+    Ok(DatabaseRecord {
+        name,
+        disabled: new.disabled,
+        etag: index,
+        topology_index: index,
+        client_index: index,
+        created_ticks: new.created_ticks,
+        topology_id: new.topology_id,
+        cluster_transaction_id: new.cluster_transaction_id,
+        requests: Vec::new(),
+        body: new.body,
+    })
 }
 
-fn remove(
+fn replace(record: DatabaseRecord, draft: RecordDraft, index: u64) -> DatabaseRecord {
+    DatabaseRecord {
+        disabled: draft.disabled,
+        body: draft.body,
+        topology_index: if draft.changes_topology { index } else { record.topology_index },
+        client_index: if draft.changes_client { index } else { record.client_index },
+        ..record
+    }
+}
+
+fn delete(
     applying: &mut Applying<'_>,
-    record: DatabaseRecord,
+    record: &DatabaseRecord,
     removes_files: bool,
 ) -> Result<(), ClusterError> {
     let key = record.name.lower_cased().to_owned();
     applying.tx.tree_mut(&schema::databases())?.delete(key.as_bytes())?;
-    if removes_files {
-        let removal = applying.index.to_be_bytes();
-        applying.tx.tree_mut(&schema::removals())?.put(&removal, &write_record(&record))?;
-    }
-    applying.records.push((key, None));
+    deletions::begin(applying, record, removes_files)?;
+    applying.records.push(ChangedRecord { key, index: applying.index, record: None });
     Ok(())
+}
+
+fn store(
+    applying: &mut Applying<'_>,
+    mut record: DatabaseRecord,
+    request_id: Option<&str>,
+) -> Result<RecordOutcome, ClusterError> {
+    let index = applying.index;
+    record.etag = index;
+    record.remember(request_id, index);
+    let key = record.name.lower_cased().to_owned();
+    applying.tx.tree_mut(&schema::databases())?.put(key.as_bytes(), &write_record(&record))?;
+    applying.records.push(ChangedRecord { key, index, record: Some(Arc::new(record)) });
+    Ok(RecordOutcome::Stored { index })
 }
 
 fn read(tx: &impl Transaction, key: &str) -> Result<Option<DatabaseRecord>, ClusterError> {
     let Some(row) = tx.tree(&schema::databases())?.get(key.as_bytes())? else { return Ok(None) };
-    Ok(Some(read_record(row).ok_or(UNREADABLE)?))
+    Ok(Some(read_record(row).ok_or_else(|| unreadable(key))?))
 }
 
-const UNREADABLE: ClusterError =
-    ClusterError::Corrupt { detail: "the record of a database cannot be read" };
+fn unreadable(key: &str) -> ClusterError {
+    ClusterError::CorruptRow { tree: "Databases", key: key.to_owned() }
+}
 
-/// All records, by lower-case name.
+/// All records.
 pub(crate) fn all(tx: &impl Transaction) -> Result<Vec<ChangedRecord>, ClusterError> {
     let mut records = Vec::new();
     for row in tx.tree(&schema::databases())?.range(Bound::Unbounded)? {
         let (key, row) = row?;
-        let record = read_record(row).ok_or(UNREADABLE)?;
-        records.push((String::from_utf8_lossy(&key).into_owned(), Some(Arc::new(record))));
+        let key = String::from_utf8_lossy(&key).into_owned();
+        let record = read_record(row).ok_or_else(|| unreadable(&key))?;
+        records.push(ChangedRecord { key, index: record.etag, record: Some(Arc::new(record)) });
     }
     Ok(records)
-}
-
-/// The deleted databases whose files are still to be removed from this node, oldest first.
-///
-/// # Errors
-/// Storage errors; a damaged row.
-pub fn pending_removals(tx: &impl Transaction) -> Result<Vec<PendingRemoval>, ClusterError> {
-    let mut removals = Vec::new();
-    for row in tx.tree(&schema::removals())?.range(Bound::Unbounded)? {
-        let (key, row) = row?;
-        let index = <[u8; 8]>::try_from(&key[..]).map(u64::from_be_bytes);
-        let index = index.map_err(|_| Malformed("a removal has no index"))?;
-        let record = Arc::new(read_record(row).ok_or(UNREADABLE)?);
-        removals.push(PendingRemoval { index, record });
-    }
-    Ok(removals)
-}
-
-/// Records that the files of a deleted database are gone from this node, or never were here.
-///
-/// # Errors
-/// Storage errors; a damaged row.
-pub fn end_removal(tx: &mut WriteTransaction, index: u64) -> Result<(), ClusterError> {
-    let ended = pending_removals(tx)?.into_iter().find(|removal| removal.index == index);
-    tx.tree_mut(&schema::removals())?.delete(&index.to_be_bytes())?;
-    match ended {
-        Some(ended) => forget_files(tx, &ended.record.name),
-        None => Ok(()),
-    }
-}
-
-fn is_being_removed(tx: &impl Transaction, name: &DatabaseName) -> Result<bool, ClusterError> {
-    let is_it = |removal: &PendingRemoval| removal.record.name == *name;
-    Ok(pending_removals(tx)?.iter().any(is_it))
-}
-
-/// Forgets which files belong to a database, so that another can use its name.
-fn forget_files(tx: &mut WriteTransaction, name: &DatabaseName) -> Result<(), ClusterError> {
-    tx.tree_mut(&schema::environments())?.delete(name.lower_cased().as_bytes())?;
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The records of all databases in memory, because every request reads one.
 //!
-//! Invariant: memory follows changes only once they are durable, and in their order.
+//! Invariants: memory follows changes only once they are durable; a change older than the one in force is never
+//! adopted. [`ClusterStore::commit`](crate::ClusterStore::commit) makes them arrive in their order.
 
 use std::{
     collections::BTreeMap,
@@ -9,8 +10,16 @@ use std::{
 
 use crate::database_record::DatabaseRecord;
 
-/// A record after a change, under its lower-case name; `None` if it was removed.
-pub type ChangedRecord = (String, Option<Arc<DatabaseRecord>>);
+/// A change of a record.
+#[derive(Clone, Debug)]
+pub struct ChangedRecord {
+    /// The lower-case name of the database.
+    pub key: String,
+    /// The index of the change.
+    pub index: u64,
+    /// The record after the change; `None` if it was deleted.
+    pub record: Option<Arc<DatabaseRecord>>,
+}
 
 /// All records, by lower-case name.
 #[derive(Clone, Default)]
@@ -23,7 +32,10 @@ impl Records {
             return;
         }
         let mut records = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for (key, record) in changed {
+        for ChangedRecord { key, index, record } in changed {
+            if records.get(&key).is_some_and(|present| index < present.etag) {
+                continue;
+            }
             match record {
                 Some(record) => records.insert(key, record),
                 None => records.remove(&key),
@@ -37,5 +49,43 @@ impl Records {
 
     pub(crate) fn all(&self) -> Vec<Arc<DatabaseRecord>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{DatabaseId, DatabaseName};
+
+    use super::*;
+
+    fn changed(etag: u64, is_deleted: bool) -> ChangedRecord {
+        let record = DatabaseRecord {
+            name: DatabaseName::new("Db").unwrap(),
+            disabled: false,
+            etag,
+            topology_index: 1,
+            client_index: 1,
+            created_ticks: 1,
+            topology_id: DatabaseId([1; 16]),
+            cluster_transaction_id: DatabaseId([2; 16]),
+            requests: Vec::new(),
+            body: b"{}".to_vec(),
+        };
+        let record = (!is_deleted).then(|| Arc::new(record));
+        ChangedRecord { key: "db".to_owned(), index: etag, record }
+    }
+
+    #[test]
+    fn a_change_older_than_the_record_in_force_is_not_adopted() {
+        let records = Records::default();
+        records.follow(vec![changed(5, false)]);
+        for older in [changed(4, false), changed(4, true)] {
+            records.follow(vec![older]);
+            assert_eq!(records.get("db").unwrap().etag, 5);
+        }
+        records.follow(vec![changed(6, false)]);
+        assert_eq!(records.get("db").unwrap().etag, 6);
+        records.follow(vec![changed(7, true)]);
+        assert!(records.get("db").is_none());
     }
 }

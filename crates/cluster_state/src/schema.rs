@@ -15,17 +15,20 @@
 //! Cluster/SubscriptionNames         database 16, lower-cased name   number 8 BE
 //! Cluster/SubscriptionProgress      database 16, number 8 BE        see subscriptions.rs
 //! Cluster/Counts                    database 16, kind 1             u64
+//! Cluster/Deleted                   database 16                     index 8 of the deletion, lower-cased name
 //! Counters                          LastIndex                       u64
 //! Databases                         lower-cased name                see database_record.rs
 //! Values                            name                            see server_values.rs
 //! ```
 //!
-//! Two more trees belong to this node alone. They change when commands are applied and when this node acts on
-//! them: the databases whose files are to be removed, and the files that this node knows.
+//! Four more trees belong to this node alone. The first three also change when commands are applied, but no outcome
+//! depends on them; `database` writes the last.
 //!
 //! ```text
 //! Deletions                         index of the deletion 8 BE      the record of the database
+//! DeletedEnvironments               index of the deletion 8 BE      its row of Environments, or nothing
 //! Environments                      lower-cased name                point in the history of its files 32
+//! Node                              name                            a value, such as the id of the server
 //! ```
 //!
 //! Integers are little-endian, except BE: big-endian, so that keys sort by number. Pages carry checksums.
@@ -34,10 +37,11 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The format version of these trees. A newer one is refused.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 /// Older versions that can be read as they are. In version 1, subscription positions had no point in the
-/// history of their database; before version 3, records and values changed outside of the log.
-pub const READABLE_VERSIONS: [u32; 2] = [1, 2];
+/// history of their database; before version 3, records and values changed outside of the log; before version 4,
+/// a database was deleted in any version, and its entries were not listed for removal.
+pub const READABLE_VERSIONS: [u32; 3] = [1, 2, 3];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 
@@ -56,8 +60,16 @@ pub(crate) fn server_values() -> TreeName {
     TreeName::from("Values")
 }
 
-pub(crate) fn removals() -> TreeName {
+pub(crate) fn deletions() -> TreeName {
     TreeName::from("Deletions")
+}
+
+pub(crate) fn deleted_environments() -> TreeName {
+    TreeName::from("DeletedEnvironments")
+}
+
+pub(crate) fn deleted_databases() -> TreeName {
+    TreeName::from("Cluster/Deleted")
 }
 
 /// Lower-case name of a database → the point in the history of its files that this node knows. The tree is

@@ -6,6 +6,7 @@ use storage::ReadTransaction;
 use crate::{
     change_index,
     compare_exchange::{self, CompareExchangeEntry},
+    deletions::{self, DeletedDatabase},
     error::ClusterError,
     identities,
     refusals::Refusals,
@@ -40,6 +41,15 @@ impl ClusterState {
     /// Storage errors; a damaged value.
     pub fn server_value(&self, name: &str) -> Result<Option<ServerValue>, ClusterError> {
         server_values::read(&self.tx, name)
+    }
+
+    /// The deleted databases whose entries are still to be removed, by
+    /// [`Command::RemoveDatabase`](crate::Command::RemoveDatabase).
+    ///
+    /// # Errors
+    /// Storage errors; a damaged row.
+    pub fn deleted_databases(&self) -> Result<Vec<DeletedDatabase>, ClusterError> {
+        deletions::with_entries(&self.tx)
     }
 
     /// The compare exchange value under a key, in any case.

@@ -1,9 +1,9 @@
 //! The server-wide state on disk and in memory, as seen by its readers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::{DatabaseId, lower_case};
-use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError};
+use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError, WriteTransaction};
 
 use crate::{
     command::Command,
@@ -24,6 +24,8 @@ pub struct ClusterStore {
     watches: ValueWatches,
     refusals: Refusals,
     records: Records,
+    /// Held from before a change is durable until memory has followed it.
+    following: Arc<Mutex<()>>,
 }
 
 impl ClusterStore {
@@ -36,12 +38,27 @@ impl ClusterStore {
         watches.follow(&environment);
         let records = Records::default();
         records.follow(record_command::all(&environment.read())?);
-        Ok(ClusterStore { environment, watches, refusals: Refusals::default(), records })
+        let (refusals, following) = (Refusals::default(), Arc::default());
+        Ok(ClusterStore { environment, watches, refusals, records, following })
     }
 
-    /// Publishes durable changes to readers. Called in the order in which commands were applied.
-    pub fn follow(&self, changed: Vec<ChangedRecord>) {
+    /// Commits the transaction in which commands were applied, and shows readers the records that it changed.
+    ///
+    /// Readers see changes in the order in which they were applied, whatever threads call this: the environment
+    /// has one write transaction at a time, and the next one cannot be committed here before readers see
+    /// the changes of this one.
+    ///
+    /// # Errors
+    /// Storage errors; readers see nothing of it then.
+    pub fn commit(
+        &self,
+        tx: WriteTransaction,
+        changed: Vec<ChangedRecord>,
+    ) -> Result<(), StorageError> {
+        let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        tx.commit()?;
         self.records.follow(changed);
+        Ok(())
     }
 
     /// The record of a database, in any case of the name. Never blocks.

@@ -9,7 +9,7 @@
 
 use std::{io::Write, path::Path};
 
-use database::{CatalogError, LoadError, NewRecord, ServerCatalog, foreign_product};
+use database::{CatalogError, LoadError, NewDatabase, ServerCatalog, foreign_product};
 use engine::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY, has_databases};
 use model::DatabaseName;
 use platform::Platform;
@@ -164,15 +164,14 @@ fn adopt(
          configurations of revisions, expiration and the like were in the lost record: make them again.",
         name.as_str()
     );
-    let new = NewRecord {
+    let new = NewDatabase {
         name: name.clone(),
         disabled: false,
         body,
         request_id: None,
-        takes_over_files: false,
-        changes_client: false,
+        adopts_files: false,
     };
-    catalog.put(new, None)?;
+    catalog.create(new)?;
     catalog.adopt(&name, options)?;
     Ok(text)
 }

@@ -4,15 +4,12 @@
 //! the number as the raft index and as the etags of records and topologies. State of this node alone, such as
 //! its id and which files belong to which database, is written here directly.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use cluster::Cluster;
 use cluster_state::{
-    Command, DatabaseRecord, NewDatabase, Outcome, PendingRemoval, RecordChange, RecordCommand,
-    RecordDraft, RecordOutcome, ServerValue, ServerValueCommand, end_removal, pending_removals,
+    Command, DatabaseRecord, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft,
+    RecordOutcome, ServerValue, ServerValueCommand, end_deletion, pending_deletions,
 };
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
@@ -23,6 +20,7 @@ use storage::{
 use crate::{
     error::{CatalogError, LoadError},
     foreign_product::foreign_product,
+    name_locks::NameLocks,
     standing::{self, CatalogWitness, known_point, known_points},
 };
 
@@ -36,16 +34,16 @@ pub struct ServerCatalog {
     platform: Platform,
     environment: Arc<Environment>,
     cluster: Arc<Cluster>,
-    /// Held by [`ServerCatalog::update`], so that concurrent updates on this server do not have to be
-    /// repeated. `put` and the removals do not take it: they carry the version that they expect, or none.
-    changing: Mutex<()>,
+    /// Held while a record is changed, so that concurrent changes of one record on this server do not have to be
+    /// repeated, and what is checked of this node's state before a command stays true until it is applied.
+    changing: NameLocks,
     server_id: [u8; 16],
     topology_id: [u8; 16],
 }
 
-/// A database to create, or a new record for an existing one.
+/// A database to create.
 #[derive(Clone, Debug)]
-pub struct NewRecord {
+pub struct NewDatabase {
     /// Its name.
     pub name: DatabaseName,
     /// Whether it is disabled.
@@ -54,29 +52,40 @@ pub struct NewRecord {
     pub body: Vec<u8>,
     /// The id of the request, if the client sent one.
     pub request_id: Option<String>,
-    /// Whether a new database adopts the files left behind by a deleted database of the same name.
-    pub takes_over_files: bool,
-    /// Whether the new record changes the client configuration.
-    pub changes_client: bool,
+    /// Whether it adopts the files left behind by a deleted database of the same name.
+    pub adopts_files: bool,
 }
 
-/// A deleted database whose files are to be removed.
+/// A record that replaces that of an existing database as a whole.
 #[derive(Clone, Debug)]
-pub struct Deletion {
-    /// The index of the deletion.
-    pub index: u64,
-    /// The record of the deleted database.
-    pub record: Arc<DatabaseRecord>,
-    /// The identity of its environment; `None` if it was never opened.
-    pub environment_id: Option<u128>,
+pub struct Replacement {
+    /// The name of the database.
+    pub name: DatabaseName,
+    /// The version of the record to replace.
+    pub expected: u64,
+    /// Whether the database is disabled.
+    pub disabled: bool,
+    /// The JSON object that the client sent.
+    pub body: Vec<u8>,
+    /// The id of the request, if the client sent one.
+    pub request_id: Option<String>,
 }
 
-/// The result of writing a record.
+/// What a change decided after it looked at the current record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The draft replaces the record.
+    Replace,
+    /// The record stays as it is.
+    Keep,
+}
+
+/// The result of changing a record.
 #[derive(Clone, Debug)]
 pub struct WrittenRecord {
     /// The current record.
     pub record: Arc<DatabaseRecord>,
-    /// The index of the change made by the request.
+    /// The index of the change made by the request; that of the record if nothing was changed.
     pub index: u64,
 }
 
@@ -102,7 +111,7 @@ impl ServerCatalog {
             platform: platform.clone(),
             environment,
             cluster: Arc::new(cluster),
-            changing: Mutex::new(()),
+            changing: NameLocks::default(),
             server_id,
             topology_id,
         })
@@ -138,64 +147,85 @@ impl ServerCatalog {
         self.cluster.store().records()
     }
 
-    /// Creates a database, or replaces its record if `expected` is the record's version. A request that the
-    /// record remembers changes nothing: it has been applied, and only its answer was lost. Blocks.
+    /// Creates a database. A request that the record remembers changes nothing: it has been applied, and only its
+    /// answer was lost. Blocks.
     ///
     /// # Errors
-    /// The database exists, is missing, or has another version; files of a deleted database of that name
-    /// still exist; cluster errors.
-    pub fn put(
-        &self,
-        new: NewRecord,
-        expected: Option<u64>,
-    ) -> Result<WrittenRecord, CatalogError> {
-        let change = match expected {
-            Some(expected) => RecordChange::Replace {
-                expected,
-                draft: RecordDraft {
-                    disabled: new.disabled,
-                    body: new.body,
-                    changes_topology: false,
-                    changes_client: new.changes_client,
-                },
-            },
-            None => RecordChange::Create(NewDatabase {
-                disabled: new.disabled,
-                keeps_files: new.takes_over_files,
-                created_ticks: self.platform.clock.now().ticks(),
-                topology_id: random_id(&self.platform),
-                cluster_transaction_id: random_id(&self.platform),
-                body: new.body,
-            }),
-        };
+    /// The database exists; files of a deleted database of that name still exist on this node; cluster errors.
+    pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
+        let _changing = self.changing.lock(&new.name);
+        if self.is_being_deleted(&new.name)? {
+            return Err(CatalogError::BeingDeleted { name: new.name.as_str().to_owned() });
+        }
+        let change = RecordChange::Create(cluster_state::NewDatabase {
+            disabled: new.disabled,
+            adopts_files: new.adopts_files,
+            created_ticks: self.platform.clock.now().ticks(),
+            topology_id: random_id(&self.platform),
+            cluster_transaction_id: random_id(&self.platform),
+            body: new.body,
+        });
         let name = new.name.as_str().to_owned();
         let command = RecordCommand { name: new.name, request_id: new.request_id, change };
         match self.submit(command)?.1 {
             RecordOutcome::Stored { index } => self.written(name, index),
-            RecordOutcome::AlreadyExists => Err(CatalogError::AlreadyExists { name }),
-            RecordOutcome::BeingDeleted => Err(CatalogError::BeingDeleted { name }),
-            RecordOutcome::Missing | RecordOutcome::Removed => Err(CatalogError::Missing { name }),
+            RecordOutcome::AlreadyExists
+            | RecordOutcome::OtherVersion { .. }
+            | RecordOutcome::Missing
+            | RecordOutcome::Deleted => Err(CatalogError::AlreadyExists { name }),
+        }
+    }
+
+    /// Replaces the record of a database, if it has the expected version. `changes_client` decides on the record
+    /// that is replaced whether the client configuration changes. A repeated request is treated as by
+    /// [`Self::create`]. Blocks.
+    ///
+    /// # Errors
+    /// The database is missing, or its record has another version; cluster errors.
+    pub fn replace(
+        &self,
+        replacement: Replacement,
+        changes_client: impl FnOnce(&DatabaseRecord) -> bool,
+    ) -> Result<WrittenRecord, CatalogError> {
+        let Replacement { name, expected, disabled, body, request_id } = replacement;
+        let _changing = self.changing.lock(&name);
+        let present = self.record(name.as_str());
+        let replaced = present.filter(|record| record.etag == expected);
+        // Otherwise the command is only submitted because the request may be a repeated one.
+        let changes_client = replaced.is_none_or(|record| changes_client(&record));
+        let draft = RecordDraft { disabled, body, changes_topology: false, changes_client };
+        let change = RecordChange::Replace { expected, draft };
+        let owned = name.as_str().to_owned();
+        match self.submit(RecordCommand { name, request_id, change })?.1 {
+            RecordOutcome::Stored { index } => self.written(owned, index),
             RecordOutcome::OtherVersion { actual } => {
-                let expected = expected.unwrap_or_default();
-                Err(CatalogError::VersionMismatch { name, actual, expected })
+                Err(CatalogError::VersionMismatch { name: owned, actual, expected })
+            }
+            RecordOutcome::Missing | RecordOutcome::AlreadyExists | RecordOutcome::Deleted => {
+                Err(CatalogError::Missing { name: owned })
             }
         }
     }
 
     /// Changes the record of an existing database; `None` if it does not exist. `change` is called with the
-    /// record and a draft that changes nothing, and called again each time a concurrent change wins. Blocks.
+    /// record and a draft that changes nothing, and called again each time a concurrent change wins: what it
+    /// decides is decided on the record that is replaced. Blocks.
     ///
     /// # Errors
     /// Cluster errors.
     pub fn update(
         &self,
         name: &str,
-        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Decision,
     ) -> Result<Option<WrittenRecord>, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(record) = self.record(name) else { return Ok(None) };
+        let _changing = self.changing.lock(&record.name);
         while let Some(record) = self.record(name) {
             let mut draft = RecordDraft::of(&record);
-            change(&record, &mut draft);
+            if change(&record, &mut draft) == Decision::Keep {
+                let index = record.etag;
+                return Ok(Some(WrittenRecord { record, index }));
+            }
             let change = RecordChange::Replace { expected: record.etag, draft };
             let name = record.name.clone();
             let command = RecordCommand { name, request_id: None, change };
@@ -204,54 +234,83 @@ impl ServerCatalog {
                     return self.written(record.name.as_str().to_owned(), index).map(Some);
                 }
                 RecordOutcome::OtherVersion { .. } => {}
-                RecordOutcome::Missing
-                | RecordOutcome::Removed
-                | RecordOutcome::AlreadyExists
-                | RecordOutcome::BeingDeleted => break,
+                RecordOutcome::Missing | RecordOutcome::Deleted | RecordOutcome::AlreadyExists => {
+                    break;
+                }
             }
         }
         Ok(None)
     }
 
-    /// Removes a database from the catalog but keeps its files and what is known about them, for a new
-    /// database of that name that adopts them. Returns the index of the change; `None` if the database does
-    /// not exist. Blocks.
+    /// Deletes a database, if `may_delete` agrees on the record that is deleted; returns the index of the change.
+    /// `None` if the database does not exist, or `may_delete` did not agree. In the same transaction, what is to be
+    /// removed of it is noted: its entries in the shared state ([`ClusterState::deleted_databases`]), and its files
+    /// ([`Self::pending_deletions`]) unless they are to be kept for a new database of that name. Blocks.
+    ///
+    /// [`ClusterState::deleted_databases`]: cluster_state::ClusterState::deleted_databases
     ///
     /// # Errors
     /// Cluster errors.
-    pub fn remove(&self, name: &str) -> Result<Option<u64>, CatalogError> {
+    pub fn delete(
+        &self,
+        name: &str,
+        removes_files: bool,
+        mut may_delete: impl FnMut(&DatabaseRecord) -> bool,
+    ) -> Result<Option<u64>, CatalogError> {
         let Some(record) = self.record(name) else { return Ok(None) };
-        self.submit_removal(&record, false)
+        let _changing = self.changing.lock(&record.name);
+        while let Some(record) = self.record(name) {
+            if !may_delete(&record) {
+                break;
+            }
+            let change = RecordChange::Delete { expected: Some(record.etag), removes_files };
+            let name = record.name.clone();
+            match self.submit(RecordCommand { name, request_id: None, change })? {
+                (index, RecordOutcome::Deleted) => return Ok(Some(index)),
+                (_, RecordOutcome::OtherVersion { .. }) => {}
+                (
+                    _,
+                    RecordOutcome::Missing
+                    | RecordOutcome::Stored { .. }
+                    | RecordOutcome::AlreadyExists,
+                ) => break,
+            }
+        }
+        Ok(None)
     }
 
-    /// Removes a database from the catalog and, in the same transaction, records that its files are to be
-    /// removed. `None` if the database does not exist. Blocks.
-    ///
-    /// # Errors
-    /// Cluster errors.
-    pub fn begin_deletion(&self, name: &str) -> Result<Option<Deletion>, CatalogError> {
-        let Some(record) = self.record(name) else { return Ok(None) };
-        let Some(index) = self.submit_removal(&record, true)? else { return Ok(None) };
-        self.with_files(PendingRemoval { index, record }).map(Some)
-    }
-
-    /// Records that the files of a deleted database are gone, or do not belong to it.
+    /// Notes that the files of a deleted database are gone, or do not belong to it.
     ///
     /// # Errors
     /// The catalog cannot be written.
-    pub fn end_deletion(&self, index: u64) -> Result<(), CatalogError> {
+    pub fn end_deletion(&self, deletion: &PendingDeletion) -> Result<(), CatalogError> {
         let mut tx = self.environment.write()?;
-        end_removal(&mut tx, index).map_err(CatalogError::Cluster)?;
+        end_deletion(&mut tx, deletion).map_err(CatalogError::Cluster)?;
         Ok(tx.commit()?)
     }
 
-    /// Deletions whose files have not been removed yet.
+    /// Deletions whose files have not been removed yet, oldest first. One that cannot be read is an error of its
+    /// own.
     ///
     /// # Errors
     /// The catalog cannot be read.
-    pub fn deletions(&self) -> Result<Vec<Deletion>, CatalogError> {
-        let pending = pending_removals(&self.environment.read()).map_err(CatalogError::Cluster)?;
-        pending.into_iter().map(|removal| self.with_files(removal)).collect()
+    pub fn pending_deletions(
+        &self,
+    ) -> Result<Vec<Result<PendingDeletion, CatalogError>>, CatalogError> {
+        let pending = pending_deletions(&self.environment.read()).map_err(CatalogError::Cluster)?;
+        let deletions = pending.into_iter();
+        Ok(deletions.map(|deletion| deletion.map_err(CatalogError::Cluster)).collect())
+    }
+
+    /// Whether files of a deleted database of this name are to be removed from this node. Until they are, no
+    /// database of the name is created or opened here. A deletion that cannot be read removes no files, so it is
+    /// not in the way.
+    ///
+    /// # Errors
+    /// The catalog cannot be read.
+    pub fn is_being_deleted(&self, name: &DatabaseName) -> Result<bool, CatalogError> {
+        let is_it = |deletion: PendingDeletion| deletion.record.name == *name;
+        Ok(self.pending_deletions()?.into_iter().flatten().any(is_it))
     }
 
     /// The identity of the environment that belongs to the database of this name, or that a deleted database
@@ -329,17 +388,6 @@ impl ServerCatalog {
         }
     }
 
-    fn submit_removal(
-        &self,
-        record: &DatabaseRecord,
-        removes_files: bool,
-    ) -> Result<Option<u64>, CatalogError> {
-        let change = RecordChange::Remove { removes_files };
-        let name = record.name.clone();
-        let (index, outcome) = self.submit(RecordCommand { name, request_id: None, change })?;
-        Ok((outcome == RecordOutcome::Removed).then_some(index))
-    }
-
     fn written(&self, name: String, index: u64) -> Result<WrittenRecord, CatalogError> {
         match self.record(&name) {
             Some(record) => Ok(WrittenRecord { record, index }),
@@ -347,30 +395,33 @@ impl ServerCatalog {
             None => Err(CatalogError::Missing { name }),
         }
     }
-
-    fn with_files(&self, removal: PendingRemoval) -> Result<Deletion, CatalogError> {
-        let PendingRemoval { index, record } = removal;
-        let environment_id = self.environment_of(&record.name)?;
-        Ok(Deletion { index, record, environment_id })
-    }
 }
 
 /// The id of this node under a name, generated if there is none. Earlier builds stored it among the shared
 /// values.
+///
+/// # Errors
+/// The stored id does not have 16 bytes: another one must not silently take its place.
 fn own_id(
     platform: &Platform,
     environment: &Arc<Environment>,
     cluster: &Cluster,
     name: &str,
 ) -> Result<[u8; 16], CatalogError> {
+    let read = |bytes: &[u8]| {
+        <[u8; 16]>::try_from(bytes)
+            .map_err(|_| CatalogError::CorruptNodeValue { name: name.to_owned() })
+    };
     let node = TreeName::of(&[NODE]);
-    let stored = environment.read().tree(&node)?.get(name.as_bytes())?.map(|bytes| bytes.to_vec());
-    if let Some(id) = stored.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()) {
-        return Ok(id);
+    let stored = environment.read().tree(&node)?.get(name.as_bytes())?.map(read);
+    if let Some(id) = stored {
+        return id;
     }
     let earlier = cluster.store().read().server_value(name).map_err(CatalogError::Cluster)?;
-    let earlier = earlier.and_then(|value| <[u8; 16]>::try_from(value.bytes).ok());
-    let id = earlier.unwrap_or_else(|| random_id(platform).0);
+    let id = match earlier {
+        Some(value) => read(&value.bytes)?,
+        None => random_id(platform).0,
+    };
     let mut tx = environment.write()?;
     tx.tree_mut(&node)?.put(name.as_bytes(), &id)?;
     tx.commit()?;

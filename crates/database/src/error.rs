@@ -47,6 +47,11 @@ pub enum CatalogError {
         /// The key of the record.
         key: String,
     },
+    /// A value of this node in the catalog cannot be read.
+    CorruptNodeValue {
+        /// Its name.
+        name: String,
+    },
     /// The environment's or ours: see the storage error.
     Storage(StorageError),
     /// The cluster's state cannot be used.
@@ -147,6 +152,10 @@ impl fmt::Display for CatalogError {
             CatalogError::CorruptRecord { key } => {
                 write!(f, "the record of the database '{key}' is damaged")
             }
+            CatalogError::CorruptNodeValue { name } => write!(
+                f,
+                "the value '{name}' of this server is damaged: restore the System directory from a copy"
+            ),
             CatalogError::Storage(error) => error.fmt(f),
             CatalogError::Cluster(error) => error.fmt(f),
         }
@@ -163,7 +172,8 @@ impl Error for CatalogError {
             | CatalogError::Missing { .. }
             | CatalogError::BeingDeleted { .. }
             | CatalogError::Foreign { .. }
-            | CatalogError::CorruptRecord { .. } => None,
+            | CatalogError::CorruptRecord { .. }
+            | CatalogError::CorruptNodeValue { .. } => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! | module | what |
 //! |---|---|
 //! | `catalog` | [`ServerCatalog`]: the records of all databases, and the server's own environment |
+//! | `name_locks` | locks by the name of a database |
 //! | `recorded_settings` | the settings in a database's record that affect how it runs |
 //! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
@@ -44,6 +45,7 @@ mod huge_documents;
 mod index_outputs;
 mod log_follower;
 mod memory_pressure;
+mod name_locks;
 mod notice_board;
 mod open_database;
 mod operations;
@@ -61,7 +63,7 @@ mod usage_gate;
 
 pub use crate::{
     activity::{Activity, RunningRequest, StoredMeters},
-    catalog::{Deletion, NewRecord, ServerCatalog, WrittenRecord},
+    catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
     changes::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
         ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,

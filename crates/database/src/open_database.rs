@@ -455,11 +455,13 @@ impl Database {
         self.auto_index_limits
     }
 
-    /// Applies a changed record, unless a newer one has been applied: deletes indexes that are no longer
+    /// Applies a changed record, unless a newer one has been applied, or it is that of another database of the
+    /// name: deletes indexes that are no longer
     /// listed, creates new ones. [`Self::record`] returns it once all of it is in force.
     pub(crate) fn follow_record(&self, record: Arc<DatabaseRecord>) {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        if record.etag <= self.record().etag {
+        let present = self.record();
+        if record.etag <= present.etag || record.topology_id != present.topology_id {
             return;
         }
         if let Ok(recorded) = recorded_indexes(&record) {

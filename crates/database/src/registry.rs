@@ -20,7 +20,7 @@ use cluster_state::{DatabaseRecord, RecordDraft};
 use storage::{History, Recovery, StorageError};
 
 use crate::{
-    catalog::{NewRecord, ServerCatalog, WrittenRecord},
+    catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
     error::{AccessError, CatalogError, LoadError},
     files,
     flusher::Flusher,
@@ -183,23 +183,32 @@ impl DatabaseRegistry {
         result
     }
 
-    /// Creates a database, or replaces its record, as [`ServerCatalog::put`]. The record is in force when
-    /// this returns, as with [`Self::change_record`]. Blocks.
+    /// Creates a database, as [`ServerCatalog::create`], and enforces its record. Blocks.
     ///
     /// # Errors
     /// Catalog errors.
-    pub fn put_record(
+    pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
+        let name = new.name.as_str().to_owned();
+        self.enforced(&name, self.shared.catalog.create(new))
+    }
+
+    /// Replaces the record of a database, as [`ServerCatalog::replace`]. The record is in force when this returns,
+    /// as with [`Self::change_record`]. Blocks.
+    ///
+    /// # Errors
+    /// Catalog errors.
+    pub fn replace_record(
         &self,
-        new: NewRecord,
-        expected: Option<u64>,
+        replacement: Replacement,
+        changes_client: impl FnOnce(&DatabaseRecord) -> bool,
     ) -> Result<WrittenRecord, CatalogError> {
-        let put = self.shared.catalog.put(new, expected)?;
-        self.enforce(&put.record);
-        Ok(put)
+        let name = replacement.name.as_str().to_owned();
+        self.enforced(&name, self.shared.catalog.replace(replacement, changes_client))
     }
 
     /// Changes the record of a database, as [`ServerCatalog::update`]. When this returns, an open database
-    /// follows the changed record or a newer one, and a disabled one is closed. `None` if there is no such
+    /// follows the changed record or a newer one, and a disabled one is closed, even if the record already was as
+    /// wanted: an earlier request may have been interrupted between the two. `None` if there is no such
     /// database. Blocks.
     ///
     /// # Errors
@@ -207,13 +216,18 @@ impl DatabaseRegistry {
     pub fn change_record(
         &self,
         name: &str,
-        change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+        change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Decision,
     ) -> Result<Option<WrittenRecord>, CatalogError> {
-        let written = self.shared.catalog.update(name, change)?;
-        if let Some(written) = &written {
-            self.enforce(&written.record);
+        self.enforced(name, self.shared.catalog.update(name, change))
+    }
+
+    /// Enforces the current record, and returns the result of the change. After an error it may be unknown
+    /// whether the record was changed.
+    fn enforced<T>(&self, name: &str, changed: Result<T, CatalogError>) -> Result<T, CatalogError> {
+        if let Some(record) = self.shared.catalog.record(name) {
+            self.enforce(&record);
         }
-        Ok(written)
+        changed
     }
 
     /// A database that is being opened reads its record again before any request can use it.
@@ -391,8 +405,10 @@ impl Shared {
     fn let_in(&self, key: &str, database: Arc<Database>) {
         loop {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            let is_its_own =
+                |record: &Arc<DatabaseRecord>| record.topology_id == database.record().topology_id;
             let record = self.catalog.record(key).filter(|record| !record.disabled);
-            let Some(record) = record else {
+            let Some(record) = record.filter(is_its_own) else {
                 drop(slots);
                 self.close(&database);
                 return self.release(key);
@@ -440,6 +456,10 @@ impl Shared {
         let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
             return Ok(None);
         };
+        if self.catalog.is_being_deleted(&record.name)? {
+            let name = record.name.as_str().to_owned();
+            return Err(CatalogError::BeingDeleted { name }.into());
+        }
         let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
         let clock = Arc::clone(&options.platform.clock);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use database::{DatabaseLease, WrittenRecord};
+use database::{DatabaseLease, Decision, WrittenRecord};
 use indexing::{AutoIndexDefinition, Index};
 use wire::RecordBody;
 
@@ -200,6 +200,7 @@ impl Engine {
             let mut body = RecordBody::read(&record.body);
             change(&mut body);
             draft.body = body.to_json();
+            Decision::Replace
         })?;
         Ok(written)
     }

@@ -1,4 +1,5 @@
-//! Deleting databases with their files: first a durable mark, then the files, then the mark.
+//! Deleting databases: first a durable mark, then their entries in the shared state and their files, then the mark.
+//! What is interrupted is finished when the deletion is repeated, or when the data directory is next opened.
 //!
 //! A record may name any directory, so what is in it is not believed to be the database's: the identity
 //! of the environment there must be the one that the catalog knows. Invariant: whatever is cut off, a
@@ -7,9 +8,9 @@
 
 use std::path::PathBuf;
 
-use cluster_state::{Command, Outcome};
-use database::{Deletion, INDEXES_DIRECTORY};
-use model::DatabaseId;
+use cluster_state::{Command, DatabaseRecord, DeletedDatabase, Outcome, PendingDeletion};
+use database::INDEXES_DIRECTORY;
+use model::{DatabaseId, lower_case};
 use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
 
 use crate::{engine::Engine, error::EngineError};
@@ -29,65 +30,157 @@ const UNKNOWN_FILES: &str = "they are no files of the database";
 const NEVER_OPENED: &str =
     "the database was never opened there, so nobody knows whose files these are";
 
+/// What was done to delete a database.
+#[derive(Debug)]
+pub struct FinishedDeletion {
+    /// The index of the deletion; of the newest one if there were several.
+    pub index: u64,
+    /// The files that stay.
+    pub left: Vec<FilesLeft>,
+}
+
+fn log_unfinished(database: &str, error: &EngineError) {
+    tracing::error!(
+        database,
+        %error,
+        "a deleted database could not be removed completely; the next start tries again"
+    );
+}
+
 impl Engine {
-    /// Ends deletions that were begun before the server started.
+    /// Finishes the deletions that were begun before the server started.
     pub(crate) fn finish_deletions(&self) {
-        let deletions = match self.catalog.deletions() {
-            Ok(deletions) => deletions,
+        let pending = match self.catalog.pending_deletions() {
+            Ok(pending) => pending,
             Err(error) => {
                 return tracing::error!(%error, "deletions that were begun could not be read");
             }
         };
-        for deletion in deletions {
+        for deletion in pending {
+            let deletion = match deletion {
+                Ok(deletion) => deletion,
+                Err(error) => {
+                    tracing::error!(%error, "a deletion cannot be finished; files of it may stay");
+                    continue;
+                }
+            };
             let database = deletion.record.name.as_str();
-            match self.finish_deletion(&deletion) {
+            match finish(self, &deletion) {
                 Ok(None) => {
                     tracing::info!(database, "what was left of a deleted database is removed")
                 }
                 // It was logged.
                 Ok(Some(_)) => {}
-                Err(error) => tracing::error!(
-                    database,
-                    %error,
-                    "a deleted database could not be removed from the disk; the next start tries again"
-                ),
+                Err(error) => log_unfinished(database, &error),
             }
         }
+        match deleted_databases(self) {
+            Ok(deleted) => {
+                for deleted in deleted {
+                    if let Err(error) = remove_entries(self, deleted.database) {
+                        log_unfinished(&deleted.key, &error);
+                    }
+                }
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "deleted databases whose entries are to be removed could not be read"
+            ),
+        }
     }
-}
 
-impl Engine {
-    /// Ends a deletion. What stays is returned.
+    /// Deletes a database if `may_delete` agrees on the record that is deleted, or finishes a deletion that was
+    /// interrupted. Unless its files are removed, they stay, and a new database of its name adopts them.
+    /// `None` if there is nothing to delete, or `may_delete` did not agree. Blocks.
     ///
     /// # Errors
-    /// When something could not be removed. The mark of the deletion stays.
-    pub fn finish_deletion(&self, deletion: &Deletion) -> Result<Option<FilesLeft>, EngineError> {
-        self.forget_in_cluster(deletion.record.topology_id)?;
-        let left = remove_files(self, deletion)?;
-        if let Some(left) = &left {
-            let database = left.database.as_str();
-            tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+    /// Errors of the catalog; something could not be removed. A repeated call goes on with it.
+    pub fn delete_database(
+        &self,
+        name: &str,
+        removes_files: bool,
+        may_delete: impl FnMut(&DatabaseRecord) -> bool,
+    ) -> Result<Option<FinishedDeletion>, EngineError> {
+        let key = lower_case(name);
+        if self.catalog.record(name).is_none() && !is_unfinished(self, &key)? {
+            return Ok(None);
         }
-        self.catalog.end_deletion(deletion.index)?;
-        Ok(left)
-    }
-}
-
-impl Engine {
-    /// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
-    /// a database of the same name has another id.
-    pub fn forget_in_cluster(&self, database: DatabaseId) -> Result<(), EngineError> {
-        loop {
-            let command = Command::RemoveDatabase { database };
-            let applied = self.cluster.submit_and_wait(&command)?;
-            if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
-                return Ok(());
+        self.registry.with_closed(name, || {
+            let deleted = self.catalog.delete(name, removes_files, may_delete)?;
+            if deleted.is_none() && self.catalog.record(name).is_some() {
+                return Ok(None);
             }
+            let finished = finish_of(self, &key)?;
+            if deleted.is_some() {
+                tracing::info!(database = name, removes_files, "a database was deleted");
+            }
+            Ok(finished)
+        })
+    }
+}
+
+/// Whether something is still to be removed of a deleted database of this name.
+fn is_unfinished(engine: &Engine, key: &str) -> Result<bool, EngineError> {
+    Ok(!pending_of(engine, key)?.is_empty()
+        || deleted_databases(engine)?.iter().any(|deleted| deleted.key == key))
+}
+
+/// Finishes the deletions of databases of this name; `None` if there are none.
+fn finish_of(engine: &Engine, key: &str) -> Result<Option<FinishedDeletion>, EngineError> {
+    let (mut indexes, mut left) = (Vec::new(), Vec::new());
+    for deletion in pending_of(engine, key)? {
+        left.extend(finish(engine, &deletion)?);
+        indexes.push(deletion.index);
+    }
+    for deleted in deleted_databases(engine)?.into_iter().filter(|deleted| deleted.key == key) {
+        remove_entries(engine, deleted.database)?;
+        indexes.push(deleted.index);
+    }
+    Ok(indexes.into_iter().max().map(|index| FinishedDeletion { index, left }))
+}
+
+/// The deletions of this name whose files are to be removed.
+fn pending_of(engine: &Engine, key: &str) -> Result<Vec<PendingDeletion>, EngineError> {
+    // One that cannot be read was reported at the start.
+    let readable = engine.catalog.pending_deletions()?.into_iter().flatten();
+    Ok(readable.filter(|deletion| deletion.record.name.lower_cased() == key).collect())
+}
+
+fn deleted_databases(engine: &Engine) -> Result<Vec<DeletedDatabase>, EngineError> {
+    Ok(engine.cluster.store().read().deleted_databases()?)
+}
+
+/// Finishes a deletion. What stays is returned.
+///
+/// # Errors
+/// When something could not be removed. The mark of the deletion stays.
+fn finish(engine: &Engine, deletion: &PendingDeletion) -> Result<Option<FilesLeft>, EngineError> {
+    remove_entries(engine, deletion.record.topology_id)?;
+    let left = remove_files(engine, deletion)?;
+    if let Some(left) = &left {
+        let database = left.database.as_str();
+        tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+    }
+    engine.catalog.end_deletion(deletion)?;
+    Ok(left)
+}
+
+/// Removes what the cluster keeps for a database that is gone. What is left of it meanwhile is never seen: a
+/// database of the same name has another id.
+fn remove_entries(engine: &Engine, database: DatabaseId) -> Result<(), EngineError> {
+    loop {
+        let command = Command::RemoveDatabase { database };
+        let applied = engine.cluster.submit_and_wait(&command)?;
+        if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
+            return Ok(());
         }
     }
 }
 
-fn remove_files(engine: &Engine, deletion: &Deletion) -> Result<Option<FilesLeft>, EngineError> {
+fn remove_files(
+    engine: &Engine,
+    deletion: &PendingDeletion,
+) -> Result<Option<FilesLeft>, EngineError> {
     let record = &deletion.record;
     let options = engine.files.options_of(record);
     let (platform, environment) = (&options.platform, &options.environment);
@@ -96,7 +189,7 @@ fn remove_files(engine: &Engine, deletion: &Deletion) -> Result<Option<FilesLeft
     let found = environment_id_in(platform, &environment.directory).map_err(failed)?;
     // Nobody but the server itself names these: what is there is what it made.
     let is_servers_own = options.is_in_memory || !engine.files.names_directories(&record.body);
-    let id = match (deletion.environment_id, found) {
+    let id = match (deletion.environment, found) {
         (None, Some(found)) if is_servers_own => {
             let owner = engine.catalog.owner_of(found, &record.name);
             let owner = owner?;

@@ -7,7 +7,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use database::{DatabaseOptions, foreign_product};
+use database::{CatalogError, DatabaseOptions, foreign_product};
 use model::DatabaseName;
 use platform::Disk;
 use storage::environment_id_in;
@@ -74,12 +74,16 @@ impl Engine {
     /// its name left there.
     ///
     /// # Errors
-    /// When there is something else in one of them.
+    /// When there is something else in one of them, or files of a deleted database are still to be removed.
     pub fn check_new_directories(
         &self,
         name: &DatabaseName,
         body: &[u8],
     ) -> Result<bool, EngineError> {
+        if self.catalog.is_being_deleted(name)? {
+            let name = name.as_str().to_owned();
+            return Err(CatalogError::BeingDeleted { name }.into());
+        }
         let options = self.files.options_of_body(name, body);
         let platform = &options.platform;
         let disk = &*platform.disk;

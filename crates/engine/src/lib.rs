@@ -45,7 +45,7 @@ mod unknown_directories;
 pub use crate::{
     bulk_operation::{BulkOptions, BulkSelection, BulkWork, ShowFailure},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
-    deletion::FilesLeft,
+    deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
     error::{EngineError, OpenError},
     index_builds::{IndexBuilds, LOOK_INTERVAL},

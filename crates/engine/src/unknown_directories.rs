@@ -32,13 +32,10 @@ impl Engine {
         // What is not there yet holds nothing.
         let names = disk.list(&root).unwrap_or_default();
         let records = self.catalog.records();
-        let deletions = match self.catalog.deletions() {
-            Ok(deletions) => deletions,
-            Err(error) => {
-                return tracing::error!(%error, "deletions that were begun could not be read");
-            }
-        };
-        let deleted = deletions.iter().map(|deletion| &deletion.record);
+        // Deletions that cannot be read have been reported.
+        let pending = self.catalog.pending_deletions().unwrap_or_default();
+        let pending: Vec<_> = pending.into_iter().flatten().collect();
+        let deleted = pending.iter().map(|deletion| &deletion.record);
         let known: HashSet<_> = records
             .iter()
             .chain(deleted)

@@ -215,6 +215,7 @@ pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
         ClusterError::Refused { .. } => ErrorKind::InvalidOperation,
         ClusterError::Closed | ClusterError::Unfinished { .. } => ErrorKind::StorageFailed,
         ClusterError::Corrupt { .. }
+        | ClusterError::CorruptRow { .. }
         | ClusterError::UnknownVersion { .. }
         | ClusterError::Start { .. } => ErrorKind::Internal,
     };
@@ -235,7 +236,9 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
             ProtocolError::new(ErrorKind::BadRequest, message)
         }
         CatalogError::Foreign { .. } => ProtocolError::new(ErrorKind::Internal, message),
-        CatalogError::CorruptRecord { .. } => ProtocolError::new(ErrorKind::Internal, message),
+        CatalogError::CorruptRecord { .. } | CatalogError::CorruptNodeValue { .. } => {
+            ProtocolError::new(ErrorKind::Internal, message)
+        }
         CatalogError::Storage(error) => storage_error(error),
         CatalogError::Cluster(error) => cluster_error(error),
     }

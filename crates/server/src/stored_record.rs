@@ -4,7 +4,7 @@
 //! mean.
 
 use cluster_state::{DatabaseRecord, RecordDraft};
-use database::WrittenRecord;
+use database::{Decision, WrittenRecord};
 
 use model::date;
 use serde_json::{Map, Value, json};
@@ -57,29 +57,52 @@ pub(crate) fn change_body(
     name: &str,
     mut change: impl FnMut(&mut Map<String, Value>),
 ) -> Result<Option<WrittenRecord>, ProtocolError> {
-    change_body_of(state, name, |_, body| change(body))
+    decide_body(state, name, |_, body| {
+        change(body);
+        Ok(Decision::Replace)
+    })
 }
 
-/// As [`change_body`], for a change that depends on the record.
-pub(crate) fn change_body_of(
+/// As [`change_body`], for a change that looks at the record and may be refused, or leave it as it is.
+///
+/// # Errors
+/// Those of `change`; the record stays as it is then.
+pub(crate) fn decide_body(
     state: &ServerState,
     name: &str,
-    mut change: impl FnMut(&DatabaseRecord, &mut Map<String, Value>),
+    mut change: impl FnMut(&DatabaseRecord, &mut Map<String, Value>) -> Result<Decision, ProtocolError>,
 ) -> Result<Option<WrittenRecord>, ProtocolError> {
-    change_record(state, name, |record, draft| {
+    let mut refusal = None;
+    let written = state.registry.change_record(name, |record, draft| {
         let mut body = body_of(record);
-        change(record, &mut body);
-        draft.body = Value::Object(body).to_string().into_bytes();
-    })
+        match change(record, &mut body) {
+            Ok(decision) => {
+                draft.body = Value::Object(body).to_string().into_bytes();
+                decision
+            }
+            Err(error) => {
+                refusal = Some(error);
+                Decision::Keep
+            }
+        }
+    });
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => written.map_err(|error| catalog_error(&error)),
+    }
 }
 
 /// As [`change_body`], for the whole record.
 pub(crate) fn change_record(
     state: &ServerState,
     name: &str,
-    change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+    mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
 ) -> Result<Option<WrittenRecord>, ProtocolError> {
-    state.registry.change_record(name, change).map_err(|error| catalog_error(&error))
+    let written = state.registry.change_record(name, |record, draft| {
+        change(record, draft);
+        Decision::Replace
+    });
+    written.map_err(|error| catalog_error(&error))
 }
 
 /// The object of that name in a record, which is made when there is none.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Cluster;
 use cluster_state::{
     COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, ClusterError, Command,
-    CompareExchangeCommand, FORMAT_VERSION,
+    CompareExchangeCommand, FORMAT_VERSION, READABLE_VERSIONS,
 };
 use platform::Platform;
 use storage::{Environment, Transaction, TreeName};
@@ -123,7 +123,7 @@ fn a_newer_format_is_refused() {
 
 #[test]
 fn an_older_format_is_read_and_raised() {
-    for older in [1, 2] {
+    for older in READABLE_VERSIONS {
         let platform = Platform::memory();
         let home = Home::open(&platform);
         home.put("a", 0, "{}");
@@ -138,10 +138,10 @@ fn an_older_format_is_read_and_raised() {
     }
 }
 
-fn set_version(environment: &Arc<Environment>, version: u8) {
+fn set_version(environment: &Arc<Environment>, version: u32) {
     let mut tx = environment.write().unwrap();
     let mut tree = tx.tree_mut(&TreeName::from("Cluster/Raft")).unwrap();
-    tree.put(b"Version", &[version, 0, 0, 0]).unwrap();
+    tree.put(b"Version", &version.to_le_bytes()).unwrap();
     tx.commit().unwrap();
 }
 

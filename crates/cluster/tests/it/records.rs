@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use cluster::Cluster;
 use cluster_state::{
     ClusterStore, Command, NewDatabase, Outcome, RecordChange, RecordCommand, RecordDraft,
-    RecordOutcome, pending_removals,
+    RecordOutcome, end_deletion, pending_deletions,
 };
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use proptest::prelude::*;
+use storage::TreeName;
 
 use crate::Home;
 
@@ -29,11 +31,15 @@ enum Step {
         client: bool,
         request: Option<u8>,
     },
-    Remove {
+    /// `stale` deletes an older version than there is.
+    Delete {
         name: u8,
+        stale: bool,
         removes_files: bool,
     },
-    EndRemovals,
+    /// Removes what the deleted databases have left in the shared state.
+    RemoveEntries,
+    EndDeletions,
     Restart,
 }
 
@@ -46,9 +52,10 @@ fn step() -> impl Strategy<Value = Step> {
                 Step::Replace { name, stale, topology, client, request }
             }
         ),
-        2 => (0..3_u8, any::<bool>())
-            .prop_map(|(name, removes_files)| Step::Remove { name, removes_files }),
-        1 => Just(Step::EndRemovals),
+        2 => (0..3_u8, any::<bool>(), any::<bool>())
+            .prop_map(|(name, stale, removes_files)| Step::Delete { name, stale, removes_files }),
+        1 => Just(Step::RemoveEntries),
+        1 => Just(Step::EndDeletions),
         1 => Just(Step::Restart),
     ]
 }
@@ -59,7 +66,10 @@ struct Model {
     records: BTreeMap<u8, Row>,
     /// Database and request → the index it was answered with.
     requests: BTreeMap<(u8, u8), u64>,
-    pending: Vec<u8>,
+    /// The indexes of the deletions whose files are still to be removed.
+    pending: Vec<u64>,
+    /// Deletions of which the shared state still has entries, by index.
+    deleted: BTreeMap<u64, u8>,
 }
 
 impl Model {
@@ -76,12 +86,13 @@ impl Model {
         }
         let row = match (change, self.records.get(&name)) {
             (RecordChange::Create(_), Some(_)) => return RecordOutcome::AlreadyExists,
-            (RecordChange::Create(_), None) if self.pending.contains(&name) => {
-                return RecordOutcome::BeingDeleted;
-            }
             (RecordChange::Create(new), None) => (index, index, index, new.body.clone()),
             (_, None) => return RecordOutcome::Missing,
-            (RecordChange::Replace { expected, .. }, Some(row)) if row.0 != *expected => {
+            (
+                RecordChange::Replace { expected, .. }
+                | RecordChange::Delete { expected: Some(expected), .. },
+                Some(row),
+            ) if row.0 != *expected => {
                 return RecordOutcome::OtherVersion { actual: row.0 };
             }
             (RecordChange::Replace { draft, .. }, Some(row)) => {
@@ -89,11 +100,12 @@ impl Model {
                 let client = if draft.changes_client { index } else { row.2 };
                 (index, topology, client, draft.body.clone())
             }
-            (RecordChange::Remove { removes_files }, Some(_)) => {
+            (RecordChange::Delete { removes_files, .. }, Some(_)) => {
                 self.records.remove(&name);
                 self.requests.retain(|(database, _), _| *database != name);
-                self.pending.extend(removes_files.then_some(name));
-                return RecordOutcome::Removed;
+                self.pending.extend(removes_files.then_some(index));
+                self.deleted.insert(index, name);
+                return RecordOutcome::Deleted;
             }
         };
         self.records.insert(name, row);
@@ -125,11 +137,13 @@ fn run(steps: Vec<Step>) {
         let body = format!("{{\"Step\":{number}}}").into_bytes();
         let (name, request, change) = match step {
             Step::Create { name, request } => {
+                let mut topology_id = [0; 16];
+                topology_id[..8].copy_from_slice(&number.to_be_bytes());
                 let change = RecordChange::Create(NewDatabase {
                     disabled: false,
-                    keeps_files: false,
+                    adopts_files: false,
                     created_ticks: 1,
-                    topology_id: DatabaseId([1; 16]),
+                    topology_id: DatabaseId(topology_id),
                     cluster_transaction_id: DatabaseId([2; 16]),
                     body,
                 });
@@ -146,13 +160,23 @@ fn run(steps: Vec<Step>) {
                 };
                 (name, request, RecordChange::Replace { expected, draft })
             }
-            Step::Remove { name, removes_files } => {
-                (name, None, RecordChange::Remove { removes_files })
+            Step::Delete { name, stale, removes_files } => {
+                let etag = model.records.get(&name).map_or(0, |row| row.0);
+                let expected = Some(if stale { etag.saturating_sub(1) } else { etag });
+                (name, None, RecordChange::Delete { expected, removes_files })
             }
-            Step::EndRemovals => {
+            Step::RemoveEntries => {
+                for deleted in home.cluster.store().read().deleted_databases().unwrap() {
+                    let command = Command::RemoveDatabase { database: deleted.database };
+                    home.cluster.submit_and_wait(&command).unwrap();
+                }
+                model.deleted.clear();
+                continue;
+            }
+            Step::EndDeletions => {
                 let mut tx = home.environment.write().unwrap();
-                for removal in pending_removals(&tx).unwrap() {
-                    cluster_state::end_removal(&mut tx, removal.index).unwrap();
+                for deletion in pending_deletions(&tx).unwrap() {
+                    end_deletion(&mut tx, &deletion.unwrap()).unwrap();
                 }
                 tx.commit().unwrap();
                 model.pending.clear();
@@ -177,8 +201,18 @@ fn run(steps: Vec<Step>) {
         assert_eq!(seen(home.cluster.store()), expected);
         let stored = ClusterStore::open(std::sync::Arc::clone(&home.environment)).unwrap();
         assert_eq!(seen(&stored), expected, "memory and disk say the same");
-        let pending = pending_removals(&home.environment.read()).unwrap();
-        assert_eq!(pending.len(), model.pending.len());
+        let pending = pending_deletions(&home.environment.read()).unwrap();
+        let pending: Vec<u64> =
+            pending.into_iter().map(|deletion| deletion.unwrap().index).collect();
+        assert_eq!(pending, model.pending);
+        let deleted = home.cluster.store().read().deleted_databases().unwrap();
+        let deleted: BTreeMap<_, _> =
+            deleted.into_iter().map(|deleted| (deleted.index, deleted.key)).collect();
+        let expected = model.deleted.iter();
+        let expected: BTreeMap<_, _> = expected
+            .map(|(index, name)| (*index, name_of(*name).lower_cased().to_owned()))
+            .collect();
+        assert_eq!(deleted, expected);
     }
 }
 
@@ -188,4 +222,60 @@ proptest! {
     fn records_change_as_a_naive_model_says(steps in prop::collection::vec(step(), 1..40)) {
         run(steps);
     }
+}
+
+/// Creates a database, and returns the etag of its record.
+fn create(home: &Home, name: u8) -> u64 {
+    let change = RecordChange::Create(NewDatabase {
+        disabled: false,
+        adopts_files: false,
+        created_ticks: 1,
+        topology_id: DatabaseId([name; 16]),
+        cluster_transaction_id: DatabaseId([name; 16]),
+        body: b"{}".to_vec(),
+    });
+    match apply(home, name, change) {
+        RecordOutcome::Stored { index } => index,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn apply(home: &Home, name: u8, change: RecordChange) -> RecordOutcome {
+    let command = RecordCommand { name: name_of(name), request_id: None, change };
+    let applied = home.cluster.submit_and_wait(&Command::Record(command)).unwrap();
+    let Outcome::Record(outcome) = applied.outcome else { panic!() };
+    outcome
+}
+
+#[test]
+fn damage_in_the_trees_of_one_node_does_not_change_what_all_nodes_decide() {
+    let home = Home::open(&Platform::memory());
+    let etag = create(&home, 1);
+    let mut tx = home.environment.write().unwrap();
+    tx.tree_mut(&TreeName::from("Environments")).unwrap().put(b"db1", b"damaged").unwrap();
+    tx.tree_mut(&TreeName::from("Deletions")).unwrap().put(b"damaged", b"too").unwrap();
+    tx.commit().unwrap();
+    let deletion = RecordChange::Delete { expected: Some(etag), removes_files: true };
+    assert_eq!(apply(&home, 1, deletion), RecordOutcome::Deleted);
+    create(&home, 1);
+    let pending = pending_deletions(&home.environment.read()).unwrap();
+    let errors: Vec<String> =
+        pending.into_iter().map(|deletion| deletion.unwrap_err().to_string()).collect();
+    let key = format!("{:016x}", etag + 1);
+    assert!(errors[0].contains(&key) && errors[0].contains("Deletions"), "{errors:?}");
+    assert!(errors[1].contains("64616d61676564"), "{errors:?}");
+}
+
+#[test]
+fn a_damaged_record_is_named_when_the_machine_starts() {
+    let platform = Platform::memory();
+    let home = Home::open(&platform);
+    create(&home, 1);
+    let mut tx = home.environment.write().unwrap();
+    tx.tree_mut(&TreeName::from("Databases")).unwrap().put(b"db1", b"damaged").unwrap();
+    tx.commit().unwrap();
+    home.close();
+    let refused = Cluster::start(crate::environment(&platform).unwrap(), platform.clock);
+    let refused = refused.err().unwrap().to_string();
+    assert!(refused.contains("'db1'") && refused.contains("Databases"), "{refused}");
 }

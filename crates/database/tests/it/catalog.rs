@@ -1,9 +1,11 @@
 //! Records and values of the server.
 
-use database::{CatalogError, ServerCatalog};
+use cluster_state::{Command, RecordChange, RecordCommand, RecordDraft};
+use database::{CatalogError, NewDatabase, ServerCatalog};
 use platform::Platform;
+use storage::TreeName;
 
-use crate::record;
+use crate::{record, replace, toggle};
 
 fn open(platform: &Platform) -> ServerCatalog {
     ServerCatalog::open(platform, "/data/System".into()).unwrap()
@@ -13,8 +15,8 @@ fn open(platform: &Platform) -> ServerCatalog {
 fn records_ids_and_the_index_survive_a_restart() {
     let platform = Platform::memory();
     let catalog = open(&platform);
-    let first = catalog.put(record("One"), None).unwrap().record;
-    let second = catalog.put(record("two"), None).unwrap().record;
+    let first = catalog.create(record("One")).unwrap().record;
+    let second = catalog.create(record("two")).unwrap().record;
     assert!(first.etag < second.etag);
     assert_ne!(first.topology_id, second.topology_id);
     catalog.put_value("x", b"value").unwrap();
@@ -28,21 +30,21 @@ fn records_ids_and_the_index_survive_a_restart() {
     assert_eq!(names, ["One", "two"]);
     assert_eq!(catalog.record("ONE").unwrap().topology_id, first.topology_id);
     assert_eq!(catalog.value("x").unwrap().unwrap().bytes, b"value");
-    let third = catalog.put(record("three"), None).unwrap().record;
+    let third = catalog.create(record("three")).unwrap().record;
     assert!(third.etag > second.etag + 1);
 }
 
 #[test]
 fn a_record_changes_only_in_the_expected_version() {
     let catalog = open(&Platform::memory());
-    let first = catalog.put(record("a"), None).unwrap().record;
-    assert!(matches!(catalog.put(record("A"), None), Err(CatalogError::AlreadyExists { .. })));
+    let first = catalog.create(record("a")).unwrap().record;
+    assert!(matches!(catalog.create(record("A")), Err(CatalogError::AlreadyExists { .. })));
     assert!(matches!(
-        catalog.put(record("a"), Some(first.etag + 1)),
+        replace(&catalog, record("a"), first.etag + 1),
         Err(CatalogError::VersionMismatch { .. })
     ));
-    assert!(matches!(catalog.put(record("none"), Some(1)), Err(CatalogError::Missing { .. })));
-    let changed = catalog.put(record("A"), Some(first.etag)).unwrap().record;
+    assert!(matches!(replace(&catalog, record("none"), 1), Err(CatalogError::Missing { .. })));
+    let changed = replace(&catalog, record("A"), first.etag).unwrap().record;
     assert!(changed.etag > first.etag);
     assert_eq!(changed.topology_index, first.topology_index);
     assert_eq!(changed.name.as_str(), "a");
@@ -52,12 +54,12 @@ fn a_record_changes_only_in_the_expected_version() {
 fn what_was_removed_is_gone_and_can_be_made_again_as_something_new() {
     let platform = Platform::memory();
     let catalog = open(&platform);
-    let first = catalog.put(record("a"), None).unwrap().record;
-    let index = catalog.remove("A").unwrap().unwrap();
+    let first = catalog.create(record("a")).unwrap().record;
+    let index = catalog.delete("A", false, |_| true).unwrap().unwrap();
     assert!(index > first.etag);
-    assert_eq!(catalog.remove("a").unwrap(), None);
+    assert_eq!(catalog.delete("a", false, |_| true).unwrap(), None);
     assert!(catalog.record("a").is_none());
-    let again = catalog.put(record("a"), None).unwrap().record;
+    let again = catalog.create(record("a")).unwrap().record;
     assert_ne!(again.topology_id, first.topology_id);
     drop(catalog);
     assert_eq!(open(&platform).records().len(), 1);
@@ -66,38 +68,88 @@ fn what_was_removed_is_gone_and_can_be_made_again_as_something_new() {
 #[test]
 fn an_update_keeps_what_it_does_not_change() {
     let catalog = open(&Platform::memory());
-    let before = catalog.put(record("a"), None).unwrap().record;
-    let after = catalog.update("a", |_, draft| draft.disabled = true).unwrap().unwrap().record;
+    let before = catalog.create(record("a")).unwrap().record;
+    let after = catalog.update("a", toggle(true)).unwrap().unwrap().record;
     assert!(after.disabled && after.etag > before.etag);
     assert_eq!(after.body, before.body);
-    assert!(catalog.update("none", |_, _| ()).unwrap().is_none());
+    assert!(catalog.update("none", toggle(true)).unwrap().is_none());
 }
 
 #[test]
 fn a_request_that_is_sent_again_is_answered_again_and_changes_nothing() {
     let platform = Platform::memory();
-    let request = |name: &str, id: &str| database::NewRecord {
-        request_id: Some(id.to_owned()),
-        ..record(name)
-    };
+    let request =
+        |name: &str, id: &str| NewDatabase { request_id: Some(id.to_owned()), ..record(name) };
     let first = {
         let catalog = ServerCatalog::open(&platform, "system".into()).unwrap();
-        let first = catalog.put(request("a", "one"), None).unwrap();
+        let first = catalog.create(request("a", "one")).unwrap();
         catalog.environment().close().unwrap();
         first
     };
     let catalog = ServerCatalog::open(&platform, "system".into()).unwrap();
-    let again = catalog.put(request("A", "one"), None).unwrap();
+    let again = catalog.create(request("A", "one")).unwrap();
     assert_eq!((again.index, again.record.etag), (first.index, first.record.etag));
     assert_eq!(again.record.topology_id, first.record.topology_id);
-    let other = catalog.put(request("a", "two"), None);
+    let other = catalog.create(request("a", "two"));
     assert!(matches!(other, Err(CatalogError::AlreadyExists { .. })));
 
-    let changed = catalog.put(request("a", "two"), Some(first.index)).unwrap();
-    let again = catalog.put(request("a", "two"), Some(first.index)).unwrap();
+    let changed = replace(&catalog, request("a", "two"), first.index).unwrap();
+    let again = replace(&catalog, request("a", "two"), first.index).unwrap();
     assert_eq!(again.index, changed.index, "the old version is not expected a second time");
-    assert_eq!(catalog.put(request("a", "one"), None).unwrap().index, first.index);
+    assert_eq!(catalog.create(request("a", "one")).unwrap().index, first.index);
 
-    catalog.remove("a").unwrap();
-    assert!(first.index < catalog.put(request("a", "one"), None).unwrap().index);
+    catalog.delete("a", false, |_| true).unwrap();
+    assert!(first.index < catalog.create(request("a", "one")).unwrap().index);
+}
+
+#[test]
+fn an_update_that_finds_the_record_as_wanted_writes_nothing() {
+    let catalog = open(&Platform::memory());
+    let before = catalog.create(record("a")).unwrap();
+    let kept = catalog.update("a", toggle(false)).unwrap().unwrap();
+    assert_eq!((kept.record.etag, kept.index), (before.record.etag, before.record.etag));
+}
+
+#[test]
+fn a_deletion_is_decided_on_the_record_that_is_deleted() {
+    let catalog = open(&Platform::memory());
+    let etag = catalog.create(record("a")).unwrap().record.etag;
+    let mut seen = Vec::new();
+    let kept = catalog.delete("a", true, |record| {
+        seen.push(record.etag);
+        false
+    });
+    assert_eq!((kept.unwrap(), seen), (None, vec![etag]));
+    assert!(catalog.record("a").is_some());
+    // Another node is faster each time, until it has locked the database.
+    let mut changes = 0;
+    let refused = catalog.delete("a", true, |record| {
+        if changes == 3 {
+            return false;
+        }
+        changes += 1;
+        let mut draft = RecordDraft::of(record);
+        draft.body = format!("{{\"Change\":{changes}}}").into_bytes();
+        let change = RecordChange::Replace { expected: record.etag, draft };
+        let command = RecordCommand { name: record.name.clone(), request_id: None, change };
+        catalog.cluster().submit_and_wait(&Command::Record(command)).unwrap();
+        true
+    });
+    assert_eq!(refused.unwrap(), None);
+    assert_eq!(catalog.record("a").unwrap().body, b"{\"Change\":3}");
+    assert!(catalog.pending_deletions().unwrap().is_empty());
+}
+
+#[test]
+fn an_id_of_the_server_that_is_damaged_is_refused_by_name() {
+    let platform = Platform::memory();
+    let catalog = open(&platform);
+    let mut tx = catalog.environment().write().unwrap();
+    tx.tree_mut(&TreeName::from("Node")).unwrap().put(b"Server/Id", b"short").unwrap();
+    tx.commit().unwrap();
+    catalog.cluster().close();
+    catalog.environment().close().unwrap();
+    drop(catalog);
+    let refused = ServerCatalog::open(&platform, "/data/System".into()).err().unwrap();
+    assert!(refused.to_string().contains("'Server/Id'"), "{refused}");
 }

@@ -12,7 +12,10 @@ mod time_series_policies;
 
 use std::sync::Arc;
 
-use database::IndexingOptions;
+use cluster_state::{DatabaseRecord, RecordDraft};
+use database::{
+    CatalogError, Decision, IndexingOptions, NewDatabase, Replacement, ServerCatalog, WrittenRecord,
+};
 use indexing::{AutoIndexLimits, IndexingPool};
 use model::DatabaseName;
 use platform::Platform;
@@ -28,13 +31,30 @@ fn indexing_on(platform: &Platform) -> IndexingOptions {
 }
 
 /// A record as a client would send it.
-fn record(name: &str) -> database::NewRecord {
-    database::NewRecord {
+fn record(name: &str) -> NewDatabase {
+    NewDatabase {
         name: DatabaseName::new(name).unwrap(),
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
         request_id: None,
-        takes_over_files: false,
-        changes_client: false,
+        adopts_files: false,
     }
+}
+
+/// A change that disables a database or enables it.
+fn toggle(disabled: bool) -> impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Decision {
+    move |record, draft| {
+        draft.disabled = disabled;
+        if record.disabled == disabled { Decision::Keep } else { Decision::Replace }
+    }
+}
+
+/// Replaces the record of a database.
+fn replace(
+    catalog: &ServerCatalog,
+    new: NewDatabase,
+    expected: u64,
+) -> Result<WrittenRecord, CatalogError> {
+    let NewDatabase { name, disabled, body, request_id, .. } = new;
+    catalog.replace(Replacement { name, expected, disabled, body, request_id }, |_| false)
 }

@@ -1,10 +1,10 @@
 //! The configuration of an open database follows its record, whatever changes concurrently.
 
 use cluster_state::DatabaseRecord;
-use database::AccessError;
+use database::{AccessError, Decision};
 use serde_json::{Map, Value, json};
 
-use crate::registry::House;
+use crate::{registry::House, toggle};
 
 const ROUNDS: u64 = 100;
 
@@ -17,6 +17,7 @@ fn change_body(house: &House, mut change: impl FnMut(&mut Map<String, Value>)) {
         let mut body = body_of(record);
         change(&mut body);
         draft.body = Value::Object(body).to_string().into_bytes();
+        Decision::Replace
     });
     assert!(changed.unwrap().is_some());
 }
@@ -81,12 +82,23 @@ fn a_database_that_is_disabled_while_it_opens_does_not_open() {
     for _ in 0..ROUNDS {
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| house.open("a").map(drop));
-            house.registry.change_record("a", |_, draft| draft.disabled = true).unwrap();
+            house.registry.change_record("a", toggle(true)).unwrap();
             // Whether it was already open is left to chance.
             drop(opening.join().unwrap());
         });
         assert!(house.registry.if_open("a").is_none());
         assert!(matches!(house.open("a"), Err(AccessError::Disabled)));
-        house.registry.change_record("a", |_, draft| draft.disabled = false).unwrap();
+        house.registry.change_record("a", toggle(false)).unwrap();
     }
+}
+
+#[test]
+fn a_database_whose_disabling_was_interrupted_is_closed_when_it_is_repeated() {
+    let house = House::simple(&["a"]);
+    drop(house.open("a").unwrap());
+    // The record is changed, and then the request ends before the database is closed.
+    house.catalog.update("a", toggle(true)).unwrap();
+    assert!(house.registry.if_open("a").is_some());
+    house.registry.change_record("a", toggle(true)).unwrap();
+    assert!(house.registry.if_open("a").is_none());
 }

@@ -21,7 +21,7 @@ use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::{indexing_on, record};
+use crate::{indexing_on, record, toggle};
 
 pub(crate) struct House {
     pub(crate) platform: Platform,
@@ -46,7 +46,7 @@ impl House {
     ) -> House {
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
         for name in names.iter().filter(|name| catalog.record(name).is_none()) {
-            catalog.put(record(name), None).unwrap();
+            catalog.create(record(name)).unwrap();
         }
         let flusher = Flusher::start(1, Arc::clone(&platform.clock), |error| panic!("{error}"));
         let loads = Arc::new(AtomicUsize::new(0));
@@ -250,7 +250,7 @@ fn a_failed_database_is_opened_again_through_recovery() {
 fn disabled_databases_and_a_server_that_stops_open_nothing() {
     let house = House::simple(&["a", "b"]);
     drop(house.open("b").unwrap());
-    house.catalog.update("a", |_, draft| draft.disabled = true).unwrap();
+    house.catalog.update("a", toggle(true)).unwrap();
     assert!(matches!(house.open("a"), Err(AccessError::Disabled)));
     house.registry.close_all();
     assert!(matches!(house.open("b"), Err(AccessError::ShuttingDown)));

@@ -50,7 +50,7 @@ impl Machine {
         simulation.memory.set_limit(1000 * MB);
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
         for name in names {
-            catalog.put(record(name), None).unwrap();
+            catalog.create(record(name)).unwrap();
         }
         let flusher = Arc::new(Flusher::start(1, Arc::clone(&platform.clock), |_| ()).unwrap());
         let options_of = {
@@ -358,7 +358,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
     let clock = Arc::new(LeapingClock(Arc::clone(&simulation.clock)));
     let platform = Platform { clock, ..simulation.platform.clone() };
     let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
-    catalog.put(record("a"), None).unwrap();
+    catalog.create(record("a")).unwrap();
     let flusher = Arc::new(Flusher::start(0, Arc::clone(&platform.clock), |_| ()).unwrap());
     let options_of = {
         let platform = platform.clone();

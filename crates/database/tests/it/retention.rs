@@ -8,9 +8,9 @@ use std::{
 use cluster_state::{DatabaseRecord, RecordDraft};
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, DiskSpaceLimits, Flusher,
-    HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog, TombstoneHolder,
-    TombstoneNeed,
+    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, Decision, DiskSpaceLimits,
+    Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
+    TombstoneHolder, TombstoneNeed,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
 use model::{DocumentId, Etag, IdSeparator, date};
@@ -43,7 +43,7 @@ impl Machine {
         let simulation = Platform::simulated(1);
         let platform = simulation.platform.clone();
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
-        catalog.put(record("a"), None).unwrap();
+        catalog.create(record("a")).unwrap();
         let flusher = Arc::new(Flusher::start(1, Arc::clone(&platform.clock), |_| ()).unwrap());
         let options_of = {
             let platform = platform.clone();
@@ -101,6 +101,7 @@ impl Machine {
     pub(crate) fn configure(&self, sections: &str) {
         let change = |_: &DatabaseRecord, draft: &mut RecordDraft| {
             draft.body = sections.as_bytes().to_vec();
+            Decision::Replace
         };
         assert!(self.registry.change_record("a", change).unwrap().is_some());
     }

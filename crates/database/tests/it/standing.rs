@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cluster_state::{ClusterError, Command, IdentityCommand, Outcome};
-use database::{AccessError, CatalogError, LoadError, NewRecord};
+use cluster_state::{ClusterError, Command, IdentityCommand, Outcome, RecordChange, RecordCommand};
+use database::{AccessError, CatalogError, LoadError, NewDatabase};
+use model::DatabaseId;
 use platform::{Access, Disk, Platform};
 use storage::{EnvironmentOptions, HistoryMismatch, TreeName};
 
@@ -146,10 +147,10 @@ fn a_deleted_database_leaves_nothing_that_refuses_the_next_of_its_name() {
     let house = start(&platform, &["a"]);
     put(&house.open("a").unwrap(), "x");
     house.registry.with_closed("a", || {
-        house.catalog.remove("a").unwrap();
+        house.catalog.delete("a", false, |_| true).unwrap();
         platform.disk.remove_dir_all(&directory("a")).unwrap();
     });
-    house.catalog.put(crate::record("a"), None).unwrap();
+    house.catalog.create(crate::record("a")).unwrap();
     assert_eq!(count(&house.open("a").unwrap()), 0);
 }
 
@@ -166,14 +167,14 @@ fn the_next_database_of_a_name_takes_over_its_newest_files_and_no_older_copy() {
     let name = house.catalog.record("a").unwrap().name.clone();
     let own = house.catalog.environment_of(&name).unwrap();
     assert!(own.is_some());
-    house.registry.with_closed("a", || house.catalog.remove("a").unwrap());
+    house.registry.with_closed("a", || house.catalog.delete("a", false, |_| true).unwrap());
     stop(house);
     let newest = copy_of(disk, &directory("a"));
 
     let house = start(&platform, &[]);
     assert_eq!(house.catalog.environment_of(&name).unwrap(), own, "it outlives the record");
-    let takes_over = NewRecord { takes_over_files: true, ..crate::record("a") };
-    house.catalog.put(takes_over, None).unwrap();
+    let takes_over = NewDatabase { adopts_files: true, ..crate::record("a") };
+    house.catalog.create(takes_over).unwrap();
     restore(disk, &older, &directory("a"), &directory("a"));
     assert_eq!(load_error(&house, "a"), format!("{:?}", HistoryMismatch::OtherIncarnation));
     restore(disk, &newest, &directory("a"), &directory("a"));
@@ -187,14 +188,33 @@ fn a_deletion_knows_whose_files_it_removes_until_it_has_ended() {
     put(&house.open("a").unwrap(), "x");
     let name = house.catalog.record("a").unwrap().name.clone();
     let own = house.catalog.environment_of(&name).unwrap();
-    let begun = house.registry.with_closed("a", || house.catalog.begin_deletion("a").unwrap());
-    assert_eq!(begun.unwrap().environment_id, own);
+    let delete = || house.catalog.delete("a", true, |_| true).unwrap();
+    assert!(house.registry.with_closed("a", delete).is_some());
+    assert_eq!(house.catalog.environment_of(&name).unwrap(), None, "the next starts without it");
+    let refused = house.catalog.create(crate::record("A"));
+    assert!(matches!(refused, Err(CatalogError::BeingDeleted { .. })), "{refused:?}");
     stop(house);
+
     let house = start(&platform, &[]);
-    let deletions = house.catalog.deletions().unwrap();
-    assert_eq!(deletions.iter().map(|deletion| deletion.environment_id).collect::<Vec<_>>(), [own]);
-    house.catalog.end_deletion(deletions[0].index).unwrap();
-    assert_eq!(house.catalog.environment_of(&name).unwrap(), None);
+    let mut pending = house.catalog.pending_deletions().unwrap();
+    let deletion = pending.pop().unwrap().unwrap();
+    assert_eq!((deletion.environment, pending.len()), (own, 0));
+    // Another node may have created the next database of the name in the meantime.
+    let change = RecordChange::Create(cluster_state::NewDatabase {
+        disabled: false,
+        adopts_files: false,
+        created_ticks: 1,
+        topology_id: DatabaseId([1; 16]),
+        cluster_transaction_id: DatabaseId([2; 16]),
+        body: b"{}".to_vec(),
+    });
+    let command = Command::Record(RecordCommand { name, request_id: None, change });
+    house.catalog.cluster().submit_and_wait(&command).unwrap();
+    let Err(AccessError::Load(error)) = house.open("a").map(drop) else { panic!("it opened") };
+    assert!(matches!(*error, LoadError::Catalog(CatalogError::BeingDeleted { .. })), "{error}");
+    platform.disk.remove_dir_all(&directory("a")).unwrap();
+    house.catalog.end_deletion(&deletion).unwrap();
+    assert_eq!(count(&house.open("a").unwrap()), 0);
 }
 
 #[test]

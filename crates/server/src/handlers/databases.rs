@@ -1,10 +1,10 @@
 //! Which databases there are: creating, listing, switching and deleting them.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use cluster_state::DatabaseRecord;
-use database::NewRecord;
-use engine::{FilesLeft, check_settings};
+use database::{Decision, NewDatabase, Replacement};
+use engine::{FilesLeft, FinishedDeletion, check_settings};
 use http::StatusCode;
 use model::{DatabaseName, TimeSpan};
 use serde_json::{Map, Value, json};
@@ -161,30 +161,31 @@ pub(crate) fn put(call: Call) -> Answering {
         // A header that is no number, such as `"undefined"`, expects nothing.
         let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
         let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
-        let mut new = read_record(&call)?;
+        let sent = read_record(&call)?;
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
-            state.check_named_directories(&new.name, &new.body).map_err(engine_error)?;
-            let existing = state.catalog.record(new.name.as_str());
-            let is_new = existing.is_none();
-            match existing {
-                None => {
-                    new.takes_over_files = {
-                        let check = state.check_new_directories(&new.name, &new.body);
-                        check.map_err(engine_error)?
-                    }
+            state.check_named_directories(&sent.name, &sent.body).map_err(engine_error)?;
+            let is_new = state.catalog.record(sent.name.as_str()).is_none();
+            let adopts_files = match is_new {
+                true => {
+                    state.check_new_directories(&sent.name, &sent.body).map_err(engine_error)?
                 }
-                Some(existing) => {
-                    let after = serde_json::from_slice(&new.body).unwrap_or_default();
-                    new.changes_client =
-                        client_configuration::is_changed(&body_of(&existing), &after);
+                false => false,
+            };
+            let put = match expected {
+                None => state.registry.create(NewDatabase { adopts_files, ..sent }),
+                Some(expected) => {
+                    let after = serde_json::from_slice(&sent.body).unwrap_or_default();
+                    let NewDatabase { name, disabled, body, request_id, .. } = sent;
+                    let replacement = Replacement { name, expected, disabled, body, request_id };
+                    state.registry.replace_record(replacement, |record| {
+                        client_configuration::is_changed(&body_of(record), &after)
+                    })
                 }
-            }
-            let has_other_client = is_new || new.changes_client;
-            let put =
-                state.registry.put_record(new, expected).map_err(|error| catalog_error(&error))?;
-            if has_other_client {
+            };
+            let put = put.map_err(|error| catalog_error(&error))?;
+            if put.record.client_index == put.index {
                 state.client_configuration_changed(put.index);
             }
             let record = put.record;
@@ -200,7 +201,7 @@ pub(crate) fn put(call: Call) -> Answering {
     })
 }
 
-fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
+fn read_record(call: &Call) -> Result<NewDatabase, ProtocolError> {
     let body = read_object(&call.body)?;
     let refused = |message: &str| ProtocolError::new(ErrorKind::BadRequest, message);
     let name = match body.get("DatabaseName") {
@@ -225,14 +226,7 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
     let body = call.body.to_vec();
-    Ok(NewRecord {
-        name,
-        disabled,
-        body,
-        request_id,
-        takes_over_files: false,
-        changes_client: false,
-    })
+    Ok(NewDatabase { name, disabled, body, request_id, adopts_files: false })
 }
 
 /// `DELETE /admin/databases`.
@@ -249,7 +243,7 @@ pub(crate) fn delete(call: Call) -> Answering {
             for name in &names {
                 if let Some(deleted) = delete_one(&state, name, hard)? {
                     last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
-                    left.extend(deleted.left.map(files_left_json));
+                    left.extend(deleted.left.into_iter().map(files_left_json));
                 }
             }
             let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
@@ -269,19 +263,30 @@ pub(crate) fn delete(call: Call) -> Answering {
 fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ProtocolError> {
     let mut unlocked = Vec::with_capacity(names.len());
     for name in names {
-        match state.catalog.record(&name).map_or(LockMode::Unlock, |record| lock_mode(&record)) {
-            LockMode::Unlock => unlocked.push(name),
-            LockMode::PreventDeletesIgnore => {}
-            mode @ LockMode::PreventDeletesError => {
-                let mode = mode.name();
-                return Err(ProtocolError::invalid_operation(format!(
-                    "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). \
-                     Please consider changing the lock mode before deleting the database."
-                )));
-            }
+        let record = state.catalog.record(&name);
+        if record.map_or(Ok(true), |record| may_delete(&name, &record))? {
+            unlocked.push(name);
         }
     }
     Ok(unlocked)
+}
+
+/// Whether the lock mode of a database allows to delete it; `false` if deletes are ignored.
+///
+/// # Errors
+/// When it must not be deleted.
+fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ProtocolError> {
+    match lock_mode(record) {
+        LockMode::Unlock => Ok(true),
+        LockMode::PreventDeletesIgnore => Ok(false),
+        mode @ LockMode::PreventDeletesError => {
+            let mode = mode.name();
+            Err(ProtocolError::invalid_operation(format!(
+                "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). Please \
+                 consider changing the lock mode before deleting the database."
+            )))
+        }
+    }
 }
 
 fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ProtocolError> {
@@ -295,36 +300,23 @@ fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), Protoc
     )))
 }
 
-/// The files of a database that is deleted softly stay, and a database of its name takes them over.
 fn delete_one(
-    state: &Arc<ServerState>,
+    state: &ServerState,
     name: &str,
     hard: bool,
-) -> Result<Option<Deleted>, ProtocolError> {
-    let Some(record) = state.catalog.record(name) else { return Ok(None) };
-    let failed = |error| catalog_error(&error);
-    state.registry.with_closed(name, || {
-        if !hard {
-            let index = state.catalog.remove(name).map_err(failed)?;
-            state.forget_in_cluster(record.topology_id).map_err(engine_error)?;
-            tracing::info!(database = name, "a database was deleted; its files stay");
-            return Ok(index.map(|index| Deleted { index, left: None }));
-        }
-        let Some(deletion) = state.catalog.begin_deletion(name).map_err(failed)? else {
-            return Ok(None);
-        };
-        let left = state.finish_deletion(&deletion).map_err(engine_error)?;
-        tracing::info!(database = name, "a database was deleted with its files");
-        Ok(Some(Deleted { index: deletion.index, left }))
-    })
-}
-
-/// A database that was deleted.
-struct Deleted {
-    /// The index of the change.
-    index: u64,
-    /// What stays of its files.
-    left: Option<FilesLeft>,
+) -> Result<Option<FinishedDeletion>, ProtocolError> {
+    // The lock mode may have changed since it was checked.
+    let mut refusal = None;
+    let deleted = state.delete_database(name, hard, |record| {
+        may_delete(name, record).unwrap_or_else(|error| {
+            refusal = Some(error);
+            false
+        })
+    });
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => deleted.map_err(engine_error),
+    }
 }
 
 fn files_left_json(left: FilesLeft) -> Value {
@@ -362,19 +354,20 @@ fn toggle_one(
     name: &str,
     disabled: bool,
 ) -> Result<ToggleStatus, ProtocolError> {
-    let Some(record) = state.catalog.record(name) else { return Ok(ToggleStatus::missing(name)) };
-    if record.disabled == disabled {
-        return Ok(ToggleStatus::done(name, disabled));
+    let mut is_changed = false;
+    let changed = state.registry.change_record(name, |record, draft| {
+        draft.disabled = disabled;
+        is_changed = record.disabled != disabled;
+        if is_changed { Decision::Replace } else { Decision::Keep }
+    });
+    if changed.map_err(|error| catalog_error(&error))?.is_none() {
+        return Ok(ToggleStatus::missing(name));
     }
-    let changed = state.registry.change_record(name, |_, draft| draft.disabled = disabled);
-    match changed.map_err(|error| catalog_error(&error))? {
-        Some(_) => {
-            let what = if disabled { "a database was disabled" } else { "a database was enabled" };
-            tracing::info!(database = name, "{what}");
-            Ok(ToggleStatus::done(name, disabled))
-        }
-        None => Ok(ToggleStatus::missing(name)),
+    if is_changed {
+        let what = if disabled { "a database was disabled" } else { "a database was enabled" };
+        tracing::info!(database = name, "{what}");
     }
+    Ok(ToggleStatus::done(name, disabled))
 }
 
 /// `GET /debug/is-loaded`.

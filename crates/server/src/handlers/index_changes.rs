@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cluster_state::DatabaseRecord;
-use database::DatabaseLease;
+use database::{DatabaseLease, Decision};
 use http::StatusCode;
 use indexing::{FaultyIndex, Index, IndexKind};
 use model::date;
@@ -25,7 +25,7 @@ use crate::{
     index_history,
     router::Answering,
     server_state::ServerState,
-    stored_record::{body_of, change_body_of, read_object, section_of, texts_of},
+    stored_record::{body_of, decide_body, read_object, section_of, texts_of},
 };
 
 const INDEXES: &str = "Indexes";
@@ -193,15 +193,18 @@ fn put_one(
     let _defining = indexes.begin_defining();
     let kind = IndexKind::Static(Box::new(definition.clone()));
     indexes.check(&kind).map_err(|error| index_error(&error))?;
-    let known = recorded(database, &definition.name)?;
-    let definition = with_known_number(definition, known.as_ref());
-    if let Some(known) = known
-        && is_kept_as_it_is(&known, &definition)?
-        && database.indexes().faulty_named(&definition.name).is_none()
-    {
-        return Ok(database.record().etag);
-    }
-    write_definition(state, database, &definition)
+    // A definition that is known but whose index could not be opened is written again, which makes the index.
+    let is_faulty = indexes.faulty_named(&definition.name).is_some();
+    write_definition(state, database, &definition, Spelling::Exact, is_faulty)
+}
+
+/// Which spelling of its name finds the known definition of an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// The same; another one is refused.
+    Exact,
+    /// Any.
+    AnyCase,
 }
 
 /// With the number of its outputs, if it keeps them; a client cannot give it another.
@@ -215,30 +218,49 @@ fn with_known_number(
 }
 
 /// Writes a definition into the record, which makes the index; the index of the change. It numbers the
-/// outputs of a definition that has none yet.
+/// outputs of a definition that has none yet. Whether the definition is a new one, and whether the lock of the
+/// known one allows it, is decided on the record that is replaced. One that is not new is written only if
+/// `is_written_again`.
 fn write_definition(
     state: &ServerState,
     database: &DatabaseLease,
-    definition: &IndexDefinition,
+    wanted: &IndexDefinition,
+    spelling: Spelling,
+    is_written_again: bool,
 ) -> Result<u64, ProtocolError> {
-    let name = definition.name.clone();
-    let mut json = serde_json::to_value(definition)
-        .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
+    let name = &wanted.name;
     let created = date::format(state.platform.clock.now().ticks());
-    let is_numbered = definition.has_output() && definition.reduce_output_index.is_none();
-    let changed = change_record_of(state, database, |record, body| {
-        if is_numbered {
-            // Every change of a record takes a later index than the one before.
-            json["ReduceOutputIndex"] = json!(record.etag + 1);
+    let mut is_kept = false;
+    let changed = decide_record(state, database, |record, body| {
+        let known = recorded(record, name, spelling)?;
+        let mut definition = match spelling {
+            Spelling::Exact => with_known_number(wanted.clone(), known.as_ref()),
+            Spelling::AnyCase => wanted.clone(),
+        };
+        is_kept = match &known {
+            Some(known) => is_kept_as_it_is(known, &definition)? && !is_written_again,
+            None => false,
+        };
+        if is_kept {
+            return Ok(Decision::Keep);
         }
-        index_history::add(body, &name, json.clone(), &created);
-        section_of(body, INDEXES).insert(name.clone(), json.clone());
+        if definition.has_output() && definition.reduce_output_index.is_none() {
+            // Every change of a record takes a later index than the one before.
+            definition.reduce_output_index = i64::try_from(record.etag + 1).ok();
+        }
+        let json = serde_json::to_value(&definition)
+            .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
+        index_history::add(body, name, json.clone(), &created);
+        section_of(body, INDEXES).insert(name.clone(), json);
+        Ok(Decision::Replace)
     })?;
+    if is_kept {
+        return Ok(changed);
+    }
     let faulty = database.indexes().faulty();
-    let replacement = format!("{}{}", indexing::REPLACEMENT_PREFIX, definition.name);
+    let replacement = format!("{}{name}", indexing::REPLACEMENT_PREFIX);
     let is_it = |faulty: &&FaultyIndex| {
-        let name = &faulty.name;
-        name.eq_ignore_ascii_case(&definition.name) || name.eq_ignore_ascii_case(&replacement)
+        faulty.name.eq_ignore_ascii_case(name) || faulty.name.eq_ignore_ascii_case(&replacement)
     };
     match faulty.iter().find(is_it) {
         Some(faulty) => Err(index_error(&faulty.error)),
@@ -246,13 +268,14 @@ fn write_definition(
     }
 }
 
-/// The newest definition of that name, which another spelling of it does not find.
+/// The newest definition of that name in a record.
 fn recorded(
-    database: &DatabaseLease,
+    record: &DatabaseRecord,
     name: &str,
+    spelling: Spelling,
 ) -> Result<Option<IndexDefinition>, ProtocolError> {
-    let Some(known) = recorded_in_any_case(database, name)? else { return Ok(None) };
-    if known.name == name {
+    let Some(known) = recorded_in_any_case(record, name)? else { return Ok(None) };
+    if known.name == name || spelling == Spelling::AnyCase {
         return Ok(Some(known));
     }
     let message = format!(
@@ -263,10 +286,10 @@ fn recorded(
 }
 
 fn recorded_in_any_case(
-    database: &DatabaseLease,
+    record: &DatabaseRecord,
     name: &str,
 ) -> Result<Option<IndexDefinition>, ProtocolError> {
-    let recorded = RecordedIndexes::of_record(&database.record().body)
+    let recorded = RecordedIndexes::of_record(&record.body)
         .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
     let found = recorded.indexes.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     Ok(found.map(|(known, definition)| IndexDefinition { name: known, ..definition }))
@@ -304,22 +327,23 @@ fn change_indexes(
     database: &DatabaseLease,
     mut change: impl FnMut(&mut Section, &mut Section),
 ) -> Result<u64, ProtocolError> {
-    change_record_of(state, database, |_, body| {
+    decide_record(state, database, |_, body| {
         let (mut autos, mut statics) = (take(body, AUTO_INDEXES), take(body, INDEXES));
         change(&mut autos, &mut statics);
         body.insert(AUTO_INDEXES.to_owned(), Value::Object(autos));
         body.insert(INDEXES.to_owned(), Value::Object(statics));
+        Ok(Decision::Replace)
     })
 }
 
-/// Changes the record of a database; the index of the change.
-fn change_record_of(
+/// Changes the record of a database; the index of the change, or of the record if it is kept.
+fn decide_record(
     state: &ServerState,
     database: &DatabaseLease,
-    change: impl FnMut(&DatabaseRecord, &mut Section),
+    change: impl FnMut(&DatabaseRecord, &mut Section) -> Result<Decision, ProtocolError>,
 ) -> Result<u64, ProtocolError> {
     let name = database.record().name.clone();
-    match change_body_of(state, name.as_str(), change)? {
+    match decide_body(state, name.as_str(), change)? {
         Some(written) => Ok(written.index),
         None => {
             let message = format!("Database '{}' does not exist.", name.as_str());
@@ -370,12 +394,7 @@ fn take_back(
     let name = replacement.kind().name();
     let answering = database.indexes().get(&name).ok_or_else(|| missing(&name))?;
     if let IndexKind::Static(definition) = answering.kind().as_ref() {
-        if let Some(known) = recorded_in_any_case(database, &name)?
-            && is_kept_as_it_is(&known, definition)?
-        {
-            return Ok(Answer::empty(StatusCode::NO_CONTENT));
-        }
-        write_definition(state, database, definition)?;
+        write_definition(state, database, definition, Spelling::AnyCase, false)?;
     }
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
@@ -451,7 +470,7 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
 pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
     let body = Value::Object(read_object(&call.body)?);
     let definition = definition_in(body)?;
-    let known = recorded_in_any_case(call.database()?, &definition.name)?;
+    let known = recorded_in_any_case(&call.database()?.record(), &definition.name)?;
     let changed = known.is_none_or(|known| {
         let wanted = with_known_number(typed(definition), Some(&known));
         let wanted = IndexDefinition { name: known.name.clone(), ..wanted.shown() };

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use database::ServerCatalog;
 use engine::OpenError;
+use model::DatabaseId;
 use platform::{
     Access, Disk, Platform,
-    simulated::{Simulation, Survival},
+    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Simulation, Survival},
 };
 use serde_json::{Value, json};
 use server::StartError;
@@ -18,7 +20,19 @@ fn create(server: &TestServer, name: &str, settings: Value) -> Reply {
 }
 
 fn delete(server: &TestServer, name: &str) -> Reply {
-    let body = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
+    delete_with(server, name, Files::Removed)
+}
+
+/// What becomes of the files of a deleted database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    Removed,
+    Kept,
+}
+
+fn delete_with(server: &TestServer, name: &str, files: Files) -> Reply {
+    let hard = files == Files::Removed;
+    let body = json!({"DatabaseNames": [name], "HardDelete": hard}).to_string();
     server.send("DELETE", "/admin/databases", body.as_bytes())
 }
 
@@ -312,50 +326,114 @@ fn simulated(seed: u64) -> (Simulation, Platform) {
     (simulation, platform)
 }
 
-/// Cuts the power at the n-th operation of a deletion. Whether the deletion was over before.
-fn cut_while_deleting(nth: u64) -> bool {
-    const DOCUMENTS: usize = 5;
-    let (simulation, platform) = simulated(nth);
-    let server = TestServer::start(platform.clone(), &[]);
+const DOCUMENTS: usize = 5;
+
+/// A database with documents, an index and compare exchange values; and its id in the shared state.
+fn fill(server: &TestServer) -> DatabaseId {
     server.create("db");
     for number in 0..DOCUMENTS {
-        assert_eq!(put(&server, "db", &format!("users/{number}")).status, 201);
+        assert_eq!(put(server, "db", &format!("users/{number}")).status, 201);
+        let target = format!("/databases/db/cmpxchg?key=k{number}&index=0");
+        assert_eq!(server.send("PUT", &target, br#"{"Object":1}"#).status, 200);
     }
     let query = br#"{"Query":"from Users where Name = 'x'","WaitForNonStaleResults":true}"#;
     assert_eq!(server.send("POST", "/databases/db/queries", query).status, 200);
+    let record = server.get("/admin/databases?name=db").json();
+    DatabaseId::parse(record["Topology"]["DatabaseTopologyIdBase64"].as_str().unwrap()).unwrap()
+}
+
+/// The number of its documents.
+fn count(server: &TestServer) -> usize {
+    (0..DOCUMENTS).filter(|number| has(server, "db", &format!("users/{number}"))).count()
+}
+
+/// Checks that nothing in the server's own directory still waits to be removed.
+fn check_nothing_is_left(platform: &Platform, database: DatabaseId, context: &str) {
+    let catalog = ServerCatalog::open(platform, "/data/System".into()).unwrap();
+    let state = catalog.cluster().store().read();
+    assert_eq!(state.deleted_databases().unwrap(), [], "{context}");
+    assert_eq!(state.compare_exchange_count(database).unwrap(), 0, "{context}");
+    assert!(catalog.pending_deletions().unwrap().is_empty(), "{context}");
+    catalog.cluster().close();
+    catalog.environment().close().unwrap();
+}
+
+/// Cuts the power at the n-th operation of a deletion. Whether the deletion was over before.
+fn cut_while_deleting(nth: u64, files: Files) -> bool {
+    let context = format!("cut {nth}, {files:?}");
+    let (simulation, platform) = simulated(nth);
+    let server = TestServer::start(platform.clone(), &[]);
+    let database = fill(&server);
     simulation.disk.cut_power_at_operation(nth, Survival::Random);
-    let answered = delete(&server, "db");
+    let answered = delete_with(&server, "db", files);
     let is_over = !simulation.disk.is_power_lost();
     assert!(!is_over || answered.status == 200, "{}", answered.text());
     server.stop();
     simulation.disk.restart().unwrap();
 
     let server = TestServer::start(platform.clone(), &[]);
-    let count = |server: &TestServer| -> usize {
-        (0..DOCUMENTS).filter(|number| has(server, "db", &format!("users/{number}"))).count()
-    };
     let names = server.get("/databases?namesOnly=true").json()["Databases"].clone();
     if names == json!(["db"]) {
-        assert_ne!(answered.status, 200, "cut {nth}: the deletion was acknowledged");
-        assert_eq!(count(&server), DOCUMENTS, "cut {nth}");
-        assert_eq!(delete(&server, "db").status, 200, "cut {nth}");
+        assert_ne!(answered.status, 200, "{context}: the deletion was acknowledged");
+        assert_eq!(count(&server), DOCUMENTS, "{context}");
+        assert_eq!(delete_with(&server, "db", files).status, 200, "{context}");
     }
+    server.stop();
+    check_nothing_is_left(&platform, database, &context);
+    let server = TestServer::start(platform.clone(), &[]);
     let again = create(&server, "db", json!({}));
-    assert_eq!(again.status, 201, "cut {nth}: {}", again.text());
-    assert_eq!(count(&server), 0, "cut {nth}: deleted documents are back");
+    assert_eq!(again.status, 201, "{context}: {}", again.text());
+    let expected = if files == Files::Removed { 0 } else { DOCUMENTS };
+    assert_eq!(count(&server), expected, "{context}: documents");
     put(&server, "db", "new");
     let server = restart(server, &platform, &[]);
-    assert!(has(&server, "db", "new"), "cut {nth}");
+    assert!(has(&server, "db", "new"), "{context}");
     is_over
 }
 
 #[test]
 fn a_deletion_that_is_cut_off_is_ended_by_the_next_start() {
-    let mut nth = 1;
-    while !cut_while_deleting(nth) {
-        nth += 1;
+    for (files, steps_min) in [(Files::Removed, 20), (Files::Kept, 4)] {
+        let mut nth = 1;
+        while !cut_while_deleting(nth, files) {
+            nth += 1;
+        }
+        assert!(nth > steps_min, "a deletion has more steps than {nth}");
     }
-    assert!(nth > 20, "a deletion has more steps than {nth}");
+}
+
+/// Fails the n-th operation of a kind during a deletion, and repeats the deletion. Whether it failed at first.
+fn fail_while_deleting(nth: u64, operation: OperationKind, kind: FaultKind, files: Files) -> bool {
+    let context = format!("{operation:?} {nth}, {files:?}");
+    let (simulation, platform) = simulated(nth);
+    let server = TestServer::start(platform.clone(), &[]);
+    let database = fill(&server);
+    let filter = OperationFilter::Only(operation);
+    simulation.disk.fail_operation(nth, filter, kind, FaultSpan::Once);
+    let first = delete_with(&server, "db", files);
+    simulation.disk.clear_faults();
+    let again = delete_with(&server, "db", files);
+    assert_eq!(again.status, 200, "{context}: {}, then {}", first.text(), again.text());
+    assert_eq!(server.get("/databases?namesOnly=true").json()["Databases"], json!([]));
+    server.stop();
+    check_nothing_is_left(&platform, database, &context);
+    first.status != 200
+}
+
+#[test]
+fn a_deletion_that_failed_is_finished_when_it_is_repeated() {
+    let mut failures = 0;
+    for files in [Files::Removed, Files::Kept] {
+        for nth in 1..8 {
+            for (operation, kind) in [
+                (OperationKind::Write, FaultKind::StorageFull),
+                (OperationKind::Remove, FaultKind::InputOutput),
+            ] {
+                failures += usize::from(fail_while_deleting(nth, operation, kind, files));
+            }
+        }
+    }
+    assert!(failures >= 3, "the faults hit only {failures} deletions");
 }
 
 #[test]
