@@ -18,13 +18,13 @@ note.text = "second version"; // the session notices the change ...
 await session.saveChanges(); // ... and sends only this document
 console.log("loaded:      ", (await store.openSession().load("notes/1")).text);
 
-// Bulk insert is the fast way in for many documents.
+// Bulk insert is the fast way to store many documents.
 const insert = store.bulkInsert();
 for (const city of cities) await insert.store({ ...city }, `cities/${city.cityId}`, { "@collection": "Cities" });
 await insert.finish();
 console.log("stored:      ", await store.openSession().query({ collection: "Cities" }).count(), "cities");
 
-// A query makes the index that it needs. It is built while documents come in, and stays.
+// A query creates the index that it needs. The index stays, and follows every later change.
 let statistics;
 const large = await store.openSession().query({ collection: "Cities" })
   .whereGreaterThan("population", 11_000_000)
@@ -35,13 +35,13 @@ const large = await store.openSession().query({ collection: "Cities" })
 console.log("large:       ", large.map((city) => city.name).join(", "));
 console.log("by the index:", statistics.indexName);
 
-// So does one that groups: a map-reduce, which keeps its sums up to date as documents change.
+// A query with "group by" creates a map-reduce index, which keeps its counts up to date.
 const byCountry = `from Cities group by country order by count() as long desc
   select key() as country, count() as cities limit 3`;
 const countries = await store.openSession().advanced.rawQuery(byCountry).waitForNonStaleResults().all();
 console.log("countries:   ", countries.map((row) => `${row.country} ${row.cities}`).join(", "));
 
-// A subscription sends a worker the documents that it asked for, those to come as well.
+// A subscription sends matching documents to a worker: those that exist, then each one that changes.
 const query = "from Cities where population > 20000000";
 const subscriptionName = await store.subscriptions.create({ query });
 const worker = store.subscriptions.getSubscriptionWorker({ subscriptionName });
@@ -49,7 +49,7 @@ await new Promise((resolve, reject) => {
   worker.on("error", reject);
   worker.on("batch", (batch, done) => {
     for (const { id, result } of batch.items) console.log("subscribed:  ", id, result.name);
-    done(); // the batch is acknowledged, and will not come again
+    done(); // acknowledges the batch, so that it is not sent again
     resolve();
   });
 });

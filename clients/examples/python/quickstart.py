@@ -31,7 +31,7 @@ with store.open_session() as session:
     session.delete("books/austen/emma")
     session.save_changes()
 
-# Ask by id, by the beginning of the id, and for the whole collection.
+# Load by id, load by the beginning of the id, and query the whole collection.
 with store.open_session() as session:
     print("by id:     ", session.load("books/shelley/frankenstein", Book).title)
     print("deleted:   ", session.load("books/austen/emma", Book))

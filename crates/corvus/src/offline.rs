@@ -31,10 +31,11 @@ Usage: corvus offline check <directory> [--journals=<directory>]
        corvus offline salvage <directory> <new directory> [--journals=<directory>]
        corvus offline adopt <data directory> [<database>] [--journals=<directory>]
 
-check    reads everything and says what is damaged
-compact  rewrites the files without their holes; needs space for a copy
-salvage  makes a new directory of what can still be read; the old one stays as it is
-adopt    takes a database in, of which there are files and no record; without a name, lists them
+check    reads everything and reports what is damaged
+compact  rewrites the files without unused space; needs free space for a copy
+salvage  copies what can still be read to a new directory; the old one is not changed
+adopt    adds a database whose files exist but whose record does not; without a name, lists such
+         databases
 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
 the directory of Storage.JournalsPath, if the server has one. Stop the server first.

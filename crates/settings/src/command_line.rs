@@ -219,11 +219,11 @@ impl Reader<'_> {
 }
 
 const HELP_START: &str = "\
-Corvus, a document database that RavenDB's client libraries can talk to.
+Corvus, a document database that works with RavenDB's client libraries.
 
 Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` is the same
        corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
-                                    `corvus offline --help` says how
+                                    `corvus offline --help` describes them
        corvus version               show the version
        corvus help [offline]        show this help, or that of a command
 

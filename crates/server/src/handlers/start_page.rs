@@ -81,8 +81,8 @@ fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Res
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Corvus</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>Corvus {version}</h1>\n\
-         <p>The server runs. RavenDB's client libraries reach it at <code>{address}</code>; to them it is \
-         RavenDB {protocol}. There is no web interface yet: the links below lead to JSON.</p>\n\
+         <p>The server is running. Connect RavenDB's client libraries to <code>{address}</code>; they \
+         see RavenDB {protocol}. There is no web interface yet; the links below return JSON.</p>\n\
          <h2>Databases</h2>\n"
     )?;
     write_databases(html, state, &address)?;
@@ -93,8 +93,8 @@ fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Res
          <a href=\"/build/version\">version</a></p>\n\
          <h2>Documentation</h2>\n<p>In the source code of Corvus: <code>README.md</code> for the first \
          steps, <code>docs/tutorial.md</code> for a program in Node.js and Python, \
-         <code>docs/configuration.md</code> for every setting, <code>docs/compatibility.md</code> for what of \
-         RavenDB is there.</p>\n</body>\n</html>\n"
+         <code>docs/configuration.md</code> for every setting, <code>docs/compatibility.md</code> for the \
+         features of RavenDB that work.</p>\n</body>\n</html>\n"
     )
 }
 
@@ -103,11 +103,11 @@ fn write_databases(html: &mut String, state: &ServerState, address: &Escaped<'_>
     if records.is_empty() {
         return write!(
             html,
-            "<p>None yet. A client library makes one with <code>CreateDatabaseOperation</code>, or:</p>\n\
+            "<p>None yet. Create one with a client library (<code>CreateDatabaseOperation</code>), or with:</p>\n\
              <pre>curl -X PUT '{address}/admin/databases?name=shop' -d '{{\"DatabaseName\":\"shop\"}}'</pre>\n"
         );
     }
-    html.push_str("<table>\n<tr><th>Name</th><th>Look at</th></tr>\n");
+    html.push_str("<table>\n<tr><th>Name</th><th>Links</th></tr>\n");
     for record in records.iter().take(LISTED_MAX) {
         let name = record.name.as_str();
         let note = if record.disabled { " (disabled)" } else { "" };
