@@ -2,8 +2,12 @@
 
 use std::collections::HashSet;
 
+use model::Etag;
+use storage::invariant;
+
 use crate::{
     batch_log::{BatchEnd, BatchTimes},
+    error::IndexError,
     fan_out::FanOut,
     index_core::IndexCore,
     index_record::{IndexRecord, IndexingAction, IndexingError},
@@ -45,6 +49,16 @@ pub(crate) struct BatchOutcome {
 }
 
 impl BatchOutcome {
+    /// The batch contains the changes up to this one.
+    pub(crate) fn advance_to(&mut self, etag: Etag) -> Result<(), IndexError> {
+        invariant!(
+            self.record.last_etag <= etag.0,
+            "an index reads changes in the order of their etags, so that it skips none"
+        );
+        self.record.last_etag = etag.0;
+        Ok(())
+    }
+
     pub(crate) fn after(record: IndexRecord) -> Self {
         Self {
             record,

@@ -319,7 +319,7 @@ impl Indexer {
                 SourceChange::There(item) if piece.is_mapped => {
                     outcome.changes += 1;
                     self.put(item, &mut piece.mapped[at], outcome)?;
-                    outcome.record.last_etag = item.etag().0;
+                    outcome.advance_to(item.etag())?;
                 }
                 change => {
                     self.take(change, beside, outcome)?;
@@ -390,7 +390,7 @@ impl Indexer {
             outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
             return Ok(false);
         }
-        outcome.record.last_etag = change.etag().0;
+        outcome.advance_to(change.etag())?;
         Ok(true)
     }
 

@@ -24,6 +24,7 @@ use crate::{
     flush_state::FlushState,
     format::{PAGE_BYTES, PageNumber},
     history::History,
+    invariant,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal, Recovery},
     memory_budget::{
@@ -356,8 +357,9 @@ impl Environment {
         match turn.append(transaction, &sealed.changed, &self.meter) {
             Ok(()) => {
                 drop((sealed.changed, sealed.memory));
-                self.publish(&sealed.snapshot);
+                let published = self.publish(&sealed.snapshot).map_err(|error| self.fail(error));
                 drop(turn);
+                published?;
                 self.notify_published();
                 self.request_flush_if_due();
                 Ok(())
@@ -378,7 +380,7 @@ impl Environment {
     }
 
     /// Called while the journal is locked, so snapshots are published in transaction order.
-    fn publish(&self, sealed: &Arc<Snapshot>) {
+    fn publish(&self, sealed: &Arc<Snapshot>) -> Result<(), StorageError> {
         let writer = lock(&self.writer);
         // The writer may have replaced it with one that has dropped its flushed versions.
         let newest = if writer.latest.transaction == sealed.transaction {
@@ -388,11 +390,16 @@ impl Environment {
         };
         let mut published = lock(&self.published);
         drop(writer);
+        invariant!(
+            published.current.transaction < sealed.transaction,
+            "snapshots are published in the order of their transactions"
+        );
         let before = std::mem::replace(&mut published.current, newest);
         published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
         if Arc::strong_count(&before) > 1 {
             published.earlier.push_back(before);
         }
+        Ok(())
     }
 
     /// The oldest snapshot that a reader may hold.

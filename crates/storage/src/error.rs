@@ -131,6 +131,15 @@ pub enum StorageError {
 /// Where corruption was seen.
 #[derive(Clone, Debug)]
 pub enum Corruption {
+    /// Something that always holds does not: see [`crate::invariant`].
+    Contradiction {
+        /// What should hold, as a statement.
+        what: &'static str,
+        /// The source file that checks it.
+        file: &'static str,
+        /// The line of the check.
+        line: u32,
+    },
     /// The page's checksum does not match its content.
     PageChecksum {
         /// The page.
@@ -372,6 +381,11 @@ impl fmt::Display for Corruption {
                 path.display()
             ),
             Corruption::Structure { page, detail } => write!(f, "page {page} is damaged: {detail}"),
+            Corruption::Contradiction { what, file, line } => write!(
+                f,
+                "a bug of Corvus, or damaged memory: it does not hold that {what} ({file}:{line}). \
+                 Please report it"
+            ),
         }
     }
 }

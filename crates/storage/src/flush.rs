@@ -16,7 +16,8 @@ use crate::{
     error::StorageError,
     flush_state::FlushState,
     format::PageNumber,
-    header::EnvironmentHeader,
+    header::{EnvironmentHeader, JournalPosition},
+    invariant,
     page_table::PageVersion,
 };
 
@@ -77,12 +78,29 @@ impl Environment {
             .filter(|(_, version)| version.transaction() > state.flushed_through)
             .collect();
         let reached = snapshot.transaction;
+        self.check_round(&state, &versions, reached).map_err(|error| self.fail(error))?;
         self.data.grow_to(snapshot.root.next_page.get())?;
         drop(snapshot);
         self.write_versions(versions)?;
         state.flushed_through = reached;
         self.move_header(&mut state)?;
         self.journal.prepare_spare()
+    }
+
+    /// What a round relies on: recovery starts at the header's floor and trusts the data file before it.
+    fn check_round(
+        &self,
+        state: &FlushState,
+        versions: &[Version],
+        reached: u64,
+    ) -> Result<(), StorageError> {
+        invariant!(state.flushed_through <= reached, "a flush never goes back");
+        let newest = versions.iter().map(|(_, version)| version.transaction()).max();
+        invariant!(
+            newest.is_none_or(|newest| newest <= reached),
+            "a snapshot contains no version of a later transaction"
+        );
+        Ok(())
     }
 
     /// Moves versions from memory to the data file, in portions.
@@ -114,12 +132,26 @@ impl Environment {
         let Some(replay_from) = floor.filter(|floor| *floor != state.header.replay_from) else {
             return Ok(());
         };
+        self.check_floor(state, &replay_from).map_err(|error| self.fail(error))?;
         let revision = state.header.revision + 1;
         // The file of a floor was created before the first transaction.
         let header =
             EnvironmentHeader { revision, replay_from, needs_journal: true, ..state.header };
         self.put_header(state, header).map_err(|error| self.fail(error))?;
         self.journal.release(replay_from)
+    }
+
+    fn check_floor(&self, state: &FlushState, next: &JournalPosition) -> Result<(), StorageError> {
+        let now = &state.header.replay_from;
+        invariant!(
+            (now.journal, now.offset) <= (next.journal, next.offset),
+            "recovery never starts earlier in the journal than before"
+        );
+        invariant!(
+            next.transaction <= state.flushed_through,
+            "recovery never skips a transaction that is not in the data file"
+        );
+        Ok(())
     }
 
     fn put_header(

@@ -26,6 +26,7 @@ mod format;
 mod free_space;
 mod header;
 mod history;
+mod invariant;
 mod io_statistics;
 mod journal;
 mod memory_budget;

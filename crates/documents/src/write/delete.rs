@@ -2,6 +2,8 @@
 
 use model::{CollectionName, DocumentFlags, DocumentId, Etag};
 
+use storage::invariant;
+
 use crate::{
     change::{Change, DocumentChange, DocumentChangeKind},
     error::{DocumentError, corrupt},
@@ -144,6 +146,7 @@ impl DocumentWriter<'_> {
         self.remove_row(&row::document_key(id.lower_cased()))?;
         self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
         self.collections.count(self.tx, number, -1, 1)?;
+        invariant!(0 < self.progress.documents, "a document that is deleted was counted");
         self.progress.documents -= 1;
         self.progress.tombstones += 1;
         let collection = self.collections.numbered(self.tx, number)?.name.clone();

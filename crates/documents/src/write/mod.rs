@@ -13,7 +13,7 @@ use model::{
     IdSeparator, NodeTag, RevisionsConfiguration,
 };
 use platform::{Entropy, Timestamp};
-use storage::WriteTransaction;
+use storage::{WriteTransaction, invariant};
 
 use crate::{
     attachments::Leftovers,
@@ -165,6 +165,10 @@ impl<'w> DocumentWriter<'w> {
     pub fn finish(mut self) -> Result<Etag, DocumentError> {
         self.settle()?;
         // Every change but one takes an etag: without it there is nothing to write, and nothing to sync.
+        invariant!(
+            self.opened_at <= self.progress.last_etag,
+            "etags only grow: indexes and replicas continue from the last one that they have seen"
+        );
         if self.opened_at != self.progress.last_etag || self.has_quietly_changed {
             self.collections.write(self.tx)?;
             write_progress(self.tx, &self.progress)?;

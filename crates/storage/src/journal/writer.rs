@@ -18,6 +18,7 @@ use crate::{
     error::StorageError,
     format::PageNumber,
     header::JournalPosition,
+    invariant,
     io_statistics::{IoKind, IoMeter},
     memory_budget::{Kept, MemoryBudget},
     report::JournalReport,
@@ -334,6 +335,15 @@ impl JournalTurn<'_> {
         result
     }
 
+    /// Replay stops at a gap, so a record behind one would be lost.
+    fn check_order(&self, transaction: u64) -> Result<(), StorageError> {
+        invariant!(
+            transaction == self.state.position.transaction + 1,
+            "the journal has every transaction, in order"
+        );
+        Ok(())
+    }
+
     fn append_with(
         &mut self,
         builder: &mut RecordBuilder,
@@ -341,6 +351,7 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
+        self.check_order(transaction).map_err(AppendError::NothingWritten)?;
         for page in changed {
             builder.add(page, self.state.whole_since_floor.contains(&page.number));
         }
