@@ -178,7 +178,9 @@ fn by_checksum(found: Corruption) -> Result<Flipped, Fault> {
         | Corruption::Journal { .. } => {
             Ok(Flipped::Detected(StorageError::Corrupt(found).to_string()))
         }
-        Corruption::DataFileTooShort { .. } | Corruption::Structure { .. } => {
+        Corruption::DataFileTooShort { .. }
+        | Corruption::Structure { .. }
+        | Corruption::Contradiction { .. } => {
             let error = StorageError::Corrupt(found);
             Err(Fault::wrong(format!("noticed too late: {error}")))
         }
