@@ -14,11 +14,13 @@ use crate::{
 };
 
 /// Pages, and the files of clients/examples that each prints whole.
-const PRINTED: [(&str, &str); 6] = [
+const PRINTED: [(&str, &str); 8] = [
     ("README.md", "node/quickstart.mjs"),
     ("README.md", "node/quickstart.txt"),
     ("README.md", "python/quickstart.py"),
     ("README.md", "python/quickstart.txt"),
+    ("README.md", "dotnet/Quickstart.cs"),
+    ("README.md", "dotnet/quickstart.txt"),
     ("docs/test-server.md", "node/test-server.mjs"),
     ("docs/test-server.md", "python/test_server.py"),
 ];
