@@ -19,6 +19,7 @@ use crate::{
     chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
     engine::Engine,
     error::EngineError,
+    operation_thread::ShowFailure,
     query_target::{
         NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target, wait_until_caught_up,
     },
@@ -74,9 +75,6 @@ pub struct BulkSelection {
     pub paging: Paging,
 }
 
-/// What clients are shown of an operation that failed.
-pub type ShowFailure = fn(EngineError) -> OperationStatus;
-
 impl Engine {
     /// Begins an operation on all documents that a query selects, on a thread of its own; its id. It is listed
     /// among the operations of the database, where it can be stopped.
@@ -112,14 +110,7 @@ impl Engine {
             processed: 0,
             details: Vec::new(),
         };
-        let spawned = std::thread::Builder::new()
-            .name("bulk-operation".into())
-            .spawn(move || bulk.run(chosen, show_failure));
-        if let Err(source) = spawned {
-            let message = format!("no thread could be started: {source}");
-            operation.finish(show_failure(EngineError::Refused { message: message.clone() }), now);
-            return Err(EngineError::Refused { message });
-        }
+        self.run_operation(operation, show_failure, move || bulk.run(chosen))?;
         Ok(id)
     }
 }
@@ -135,20 +126,16 @@ struct BulkOperation {
 }
 
 impl BulkOperation {
-    fn run(mut self, chosen: Chosen, show_failure: ShowFailure) {
-        let status = match self.change_all(chosen) {
-            Ok(()) => OperationStatus::Completed(BulkOperationResult {
-                total: self.processed,
-                documents_processed: 0,
-                attachments_processed: 0,
-                counters_processed: 0,
-                time_series_processed: 0,
-                details: std::mem::take(&mut self.details),
-            }),
-            Err(EngineError::Stopped) => OperationStatus::Canceled,
-            Err(error) => show_failure(error),
-        };
-        self.operation.finish(status, self.engine.platform.clock.now());
+    fn run(mut self, chosen: Chosen) -> Result<OperationStatus, EngineError> {
+        self.change_all(chosen)?;
+        Ok(OperationStatus::Completed(BulkOperationResult {
+            total: self.processed,
+            documents_processed: 0,
+            attachments_processed: 0,
+            counters_processed: 0,
+            time_series_processed: 0,
+            details: self.details,
+        }))
     }
 
     /// The index that selects the documents, caught up as far as it must be; `None` if the query reads the

@@ -91,6 +91,8 @@ pub enum EngineError {
     TooManyOperations,
     /// The operation was stopped.
     Stopped,
+    /// The operation panicked, which is a bug.
+    Panicked,
     /// A setting in a record is invalid.
     Setting(Problem),
     /// Memory is nearly used up.
@@ -181,6 +183,7 @@ impl fmt::Display for EngineError {
             EngineError::TooManyOperations => {
                 f.write_str("Too many operations are running; try again when some have ended")
             }
+            EngineError::Panicked => f.write_str("The operation panicked"),
             EngineError::Stopped => f.write_str("The operation was stopped"),
             EngineError::Setting(problem) => problem.fmt(f),
             EngineError::MemoryCritical { left_bytes, limit_bytes, limited_by } => write!(
@@ -217,6 +220,7 @@ impl Error for EngineError {
             | EngineError::PageTooLarge { .. }
             | EngineError::TooManyOperations
             | EngineError::Stopped
+            | EngineError::Panicked
             | EngineError::Setting(_)
             | EngineError::MemoryCritical { .. } => None,
         }

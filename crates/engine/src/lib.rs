@@ -14,6 +14,8 @@
 //! | `submission` | batches of commands, from a caller to the commit queue and back |
 //! | `query_target`, `auto_indexes` | which index answers a query; creating and deleting automatic ones |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
+//! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
+//! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | what happens, in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
@@ -23,6 +25,7 @@
 mod auto_indexes;
 mod bulk_operation;
 mod chosen_documents;
+mod compaction;
 mod database_files;
 mod database_log;
 mod deleted_values;
@@ -35,15 +38,17 @@ mod index_builds;
 mod index_log;
 mod index_progress;
 mod memory_plan;
+mod operation_thread;
 mod query_target;
 mod resource_log;
 mod retention_log;
+mod revision_operation;
 mod running_queries;
 mod submission;
 mod unknown_directories;
 
 pub use crate::{
-    bulk_operation::{BulkOptions, BulkSelection, BulkWork, ShowFailure},
+    bulk_operation::{BulkOptions, BulkSelection, BulkWork},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
@@ -51,10 +56,12 @@ pub use crate::{
     index_builds::{IndexBuilds, LOOK_INTERVAL},
     index_progress::{ALL_DOCUMENTS, progress_of},
     memory_plan::MemoryPlan,
+    operation_thread::ShowFailure,
     query_target::{
         MissingIndex, NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target,
         wait_until_caught_up,
     },
+    revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, WakeQuery},
     submission::{HugePuts, finish_ids, identities_of},
     unknown_directories::has_databases,

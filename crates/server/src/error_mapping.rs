@@ -37,6 +37,7 @@ pub(crate) fn engine_error(error: EngineError) -> ProtocolError {
         | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),
         EngineError::PageTooLarge { .. } => ProtocolError::new(ErrorKind::NotSupported, message),
         EngineError::TooManyOperations => ProtocolError::new(ErrorKind::Overloaded, message),
+        EngineError::Panicked => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }

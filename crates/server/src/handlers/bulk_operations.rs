@@ -8,7 +8,7 @@ use serde_json::json;
 use wire::{ProtocolError, QueryRequest, database_shapes::NODE_TAG};
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::engine_error, handlers::operations::failed,
+    answer::Answer, call::Call, error_mapping::engine_error, handlers::operations::show_failure,
 };
 
 /// The options in the query string of a request.
@@ -44,7 +44,6 @@ pub(crate) fn begin(
         parameters: request.parameters,
         paging: Paging { start: request.start, page_size: request.page_size },
     };
-    let show_failure = |error| failed(&engine_error(error));
     let (engine, database) = (&call.state.engine, call.database()?);
     let begun = engine.begin_bulk_operation(database, selection, options, work, show_failure);
     let id = begun.map_err(engine_error)?;

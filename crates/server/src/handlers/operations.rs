@@ -58,6 +58,11 @@ pub(crate) fn failed(error: &ProtocolError) -> OperationStatus {
     })
 }
 
+/// As [`failed`], of an operation of the engine.
+pub(crate) fn show_failure(error: EngineError) -> OperationStatus {
+    failed(&engine_error(error))
+}
+
 /// Registers an operation that could not start as one that failed, unless there is one of this id.
 pub(crate) fn fault_unstarted(
     state: &ServerState,
