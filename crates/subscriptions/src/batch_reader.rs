@@ -70,8 +70,8 @@ impl std::error::Error for ReadError {
 pub(crate) enum Change<'t> {
     Document(DocumentRow<'t>),
     Revision(RevisionRow<'t>),
-    /// A deletion, of which subscriptions to documents tell nobody.
-    Tombstone(Etag),
+    /// Something that no subscription sends, such as the tombstone of a document: it only moves the position.
+    Other(Etag),
 }
 
 impl<'t> Change<'t> {
@@ -79,14 +79,14 @@ impl<'t> Change<'t> {
         match entry {
             LogEntry::Document(row) => Change::Document(row),
             LogEntry::Revision(row) => Change::Revision(row),
-            // Of these, the selection of a query has the tombstones of documents.
+            // Of these, a query selects the tombstones of documents.
             other @ (LogEntry::DocumentTombstone(_)
             | LogEntry::Attachment(_)
             | LogEntry::AttachmentTombstone(_)
             | LogEntry::Counter(_)
             | LogEntry::CounterTombstone(_)
             | LogEntry::Segment(_)
-            | LogEntry::DeletedRange(_)) => Change::Tombstone(other.etag()),
+            | LogEntry::DeletedRange(_)) => Change::Other(other.etag()),
         }
     }
 
@@ -94,7 +94,7 @@ impl<'t> Change<'t> {
         match self {
             Change::Document(row) => row.etag(),
             Change::Revision(row) => row.etag(),
-            Change::Tombstone(etag) => *etag,
+            Change::Other(etag) => *etag,
         }
     }
 
@@ -102,7 +102,7 @@ impl<'t> Change<'t> {
         match self {
             Change::Document(row) => row.id(),
             Change::Revision(row) => row.id(),
-            Change::Tombstone(_) => "",
+            Change::Other(_) => "",
         }
     }
 
@@ -110,7 +110,7 @@ impl<'t> Change<'t> {
         match self {
             Change::Document(row) => row.change_vector(),
             Change::Revision(row) => row.change_vector(),
-            Change::Tombstone(_) => "",
+            Change::Other(_) => "",
         }
     }
 
@@ -118,7 +118,7 @@ impl<'t> Change<'t> {
         match self {
             Change::Document(row) => Some(document_hash(row.lower_id())),
             Change::Revision(row) => Some(document_hash(row.lower_id())),
-            Change::Tombstone(_) => None,
+            Change::Other(_) => None,
         }
     }
 
@@ -138,7 +138,7 @@ impl<'t> Change<'t> {
                 let previous = documents::previous_revision(tx, row)?;
                 query.try_revision((tx, values), row, previous.as_ref(), scripts, included, out)
             }
-            Change::Tombstone(_) => Ok(Tried::LeftOut),
+            Change::Other(_) => Ok(Tried::LeftOut),
         }
     }
 
@@ -146,7 +146,7 @@ impl<'t> Change<'t> {
         match self {
             Change::Document(row) => documents::write_metadata_json(row, out),
             Change::Revision(row) => documents::write_revision_metadata_json(row, out),
-            Change::Tombstone(_) => Ok(()),
+            Change::Other(_) => Ok(()),
         }
     }
 }

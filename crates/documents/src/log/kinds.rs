@@ -45,10 +45,6 @@ impl EntryKind {
 pub struct EntryKinds(u16);
 
 impl EntryKinds {
-    /// No kind.
-    pub const NONE: Self = Self(0);
-    /// Every kind.
-    pub const ALL: Self = Self::of(&EntryKind::ALL);
     /// Documents and their tombstones.
     pub const DOCUMENTS: Self = Self::of(&[EntryKind::Document, EntryKind::DocumentTombstone]);
     /// Attachments and their tombstones.

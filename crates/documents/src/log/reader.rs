@@ -17,9 +17,28 @@ use crate::error::DocumentError;
 pub struct LogReader<'t, T: Transaction> {
     tx: &'t T,
     streams: Vec<Stream<'t, T>>,
-    cursor: Etag,
-    /// Where the row of the last entry is.
-    last_row: usize,
+    returned: Returned,
+}
+
+/// The entries that have been returned at one etag. A table has one row at an etag, so the table says which row it
+/// was; where it lies in memory says nothing.
+struct Returned {
+    etag: Etag,
+    /// A bit for each table.
+    tables: u16,
+}
+
+impl Returned {
+    fn contains(&self, etag: Etag, table: &LogTable) -> bool {
+        etag == self.etag && self.tables & table.bit() != 0
+    }
+
+    fn add(&mut self, etag: Etag, table: &LogTable) {
+        if etag != self.etag {
+            *self = Self { etag, tables: 0 };
+        }
+        self.tables |= table.bit();
+    }
 }
 
 /// Selected rows of one tree.
@@ -77,13 +96,7 @@ impl<'t, T: Transaction> LogReader<'t, T> {
             }
             streams.push(stream);
         }
-        Ok(Self { tx, streams, cursor: after, last_row: 0 })
-    }
-
-    /// The etag of the last entry that was returned, or the one after which reading began. A reader that
-    /// starts after it, in this snapshot or a later one, returns all entries that follow.
-    pub fn cursor(&self) -> Etag {
-        self.cursor
+        Ok(Self { tx, streams, returned: Returned { etag: after, tables: 0 } })
     }
 
     fn next_row(&mut self) -> Option<(&'static LogTable, RowBy<'t, u64>)> {
@@ -114,13 +127,15 @@ impl<'t, T: Transaction> Iterator for LogReader<'t, T> {
                 Ok(row) => row,
                 Err(error) => return Some(Err(error.into())),
             };
-            let place = bytes.as_ptr().addr();
             // More than one selection has it.
-            if etag == self.cursor.0 && place == self.last_row {
+            if self.returned.contains(Etag(etag), table) {
                 continue;
             }
-            (self.cursor, self.last_row) = (Etag(etag), place);
-            return Some(table.read(self.tx, bytes));
+            let entry = table.read(self.tx, bytes);
+            if entry.is_ok() {
+                self.returned.add(Etag(etag), table);
+            }
+            return Some(entry);
         }
     }
 }
@@ -137,5 +152,23 @@ impl<'t, T: Transaction> Stream<'t, T> {
             }),
         };
         row.filter(|row| row.as_ref().map_or(true, |(etag, _)| *etag <= self.last.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::tables::LOG_TABLES;
+
+    #[test]
+    fn entries_of_different_tables_at_one_etag_are_different_entries() {
+        let mut returned = Returned { etag: Etag(4), tables: 0 };
+        for table in LOG_TABLES {
+            assert!(!returned.contains(Etag(5), table));
+            returned.add(Etag(5), table);
+            assert!(returned.contains(Etag(5), table) && !returned.contains(Etag(6), table));
+        }
+        returned.add(Etag(6), &LOG_TABLES[0]);
+        assert!(!returned.contains(Etag(6), &LOG_TABLES[1]));
     }
 }

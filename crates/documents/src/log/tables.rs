@@ -95,6 +95,11 @@ pub(super) static LOG_TABLES: &[LogTable] = &[
 ];
 
 impl LogTable {
+    /// A bit that no other table has.
+    pub(super) fn bit(&self) -> u16 {
+        1 << self.rows as u16
+    }
+
     /// The kind of a row, from its first bytes; `None` if the row is damaged, which `read` reports.
     pub(super) fn kind_of(&self, row: &[u8]) -> Option<EntryKind> {
         match self.rows {

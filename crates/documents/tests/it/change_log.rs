@@ -210,11 +210,9 @@ fn selections(selected: &[Naive]) -> Vec<Selection<'_>> {
 
 fn check(tx: &ReadTransaction, selected: &[Naive], all: &[Expected], after: u64, at_most: usize) {
     let mut reader = log::read(tx, &selections(selected), Etag(after)).unwrap();
-    assert_eq!(reader.cursor(), Etag(after));
     for expected in all.iter().filter(|expected| after < expected.etag).take(at_most) {
         let found = shown(&reader.next().unwrap().unwrap());
         assert_eq!(&found, expected);
-        assert_eq!(reader.cursor().0, expected.etag);
     }
     let rest = all.iter().filter(|expected| after < expected.etag).skip(at_most).count();
     assert!(rest != 0 || reader.next().is_none());
@@ -235,7 +233,7 @@ fn check_extent(tx: &ReadTransaction, selected: &[Naive], all: &[Expected], afte
 fn kinds_of_bits(bits: u64) -> EntryKinds {
     let all = EntryKind::ALL.into_iter().enumerate();
     let chosen = all.filter(|(at, _)| bits & (1 << at) != 0);
-    chosen.fold(EntryKinds::NONE, |kinds, (_, kind)| kinds | kind.into())
+    chosen.fold(EntryKinds::default(), |kinds, (_, kind)| kinds | kind.into())
 }
 
 fn random_selection(random: &mut Random, last_etag: u64) -> Naive {
@@ -327,7 +325,7 @@ fn run(seed: u64) {
         (1..=last_etag + 1).for_each(|after| check(&tx, &selected, &wanted, after, 2));
     }
     let (tx, all) = earlier.unwrap();
-    check(&tx, &[everything(EntryKinds::ALL)], &all, 0, usize::MAX);
+    check(&tx, &[everything(EntryKinds::of(&EntryKind::ALL))], &all, 0, usize::MAX);
 }
 
 #[test]
@@ -355,7 +353,9 @@ fn an_entry_says_what_changed_and_which_version_it_is() {
     database.put("users/1", &in_collection("Users", "y"));
     let tx = database.read();
     let mut found = Vec::new();
-    for entry in log::read(&tx, &[Selection::all(EntryKinds::ALL)], Etag::ZERO).unwrap() {
+    for entry in
+        log::read(&tx, &[Selection::all(EntryKinds::of(&EntryKind::ALL))], Etag::ZERO).unwrap()
+    {
         let entry = entry.unwrap();
         let owner = entry.lower_document_id().unwrap_or("-");
         let name = entry.lower_name().unwrap_or("-");

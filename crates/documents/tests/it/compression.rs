@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use documents::{
     Compression, DatabaseIdentity, DocumentError, DocumentWriter, ExpectedVersion, RequestedId,
     WriteContext,
-    log::{self, EntryKinds, Selection},
+    log::{self, EntryKind, EntryKinds, Selection},
 };
 use model::{
     CollectionName, DatabaseId, DocumentId, DocumentsCompression, Etag, IdSeparator, NodeTag,
@@ -267,6 +267,7 @@ fn one_copy_of_a_dictionary_will_do_and_without_any_the_damage_is_told() {
     drop(row);
     drop(tx);
     let tx = ward.read();
-    let mut log = log::read(&tx, &[Selection::all(EntryKinds::ALL)], Etag::ZERO).unwrap();
+    let mut log =
+        log::read(&tx, &[Selection::all(EntryKinds::of(&EntryKind::ALL))], Etag::ZERO).unwrap();
     assert!(log.all(|entry| entry.is_ok()));
 }
