@@ -3,7 +3,7 @@
 //! ```text
 //! offset  bytes  what
 //!      0      1  version, 3
-//!      1      1  flags: bit 0 = switched off
+//!      1      1  flags: bit 0 = switched off, bit 1 = the client configuration has changed since the creation
 //!      2      2  length of the name
 //!      4      8  etag: index of the change that wrote the record
 //!     12      8  index of the last change of the topology
@@ -28,6 +28,7 @@ const HEADER_BYTES_OF_2: usize = 62;
 /// Header size of version 1, which has no requests.
 const HEADER_BYTES_OF_1: usize = 60;
 const FLAG_DISABLED: u8 = 1;
+const FLAG_CLIENT_CHANGED: u8 = 2;
 
 /// Requests remembered by a record; the oldest are dropped first.
 const REQUESTS_MAX: usize = 8;
@@ -54,9 +55,12 @@ pub struct DatabaseRecord {
     pub etag: u64,
     /// The index of the last change of its nodes or their order; clients call it the etag of the topology.
     pub topology_index: u64,
-    /// The index of the last change of its client configuration; 0 if an older build wrote it, which kept the
-    /// index inside the configuration.
+    /// The index of the last change of its client configuration; 0 if an older build, which kept the index inside
+    /// the configuration, wrote the record last.
     pub client_index: u64,
+    /// Whether the client configuration has changed since the creation. If so, and there is none, it was removed,
+    /// which clients have to learn.
+    pub is_client_changed: bool,
     /// When the database was created, in ticks.
     pub created_ticks: i64,
     /// The id of its database group.
@@ -92,7 +96,9 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     let name = record.name.as_str().as_bytes();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + record.body.len());
     bytes.push(VERSION);
-    bytes.push(if record.disabled { FLAG_DISABLED } else { 0 });
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    let client_changed = flag(record.is_client_changed, FLAG_CLIENT_CHANGED);
+    bytes.push(flag(record.disabled, FLAG_DISABLED) | client_changed);
     let name_bytes = u16::try_from(name.len()).expect("a name has at most 128 characters");
     bytes.extend_from_slice(&name_bytes.to_le_bytes());
     bytes.extend_from_slice(&record.etag.to_le_bytes());
@@ -159,6 +165,7 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         etag: u64::from_le_bytes(fixed(header, 4)),
         topology_index: u64::from_le_bytes(fixed(header, 12)),
         client_index,
+        is_client_changed: header[1] & FLAG_CLIENT_CHANGED != 0,
         created_ticks: i64::from_le_bytes(fixed(header, 20)),
         topology_id: DatabaseId(fixed(header, 28)),
         cluster_transaction_id: DatabaseId(fixed(header, 44)),
@@ -184,6 +191,7 @@ mod tests {
             etag: 7,
             topology_index: 3,
             client_index: 5,
+            is_client_changed: true,
             created_ticks: 638_000_000_000_000_001,
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),

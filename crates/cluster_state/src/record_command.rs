@@ -274,6 +274,7 @@ fn create(
         etag: index,
         topology_index: index,
         client_index: index,
+        is_client_changed: false,
         created_ticks: new.created_ticks,
         topology_id: new.topology_id,
         cluster_transaction_id: new.cluster_transaction_id,
@@ -287,7 +288,12 @@ fn replace(record: DatabaseRecord, draft: RecordDraft, index: u64) -> DatabaseRe
         disabled: draft.disabled,
         body: draft.body,
         topology_index: if draft.changes_topology { index } else { record.topology_index },
-        client_index: if draft.changes_client { index } else { record.client_index },
+        // From the first change by this build on, the index is kept here.
+        client_index: match draft.changes_client || record.client_index == 0 {
+            true => index,
+            false => record.client_index,
+        },
+        is_client_changed: record.is_client_changed || draft.changes_client,
         ..record
     }
 }

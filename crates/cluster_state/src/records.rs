@@ -65,6 +65,7 @@ mod tests {
             etag,
             topology_index: 1,
             client_index: 1,
+            is_client_changed: false,
             created_ticks: 1,
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),

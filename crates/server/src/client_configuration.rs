@@ -38,11 +38,25 @@ pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
     let body: Map<String, Value> = serde_json::from_slice(&record.body).ok()?;
     let stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?;
     let index = match record.client_index {
-        // Earlier builds kept it in the configuration.
-        0 => stored.get(ETAG).and_then(Value::as_u64).unwrap_or(record.etag),
+        // Earlier builds kept it in the configuration. The next change of the record stores it in the record.
+        0 => stored
+            .get(ETAG)
+            .and_then(Value::as_u64)
+            .map_or(record.etag, |etag| etag.min(record.etag)),
         index => index,
     };
     Some(Configuration { index, json: client_configuration(stored, index) })
+}
+
+/// The configuration that the clients of a database get from its record. One that was removed is shown as disabled:
+/// clients keep the last configuration that they have until they get another one.
+fn own(record: &DatabaseRecord) -> Option<Configuration> {
+    let index = record.client_index;
+    of_record(record).or_else(|| {
+        let disabled = Map::from_iter([("Disabled".to_owned(), Value::Bool(true))]);
+        let json = client_configuration(&disabled, index);
+        record.is_client_changed.then_some(Configuration { index, json })
+    })
 }
 
 /// Whether two records of a database say different things to its clients.
@@ -61,7 +75,7 @@ pub(crate) fn effective(
     state: &ServerState,
     record: &DatabaseRecord,
 ) -> Result<Option<Configuration>, ProtocolError> {
-    let (own, of_server) = (of_record(record), of_server(&state.catalog)?);
+    let (own, of_server) = (own(record), of_server(&state.catalog)?);
     let newest = own.iter().chain(&of_server).map(|one| one.index).max();
     let is_enabled = own.as_ref().is_some_and(|own| own.json["Disabled"] != Value::Bool(true));
     let chosen = if is_enabled { own } else { of_server.or(own) };
@@ -91,6 +105,6 @@ pub(crate) fn is_older(state: &ServerState, database: &DatabaseLease, known: i64
 pub(crate) fn newest_index(catalog: &ServerCatalog) -> Result<u64, ProtocolError> {
     let of_server = of_server(catalog)?.map_or(0, |configuration| configuration.index);
     let records = catalog.records();
-    let of_records = records.iter().filter_map(|record| of_record(record));
+    let of_records = records.iter().filter_map(|record| own(record));
     Ok(of_records.map(|configuration| configuration.index).fold(of_server, u64::max))
 }

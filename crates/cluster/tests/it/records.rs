@@ -14,8 +14,9 @@ use storage::TreeName;
 
 use crate::Home;
 
-/// A record in the model: etag, index of the topology and of the client configuration, body.
-type Row = (u64, u64, u64, Vec<u8>);
+/// A record in the model: etag, index of the topology, index of the client configuration and whether it has changed
+/// since the creation, body.
+type Row = (u64, u64, (u64, bool), Vec<u8>);
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -86,7 +87,7 @@ impl Model {
         }
         let row = match (change, self.records.get(&name)) {
             (RecordChange::Create(_), Some(_)) => return RecordOutcome::AlreadyExists,
-            (RecordChange::Create(new), None) => (index, index, index, new.body.clone()),
+            (RecordChange::Create(new), None) => (index, index, (index, false), new.body.clone()),
             (_, None) => return RecordOutcome::Missing,
             (
                 RecordChange::Replace { expected, .. }
@@ -97,7 +98,7 @@ impl Model {
             }
             (RecordChange::Replace { draft, .. }, Some(row)) => {
                 let topology = if draft.changes_topology { index } else { row.1 };
-                let client = if draft.changes_client { index } else { row.2 };
+                let client = if draft.changes_client { (index, true) } else { row.2 };
                 (index, topology, client, draft.body.clone())
             }
             (RecordChange::Delete { removes_files, .. }, Some(_)) => {
@@ -122,8 +123,8 @@ fn name_of(name: u8) -> DatabaseName {
 
 fn seen(store: &ClusterStore) -> Vec<(String, Row)> {
     let row = |record: &std::sync::Arc<cluster_state::DatabaseRecord>| {
-        let indexes = (record.etag, record.topology_index, record.client_index);
-        let row = (indexes.0, indexes.1, indexes.2, record.body.clone());
+        let client = (record.client_index, record.is_client_changed);
+        let row = (record.etag, record.topology_index, client, record.body.clone());
         (record.name.as_str().to_owned(), row)
     };
     store.records().iter().map(row).collect()

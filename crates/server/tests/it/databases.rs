@@ -194,6 +194,16 @@ fn clients_with_old_etags_are_told_to_refresh() {
     assert_eq!(ask("Client-Configuration-Etag", &etag), (false, true));
     let configuration = server.get("/databases/db/configuration/client").json();
     assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 90);
+    // Or none: clients go back to their own when they get a disabled one, with a higher etag.
+    let etag = configuration["Etag"].to_string();
+    let version = server.get("/admin/databases?name=db").json()["Etag"].to_string();
+    assert_eq!(create(&server, r#"{"DatabaseName":"db"}"#, Some(&version)).0, 201);
+    assert_eq!(ask("Client-Configuration-Etag", &etag), (false, true));
+    let removed = server.get("/databases/db/configuration/client").json();
+    assert_eq!(removed["Configuration"]["Disabled"], true, "{removed}");
+    assert!(configuration["Etag"].as_u64() < removed["Etag"].as_u64(), "{removed}");
+    assert_eq!(ask("Client-Configuration-Etag", &removed["Etag"].to_string()), (false, false));
+    assert!(server.get("/admin/databases?name=db").json()["Client"].is_null());
 }
 
 #[test]
