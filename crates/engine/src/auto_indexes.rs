@@ -9,9 +9,8 @@ use std::{
     time::Duration,
 };
 
-use database::{DatabaseLease, Decision, WrittenRecord};
+use database::DatabaseLease;
 use indexing::{AutoIndexDefinition, Index};
-use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError, query_target::MissingIndex};
 
@@ -184,24 +183,5 @@ impl Engine {
         if let Err(error) = deleted {
             tracing::error!(database, %error, "automatic indexes could not be deleted");
         }
-    }
-
-    /// Changes the body of a database's record, and has the open database follow it; `None` when the database
-    /// does not exist. `change` is called again with a newer body if another change came first. Blocks.
-    ///
-    /// # Errors
-    /// The record cannot be written.
-    pub fn change_record_body(
-        &self,
-        name: &str,
-        mut change: impl FnMut(&mut RecordBody),
-    ) -> Result<Option<WrittenRecord>, EngineError> {
-        let written = self.registry.change_record(name, |record, draft| {
-            let mut body = RecordBody::read(&record.body);
-            change(&mut body);
-            draft.body = body.to_json();
-            Decision::Replace
-        })?;
-        Ok(written)
     }
 }

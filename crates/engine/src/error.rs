@@ -72,6 +72,31 @@ pub enum EngineError {
         /// How many attempts failed, in words.
         error_rate: String,
     },
+    /// An index was defined, but could not be created.
+    IndexNotCreated {
+        /// Why.
+        error: Arc<IndexError>,
+    },
+    /// An index must not have this name.
+    IndexName {
+        /// For the caller: the rule.
+        message: String,
+    },
+    /// Another index, or the lock of this one, does not allow the definition.
+    IndexConflict {
+        /// For the caller.
+        message: String,
+    },
+    /// The database was deleted at the same moment.
+    DatabaseMissing {
+        /// Its name.
+        name: String,
+    },
+    /// The record of a database cannot be read.
+    RecordDamaged {
+        /// What is wrong.
+        detail: String,
+    },
     /// An index was deleted at the same moment.
     IndexDeleted {
         /// Its name.
@@ -173,6 +198,14 @@ impl fmt::Display for EngineError {
                 "Index '{name}' is marked as errored. Index {name} is invalid, {error_rate} exceeds \
                  allowed 15% error rate"
             ),
+            EngineError::IndexNotCreated { error } => error.fmt(f),
+            EngineError::IndexName { message } | EngineError::IndexConflict { message } => {
+                f.write_str(message)
+            }
+            EngineError::DatabaseMissing { name } => {
+                write!(f, "Database '{name}' does not exist.")
+            }
+            EngineError::RecordDamaged { detail } => f.write_str(detail),
             EngineError::IndexDeleted { name } => write!(f, "The index {name} was deleted again"),
             EngineError::Refused { message } => f.write_str(message),
             EngineError::PageTooLarge { done } => write!(
@@ -210,12 +243,16 @@ impl Error for EngineError {
             }
             EngineError::Submit(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } => Some(source),
-            EngineError::IndexNotOpened { error, .. } | EngineError::IndexFailed { error, .. } => {
-                Some(&**error)
-            }
+            EngineError::IndexNotOpened { error, .. }
+            | EngineError::IndexNotCreated { error }
+            | EngineError::IndexFailed { error, .. } => Some(&**error),
             EngineError::DirectoryRefused { .. }
             | EngineError::IndexErrored { .. }
             | EngineError::IndexDeleted { .. }
+            | EngineError::IndexName { .. }
+            | EngineError::IndexConflict { .. }
+            | EngineError::DatabaseMissing { .. }
+            | EngineError::RecordDamaged { .. }
             | EngineError::Refused { .. }
             | EngineError::PageTooLarge { .. }
             | EngineError::TooManyOperations

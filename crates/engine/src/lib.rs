@@ -13,6 +13,7 @@
 //! | `index_builds`, `index_progress` | how far indexes are |
 //! | `submission` | batches of commands, from a caller to the commit queue and back |
 //! | `query_target`, `auto_indexes` | which index answers a query; creating and deleting automatic ones |
+//! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
@@ -35,11 +36,13 @@ mod engine;
 mod error;
 mod index_build_log;
 mod index_builds;
+mod index_definitions;
 mod index_log;
 mod index_progress;
 mod memory_plan;
 mod operation_thread;
 mod query_target;
+mod record_changes;
 mod resource_log;
 mod retention_log;
 mod revision_operation;
@@ -54,6 +57,7 @@ pub use crate::{
     engine::Engine,
     error::{EngineError, OpenError},
     index_builds::{IndexBuilds, LOOK_INTERVAL},
+    index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},
     memory_plan::MemoryPlan,
     operation_thread::ShowFailure,

@@ -32,6 +32,13 @@ pub(crate) fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::IndexNotOpened { .. } | EngineError::IndexFailed { .. } => {
             ProtocolError::new(ErrorKind::IndexInvalid, message)
         }
+        EngineError::IndexNotCreated { error } => index_error(&error),
+        EngineError::IndexName { .. } => ProtocolError::argument(message),
+        EngineError::IndexConflict { .. } => ProtocolError::new(ErrorKind::IndexCreation, message),
+        EngineError::DatabaseMissing { .. } => {
+            ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+        }
+        EngineError::RecordDamaged { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::IndexErrored { .. }
         | EngineError::IndexDeleted { .. }
         | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),

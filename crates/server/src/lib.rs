@@ -44,7 +44,6 @@ mod gone;
 mod handlers;
 mod id_pattern;
 mod index_choice;
-mod index_history;
 mod json_text;
 mod listener;
 mod live_feed;

@@ -13,7 +13,11 @@ use wire::{
     database_shapes::{LockMode, NODE_TAG, TopologyFacts, database_record},
 };
 
-use crate::{client_configuration, error_mapping::catalog_error, server_state::ServerState};
+use crate::{
+    client_configuration,
+    error_mapping::{catalog_error, engine_error},
+    server_state::ServerState,
+};
 
 /// The whole record as the protocol shows it.
 pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
@@ -50,46 +54,15 @@ pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
     serde_json::from_slice(&record.body).unwrap_or_default()
 }
 
-/// Changes the configuration that is stored, and has the open database follow it. `None` when there is no such
-/// database. `change` is called again with a newer configuration when somebody else was faster. Blocks.
+/// Changes the body of a record, and has the open database follow it. `None` when there is no such database.
+/// `change` is called again with a newer body if another change came first. Blocks.
 pub(crate) fn change_body(
     state: &ServerState,
     name: &str,
     mut change: impl FnMut(&mut Map<String, Value>),
 ) -> Result<Option<WrittenRecord>, ProtocolError> {
-    decide_body(state, name, |_, body| {
-        change(body);
-        Ok(Decision::Replace)
-    })
-}
-
-/// As [`change_body`], for a change that looks at the record and may be refused, or leave it as it is.
-///
-/// # Errors
-/// Those of `change`; the record stays as it is then.
-pub(crate) fn decide_body(
-    state: &ServerState,
-    name: &str,
-    mut change: impl FnMut(&DatabaseRecord, &mut Map<String, Value>) -> Result<Decision, ProtocolError>,
-) -> Result<Option<WrittenRecord>, ProtocolError> {
-    let mut refusal = None;
-    let written = state.registry.change_record(name, |record, draft| {
-        let mut body = body_of(record);
-        match change(record, &mut body) {
-            Ok(decision) => {
-                draft.body = Value::Object(body).to_string().into_bytes();
-                decision
-            }
-            Err(error) => {
-                refusal = Some(error);
-                Decision::Keep
-            }
-        }
-    });
-    match refusal {
-        Some(refusal) => Err(refusal),
-        None => written.map_err(|error| catalog_error(&error)),
-    }
+    let changed = state.change_record_body(name, |body| change(body.properties_mut()));
+    changed.map_err(engine_error)
 }
 
 /// As [`change_body`], for the whole record.
@@ -103,18 +76,6 @@ pub(crate) fn change_record(
         Decision::Replace
     });
     written.map_err(|error| catalog_error(&error))
-}
-
-/// The object of that name in a record, which is made when there is none.
-pub(crate) fn section_of<'b>(
-    body: &'b mut Map<String, Value>,
-    name: &str,
-) -> &'b mut Map<String, Value> {
-    let place = body.entry(name).or_insert_with(|| Value::Object(Map::new()));
-    if !place.is_object() {
-        *place = Value::Object(Map::new());
-    }
-    place.as_object_mut().expect("it was made an object")
 }
 
 /// Reads a body that must be an object.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{AutoIndexShape, ErrorKind, ProtocolError};
+use crate::{AutoIndexShape, ErrorKind, IndexDefinition, ProtocolError};
 
 const SETTINGS: &str = "Settings";
+const INDEXES: &str = "Indexes";
 const AUTO_INDEXES: &str = "AutoIndexes";
+const INDEX_HISTORY: &str = "IndexesHistory";
+/// Former definitions kept of one index.
+const FORMER_DEFINITIONS_MAX: usize = 10;
 
 /// The body of a record as a client sent it. Invariant: a change keeps every property that it does not mean,
 /// also those that no version of Corvus knows.
@@ -52,6 +56,53 @@ impl RecordBody {
             Some(Value::Object(settings)) => texts_of(settings),
             Some(_) | None => BTreeMap::new(),
         }
+    }
+
+    /// Adds an index, or replaces its definition, and notes it in the history of definitions: of each index that
+    /// exists, the newest [`FORMER_DEFINITIONS_MAX`], the newest first. `created` is the time, `source` the tag of
+    /// the node.
+    pub fn put_index(&mut self, definition: &IndexDefinition, created: &str, source: &str) {
+        let name = &definition.name;
+        let json = serde_json::to_value(definition).unwrap_or_default();
+        let indexes = self.section_mut(INDEXES);
+        indexes.insert(name.clone(), json.clone());
+        let names: Vec<String> = indexes.keys().cloned().collect();
+        let history = self.section_mut(INDEX_HISTORY);
+        history.retain(|known, _| names.contains(known));
+        let entry = history.entry(name).or_insert_with(|| json!([]));
+        if !entry.is_array() {
+            *entry = json!([]);
+        }
+        let revisions = entry.as_array_mut().expect("it was made an array");
+        let revision = json!({
+            "Definition": json, "CreatedAt": created, "Source": source, "RollingDeployment": {}
+        });
+        revisions.insert(0, revision);
+        revisions.truncate(FORMER_DEFINITIONS_MAX);
+    }
+
+    /// Removes an index, automatic or not, whatever the case of its name.
+    pub fn remove_index(&mut self, name: &str) {
+        for section in [INDEXES, AUTO_INDEXES] {
+            self.section_mut(section).retain(|known, _| !known.eq_ignore_ascii_case(name));
+        }
+    }
+
+    /// Sets a property in the definition of an index, automatic or not, whatever the case of its name.
+    pub fn set_of_index(&mut self, name: &str, property: &str, value: &str) {
+        for section in [INDEXES, AUTO_INDEXES] {
+            for (known, definition) in self.section_mut(section) {
+                if known.eq_ignore_ascii_case(name) && definition.is_object() {
+                    definition[property] = json!(value);
+                }
+            }
+        }
+    }
+
+    /// The definitions of an index, the newest first; `None` when there are none.
+    pub fn index_history(&self, name: &str) -> Option<&Value> {
+        let history = self.properties.get(INDEX_HISTORY)?.as_object()?;
+        history.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, found)| found)
     }
 
     /// Adds an automatic index, or replaces the one of that name.
@@ -104,6 +155,29 @@ mod tests {
         body.retain_auto_indexes(|name| name != "Auto/A");
         assert_eq!(body.to_json(), br#"{"Z":[1,{"b":2,"a":1}],"AutoIndexes":{"Auto/B":{}}}"#);
         assert!(RecordBody::read(b"[1]").properties().is_empty());
+    }
+
+    #[test]
+    fn the_newest_definitions_of_the_indexes_that_exist_are_kept() {
+        let mut body = RecordBody::default();
+        let definition = |name: &str, number: usize| IndexDefinition {
+            name: name.to_owned(),
+            maps: vec![number.to_string()],
+            ..IndexDefinition::default()
+        };
+        for number in 0..FORMER_DEFINITIONS_MAX + 2 {
+            body.put_index(&definition("I", number), "now", "B");
+        }
+        let history = body.index_history("i").unwrap().as_array().unwrap();
+        assert_eq!(history.len(), FORMER_DEFINITIONS_MAX);
+        assert_eq!(history[0]["Definition"]["Maps"][0], "11");
+        assert_eq!((&history[0]["CreatedAt"], &history[0]["Source"]), (&json!("now"), &json!("B")));
+        assert_eq!(body.index_history("J"), None);
+        body.set_of_index("i", "Priority", "Low");
+        assert_eq!(body.properties()[INDEXES]["I"]["Priority"], "Low");
+        body.remove_index("i");
+        body.put_index(&definition("J", 1), "now", "B");
+        assert_eq!(body.index_history("I"), None);
     }
 
     #[test]

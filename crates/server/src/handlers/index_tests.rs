@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use database::DatabaseLease;
-use engine::NEW_INDEX_WAIT;
+use engine::{NEW_INDEX_WAIT, complete_definition};
 use indexing::{Beside, Index, MapError, Trial, TrialFailure, TrialSource, try_definition};
 use query::{Paging, ResultKind};
 use rql::{Query, SourceKind};
@@ -19,7 +19,7 @@ use crate::{
     error_mapping::index_error,
     error_mapping::query_error,
     handlers::{
-        index_changes::{check_configuration, definition_in, typed},
+        index_changes::{check_configuration, definition_in},
         queries::{Prepared, Snapshot},
         query_debug::entry_shape,
     },
@@ -87,7 +87,7 @@ fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ProtocolE
         let message = "Index must have an IndexDefinition field";
         return Err(ProtocolError::new(ErrorKind::BadRequest, message));
     };
-    let mut definition = typed(definition_in(definition.clone())?);
+    let mut definition = complete_definition(definition_in(definition.clone())?);
     if definition.maps.is_empty() {
         return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::complete_definition;
 use http::StatusCode;
 use indexing::{Beside, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
 use model::DocumentId;
@@ -9,13 +10,8 @@ use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, ProtocolError};
 
 use crate::{
-    answer::Answer,
-    blocking::blocking,
-    call::Call,
-    error_mapping::index_error,
-    handlers::index_changes::{definition_in, typed},
-    json_text::JsonObject,
-    router::Answering,
+    answer::Answer, blocking::blocking, call::Call, error_mapping::index_error,
+    handlers::index_changes::definition_in, json_text::JsonObject, router::Answering,
     stored_record::read_object,
 };
 
@@ -102,7 +98,7 @@ fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
 
 /// `POST /studio/index-type`: what kind of index a definition is of.
 pub(crate) fn kind(call: &Call) -> Result<Answer, ProtocolError> {
-    let definition = typed(definition_in(Value::Object(read_object(&call.body)?))?);
+    let definition = complete_definition(definition_in(Value::Object(read_object(&call.body)?))?);
     let shape =
         json!({"IndexType": definition.index_type, "IndexSourceType": definition.source_type});
     Ok(Answer::shape(StatusCode::OK, &shape))

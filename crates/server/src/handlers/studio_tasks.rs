@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use cluster_state::DatabaseRecord;
+use engine::check_index_name;
 use http::StatusCode;
 use model::{DatabaseName, date};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::{
     answer::Answer,
     call::Call,
     cron_expression::CronExpression,
-    handlers::{databases::listed_state, index_changes::check_name},
+    handlers::databases::listed_state,
     stored_record::{body_of, lock_mode},
 };
 
@@ -27,7 +28,7 @@ pub(crate) fn is_valid_name(call: &Call) -> Result<Answer, ProtocolError> {
     let (kind, name) = (query.single_non_empty("type")?, query.get("name").unwrap_or(""));
     let error = match kind.to_ascii_lowercase().as_str() {
         "database" => DatabaseName::new(name).err().map(|error| error.to_string()),
-        "index" => check_name(name).err().map(|error| error.message),
+        "index" => check_index_name(name).err().map(|error| error.to_string()),
         "script" => name.trim().is_empty().then(|| "Name cannot be empty.".to_owned()),
         _ => return Err(ProtocolError::argument(format!("Type {kind} is not supported"))),
     };
