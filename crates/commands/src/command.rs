@@ -206,6 +206,24 @@ impl Batch {
         })
     }
 
+    /// Takes its first commands away, as many as bring at most so many bytes, but at least one.
+    #[must_use]
+    pub fn split_first(&mut self, bytes_max: usize) -> Batch {
+        let mut bytes = 0;
+        let mut fits = |command: &&Command| {
+            bytes += command.size_bytes();
+            bytes <= bytes_max
+        };
+        let count = self
+            .commands
+            .iter()
+            .take_while(|command| fits(command))
+            .count()
+            .max(1)
+            .min(self.commands.len());
+        Batch { commands: self.commands.drain(..count).collect() }
+    }
+
     /// About how many bytes the batch brings to a transaction.
     pub fn size_bytes(&self) -> usize {
         self.commands.iter().map(Command::size_bytes).sum()
@@ -322,3 +340,33 @@ impl PartialEq for HeldResults {
 }
 
 impl Eq for HeldResults {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_commands_of_a_batch_are_taken_away_in_order_and_never_none() {
+        let delete = |number: usize| Command::Delete {
+            id: DocumentId::new(format!("d/{number}")).unwrap(),
+            expected: ExpectedVersion::Any,
+        };
+        let ids = |batch: &Batch| -> Vec<String> {
+            let id = |command: &Command| match command {
+                Command::Delete { id, .. } => id.as_str().to_owned(),
+                other => format!("{other:?}"),
+            };
+            batch.commands.iter().map(id).collect()
+        };
+        let mut batch = Batch { commands: (0..5).map(delete).collect() };
+        let of_one = batch.size_bytes() / 5;
+        for (bytes_max, expected) in [(2 * of_one + 1, 2), (1, 1), (1 << 20, 2), (1 << 20, 0)] {
+            let left = ids(&batch);
+            let first = batch.split_first(bytes_max);
+            assert_eq!(
+                (ids(&first), ids(&batch)),
+                (left[..expected].to_vec(), left[expected..].to_vec())
+            );
+        }
+    }
+}

@@ -4,11 +4,13 @@
 //! small bodies from one of their own, so that large ones keep nothing from them. What finds no room waits
 //! for it, or is refused. Invariants: what was counted is given back when the request has been answered;
 //! while bodies wait for room, as many clients that send next to nothing lose what they have there
-//! ([`BodyShare::is_wanted`], asked where bodies are read).
+//! ([`BodyShare::is_wanted`], asked where bodies are read); and of bodies that wait for more and have some, one after
+//! the other gives up what it has until the others go on.
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -30,7 +32,13 @@ pub(crate) const UNCOUNTED_BYTES: u64 = 16 << 10;
 /// How long a body waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// How often it looks meanwhile.
-const ASK_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const ASK_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a body for which another one has given up its room waits until it asks for more.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How long a body that has some room waits for more before it may give that up.
+const HOLDING_WAIT_MIN: Duration = Duration::from_millis(500);
+/// How long none of them gives up its room after another one has.
+const GIVE_WAY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Where bodies have their memory.
 pub(crate) struct BodyRoom {
@@ -43,51 +51,101 @@ struct Side {
     budget: Arc<MemoryBudget>,
     /// How many bodies wait for room here.
     waiting: AtomicUsize,
-    /// How many of them have asked for what others hold, and were not answered yet.
-    asking: AtomicUsize,
+    questions: Mutex<Questions>,
 }
 
-/// A body that waits, until it is dropped.
-struct Waiting<'s>(&'s Side);
+/// What bodies that wait ask of others: that one gives up its room.
+#[derive(Default)]
+struct Questions {
+    asked: u64,
+    /// Of each that waits, by its number: when one gave up its room for it.
+    answered: BTreeMap<u64, Option<Instant>>,
+    /// When one that waits itself gave up its room.
+    gave_way: Option<Instant>,
+}
+
+/// A body that waits to be counted as one of so many bytes, until this is dropped.
+pub(crate) struct BodyWait {
+    room: Arc<BodyRoom>,
+    bytes: u64,
+    number: u64,
+    began: Instant,
+}
+
+fn is_recent(moment: Option<Instant>, time: Duration) -> bool {
+    moment.is_some_and(|moment| moment.elapsed() < time)
+}
+
+impl Questions {
+    /// Whether one that waits, other than `own`, asks. It is answered with that, and may ask again when that was of
+    /// no use to it.
+    fn take(&mut self, own: Option<u64>) -> bool {
+        let mut others = self.answered.iter_mut().filter(|(number, _)| own != Some(**number));
+        let open = others.find(|(_, answered)| !is_recent(**answered, ASK_AGAIN_AFTER));
+        open.map(|(_, answered)| *answered = Some(Instant::now())).is_some()
+    }
+}
 
 impl Side {
     fn of(budget: Arc<MemoryBudget>) -> Side {
-        Side { budget, waiting: AtomicUsize::new(0), asking: AtomicUsize::new(0) }
+        Side { budget, waiting: AtomicUsize::new(0), questions: Mutex::default() }
     }
 
-    fn begin_to_wait(&self) -> Waiting<'_> {
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of one more body that waits here.
+    fn begin_to_wait(&self) -> u64 {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(self)
+        let mut questions = self.questions();
+        questions.asked += 1;
+        let number = questions.asked;
+        questions.answered.insert(number, None);
+        number
     }
 
-    /// Whether a body that waits here has asked. Each is answered once, however many are asked at the same
-    /// time, and may ask again; what was asked by those that do not wait any more is nothing.
+    /// Whether a body that waits here asks. Each is answered once, however many are asked at the same time.
     fn take_question(&self) -> bool {
-        let answered = |asking: usize| {
-            let asking = asking.min(self.waiting.load(Ordering::Relaxed));
-            asking.checked_sub(1)
-        };
-        self.asking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered).is_ok()
+        0 < self.waiting.load(Ordering::Relaxed) && self.questions().take(None)
     }
 }
 
-impl Waiting<'_> {
-    /// Asks for room, as all others that wait here do.
-    fn ask(&self) {
-        let waiting = self.0.waiting.load(Ordering::Relaxed);
-        self.0.asking.store(waiting, Ordering::Relaxed);
+impl BodyWait {
+    fn side(&self) -> &Side {
+        self.room.side(self.bytes)
+    }
+
+    /// Whether this one, which has some room itself, gives it up so that another one goes on. They do so one after
+    /// the other, and none for which another has just given up its own.
+    fn gives_way(&self) -> bool {
+        let mut questions = self.side().questions();
+        let own = questions.answered.get(&self.number).copied().flatten();
+        let may = !is_recent(own, ASK_AGAIN_AFTER)
+            && !is_recent(questions.gave_way, GIVE_WAY_INTERVAL)
+            && questions.take(Some(self.number));
+        if may {
+            questions.gave_way = Some(Instant::now());
+        }
+        may
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for BodyWait {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.side().questions().answered.remove(&self.number);
+        self.side().waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl BodyRoom {
     pub(crate) fn new(small: Arc<MemoryBudget>, large: Arc<MemoryBudget>) -> Arc<BodyRoom> {
         Arc::new(BodyRoom { small: Side::of(small), large: Side::of(large) })
+    }
+
+    /// Where a body of so many bytes has its room.
+    fn side(&self, bytes: u64) -> &Side {
+        if bytes <= SMALL_BODY_BYTES { &self.small } else { &self.large }
     }
 }
 
@@ -122,7 +180,7 @@ impl BodyShare {
     /// The same, as soon as there is room.
     ///
     /// # Errors
-    /// 503 when there is none within some seconds.
+    /// As [`Self::has_grown`].
     pub(crate) async fn grow_when_there_is_room(
         &mut self,
         bytes: u64,
@@ -130,22 +188,33 @@ impl BodyShare {
         if self.try_grow_to(bytes).is_ok() {
             return Ok(());
         }
-        let ends = Instant::now() + WAIT_MAX;
-        let room = Arc::clone(&self.room);
-        let side = if bytes <= SMALL_BODY_BYTES { &room.small } else { &room.large };
-        let waiting = side.begin_to_wait();
-        loop {
-            match self.try_grow_to(bytes) {
-                Ok(()) => return Ok(()),
-                Err(exhausted) if ends < Instant::now() => {
-                    return Err(no_room("Bodies of requests", exhausted));
-                }
-                Err(_) => {
-                    waiting.ask();
-                    sleep(ASK_INTERVAL).await;
-                }
-            }
+        let wait = self.begin_to_wait(bytes);
+        while !self.has_grown(&wait)? {
+            sleep(ASK_INTERVAL).await;
         }
+        Ok(())
+    }
+
+    /// Begins to wait for being counted as one of that many bytes.
+    pub(crate) fn begin_to_wait(&self, bytes: u64) -> BodyWait {
+        let room = Arc::clone(&self.room);
+        let number = room.side(bytes).begin_to_wait();
+        BodyWait { room, bytes, number, began: Instant::now() }
+    }
+
+    /// Whether what it waits for is there. To be asked every [`ASK_INTERVAL`].
+    ///
+    /// # Errors
+    /// 503 when there is no room within some seconds, or what this one has lets others go on.
+    pub(crate) fn has_grown(&mut self, wait: &BodyWait) -> Result<bool, ProtocolError> {
+        let Err(exhausted) = self.try_grow_to(wait.bytes) else { return Ok(true) };
+        let own = if wait.bytes <= SMALL_BODY_BYTES { &self.small } else { &self.large };
+        let waited = wait.began.elapsed();
+        let holds = 0 < own.bytes() && HOLDING_WAIT_MIN < waited;
+        if WAIT_MAX < waited || (holds && wait.gives_way()) {
+            return Err(no_room("Bodies of requests", exhausted));
+        }
+        Ok(false)
     }
 
     /// Counts it as one of that many bytes, if there is room.
@@ -277,6 +346,49 @@ mod tests {
                 waiting.await.unwrap();
             }
             assert!(!silent[0].is_wanted());
+        });
+    }
+
+    #[test]
+    fn no_more_give_up_theirs_than_wait_however_often_those_ask() {
+        block_on(async {
+            let room = room();
+            let mut silent = BodyShare::none_in(Arc::clone(&room));
+            silent.try_grow_to(256 * KB).unwrap();
+            let mut waits: Vec<_> = (0..2).map(|_| BodyShare::none_in(Arc::clone(&room))).collect();
+            let mut waiting: Vec<_> = waits
+                .iter_mut()
+                .map(|share| Box::pin(share.grow_when_there_is_room(100 * KB)))
+                .collect();
+            let mut asked = 0;
+            for _ in 0..4 {
+                for waiting in &mut waiting {
+                    assert!(timeout(ASK_INTERVAL, waiting.as_mut()).await.is_err());
+                }
+                asked += (0..4).filter(|_| silent.is_wanted()).count();
+            }
+            assert_eq!(asked, 2);
+        });
+    }
+
+    #[test]
+    fn of_bodies_that_have_some_and_wait_for_more_one_gives_way() {
+        block_on(async {
+            let room = BodyRoom::new(MemoryBudget::new(KB), MemoryBudget::new(1024 * KB));
+            let mut shares: Vec<_> =
+                (0..3).map(|_| BodyShare::none_in(Arc::clone(&room))).collect();
+            for share in &mut shares {
+                share.try_grow_to(300 * KB).unwrap();
+            }
+            let growing = shares.into_iter().map(|mut share| async move {
+                let grown = share.grow_when_there_is_room(500 * KB).await;
+                // One that gives way is gone; the others are here until the end.
+                grown.map(|()| share)
+            });
+            let [one, two, three] = growing.collect::<Vec<_>>().try_into().ok().unwrap();
+            let (one, two, three) = tokio::join!(one, two, three);
+            let grown = [one, two, three].into_iter().filter_map(Result::ok).count();
+            assert_eq!(grown, 2);
         });
     }
 }

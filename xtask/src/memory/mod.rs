@@ -11,11 +11,13 @@
 
 mod bystander;
 mod changes;
+mod inserts;
 mod projections;
 mod reduces;
 mod slow_readers;
 mod stage;
 mod stores;
+mod trials;
 
 use std::{
     path::PathBuf,
@@ -54,6 +56,8 @@ const STEPS: &[&Step] = &[
     &reduces::REDUCES,
     &changes::PATCHES,
     &changes::DELETES_AT_ONCE,
+    &trials::STEP,
+    &inserts::STEP,
 ];
 
 /// Runs the drill where a control group can be made: all steps, or only those whose names begin with one of

@@ -2,9 +2,13 @@
 //!
 //! The content of an attachment follows its element directly. What was committed before a failure stays.
 //! Memory holds one element, the batch that is being
-//! gathered and the one that is being written, whatever the size of the body. The work goes on in a
-//! task of its own, so that the operation has an outcome even when the client goes away, or is
+//! gathered and the one that is being written, whatever the size of the body; all of that is counted. The work goes
+//! on in a task of its own, so that the operation has an outcome even when the client goes away, or is
 //! silent for longer than connections may be idle.
+//!
+//! Where memory is short, batches are so small that there is always room for their transactions. Invariant: an insert
+//! waits for memory only with a single element that is larger than that, and not for long; so inserts that hold
+//! memory while they wait do not keep each other from going on.
 
 use std::{collections::HashSet, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -27,7 +31,7 @@ use wire::{
 use crate::{
     answer::Answer,
     batch_attachments::{attachment_name, document_id},
-    body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
+    body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
     call::Call,
     content_upload::{ContentUpload, StagedContents},
     counter_answer::change_counters,
@@ -53,8 +57,10 @@ const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often and how long a batch is offered to a full queue again before the insert fails.
 const FULL_QUEUE_TRIES: usize = 600;
-/// So many of them are also waits for memory.
+/// So many of them are also waits for memory, for an element that is too large for [`SMALL_BATCH_BYTES`].
 const MEMORY_TRIES: usize = 100;
+/// Batches of so many bytes have room in any transaction.
+const SMALL_BATCH_BYTES: usize = 128 << 10;
 /// A transaction takes so many times the bytes of its batch, about.
 const TRANSACTION_TIMES: u64 = 2;
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
@@ -77,8 +83,9 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
             .operations()
             .begin(id, "Bulk Insert", "BulkInsert", now)
             .map_err(|_| ProtocolError::new(ErrorKind::Overloaded, "Too many operations run"))?;
-        let insert = Insert::new(Arc::clone(&call.state), database, operation, skip_unchanged);
-        match tokio::spawn(insert.run(body, decoder)).await {
+        let state = Arc::clone(&call.state);
+        let insert = Insert::new(state, database, operation, (body, skip_unchanged));
+        match tokio::spawn(insert.run(decoder)).await {
             Ok(Ok(())) => Ok(Answer::empty(StatusCode::CREATED)),
             Ok(Err(error)) => {
                 Ok(error_answer(&error, &call.target).with_header("connection", "close"))
@@ -108,9 +115,13 @@ struct Insert {
     partial: Vec<u8>,
     batch: Batch,
     batch_bytes: usize,
-    /// What `partial` and `batch` take of the memory for bodies.
+    /// What `partial`, `batch` and what is in flight take of the memory for bodies.
     share: BodyShare,
+    body: RequestBody,
+    /// What has arrived while the insert waited for something else.
+    arrived: Option<Event>,
     in_flight: Option<Submitted>,
+    in_flight_bytes: usize,
     /// The array has been closed. A client may keep its body open until it has read the answer, so
     /// nothing more is waited for.
     is_closed: bool,
@@ -157,12 +168,20 @@ enum Event {
     Idle,
 }
 
+async fn next_frame(body: &mut RequestBody) -> Event {
+    match body.frame().await {
+        None => Event::End,
+        Some(Ok(frame)) => Event::Piece(frame.into_data().unwrap_or_default()),
+        Some(Err(error)) => Event::Broken(error.to_string()),
+    }
+}
+
 impl Insert {
     fn new(
         state: Arc<ServerState>,
         database: DatabaseLease,
         operation: Arc<Operation>,
-        skip_unchanged: bool,
+        (body, skip_unchanged): (RequestBody, bool),
     ) -> Insert {
         let document_bytes_max = state.parse_limits().document_bytes_max;
         let element_bytes_max = document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
@@ -177,7 +196,10 @@ impl Insert {
             partial: Vec::new(),
             batch: Batch::default(),
             batch_bytes: 0,
+            body,
+            arrived: None,
             in_flight: None,
+            in_flight_bytes: 0,
             is_closed: false,
             has_elements: false,
             unsettled: Default::default(),
@@ -191,12 +213,8 @@ impl Insert {
         }
     }
 
-    async fn run(
-        mut self,
-        mut body: RequestBody,
-        mut decoder: StreamDecoder,
-    ) -> Result<(), ProtocolError> {
-        let inserted = self.insert_all(&mut body, &mut decoder).await;
+    async fn run(mut self, mut decoder: StreamDecoder) -> Result<(), ProtocolError> {
+        let inserted = self.insert_all(&mut decoder).await;
         let committed = self.wait_for_batch().await;
         let outcome = inserted.and(committed);
         let now = self.state.platform.clock.now();
@@ -242,16 +260,12 @@ impl Insert {
         .caused_by(cause.full_text())
     }
 
-    async fn insert_all(
-        &mut self,
-        body: &mut RequestBody,
-        decoder: &mut StreamDecoder,
-    ) -> Result<(), ProtocolError> {
+    async fn insert_all(&mut self, decoder: &mut StreamDecoder) -> Result<(), ProtocolError> {
         let stall_max = self.state.settings.http.idle_connection_timeout;
         let mut last_piece = Instant::now();
         while !self.is_closed {
             self.check_wanted()?;
-            let Ok(event) = timeout(LOOK_INTERVAL, self.next_event(body)).await else {
+            let Ok(event) = timeout(LOOK_INTERVAL, self.next_event()).await else {
                 let silence = last_piece.elapsed();
                 if silence > stall_max {
                     return Err(silent(stall_max));
@@ -299,14 +313,39 @@ impl Insert {
         Ok(())
     }
 
+    fn held_bytes(&self) -> u64 {
+        counted(self.partial.len() + self.batch_bytes + self.in_flight_bytes)
+    }
+
     /// Counts what it holds. When there is no room, what it has gathered makes some.
     async fn make_room(&mut self) -> Result<(), ProtocolError> {
-        let held = self.partial.len() + self.batch_bytes;
-        if self.share.try_grow_to(counted(held)).is_ok() {
+        if self.share.try_grow_to(self.held_bytes()).is_ok() {
             return Ok(());
         }
         self.submit_batch().await?;
-        self.share.grow_when_there_is_room(counted(self.partial.len())).await
+        self.wait_for_batch().await?;
+        let wait = self.share.begin_to_wait(self.held_bytes());
+        while !self.share.has_grown(&wait)? {
+            self.pause(ASK_INTERVAL).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for so long, as long as the insert is wanted and its client is there.
+    async fn pause(&mut self, time: Duration) -> Result<(), ProtocolError> {
+        self.check_wanted()?;
+        if self.arrived.is_some() {
+            tokio::time::sleep(time).await;
+            return Ok(());
+        }
+        match timeout(time, next_frame(&mut self.body)).await {
+            Ok(Event::Broken(message)) => Err(ProtocolError::new(ErrorKind::EndOfStream, message)),
+            Ok(arrived) => {
+                self.arrived = Some(arrived);
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        }
     }
 
     /// Others wait for memory that a silent client has.
@@ -319,18 +358,17 @@ impl Insert {
     }
 
     /// Prefers what arrives over what was written, and both over being idle.
-    async fn next_event(&mut self, body: &mut RequestBody) -> Event {
+    async fn next_event(&mut self) -> Event {
+        if let Some(arrived) = self.arrived.take() {
+            return arrived;
+        }
         let (state, database) = (Arc::clone(&self.state), self.database.clone());
         let has_batch = !self.batch.commands.is_empty();
         let in_flight = &mut self.in_flight;
-        let mut frame = Box::pin(body.frame());
+        let mut frame = Box::pin(next_frame(&mut self.body));
         std::future::poll_fn(move |context| {
-            if let Poll::Ready(frame) = frame.as_mut().poll(context) {
-                return Poll::Ready(match frame {
-                    None => Event::End,
-                    Some(Ok(frame)) => Event::Piece(frame.into_data().unwrap_or_default()),
-                    Some(Err(error)) => Event::Broken(error.to_string()),
-                });
+            if let Poll::Ready(arrived) = frame.as_mut().poll(context) {
+                return Poll::Ready(arrived);
             }
             match in_flight {
                 Some(submitted) => match Pin::new(submitted).poll(context) {
@@ -476,9 +514,25 @@ impl Insert {
         self.batch_bytes >= BATCH_BYTES_MAX || self.batch.commands.len() >= BATCH_COMMANDS_MAX
     }
 
-    /// Waits for the batch in flight, then sends the one that was gathered.
+    /// Waits for the batch in flight, then sends the one that was gathered: as one, or where memory is short as
+    /// several small ones.
     async fn submit_batch(&mut self) -> Result<(), ProtocolError> {
         self.wait_for_batch().await?;
+        // What is staged for attachments is settled with all of its batch.
+        let has_attachments = 0 < self.beside_documents[0].attachments;
+        while !has_attachments && !self.has_memory(self.batch_bytes) {
+            let small = self.batch.split_first(SMALL_BATCH_BYTES);
+            if self.batch.commands.is_empty() {
+                self.batch = small;
+                break;
+            }
+            // What else belongs to the batch is settled with its last part.
+            let small_bytes = small.size_bytes();
+            self.batch_bytes = self.batch_bytes.saturating_sub(small_bytes);
+            self.wait_for_room(small_bytes).await?;
+            self.begin(small, small_bytes)?;
+            self.wait_for_part().await?;
+        }
         if self.batch.commands.is_empty() {
             return Ok(());
         }
@@ -488,20 +542,25 @@ impl Insert {
         self.staged.swap(0, 1);
         self.beside_documents.swap(0, 1);
         self.wait_for_room(batch_bytes).await?;
+        self.begin(batch, batch_bytes)
+    }
+
+    fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ProtocolError> {
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
-        self.share.shrink_to(counted(self.partial.len()));
+        self.in_flight_bytes = bytes;
         Ok(())
     }
 
-    /// A bulk insert waits for a busy server, and a while for memory, instead of failing at once; its client
-    /// is not read meanwhile.
-    async fn wait_for_room(&self, batch_bytes: usize) -> Result<(), ProtocolError> {
+    /// A bulk insert waits for a busy server instead of failing at once, and a while for memory for a single large
+    /// element; its client is not read meanwhile.
+    async fn wait_for_room(&mut self, batch_bytes: usize) -> Result<(), ProtocolError> {
         for number in 0..FULL_QUEUE_TRIES {
-            let may_begin = MEMORY_TRIES <= number || self.has_memory(batch_bytes);
+            let is_small = batch_bytes <= SMALL_BATCH_BYTES;
+            let may_begin = is_small || MEMORY_TRIES <= number || self.has_memory(batch_bytes);
             if may_begin && self.database.has_room() {
                 return Ok(());
             }
-            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+            self.pause(FULL_QUEUE_PAUSE).await?;
         }
         Err(crate::error_mapping::submit_error(&SubmitError::Full))
     }
@@ -519,11 +578,28 @@ impl Insert {
         self.note_committed(outcome)
     }
 
+    /// Waits for a part of a batch.
+    async fn wait_for_part(&mut self) -> Result<(), ProtocolError> {
+        let Some(submitted) = self.in_flight.take() else { return Ok(()) };
+        let outcome = settle(&self.state, &self.database, submitted.await)?;
+        self.processed += outcome.results.len() as u64;
+        self.batches += 1;
+        self.give_back();
+        Ok(())
+    }
+
+    /// Nothing is in flight any more.
+    fn give_back(&mut self) {
+        self.in_flight_bytes = 0;
+        self.share.shrink_to(self.held_bytes());
+    }
+
     fn note_committed(
         &mut self,
         outcome: Result<BatchOutcome, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         self.unsettled[1].clear();
+        self.give_back();
         let beside_documents = std::mem::take(&mut self.beside_documents[1]);
         let mut staged = std::mem::take(&mut self.staged[1]);
         self.processed += outcome?.results.len() as u64;

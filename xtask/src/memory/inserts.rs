@@ -1,0 +1,72 @@
+//! The step of bulk inserts: many at once, beside everything else that takes memory. Those of small documents are done
+//! to their end, in small batches where they have to be; large documents may be refused.
+
+use serde_json::json;
+
+use super::{
+    Step,
+    stage::{Stage, at_once},
+};
+use crate::{Failure, checks::Checks, drill_database::create_database, http_client::HttpClient};
+
+pub(super) const STEP: Step = Step { name: "bulk inserts", prepare, round, judge };
+
+const DATABASE: &str = "inserted";
+const CLIENTS: u64 = 12;
+/// Documents of each insert, and the bytes of their texts.
+const SMALL: (u64, usize) = (3_000, 2 << 10);
+const LARGE: (u64, usize) = (3, 3 << 20);
+
+fn prepare(stage: &Stage) -> Result<(), Failure> {
+    create_database(&stage.url, DATABASE)
+}
+
+fn body(client: u64, (documents, bytes): (u64, usize)) -> Vec<u8> {
+    // What is stored is as large as what is sent.
+    let mut number = client + 1;
+    let mut text = move || -> String {
+        let mut letters = String::with_capacity(bytes);
+        while letters.len() < bytes {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            letters.push_str(&format!("{number:016x}"));
+        }
+        letters
+    };
+    let element = |n| {
+        let document = json!({"Text": text(), "@metadata": {"@collection": "Inserted"}});
+        json!({"Id": format!("i/{client}/{n}"), "Type": "PUT", "Document": document}).to_string()
+    };
+    format!("[{}]", (0..documents).map(element).collect::<Vec<_>>().join(",")).into_bytes()
+}
+
+fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
+    let is_small = round.is_multiple_of(2);
+    at_once(CLIENTS, |client| {
+        let operation = round * CLIENTS + client + 1;
+        let path = format!("/databases/{DATABASE}/bulk_insert?id={operation}");
+        let body = body(client, if is_small { SMALL } else { LARGE });
+        let answer = match HttpClient::connect(&stage.url)?.send("POST", &path, &body) {
+            Ok(answer) => answer,
+            // A server that refuses a body before its end closes the connection.
+            Err(_) if !is_small => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let is_for_memory = String::from_utf8_lossy(&answer.body).contains("memory");
+        match answer.status {
+            200..=299 => Ok(()),
+            _ if !is_small && (is_for_memory || stage.is_refusal(&answer)) => Ok(()),
+            _ => Err(format!("a bulk insert: {}", answer.described()).into()),
+        }
+    })
+}
+
+fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
+    let found = stage.get(&format!("/databases/{DATABASE}/stats"))?["CountOfDocuments"].clone();
+    let wanted = CLIENTS * SMALL.0;
+    checks.that(found.as_u64() >= Some(wanted), || {
+        format!("{found} documents of {wanted} were inserted")
+    });
+    Ok(())
+}
