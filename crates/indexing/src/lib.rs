@@ -126,3 +126,4 @@ pub use static_definition::{REPLACEMENT_PREFIX, is_javascript, source_type_of};
 pub use static_fields::static_field_options;
 pub use tombstones::{IndexCondition, IndexNeeds};
 pub use trial::{TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
+pub use trial_index::{TrialIndex, TrialRefusal};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use blittable::{BlittableBuf, Document, ObjectBuilder};
+use blittable::{BlittableBuf, Document, ObjectBuilder, prints_within};
 use documents::{
     DocumentError,
     time_series::{MomentRange, segments, series_of},
@@ -10,7 +10,7 @@ use documents::{
 use linq::{Output, SpatialValue, Value};
 use model::{DocumentId, TimeSeriesName};
 use script::{FieldValue, IndexEntry, ScriptPool, ScriptValue};
-use storage::ReadTransaction;
+use storage::{ReadTransaction, StorageError, WorkingMemory};
 use wire::IndexDefinition;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::{MapError, Mapper},
-    reduce::{MappedRow, MappedRows, Reducer, RowBounds},
+    reduce::{MappedRow, MappedRows, ReduceKey, Reducer, RowBounds},
     references::References,
     source::{self, SourceItem, SourceKind},
     static_definition::is_javascript,
@@ -30,7 +30,7 @@ use crate::{
 pub const TRIAL_ITEMS: usize = 10;
 /// A trial that gives more is broken off.
 const RESULTS_MAX: usize = 10_000;
-/// So is one whose results are larger together: all of them are in memory.
+/// So is one whose results, those of the maps or those of the reduce, are larger together: all of them are in memory.
 const RESULTS_BYTES_MAX: usize = 4 << 20;
 
 /// Everything that a trial gave, as JSON objects.
@@ -60,24 +60,26 @@ pub enum TrialFailure {
     LeavesOut,
 }
 
-/// Runs the maps and the reduce of a definition.
+/// Runs the maps and the reduce of a definition. What they give is counted in `memory`.
 ///
 /// # Errors
 ///
-/// When the definition is none of an index, fails on an item where that ends the trial, or gives too much.
+/// When the definition is none of an index, fails on an item where that ends the trial, or gives too much; when there
+/// is no room for what it gives.
 pub fn try_definition(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
     beside: Beside<'_>,
     source: TrialSource<'_>,
     on_failure: TrialFailure,
+    memory: &WorkingMemory,
 ) -> Result<Trial, MapError> {
     let mapper = mapper_of(&IndexKind::Static(Box::new(definition.clone())), scripts)?;
     let chosen = match source {
         TrialSource::Documents(ids) => named(mapper.as_ref(), beside.documents, ids)?,
         TrialSource::Oldest(items_max) => oldest(mapper.as_ref(), beside.documents, items_max)?,
     };
-    let mut results = Results::default();
+    let mut results = Results::of("maps", memory);
     if let Some(reducer) = mapper.reducer() {
         return reduced(reducer, &chosen, beside, (results, on_failure));
     }
@@ -141,16 +143,22 @@ fn oldest<'d>(
     Ok(source::oldest_of_each(kind, collections, documents, items_max)?)
 }
 
-/// What the maps gave, as JSON objects.
-#[derive(Default)]
-struct Results {
+/// What the maps gave, or the reduce, as JSON objects.
+struct Results<'m> {
+    /// Who gave it, in the words of an error.
+    of: &'static str,
     rows: Vec<Vec<u8>>,
     bytes: usize,
     /// Whether one more did not fit.
     is_full: bool,
+    memory: &'m WorkingMemory,
 }
 
-impl Results {
+impl<'m> Results<'m> {
+    fn of(of: &'static str, memory: &'m WorkingMemory) -> Self {
+        Self { of, rows: Vec::new(), bytes: 0, is_full: false, memory }
+    }
+
     /// Maps every item.
     fn of_each<'i>(
         &mut self,
@@ -174,18 +182,23 @@ impl Results {
     }
 
     fn add(&mut self, row: &Document<'_>) -> Result<(), MapError> {
-        let row = row.to_json().map_err(DocumentError::from)?;
+        let left = (RESULTS_BYTES_MAX - self.bytes) as u64;
+        let root = blittable::Value::Object(row.root());
         let message = if self.rows.len() == RESULTS_MAX {
-            format!("The maps give more than {RESULTS_MAX} results for these documents")
-        } else if RESULTS_BYTES_MAX < self.bytes + row.len() {
-            format!(
-                "The results of the maps for these documents take more than {RESULTS_BYTES_MAX} bytes. \
-                 Try the definition on fewer documents, or smaller ones."
-            )
-        } else {
-            self.bytes += row.len();
+            format!("The {} give more than {RESULTS_MAX} results for these documents", self.of)
+        } else if prints_within(&root, left).map_err(DocumentError::from)? {
+            let row = row.to_json().map_err(DocumentError::from)?;
+            count(self.memory, row.len())?;
+            // An escape is longer than it was thought to be.
+            self.bytes = (self.bytes + row.len()).min(RESULTS_BYTES_MAX);
             self.rows.push(row);
             return Ok(());
+        } else {
+            format!(
+                "The results of the {} for these documents take more than {RESULTS_BYTES_MAX} bytes. \
+                 Try the definition on fewer documents, or smaller ones.",
+                self.of
+            )
         };
         self.is_full = true;
         Err(MapError::Document { message })
@@ -196,7 +209,7 @@ fn reduced(
     reducer: &dyn Reducer,
     chosen: &[SourceItem<'_>],
     beside: Beside<'_>,
-    (mut results, on_failure): (Results, TrialFailure),
+    (mut results, on_failure): (Results<'_>, TrialFailure),
 ) -> Result<Trial, MapError> {
     let mut places = HashMap::new();
     let mut keys: Vec<Vec<Vec<u8>>> = Vec::new();
@@ -209,6 +222,7 @@ fn reduced(
         let rows = rows.into_rows();
         rows.iter().try_for_each(|row| results.add(&document_of(&row.row)?))?;
         for MappedRow { key, row } in rows {
+            count(results.memory, size_of::<ReduceKey>() + row.len())?;
             let place = *places.entry(key).or_insert_with(|| {
                 keys.push(Vec::new());
                 keys.len() - 1
@@ -217,23 +231,32 @@ fn reduced(
         }
         Ok(())
     })?;
-    let mut reduced = Vec::new();
+    let mut reduced = Results::of("reduce", results.memory);
     for rows in &keys {
-        match reduced_key(reducer, rows) {
-            Err(MapError::Document { .. }) if on_failure == TrialFailure::LeavesOut => {}
-            results => reduced.append(&mut results?),
+        match reduce_key(reducer, rows, &mut reduced) {
+            Err(MapError::Document { .. })
+                if on_failure == TrialFailure::LeavesOut && !reduced.is_full => {}
+            given => given?,
         }
     }
-    Ok(Trial { mapped: results.rows, reduced: Some(reduced) })
+    Ok(Trial { mapped: results.rows, reduced: Some(reduced.rows) })
 }
 
-fn reduced_key(reducer: &dyn Reducer, rows: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, MapError> {
+fn reduce_key(
+    reducer: &dyn Reducer,
+    rows: &[Vec<u8>],
+    results: &mut Results<'_>,
+) -> Result<(), MapError> {
     let items: Vec<_> = rows.iter().map(|row| document_of(row)).collect::<Result<_, _>>()?;
-    let Some(sample) = items.first() else { return Ok(Vec::new()) };
+    let Some(sample) = items.first() else { return Ok(()) };
     let mut given = Vec::new();
     reducer.reduce(sample, &items, &mut given)?;
-    let shown = given.iter().map(|result| result.as_view().to_json());
-    Ok(shown.collect::<Result<_, _>>().map_err(DocumentError::from)?)
+    given.iter().try_for_each(|result| results.add(&result.as_view()))
+}
+
+fn count(memory: &WorkingMemory, bytes: usize) -> Result<(), IndexError> {
+    let counted = memory.take((size_of::<Vec<u8>>() + bytes) as u64);
+    Ok(counted.map_err(StorageError::from)?)
 }
 
 fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {

@@ -1,11 +1,15 @@
 //! An index in memory over a few documents, for somebody who writes a definition and wants to ask it.
 //!
-//! It belongs to no set and writes nothing but its own entries: no outputs of a reduce, no files.
+//! It belongs to no set and writes nothing but its own entries: no outputs of a reduce, no files. Its files are in
+//! memory, counted and bounded: an index that would have more ends there, and says so.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use platform::{Platform, memory::MemoryDisk};
-use storage::EnvironmentOptions;
+use platform::{
+    Platform,
+    memory::{FileMemory, MemoryDisk},
+};
+use storage::{EnvironmentOptions, MemoryBudget, MemoryExhausted, MemoryShare};
 use wire::IndexDefinition;
 
 use crate::{
@@ -19,12 +23,75 @@ use crate::{
 /// What its entries may take in memory before they are too many.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
 const JOURNAL_BYTES_MAX: u64 = 4 << 20;
+/// What its files may take in memory, journals included.
+const FILES_BYTES_MAX: u64 = 64 << 20;
 /// The root of its own disk has nothing else.
 const DIRECTORY: &str = "/trial";
 
+/// An index in memory, see the module.
+pub struct TrialIndex {
+    index: Arc<Index>,
+    files: Arc<TrialFiles>,
+}
+
+impl TrialIndex {
+    /// The index.
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// Why it does not get any further, if there was no memory for its files.
+    pub fn refused(&self) -> Option<TrialRefusal> {
+        self.files.lock().refused
+    }
+}
+
+/// Why an index in memory does not get any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialRefusal {
+    /// Its files would take more than so many bytes.
+    TooLarge(u64),
+    /// Others have taken the memory.
+    Exhausted(MemoryExhausted),
+}
+
+/// What its files take.
+struct TrialFiles(Mutex<FilesShare>);
+
+struct FilesShare {
+    share: MemoryShare,
+    refused: Option<TrialRefusal>,
+}
+
+impl TrialFiles {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FilesShare> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FileMemory for TrialFiles {
+    fn take(&self, bytes: u64) -> bool {
+        let FilesShare { share, refused } = &mut *self.lock();
+        let wanted = share.bytes().saturating_add(bytes);
+        let taken = match wanted <= FILES_BYTES_MAX {
+            true => share.try_grow_to(wanted).map_err(TrialRefusal::Exhausted),
+            false => Err(TrialRefusal::TooLarge(FILES_BYTES_MAX)),
+        };
+        *refused = taken.err();
+        refused.is_none()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let share = &mut self.lock().share;
+        let left = share.bytes().saturating_sub(bytes);
+        share.shrink_to(left);
+    }
+}
+
 impl IndexSet {
     /// Begins an index of this definition over the oldest `items_max` items of each collection. It takes
-    /// turns like all others, is not listed, and is gone when it is dropped.
+    /// turns like all others, is not listed, and is gone when it is dropped. What its files take is drawn from
+    /// `memory`.
     ///
     /// # Errors
     ///
@@ -34,7 +101,8 @@ impl IndexSet {
         &self,
         definition: &IndexDefinition,
         items_max: usize,
-    ) -> Result<Index, IndexError> {
+        memory: &Arc<MemoryBudget>,
+    ) -> Result<TrialIndex, IndexError> {
         let kind = IndexKind::Static(Box::new(IndexDefinition {
             state: None,
             priority: None,
@@ -45,7 +113,10 @@ impl IndexSet {
         }));
         let context = &self.context;
         let mapper = mapper_of(&kind, &context.scripts)?;
-        let platform = Platform { disk: Arc::new(MemoryDisk::new()), ..context.platform.clone() };
+        let share = memory.share(0);
+        let trial_files = Arc::new(TrialFiles(Mutex::new(FilesShare { share, refused: None })));
+        let disk = Arc::new(MemoryDisk::within(Arc::clone(&trial_files) as _));
+        let platform = Platform { disk, ..context.platform.clone() };
         let environment = EnvironmentOptions {
             directory: DIRECTORY.into(),
             unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
@@ -72,6 +143,6 @@ impl IndexSet {
         };
         let index = Index::start(parts, mapper, context)?;
         index.notice_changes();
-        Ok(index)
+        Ok(TrialIndex { index: Arc::new(index), files: trial_files })
     }
 }

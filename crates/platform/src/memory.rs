@@ -45,12 +45,32 @@ pub struct MemoryDisk {
 struct Names {
     tree: Tree<Arc<Content>>,
     locked: BTreeSet<NodeId>,
+    memory: Option<Arc<dyn FileMemory>>,
+}
+
+/// What files in memory are counted in.
+pub trait FileMemory: Send + Sync {
+    /// Counts in bytes that files are about to have; `false`, and nothing is counted, when there is no room.
+    fn take(&self, bytes: u64) -> bool;
+
+    /// Counts out bytes that files had.
+    fn give_back(&self, bytes: u64);
 }
 
 impl MemoryDisk {
-    /// An empty disk.
+    /// An empty disk, which is never full.
     pub fn new() -> Self {
-        let names = Names { tree: Tree::new(), locked: BTreeSet::new() };
+        Self::counted_in(None)
+    }
+
+    /// An empty disk that is full when `memory` has no room. The lengths of files are counted, until a file is
+    /// removed and neither open nor mapped any more.
+    pub fn within(memory: Arc<dyn FileMemory>) -> Self {
+        Self::counted_in(Some(memory))
+    }
+
+    fn counted_in(memory: Option<Arc<dyn FileMemory>>) -> Self {
+        let names = Names { tree: Tree::new(), locked: BTreeSet::new(), memory };
         Self { names: Arc::new(Mutex::new(names)) }
     }
 
@@ -80,7 +100,7 @@ impl Names {
 
     fn create(&mut self, path: &Path) -> io::Result<Arc<Content>> {
         let (directory, name) = self.tree.plan_create(path)?;
-        let content = Arc::new(Content::empty()?);
+        let content = Arc::new(Content::counted_in(self.memory.clone())?);
         let target = Some(self.tree.add_file(Arc::clone(&content)));
         self.tree.apply(&Edit { directory, name: name.to_owned(), target });
         Ok(content)
@@ -239,6 +259,44 @@ mod tests {
     #[test]
     fn the_memory_disk_behaves_like_a_disk() {
         conformance::check(&MemoryDisk::new(), Path::new("/base"));
+    }
+
+    #[test]
+    fn a_disk_within_bounds_is_full_and_has_room_again() {
+        struct Room(Mutex<u64>);
+        impl FileMemory for Room {
+            fn take(&self, bytes: u64) -> bool {
+                let mut left = self.0.lock().unwrap();
+                left.checked_sub(bytes).map(|less| *left = less).is_some()
+            }
+
+            fn give_back(&self, bytes: u64) {
+                *self.0.lock().unwrap() += bytes;
+            }
+        }
+        let room = Arc::new(Room(Mutex::new(10_000)));
+        let left = || *room.0.lock().unwrap();
+        let disk = MemoryDisk::within(Arc::clone(&room) as _);
+        let create = |name: &str| disk.create(Path::new(name), Access::Buffered).unwrap();
+        let (a, b) = (create("a"), create("b"));
+        a.allocate(4096).unwrap();
+        a.write_all_at(b"counted already", 100).unwrap();
+        b.write_all_at(&[1; 100], 4000).unwrap();
+        assert_eq!(left(), 10_000 - 4096 - 4100);
+        for refused in [a.set_len(8192), a.allocate(8192), a.write_all_at(&[1; 2000], 4096)] {
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        }
+        assert_eq!((a.len().unwrap(), left()), (4096, 10_000 - 4096 - 4100));
+        a.set_len(96).unwrap();
+        assert_eq!(left(), 10_000 - 96 - 4100);
+        let mapping = b.map(4096).unwrap();
+        drop(b);
+        disk.remove_file(Path::new("b")).unwrap();
+        assert_eq!(left(), 10_000 - 96 - 4100, "it is mapped");
+        drop(mapping);
+        assert_eq!(left(), 10_000 - 96);
+        drop((a, disk));
+        assert_eq!(left(), 10_000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use blittable::Object;
 use indexing::is_array_mark;
 use rql::Query;
 use search::{EntryId, FieldId, IndexReader, Scoring, SearchError, cell_names};
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
@@ -38,6 +38,17 @@ pub struct ShownEntry {
     pub fields: Vec<(String, Vec<String>)>,
 }
 
+impl ShownEntry {
+    /// What it takes in memory, about.
+    fn bytes(&self) -> u64 {
+        let of_text = |text: &String| size_of::<String>() + text.capacity();
+        let of_field = |(name, terms): &(String, Vec<String>)| {
+            of_text(name) + size_of::<Vec<String>>() + terms.iter().map(of_text).sum::<usize>()
+        };
+        (size_of::<Self>() + self.fields.iter().map(of_field).sum::<usize>()) as u64
+    }
+}
+
 /// The entries that a query chooses.
 pub struct ShownEntries {
     /// What is told beside them.
@@ -46,17 +57,18 @@ pub struct ShownEntries {
     pub entries: Vec<ShownEntry>,
 }
 
-/// Shows the terms of the entries that `query` chooses.
+/// Shows the terms of the entries that `query` chooses. What they take is counted in `memory`.
 ///
 /// # Errors
 ///
-/// As [`crate::execute_on_index`].
+/// As [`crate::execute_on_index`]; [`QueryError::Memory`] when there is no room for the terms.
 pub fn entries_of_index<D: Transaction, I: Transaction>(
     documents: &D,
     snapshot: &IndexSnapshot<'_, I>,
     query: &Query,
     parameters: Option<Object<'_>>,
     paging: Paging,
+    memory: &WorkingMemory,
 ) -> Result<ShownEntries, QueryError> {
     let asked = Asked::new(query, parameters).reading(snapshot.values);
     asked.refuse_unanswered_clauses()?;
@@ -77,10 +89,13 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let names = names.map(|field| (field.id, field.name));
     let names: HashMap<_, _> = names.collect();
     let has_reduce = index.has_reduce();
-    let shown =
-        hits.rows.iter().map(|hit| shown_entry(&reader, &fields, &names, has_reduce, hit.entry));
+    let shown = hits.rows.iter().map(|hit| {
+        let entry = shown_entry(&reader, &fields, &names, has_reduce, hit.entry)?;
+        memory.take(entry.bytes())?;
+        Ok(entry)
+    });
     Ok(ShownEntries {
-        entries: shown.collect::<Result<_, _>>()?,
+        entries: shown.collect::<Result<_, QueryError>>()?,
         facts: facts_of(documents, snapshot, query, &record, hits.total, false)?,
     })
 }

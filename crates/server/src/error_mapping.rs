@@ -263,6 +263,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         }
         IndexError::Documents(error) => document_error(error),
         IndexError::Values(error) => cluster_error(error),
+        IndexError::Storage(StorageError::NoMemory(exhausted)) => no_room("Indexes", *exhausted),
         IndexError::Storage(_)
         | IndexError::Search(_)
         | IndexError::Directory { .. }

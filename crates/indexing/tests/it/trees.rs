@@ -8,6 +8,7 @@ use indexing::{
 use model::DocumentId;
 use platform::Platform;
 use script::ScriptPool;
+use storage::WorkingMemory;
 
 use crate::fixture::Documents;
 use crate::results::definition;
@@ -126,7 +127,8 @@ fn tried(kind: &IndexKind, documents: &Documents, ids: &[&str]) -> Result<Trial,
         [] => TrialSource::Oldest(TRIAL_ITEMS),
         ids => TrialSource::Documents(ids),
     };
-    try_definition(definition, &scripts, beside, source, TrialFailure::Ends)
+    let memory = WorkingMemory::default();
+    try_definition(definition, &scripts, beside, source, TrialFailure::Ends, &memory)
         .map_err(|error| error.to_string())
 }
 

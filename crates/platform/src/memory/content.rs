@@ -4,14 +4,19 @@
 //! show the same bytes at stable addresses, holes cost nothing, and truncating the file frees
 //! memory. It has no name and no durability; those belong to the disks built on it.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use rustix::{
     fs::{MemfdFlags, SeekFrom, memfd_create, seek},
     io::Errno,
 };
 
-use crate::{disk::Mapping, mapped::map_shared};
+use crate::{disk::Mapping, mapped::map_shared, memory::FileMemory};
 
 /// Bytes copied at once when one content is copied into another.
 const COPY_BYTES: usize = 1 << 18;
@@ -19,12 +24,47 @@ const COPY_BYTES: usize = 1 << 18;
 /// A growable run of bytes, zero where nothing was written.
 pub(crate) struct Content {
     file: File,
+    counted: Option<Counted>,
+}
+
+/// The length of a content, counted until it is dropped.
+struct Counted {
+    bytes: Mutex<u64>,
+    memory: Arc<dyn FileMemory>,
+}
+
+impl Counted {
+    /// Counts so many bytes while the length of the content is changed by `change`.
+    fn set(&self, len: u64, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if *bytes < len && !self.memory.take(len - *bytes) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let before = *bytes;
+        *bytes = before.max(len);
+        change()?;
+        self.memory.give_back(before.saturating_sub(len));
+        *bytes = len;
+        Ok(())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let bytes = self.bytes.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.memory.give_back(*bytes);
+    }
 }
 
 impl Content {
     pub(crate) fn empty() -> io::Result<Self> {
+        Self::counted_in(None)
+    }
+
+    pub(crate) fn counted_in(memory: Option<Arc<dyn FileMemory>>) -> io::Result<Self> {
         let descriptor = memfd_create("corvus", MemfdFlags::CLOEXEC)?;
-        Ok(Self { file: File::from(descriptor) })
+        let counted = memory.map(|memory| Counted { bytes: Mutex::default(), memory });
+        Ok(Self { file: File::from(descriptor), counted })
     }
 
     pub(crate) fn len(&self) -> io::Result<u64> {
@@ -32,7 +72,10 @@ impl Content {
     }
 
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        match &self.counted {
+            None => self.file.set_len(len),
+            Some(counted) => counted.set(len, || self.file.set_len(len)),
+        }
     }
 
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -40,6 +83,10 @@ impl Content {
     }
 
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if let Some(counted) = &self.counted {
+            let len = self.len()?.max(offset.saturating_add(bytes.len() as u64));
+            counted.set(len, || Ok(()))?;
+        }
         self.file.write_all_at(bytes, offset)
     }
 

@@ -2,14 +2,18 @@
 //!
 //! The answer is as long as [`ANSWER_BYTES_MAX`] at most: all of it is in memory, too.
 
-use std::{sync::Arc, time::Duration};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
 use engine::{NEW_INDEX_WAIT, complete_definition};
-use indexing::{Beside, Index, MapError, Trial, TrialFailure, TrialSource, try_definition};
+use indexing::{
+    Beside, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource, try_definition,
+};
 use query::{Paging, ResultKind};
 use rql::{Query, SourceKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use storage::WorkingMemory;
+use tokio::time::Instant;
 use wire::{ErrorKind, IndexDefinition, ProtocolError, QueryRequest};
 
 use crate::{
@@ -22,6 +26,7 @@ use crate::{
         index_changes::{check_configuration, definition_in},
         queries::{Prepared, Snapshot},
         query_debug::entry_shape,
+        query_memory::memory_to_count,
     },
     index_choice::{catch_up, refuse_invalid},
     json_text::JsonObject,
@@ -35,6 +40,10 @@ const DOCUMENTS_DEFAULT: usize = 100;
 const DOCUMENTS_MAX: usize = 10_000;
 /// Bytes of rows in an answer.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// What an answer has beside those.
+const ANSWER_HEAD_BYTES: usize = 1 << 10;
+/// How often a request that waits for the index looks whether there is memory for it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// What queries name the index by, and the whole query when there is none.
 const NAME: &str = "<TestIndexName>";
 
@@ -56,27 +65,61 @@ pub(crate) fn test(call: Call) -> Answering {
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
         let places = &call.state.rooms.counting;
         let place = places.take(database.record().name.lower_cased()).await?;
-        let indexes = database.clone();
+        let (indexes, budget) = (database.clone(), Arc::clone(&state.memory.answers));
         let (definition, index) = blocking(move || {
-            let index = indexes.indexes().begin_trial(&definition, documents_max);
-            Ok((definition, Arc::new(index.map_err(|error| index_error(&error))?)))
+            let index = indexes.indexes().begin_trial(&definition, documents_max, &budget);
+            Ok((definition, index.map_err(|error| index_error(&error))?))
         })
         .await?;
-        let is_indexed = catch_up(&database, &index, wait).await?;
-        refuse_invalid(&index)?;
+        let is_indexed = is_indexed_within(&database, &index, wait).await?;
+        refuse_invalid(index.index())?;
         blocking(move || {
             let _place = place;
-            let trial = tried(&state, &database, &definition, documents_max)?;
-            answer(&state, &database, &prepared, &Tested { definition, index, is_indexed, trial })
+            let memory = memory_to_count(&state);
+            let trial = tried(&state, &database, &definition, documents_max, &memory)?;
+            let tested = Tested { definition, index, is_indexed, trial };
+            answer(&state, &database, &prepared, &tested, &memory)
         })
         .await
     })
 }
 
+/// Waits until the index has taken all documents that it is to take; `false` when that takes longer.
+///
+/// # Errors
+/// When there is no memory for the index.
+async fn is_indexed_within(
+    database: &DatabaseLease,
+    index: &TrialIndex,
+    wait: Duration,
+) -> Result<bool, ProtocolError> {
+    let ends = Instant::now() + wait;
+    loop {
+        let left = ends.saturating_duration_since(Instant::now());
+        let is_indexed = catch_up(database, index.index(), left.min(LOOK_INTERVAL)).await?;
+        if let Some(refusal) = index.refused().filter(|_| !is_indexed) {
+            return Err(too_large(refusal));
+        }
+        if is_indexed || left.is_zero() {
+            return Ok(is_indexed);
+        }
+    }
+}
+
+fn too_large(refusal: TrialRefusal) -> ProtocolError {
+    match refusal {
+        TrialRefusal::TooLarge(bytes_max) => ProtocolError::invalid_operation(format!(
+            "The index takes more than {bytes_max} bytes for these documents. Try the definition on fewer \
+             documents, or smaller ones."
+        )),
+        TrialRefusal::Exhausted(exhausted) => no_room("Trials of indexes", exhausted),
+    }
+}
+
 /// What there is to show.
 struct Tested {
     definition: IndexDefinition,
-    index: Arc<Index>,
+    index: TrialIndex,
     /// Whether the index has taken all documents that it was to take.
     is_indexed: bool,
     trial: Trial,
@@ -155,15 +198,15 @@ fn tried(
     database: &DatabaseLease,
     definition: &IndexDefinition,
     documents_max: usize,
+    memory: &WorkingMemory,
 ) -> Result<Trial, ProtocolError> {
     let (documents, values) = (database.read(), database.values());
     let beside = Beside { documents: &documents, values: Some(&values) };
     let (source, on_failure) = (TrialSource::Oldest(documents_max), TrialFailure::LeavesOut);
-    try_definition(definition, state.scripts(), beside, source, on_failure).map_err(|error| {
-        match error {
-            MapError::Index(error) => index_error(&error),
-            MapError::Document { message } => ProtocolError::invalid_operation(message),
-        }
+    let trial = try_definition(definition, state.scripts(), beside, source, on_failure, memory);
+    trial.map_err(|error| match error {
+        MapError::Index(error) => index_error(&error),
+        MapError::Document { message } => ProtocolError::invalid_operation(message),
     })
 }
 
@@ -172,23 +215,28 @@ fn answer(
     database: &DatabaseLease,
     prepared: &Prepared,
     tested: &Tested,
+    memory: &Rc<WorkingMemory>,
 ) -> Result<Answer, ProtocolError> {
     let Tested { definition, index, is_indexed, trial } = tested;
+    let index = index.index();
     let snapshot = Snapshot::take(database, Some(Arc::clone(index)), None)?;
-    let entries = entries_of(prepared, &snapshot)?;
-    let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX)? else {
+    let entries = entries_of(prepared, &snapshot, memory)?;
+    let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX, memory)? else {
         let message = format!("The results of the query take more than {ANSWER_BYTES_MAX} bytes");
         return Err(ProtocolError::invalid_operation(message));
     };
-    let mut out = Vec::new();
+    let reduced = trial.reduced.as_deref().unwrap_or_default();
+    let of_trial = trial.mapped.iter().chain(reduced).map(|row| row.len() + 1).sum::<usize>();
+    // The rows are there already, and all of it again in the answer.
+    let bytes = 2 * rows.len() + entries.len() + of_trial;
+    let counted = memory.take(bytes as u64);
+    counted.map_err(|exhausted| no_room("Trials of indexes", exhausted))?;
+    let mut out = Vec::with_capacity(bytes - rows.len() + ANSWER_HEAD_BYTES);
     let mut shape = JsonObject::begin(&mut out);
-    shape.name("IndexEntries").extend_from_slice(entries.to_string().as_bytes());
-    write_array(shape.name("QueryResults"), &rows);
-    write_array(shape.name("MapResults"), &trial.mapped.join(&b','));
-    write_array(
-        shape.name("ReduceResults"),
-        &trial.reduced.as_deref().unwrap_or_default().join(&b','),
-    );
+    shape.name("IndexEntries").extend_from_slice(&entries);
+    write_array(shape.name("QueryResults"), [&rows]);
+    write_array(shape.name("MapResults"), &trial.mapped);
+    write_array(shape.name("ReduceResults"), reduced);
     shape.flag("HasDynamicFields", index.has_created_fields());
     shape.flag("IsStale", index.leaves_out_items() || !is_indexed);
     let kind = serde_json::to_value(definition.index_type).unwrap_or_default();
@@ -197,18 +245,43 @@ fn answer(
     Ok(Answer::json(out))
 }
 
-fn write_array(out: &mut Vec<u8>, elements: &[u8]) {
+fn write_array<'e>(out: &mut Vec<u8>, elements: impl IntoIterator<Item = &'e Vec<u8>>) {
     out.push(b'[');
-    out.extend_from_slice(elements);
+    for (number, element) in elements.into_iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        out.extend_from_slice(element);
+    }
     out.push(b']');
 }
 
-/// The terms of the entries that the query chooses, whatever page it asks for.
-fn entries_of(prepared: &Prepared, snapshot: &Snapshot) -> Result<Value, ProtocolError> {
-    let Some(entries) = prepared.index_snapshot(snapshot) else { return Ok(json!([])) };
+/// The terms of the entries that the query chooses, whatever page it asks for, as a JSON array.
+fn entries_of(
+    prepared: &Prepared,
+    snapshot: &Snapshot,
+    memory: &WorkingMemory,
+) -> Result<Vec<u8>, ProtocolError> {
+    let Some(entries) = prepared.index_snapshot(snapshot) else { return Ok(b"[]".to_vec()) };
     let query = Query { limit: None, offset: None, ..prepared.query.clone() };
     let (documents, parameters) = (snapshot.documents(), prepared.parameters());
-    let shown = query::entries_of_index(documents, &entries, &query, parameters, Paging::default());
-    let shown = shown.map_err(query_error)?;
-    Ok(shown.entries.into_iter().map(entry_shape).collect())
+    let page = Paging::default();
+    let shown = query::entries_of_index(documents, &entries, &query, parameters, page, memory);
+    let mut out = vec![b'['];
+    for (number, entry) in shown.map_err(query_error)?.entries.into_iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        let begin = out.len();
+        out.extend_from_slice(entry_shape(entry).to_string().as_bytes());
+        let counted = memory.take((out.len() - begin) as u64);
+        counted.map_err(|exhausted| no_room("Trials of indexes", exhausted))?;
+        if ANSWER_BYTES_MAX < out.len() {
+            let message =
+                format!("The entries of the index take more than {ANSWER_BYTES_MAX} bytes");
+            return Err(ProtocolError::invalid_operation(message));
+        }
+    }
+    out.push(b']');
+    Ok(out)
 }

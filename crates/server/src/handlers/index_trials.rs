@@ -10,8 +10,13 @@ use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, ProtocolError};
 
 use crate::{
-    answer::Answer, blocking::blocking, call::Call, error_mapping::index_error,
-    handlers::index_changes::definition_in, json_text::JsonObject, router::Answering,
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::index_error,
+    handlers::{index_changes::definition_in, query_memory::memory_to_count},
+    json_text::JsonObject,
+    router::Answering,
     stored_record::read_object,
 };
 
@@ -42,8 +47,9 @@ pub(crate) fn try_out(call: Call) -> Answering {
                 [] => TrialSource::Oldest(TRIAL_ITEMS),
                 ids => TrialSource::Documents(ids),
             };
-            let trial =
-                try_definition(&definition, state.scripts(), beside, source, TrialFailure::Ends);
+            let memory = memory_to_count(&state);
+            let ends = TrialFailure::Ends;
+            let trial = try_definition(&definition, state.scripts(), beside, source, ends, &memory);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
                 MapError::Index(error) => index_error(&error),
                 MapError::Document { message } => ProtocolError::invalid_operation(message),

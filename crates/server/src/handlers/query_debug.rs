@@ -16,7 +16,7 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::query_error,
-    handlers::{queries::Prepared, query_pages::time_or_none},
+    handlers::{queries::Prepared, query_memory::memory_to_count, query_pages::time_or_none},
     index_choice::{catch_up, refuse_invalid},
 };
 
@@ -167,6 +167,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
         &prepared.query,
         prepared.parameters(),
         prepared.paging,
+        &memory_to_count(&call.state),
     )
     .map_err(query_error)?;
     let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
 use crate::{
     indexes::{define, found, put},
-    resources::wait_until,
+    resources::{server_with, wait_until},
     test_server::TestServer,
 };
 
@@ -547,4 +547,51 @@ fn an_index_that_cannot_be_opened_is_seen_among_the_others() {
     let opened = server.send("POST", "/databases/old/index/open-faulty-index?name=bad", b"");
     assert_eq!(opened.status, 500);
     assert!(opened.json()["Message"].as_str().unwrap().contains("Failed to compile index Bad"));
+}
+
+/// A little memory: answers, and what is tried beside them, may take an eighth of it.
+const LITTLE: &str = "--Memory.LimitInMb=96";
+
+#[test]
+fn a_definition_under_test_takes_no_more_memory_than_there_is() {
+    let (server, _simulation) = server_with(&[LITTLE]);
+    let tags: Vec<_> =
+        (0..400).map(|n| format!("a tag of many letters with the number {n}")).collect();
+    for number in 0..60 {
+        let document = json!({"N": number, "Tags": tags, "@metadata": {"@collection": "Items"}});
+        put(&server, &format!("items/{number}"), &document.to_string());
+    }
+    let test = |maps: &str, reduce: Option<&str>| {
+        let definition = json!({
+            "Name": "T", "Maps": [maps], "Reduce": reduce,
+            "Fields": {"Text": {"Storage": "Yes"}, "More": {"Storage": "Yes"}}
+        });
+        let body = json!({"IndexDefinition": definition});
+        server.send("POST", "/databases/db/indexes/test", body.to_string().as_bytes())
+    };
+    let small = || test("from i in docs.Items select new { i.N }", None);
+    assert_eq!(small().status, 200, "{}", small().json());
+    let literal = "x".repeat(200_000);
+    // The results of the maps are short, those of the reduce are not.
+    let reduced = test(
+        "from i in docs.Items select new { i.N, Text = \"\" }",
+        Some(&format!(
+            "from r in results group r by r.N into g select new {{ N = g.Key, Text = \"{literal}\" }}"
+        )),
+    );
+    let message = reduced.json()["Message"].as_str().unwrap().to_owned();
+    assert_eq!(reduced.status, 500, "{message}");
+    assert!(message.contains("of the reduce for these documents take more than"), "{message}");
+
+    // As many entries as documents have tags, each with two fields that are stored.
+    let fanned = test(
+        "from i in docs.Items from t in i.Tags select new { t, Text = t + t + t + i.N, More = t + i.N + t + t }",
+        None,
+    );
+    let message = fanned.json()["Message"].as_str().unwrap().to_owned();
+    assert_eq!(fanned.status, 503, "{message}");
+    assert!(message.contains("Trials of indexes"), "{message}");
+
+    // What was tried before is gone when its turn comes.
+    wait_until(|| small().status == 200);
 }
