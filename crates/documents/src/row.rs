@@ -351,6 +351,12 @@ impl<'a> DocumentRow<'a> {
         self.body.document()
     }
 
+    /// The same document, of whose body nothing is decompressed.
+    #[must_use]
+    pub fn unread(&self) -> DocumentRow<'a> {
+        DocumentRow { row: self.row, body: self.body.unread() }
+    }
+
     /// Bytes of the body.
     pub fn body_bytes(&self) -> usize {
         self.body.document_bytes()

@@ -114,6 +114,29 @@ impl RunningQuery {
     }
 }
 
+/// Stops a query when this is dropped, as the future of a request is whose client has gone, unless its work has ended.
+pub(crate) struct StopWhenGone(Option<Arc<AtomicBool>>);
+
+impl StopWhenGone {
+    /// For work that looks at the flag.
+    pub(crate) fn begin(flag: Arc<AtomicBool>) -> StopWhenGone {
+        StopWhenGone(Some(flag))
+    }
+
+    /// The work has ended.
+    pub(crate) fn end(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopWhenGone {
+    fn drop(&mut self) {
+        if let Some(flag) = &self.0 {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for RunningQuery {
     fn drop(&mut self) {
         self.among.lock().queries.remove(&self.id);
@@ -155,6 +178,10 @@ mod tests {
         assert!(running.stop("db", "i", one.id));
         assert!(woken.load(Ordering::Relaxed));
         assert!(one.should_stop() && !other.should_stop());
+        StopWhenGone::begin(Arc::clone(other.stop_flag())).end();
+        assert!(!other.should_stop(), "its work has ended");
+        drop(StopWhenGone::begin(Arc::clone(other.stop_flag())));
+        assert!(other.should_stop(), "its client has gone");
         let id = one.id;
         drop(one);
         assert!(running.of("db").is_empty() && !running.stop("db", "I", id));

@@ -308,6 +308,13 @@ impl From<ScriptError> for QueryError {
     }
 }
 
+impl QueryError {
+    /// Whether the same may be tried again when there is room.
+    pub fn is_for_want_of_memory(&self) -> bool {
+        matches!(self, QueryError::Memory(_))
+    }
+}
+
 impl From<MemoryExhausted> for QueryError {
     fn from(error: MemoryExhausted) -> QueryError {
         QueryError::Memory(error)

@@ -6,10 +6,12 @@ use blittable::{BlittableBuf, Object, Value, write_json};
 use cluster_state::DatabaseValues;
 use documents::{FieldPath, Found};
 use rql::{Comparison, Expression, Literal, MethodCall, Query};
+use storage::WorkingMemory;
 
 use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Worth, place_of};
+use crate::row_script::script_bytes;
 use crate::sought_value::Sought;
 
 /// Whether this is `cmpxchg()`.
@@ -156,24 +158,28 @@ impl PlannedValue {
         &self,
         values: Option<&DatabaseValues>,
         row: Object<'_>,
+        memory: &WorkingMemory,
     ) -> Result<Option<BlittableBuf>, QueryError> {
         match self {
-            Self::Key(key) => read_value(values, key),
+            Self::Key(key) => read_value(values, key, memory),
             Self::Path(path) => match path.find(row)? {
-                Found::One(Value::String(key)) => read_value(values, &key.as_cow()?),
+                Found::One(Value::String(key)) => read_value(values, &key.as_cow()?, memory),
                 _ => Err(no_text()),
             },
         }
     }
 }
 
-/// What is stored under a key.
+/// What is stored under a key. The copy and its text are counted.
 pub(crate) fn read_value(
     values: Option<&DatabaseValues>,
     key: &str,
+    memory: &WorkingMemory,
 ) -> Result<Option<BlittableBuf>, QueryError> {
-    let Some(values) = values else { return Ok(None) };
-    Ok(values.get(key)?.map(|entry| entry.value.to_buf()))
+    let entry = values.map(|values| values.get(key)).transpose()?.flatten();
+    let Some(entry) = entry else { return Ok(None) };
+    memory.take(script_bytes(&entry.value)?)?;
+    Ok(Some(entry.value.to_buf()))
 }
 
 /// The value in what is stored for a key.

@@ -11,7 +11,7 @@ use documents::DocumentRow;
 use model::DocumentId;
 use rql::Query;
 use search::{Facet, IndexReader, Matches, NumberSummary};
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::facet_plan::{
@@ -23,6 +23,7 @@ use crate::index_fields::FieldsOfIndex;
 use crate::parameters::Asked;
 use crate::planned_include::is_timings;
 use crate::result::ResultFacts;
+use crate::row_document::{decompressed_bytes, printed_bytes};
 use crate::term_text::term_text;
 
 /// The answer to a query for facets.
@@ -71,10 +72,11 @@ pub struct FacetValue {
     pub sum: Option<f64>,
 }
 
-/// Counts the facets that `query` asks for.
+/// Counts the facets that `query` asks for. What the texts of included documents take is counted in `memory`.
 ///
 /// # Errors
 ///
+/// [`QueryError::Memory`] when there is no room for those;
 /// [`QueryError::Invalid`] and its like for what no query may ask; [`QueryError::Index`] and
 /// [`QueryError::Documents`] when files cannot be read.
 pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
@@ -82,6 +84,7 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     snapshot: &IndexSnapshot<'_, I>,
     query: &Query,
     parameters: Option<Object<'_>>,
+    memory: &WorkingMemory,
 ) -> Result<FacetResult<'t>, QueryError> {
     let asked = Asked::new(query, parameters).reading(snapshot.values);
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
@@ -106,17 +109,18 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     let counter = FacetCounter { reader: &reader, matches: &matches };
     let facets = planned.into_iter().map(|facet| counter.count(facet));
     let facets = facets.collect::<Result<Vec<_>, _>>()?;
-    let includes = included(documents, &asked, &facets)?;
+    let includes = included(documents, &asked, &facets, memory)?;
     let depends_on_all = has_setup.get() || !query.include.is_empty();
     let facts = facts_of(documents, snapshot, query, &record, facets.len() as u64, depends_on_all)?;
     Ok(FacetResult { facts, facets, includes })
 }
 
-/// The documents whose ids are terms of a facet by an included field.
+/// The documents whose ids are terms of a facet by an included field. What their texts take is counted.
 fn included<'t, D: Transaction>(
     documents: &'t D,
     asked: &Asked<'_>,
     facets: &[CountedFacet],
+    memory: &WorkingMemory,
 ) -> Result<Vec<DocumentRow<'t>>, QueryError> {
     let (mut rows, mut met) = (Vec::new(), HashSet::new());
     for item in asked.query.include.iter().filter(|item| !is_timings(item)) {
@@ -128,7 +132,15 @@ fn included<'t, D: Transaction>(
             // A term that cannot be an id names no document.
             let Ok(id) = DocumentId::new(value.range.as_str()) else { continue };
             if met.insert(id.clone()) {
-                rows.extend(documents::get(documents, &id)?);
+                let Some(row) = documents::get(documents, &id)? else { continue };
+                // Its text is to be part of an answer that is in memory as a whole, and grows.
+                let printed = {
+                    let (_scope, unread) = (memory.scope(), row.unread());
+                    memory.take(decompressed_bytes(&unread))?;
+                    printed_bytes(&unread.body()?)?
+                };
+                memory.take(2 * printed)?;
+                rows.push(row);
             }
         }
     }

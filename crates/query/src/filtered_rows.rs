@@ -6,12 +6,15 @@ use crate::error::QueryError;
 use crate::row::Row;
 use crate::row_counts::RowCounts;
 
-/// Decides about a row.
-pub(crate) type Passes<'t> = Box<dyn Fn(&Row<'t>) -> Result<bool, QueryError> + 't>;
+/// Decides about a row, and counts what the row takes from then on.
+pub(crate) type Passes<'t> = Box<dyn Fn(&mut Row<'t>) -> Result<bool, QueryError> + 't>;
 
-/// The rows that a filter lets through. It looks at no more than it is asked for.
+/// The rows that a filter lets through. It looks at no more than it is asked for. Where there is no room for what
+/// that takes, the same row comes again.
 pub(crate) struct FilteredRows<'t, R> {
     rows: R,
+    /// There was no room for this one.
+    waiting: Option<Row<'t>>,
     passes: Passes<'t>,
     /// How many rows it may still look at.
     left: u64,
@@ -26,7 +29,7 @@ impl<'t, R> FilteredRows<'t, R> {
         scanned_max: u64,
         counts: &Rc<RowCounts>,
     ) -> Self {
-        Self { rows, passes, left: scanned_max, counts: Rc::clone(counts) }
+        Self { rows, waiting: None, passes, left: scanned_max, counts: Rc::clone(counts) }
     }
 }
 
@@ -38,15 +41,19 @@ where
 
     fn next(&mut self) -> Option<Self::Item> {
         while 0 < self.left {
-            let row = match self.rows.next()? {
-                Ok(row) => row,
-                Err(error) => return Some(Err(error)),
+            let mut row =
+                match self.waiting.take().map_or_else(|| self.rows.next(), |row| Some(Ok(row)))? {
+                    Ok(row) => row,
+                    Err(error) => return Some(Err(error)),
+                };
+            let passes = match (self.passes)(&mut row) {
+                Ok(passes) => passes,
+                Err(error) => {
+                    self.waiting = Some(row).filter(|_| error.is_for_want_of_memory());
+                    return Some(Err(error));
+                }
             };
             self.left -= 1;
-            let passes = match (self.passes)(&row) {
-                Ok(passes) => passes,
-                Err(error) => return Some(Err(error)),
-            };
             self.counts.note_scanned(passes);
             if passes {
                 return Some(Ok(row));

@@ -14,6 +14,8 @@ pub(crate) struct Included {
     pub(crate) in_order: Vec<DocumentId>,
     pub(crate) met: HashSet<DocumentId>,
     pub(crate) rows: HashSet<DocumentId>,
+    /// What they take, about.
+    pub(crate) bytes: u64,
 }
 
 impl Included {
@@ -23,7 +25,9 @@ impl Included {
         shown: &ShownRows,
     ) -> Result<(), QueryError> {
         if shown.projection.is_none() {
-            self.rows.extend(row.id().and_then(|id| DocumentId::new(id).ok()));
+            let id = row.id().and_then(|id| DocumentId::new(id).ok());
+            self.bytes += id.as_ref().map_or(0, id_bytes);
+            self.rows.extend(id);
         }
         for path in shown.includes.iter().filter_map(|include| include.in_document.as_ref()) {
             path.ids(row.root()?, &mut |id| {
@@ -31,12 +35,19 @@ impl Included {
                 if let Ok(id) = DocumentId::new(id)
                     && self.met.insert(id.clone())
                 {
+                    // Among those that were met, in their order, and once more when they are given along.
+                    self.bytes += 3 * id_bytes(&id);
                     self.in_order.push(id);
                 }
             })?;
         }
         Ok(())
     }
+}
+
+/// What an id takes in a table: the id as written and in lower case.
+fn id_bytes(id: &DocumentId) -> u64 {
+    (2 * (size_of::<DocumentId>() + id.as_str().len())) as u64
 }
 
 /// Each once, in the order of the list.

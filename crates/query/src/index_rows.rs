@@ -211,7 +211,15 @@ fn row_of<'t, D: Transaction, I: Transaction>(
             Some(RowLocation(reader.location(entry, field, &from)?))
         }
     };
-    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), location, made: None }))
+    Ok(Some(Row {
+        document,
+        score: Some(score),
+        stored,
+        entry: Some(entry),
+        location,
+        made: None,
+        held: None,
+    }))
 }
 
 /// The result behind an entry of a reduce.
@@ -227,7 +235,7 @@ fn row_of_result<'t, I: Transaction>(
     let document = RowDocument::Result(Document::new(values.get(result)?.ok_or(gone)?)?);
     let stored = stored_of(reader, entry, stored)?;
     let (score, entry) = (Some(score), Some(entry));
-    Ok(Some(Row { document, score, stored, entry, location: None, made: None }))
+    Ok(Some(Row { document, score, stored, entry, location: None, made: None, held: None }))
 }
 
 fn stored_of<'t, I: Transaction>(

@@ -45,6 +45,7 @@
 mod asked_notes;
 mod collection_execution;
 mod condition;
+mod counted_rows;
 mod counter_includes;
 mod distinct;
 mod document_path;

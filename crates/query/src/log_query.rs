@@ -198,7 +198,8 @@ impl LogQuery {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
                 let memory = WorkingMemory::default();
-                let beside = load_for_row(sources, &self.loads, Some(shown.id), shown.body.root())?;
+                let beside =
+                    load_for_row(sources, &self.loads, Some(shown.id), shown.body.root(), &memory)?;
                 let arguments = arguments_of(
                     shown.script_document(scripts.rows().is_some())?,
                     &beside,
@@ -233,7 +234,7 @@ impl LogQuery {
             include.ids(shown.body.root(), &mut |id| included.add(id))?;
         }
         // Workers are given no values along.
-        let Wanted { documents, values: _ } = wanted.into_inner();
+        let Wanted { documents, .. } = wanted.into_inner();
         documents.iter().for_each(|id| included.add(id));
         included.counters.add(tx, &self.counters, Some(shown.id), shown.body.root())?;
         included.series.add(&self.series, Some(shown.id), shown.body.root())?;

@@ -12,7 +12,7 @@ use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::row::Row;
-use crate::row_document::{Marked, printed_bytes};
+use crate::row_document::{Marked, decompressed_bytes, printed_bytes};
 
 const METADATA: &str = "@metadata";
 /// What metadata have beside what a script gave them, about.
@@ -73,6 +73,11 @@ impl MadeObject {
         Ok(MadeObject { json, metadata, whole })
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of::<Self>() + self.json.capacity() + self.metadata.capacity()) as u64
+    }
+
     /// What rows are compared by: all that it shows.
     pub(crate) fn identity(&self) -> Vec<u8> {
         [self.json.as_slice(), &self.metadata].concat()
@@ -89,6 +94,7 @@ impl MadeObject {
         if let Some(id) = &self.whole {
             let found: Option<DocumentRow<'_>> = documents::get(documents, id)?;
             if let Some(document) = found {
+                memory.take(decompressed_bytes(&document))?;
                 memory.take(printed_bytes(&document.body()?)?)?;
                 let mut beside_id = Vec::new();
                 row.told().with_score().write(&mut beside_id);

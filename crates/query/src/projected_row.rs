@@ -137,11 +137,17 @@ impl Projection {
 fn write_found_in_each(
     loaded: &[DocumentRow<'_>],
     path: &DocumentPath,
+    memory: &WorkingMemory,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
     out.push(b'[');
     let mut is_first = true;
     for document in loaded {
+        let mut counted = 0;
+        if LARGE_BYTES < document.body_bytes() {
+            memory.grow(&mut counted, printed_bytes(&document.body()?)?)?;
+        }
+        let begin = out.len();
         let found = path.find(document.body()?.root())?;
         if found.is_missing() {
             continue;
@@ -150,6 +156,7 @@ fn write_found_in_each(
             out.push(b',');
         }
         found.write_json(out)?;
+        memory.grow(&mut counted, (out.len() - begin) as u64)?;
     }
     out.push(b']');
     Ok(())
@@ -201,9 +208,12 @@ fn write_document(
     memory: &WorkingMemory,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
-    memory.take(document.body_bytes() as u64 + printed_bytes(&document.body()?)?)?;
-    let body = with_id(document)?;
-    Ok(write_json(&Value::Object(body.as_view().root()), out)?)
+    let (copy, mut printed) = (document.body_bytes() as u64, printed_bytes(&document.body()?)?);
+    memory.take(copy + printed)?;
+    let (body, begin) = (with_id(document)?, out.len());
+    write_json(&Value::Object(body.as_view().root()), out)?;
+    // The text of a small one may be longer than was thought.
+    Ok(memory.grow(&mut printed, (out.len() - begin) as u64)?)
 }
 
 fn write_documents(
@@ -306,10 +316,7 @@ impl ProjectedField {
                 let found = match beside.get(*at) {
                     Some(Loaded::One(Some(loaded))) => path.find(loaded.body()?.root())?,
                     Some(Loaded::Many(loaded)) => {
-                        for document in loaded.iter().filter(|one| LARGE_BYTES < one.body_bytes()) {
-                            series.memory.take(printed_bytes(&document.body()?)?)?;
-                        }
-                        write_found_in_each(loaded, path, out)?;
+                        write_found_in_each(loaded, path, series.memory, out)?;
                         out.push(b',');
                         return Ok(looks_at_document);
                     }

@@ -14,8 +14,9 @@ use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
 use search::SearchError;
-use storage::{Transaction, WorkingMemory, pass_over};
+use storage::{Held, Transaction, WorkingMemory, pass_over};
 
+use crate::counted_rows::CountedRows;
 use crate::counter_includes::IncludedCounters;
 use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
@@ -43,8 +44,6 @@ use crate::time_series::{
 const NOTES_OF_ROW_BYTES: u64 = 384;
 /// Notes are not thought to take more than this.
 const NOTES_EXPECTED_BYTES_MAX: u64 = 8 << 20;
-/// Filtered rows that are kept until they are written; more are filtered again.
-const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
 const METADATA: &str = "@metadata";
 /// Printed JSON has none.
 const LINE_BREAK: &[u8] = b"\n";
@@ -79,6 +78,10 @@ pub struct QueryResult<'t, T> {
     source: Box<dyn RowSource<'t> + 't>,
     /// `None` until the first one is asked for.
     rows: Option<Rows<'t>>,
+    /// A row for which there was no room, and whether it is yet to be looked at for what is given along.
+    waiting: Option<(Row<'t>, bool)>,
+    /// The rows that are being counted, until that is done.
+    counting: Option<CountedRows<'t>>,
     shown: ShownRows,
     scripts: Option<&'t BoundScripts<'t>>,
     series: SeriesOptions<'t>,
@@ -93,8 +96,8 @@ pub struct QueryResult<'t, T> {
     counters: IncludedCounters,
     included_series: IncludedSeries,
     notes: Notes,
-    /// Of the notes, how many bytes are counted.
-    notes_counted: u64,
+    /// What the notes, and the ids of what is given along, take until the last row is written.
+    beside: Held,
     included_values: IncludedValues,
     /// What scripts wanted to be given along.
     wanted: Rc<RefCell<Wanted>>,
@@ -159,10 +162,13 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         shown: ShownRows,
         facts: ResultFacts,
     ) -> Result<Self, QueryError> {
+        let memory: Rc<WorkingMemory> = Rc::default();
         let mut result = Self {
             sources: Sources { documents, values },
             source,
             rows: None,
+            waiting: None,
+            counting: None,
             shown,
             scripts: None,
             series: SeriesOptions::default(),
@@ -174,10 +180,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             counters: IncludedCounters::default(),
             included_series: IncludedSeries::default(),
             notes: Notes::default(),
-            notes_counted: 0,
+            beside: memory.holding(),
             included_values: IncludedValues::default(),
             wanted: Rc::default(),
-            memory: Rc::default(),
+            memory,
         };
         if !result.shown.needs_scripts() {
             result.rows = Some(result.page_rows(&Rc::default())?);
@@ -205,59 +211,60 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     ///
     /// # Errors
     ///
-    /// As [`QueryResult::next_row`].
+    /// As [`QueryResult::next_row`]; after [`QueryError::Memory`] it goes on from where it is when it is called
+    /// again.
     pub fn count_filtered(&mut self) -> Result<(), QueryError> {
-        if self.shown.is_distinct && self.shown.window.page_size == 0 {
-            self.count_distinct()?;
-        }
-        if self.shown.filter_limit.is_none() || self.filtered.is_some() {
+        let counts_distinct = self.shown.is_distinct && self.shown.window.page_size == 0;
+        let is_filter = counts_distinct || self.shown.filter_limit.is_some();
+        if !is_filter || self.filtered.is_some() {
             return Ok(());
         }
-        let counts = Rc::new(RowCounts::default());
-        let mut rows = self.page_rows(&counts)?;
-        let (mut kept, mut found) = (Vec::new(), 0);
-        while let Some(row) = rows.next().transpose()? {
-            found += 1;
-            if found <= FILTERED_ROWS_KEPT_MAX {
-                kept.push(row);
-            }
+        let mut counting = match self.counting.take() {
+            Some(counting) => counting,
+            None => self.begin_to_count(counts_distinct)?,
+        };
+        if let Err(error) = counting.count() {
+            self.counting = Some(counting).filter(|_| error.is_for_want_of_memory());
+            return Err(error);
         }
-        let is_collection = self.facts.index.is_none();
-        if is_collection && self.shown.window.page_size == 0 {
-            // A client that asks for no rows wants to know how many there are.
-            for row in self.filtered_rows(&counts)? {
-                row?;
-            }
-            found = counts.passed();
+        let (counts, found) = (Rc::clone(&counting.counts), counting.found);
+        let scanned = counts.scanned();
+        if counts_distinct {
+            self.facts.total_results = as_long(found);
+            let skipped = counts.repeated() + scanned - counts.passed();
+            self.filtered = Some(Filtered { scanned, skipped });
+            self.rows = Some(Box::new(std::iter::empty()));
+            return Ok(());
         }
-        if is_collection && self.facts.total_results != UNKNOWN_TOTAL {
+        if self.facts.index.is_none() && self.facts.total_results != UNKNOWN_TOTAL {
             self.facts.total_results = as_long(counts.passed());
         }
-        let scanned = counts.scanned();
         self.filtered = Some(Filtered { scanned, skipped: scanned.saturating_sub(found) });
-        self.rows = match found <= FILTERED_ROWS_KEPT_MAX {
-            true => Some(Box::new(kept.into_iter().map(Ok))),
-            false => None,
+        self.rows = match self.shown.window.page_size {
+            0 => Some(Box::new(std::iter::empty())),
+            _ => counting.into_kept(),
         };
         Ok(())
     }
 
-    /// Counts the different rows for a client that asks for none of them: it wants to know their number.
-    fn count_distinct(&mut self) -> Result<(), QueryError> {
+    /// The rows to count: those of the page, or all of them for a client that asks for no rows and so wants to
+    /// know how many there are.
+    fn begin_to_count(&self, counts_distinct: bool) -> Result<CountedRows<'t>, QueryError> {
         let counts = Rc::new(RowCounts::default());
-        let rows = match self.shown.filter_limit.is_some() {
-            true => self.filtered_rows(&counts)?,
-            false => self.source.rows(0, usize::MAX)?,
+        let counts_all = self.facts.index.is_none() && self.shown.window.page_size == 0;
+        let rows = match counts_distinct {
+            true => {
+                let rows = match self.shown.filter_limit.is_some() {
+                    true => self.filtered_rows(&counts)?,
+                    false => self.source.rows(0, usize::MAX)?,
+                };
+                Box::new(DistinctRows::new(rows, self.content_of()?, &counts, &self.memory))
+            }
+            false if counts_all => self.filtered_rows(&counts)?,
+            false => self.page_rows(&counts)?,
         };
-        let mut found = 0;
-        for row in DistinctRows::new(rows, self.content_of()?, &counts) {
-            found += row?.made.map_or(1, |made| made.len() as u64);
-        }
-        self.facts.total_results = as_long(found);
-        let skipped = counts.repeated() + counts.scanned() - counts.passed();
-        self.filtered = Some(Filtered { scanned: counts.scanned(), skipped });
-        self.rows = Some(Box::new(std::iter::empty()));
-        Ok(())
+        let keeps = !counts_distinct && !counts_all;
+        Ok(CountedRows::new(rows, counts, keeps, &self.memory))
     }
 
     /// The rows of the page.
@@ -275,7 +282,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if !self.shown.is_distinct {
             return Ok(Box::new(rows.take(page_size)));
         }
-        let distinct = DistinctRows::new(rows, self.content_of()?, counts);
+        let distinct = DistinctRows::new(rows, self.content_of()?, counts, &self.memory);
         // The beginning of a filtered page is counted in rows that the filter looks at.
         let start = if is_filtered { 0 } else { start };
         Ok(Box::new(distinct.skip_while(pass_over(start)).take(page_size)))
@@ -292,10 +299,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
         let (options, functions) = (self.series, self.series_functions());
         let memory = Rc::clone(&self.memory);
-        let passes = move |row: &Row<'t>| {
+        let passes = move |row: &mut Row<'t>| {
             end_if_stopped(&stop)?;
+            row.count(&memory)?;
             let _scope = memory.scope();
-            let beside = load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
+            let (id, root) = (row.document.id(), row.document.root()?);
+            let beside = load_for_row(sources, &loads, id, root, &memory)?;
             let row = row_for_filter(&row.document, &memory)?;
             let arguments = arguments_of(row, &beside, &memory)?;
             let series = options.calls(functions, &stop, &memory);
@@ -315,9 +324,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if let Some(projection) = self.shown.projection.clone() {
             return Ok(Box::new(move |row| {
                 end_if_stopped(&stop)?;
-                let beside =
-                    load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
+                row.count(&memory)?;
                 let _scope = memory.scope();
+                let (id, root) = (row.document.id(), row.document.root()?);
+                let beside = load_for_row(sources, &loads, id, root, &memory)?;
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(sources.documents, &stop);
                 let series = options.shown(&stored, &memory);
@@ -332,14 +342,18 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let functions = self.series_functions();
         Ok(Box::new(move |row| {
             end_if_stopped(&stop)?;
-            let beside = load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
-            let _scope = memory.scope();
+            row.count(&memory)?;
+            let (scope, mut held) = (memory.scope(), memory.holding());
+            let (id, root) = (row.document.id(), row.document.root()?);
+            let beside = load_for_row(sources, &loads, id, root, &memory)?;
             let arguments = arguments_of(stored.document_of(row, &memory)?, &beside, &memory)?;
             let series = options.calls(functions, &stop, &memory);
             let (wanted, memory) = (&*wanted, &*memory);
             let mut host = RowHost { sources, wanted, series, memory, result_bytes: 0 };
             let replaced = stored.replaces(row).then(|| row.document.id()).flatten();
-            Ok(Content::Made(made_by(script, &arguments, &mut host, replaced)?))
+            let made = made_by(script, &arguments, &mut host, replaced)?;
+            held.end(scope, made.iter().map(MadeObject::bytes).sum());
+            Ok(Content::Made(made, held))
         }))
     }
 
@@ -460,13 +474,44 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Documents`]; the answer ends there.
+    /// [`QueryError::Documents`]; the answer ends there. After [`QueryError::Memory`] the same row may be asked for
+    /// again.
     pub fn next_row(&mut self) -> Result<Option<Row<'t>>, QueryError> {
+        let (mut row, is_new) = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => match self.found_row()? {
+                Some(row) => (row, true),
+                None => return Ok(None),
+            },
+        };
+        if let Err(error) = row.count(&self.memory) {
+            self.waiting = Some((row, is_new));
+            return Err(error);
+        }
+        if is_new {
+            self.add_beside(&row)?;
+        }
+        if let Err(error) = self.beside.grow_to(self.beside_bytes()) {
+            self.waiting = Some((row, false));
+            return Err(error.into());
+        }
+        Ok(Some(row))
+    }
+
+    fn found_row(&mut self) -> Result<Option<Row<'t>>, QueryError> {
         if self.rows.is_none() {
             self.rows = Some(self.page_rows(&Rc::default())?);
         }
-        let next = self.rows.as_mut().and_then(Iterator::next).transpose()?;
-        let Some(row) = next else { return Ok(None) };
+        self.rows.as_mut().and_then(Iterator::next).transpose()
+    }
+
+    /// What is given along with all rows takes.
+    fn beside_bytes(&self) -> u64 {
+        self.notes.bytes() as u64 + self.included.bytes + self.wanted.borrow().bytes
+    }
+
+    /// Notes what is given along with a row.
+    fn add_beside(&mut self, row: &Row<'t>) -> Result<(), QueryError> {
         if !self.shown.includes.is_empty() {
             self.included.add(&row.document, &self.shown)?;
         }
@@ -491,10 +536,9 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             self.included_values.add_found(path, row.document.root()?)?;
         }
         if !self.shown.notes.is_empty() {
-            self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
-            self.memory.grow(&mut self.notes_counted, self.notes.bytes() as u64)?;
+            self.notes.add(&self.shown.notes, self.source.notes(row)?)?;
         }
-        Ok(Some(row))
+        Ok(())
     }
 
     /// Whether older versions are to be given along.
@@ -550,7 +594,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         let rows = self.rows_max().unwrap_or(u64::MAX);
         let bytes = rows.saturating_mul(NOTES_OF_ROW_BYTES).min(NOTES_EXPECTED_BYTES_MAX);
-        Ok(self.memory.grow(&mut self.notes_counted, bytes)?)
+        Ok(self.beside.grow_to(bytes)?)
     }
 
     /// Whether fragments of the rows are asked for.
@@ -567,8 +611,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// not filtered again.
     #[must_use]
     pub fn counted_in(mut self, memory: &Rc<WorkingMemory>) -> Self {
+        if Rc::ptr_eq(&self.memory, memory) {
+            return self;
+        }
         self.memory = Rc::clone(memory);
-        self.notes_counted = 0;
+        self.beside = memory.holding();
         if self.shown.is_distinct && self.filtered.is_none() {
             self.rows = None;
         }
@@ -576,7 +623,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     }
 
     /// Appends a row as JSON: the whole document or its projection. A script may make several rows of
-    /// it, which `between` keeps apart, or none.
+    /// it, which `between` keeps apart, or none. What that takes is counted in the scope that the caller has
+    /// begun.
     ///
     /// # Errors
     ///
@@ -592,7 +640,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
-        let beside = load_for_row(self.sources, loads, row.document.id(), row.document.root()?)?;
+        let (id, root) = (row.document.id(), row.document.root()?);
+        let beside = load_for_row(self.sources, loads, id, root, &self.memory)?;
         if self.shown.is_script {
             return self.write_script_row(row, &beside, between, out);
         }

@@ -1,11 +1,14 @@
 //! Rows of a result, and where they come from.
 
+use std::rc::Rc;
+
 use documents::DocumentRow;
 use search::EntryId;
+use storage::{Held, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::made_object::MadeObject;
-use crate::row_document::RowDocument;
+use crate::row_document::{RowDocument, decompressed_bytes};
 use crate::row_notes::NotesOfRow;
 use crate::row_told::{RowLocation, Told};
 
@@ -23,12 +26,36 @@ pub struct Row<'t> {
     pub(crate) location: Option<RowLocation>,
     /// The objects that a script made of it, if the script has run already.
     pub(crate) made: Option<Vec<MadeObject>>,
+    /// What it takes of memory as long as it is there, beside itself: its document, if that is compressed, and
+    /// what was made of it. `None` when that is nothing.
+    pub(crate) held: Option<Held>,
 }
 
 impl<'t> Row<'t> {
     pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
         let document = RowDocument::Stored(document);
-        Self { document, score: None, stored: Vec::new(), entry: None, location: None, made: None }
+        let (score, stored, entry, location, made, held) = Default::default();
+        Self { document, score, stored, entry, location, made, held }
+    }
+
+    /// Counts what its document takes once it is decompressed, before it is.
+    pub(crate) fn count(&mut self, memory: &Rc<WorkingMemory>) -> Result<(), QueryError> {
+        let bytes = self.document.stored().map_or(0, decompressed_bytes);
+        if 0 < bytes && self.held.is_none() {
+            let mut held = memory.holding();
+            held.grow_to(bytes)?;
+            self.held = Some(held);
+        }
+        Ok(())
+    }
+
+    /// It also has what another owner counts.
+    pub(crate) fn has_made(&mut self, made: Vec<MadeObject>, held: Held) {
+        self.made = Some(made);
+        match &mut self.held {
+            Some(own) => own.absorb(held),
+            None => self.held = Some(held),
+        }
     }
 
     /// What the index knows of it.

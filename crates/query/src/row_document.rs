@@ -34,6 +34,11 @@ pub(crate) fn printed_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
     Ok(bytes)
 }
 
+/// What a document takes in memory as soon as it is looked at; nothing where it is read in place.
+pub(crate) fn decompressed_bytes(document: &DocumentRow<'_>) -> u64 {
+    if document.is_compressed() { document.body_bytes() as u64 } else { 0 }
+}
+
 impl<'t> RowDocument<'t> {
     /// The stored document; `None` for a result.
     pub fn stored(&self) -> Option<&DocumentRow<'t>> {

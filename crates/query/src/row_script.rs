@@ -26,11 +26,15 @@ use crate::included_values::IncludedValues;
 use crate::loaded::Loaded;
 use crate::parameters::Asked;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
-use crate::row_document::{RowDocument, printed_bytes};
+use crate::row_document::{RowDocument, decompressed_bytes, printed_bytes};
 use crate::time_series::{PlannedSeries, SeriesCalls};
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
+/// What an id takes beside its text while a document is loaded.
+const ID_BYTES: u64 = 128;
+/// What a loaded document takes that is read in place.
+const LOADED_BYTES: u64 = 256;
 
 /// The scripts of a query, ready for the thread that made them.
 pub struct QueryScripts {
@@ -308,17 +312,32 @@ impl<T> Copy for Sources<'_, T> {}
 /// What scripts want to be given along.
 #[derive(Default)]
 pub(crate) struct Wanted {
-    /// Ids of documents.
+    /// Ids of documents, each once.
     pub(crate) documents: Vec<String>,
+    met: HashSet<String>,
     pub(crate) values: IncludedValues,
+    /// What the ids take, about.
+    pub(crate) bytes: u64,
 }
 
-/// Loads what stands beside a row. `id` is that of the row, if it is a document.
+impl Wanted {
+    fn want(&mut self, id: &str) {
+        if self.met.insert(id.to_owned()) {
+            // Twice as a text, and once more as an id.
+            self.bytes += 4 * (size_of::<String>() + id.len()) as u64;
+            self.documents.push(id.to_owned());
+        }
+    }
+}
+
+/// Loads what stands beside a row. `id` is that of the row, if it is a document. What that takes is counted before it
+/// is there, and belongs to the scope.
 pub(crate) fn load_for_row<'t, T: Transaction>(
     sources: Sources<'t, T>,
     loads: &[PlannedLoad],
     id: Option<&str>,
     row: Object<'_>,
+    memory: &WorkingMemory,
 ) -> Result<Vec<Loaded<'t>>, QueryError> {
     let documents = sources.documents;
     let mut beside: Vec<Loaded<'t>> = Vec::with_capacity(loads.len());
@@ -330,7 +349,7 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
                 continue;
             }
             Some(Instead::Value(value)) => {
-                beside.push(Loaded::Value(value.find(sources.values, row)?));
+                beside.push(Loaded::Value(value.find(sources.values, row, memory)?));
                 continue;
             }
             None => {}
@@ -344,7 +363,7 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
         };
         let mut ids = Vec::new();
         if let Some(root) = root {
-            collect_ids(&load.path.find(root)?, &mut ids)?;
+            collect_ids(&load.path.find(root)?, memory, &mut ids)?;
         }
         let (mut found, mut met) = (Vec::new(), HashSet::new());
         for id in ids {
@@ -353,6 +372,7 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
                 && met.insert(id.clone())
                 && let Some(document) = documents::get(documents, &id)?
             {
+                memory.take(LOADED_BYTES + decompressed_bytes(&document))?;
                 found.push(document);
             }
         }
@@ -364,15 +384,23 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
     Ok(beside)
 }
 
-fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryError> {
+fn collect_ids(
+    found: &Found<'_>,
+    memory: &WorkingMemory,
+    ids: &mut Vec<String>,
+) -> Result<(), QueryError> {
     match found {
-        Found::One(Value::String(text)) => ids.push(text.as_cow()?.into_owned()),
+        Found::One(Value::String(text)) => {
+            // Once as it is, and as an id that was met.
+            memory.take(ID_BYTES + 3 * text.len() as u64)?;
+            ids.push(text.as_cow()?.into_owned());
+        }
         Found::One(Value::Array(array)) => {
             for element in array.iter() {
-                collect_ids(&Found::One(element?), ids)?;
+                collect_ids(&Found::One(element?), memory, ids)?;
             }
         }
-        Found::List(list) => list.iter().try_for_each(|found| collect_ids(found, ids))?,
+        Found::List(list) => list.iter().try_for_each(|found| collect_ids(found, memory, ids))?,
         Found::Missing | Found::Length(_) | Found::One(_) => {}
     }
     Ok(())
@@ -436,7 +464,7 @@ pub(crate) fn row_for_projection(
 }
 
 /// What a document takes as long as a script sees it: a copy, and the values that the script reads of it.
-fn script_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
+pub(crate) fn script_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
     Ok(body.as_bytes().len() as u64 + printed_bytes(body)?)
 }
 
@@ -498,11 +526,12 @@ impl<T: Transaction> Host for RowHost<'_, T> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         let Some(document) = documents::get(self.sources.documents, &id)? else { return Ok(None) };
+        self.memory.take(decompressed_bytes(&document))?;
         Ok(Some(loaded_document(&document, self.memory)?))
     }
 
     fn include(&mut self, id: &str) -> Result<(), HostError> {
-        self.wanted.borrow_mut().documents.push(id.to_owned());
+        self.wanted.borrow_mut().want(id);
         Ok(())
     }
 
@@ -512,7 +541,7 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     }
 
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
-        Ok(read_value(self.sources.values, key)?)
+        Ok(read_value(self.sources.values, key, self.memory)?)
     }
 
     fn counter(&mut self, id: &str, name: &str) -> Result<Option<i64>, HostError> {

@@ -121,19 +121,6 @@ impl Place {
     pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
         self.share.budget()
     }
-
-    /// A share of so many bytes beside what the place takes; `None` when there is no room.
-    pub(crate) fn share(&self, bytes: u64) -> Option<MemoryShare> {
-        let mut share = self.budget().share(0);
-        share.try_grow_to(bytes).is_ok().then_some(share)
-    }
-
-    /// Holds so many bytes beside what a place takes anyway, instead of those that it held; `false` when
-    /// there is no room.
-    pub(crate) fn hold(&mut self, bytes: u64) -> bool {
-        self.share.shrink_to(PLACE_BYTES);
-        self.share.try_grow_to(PLACE_BYTES.saturating_add(bytes)).is_ok()
-    }
 }
 
 impl AnswerPlaces {

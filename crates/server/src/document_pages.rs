@@ -18,7 +18,7 @@ use documents::{
     log::{self, EntryKind, Selection},
 };
 use model::{CollectionName, Etag};
-use storage::{ReadTransaction, pass_over};
+use storage::{Held, ReadTransaction, pass_over};
 use wire::{ProtocolError, QueryString};
 
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     error_mapping::document_error,
     id_pattern::IdPatterns,
     json_text::{is_large, write_row},
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, reason_behind_results, reason_in_a_line},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line},
     piece_sender::{PIECE_BYTES, PieceSender, Sent, WriteReason},
 };
 
@@ -322,6 +322,8 @@ enum Large {
 /// A large row of which a part is on its way, without a snapshot.
 struct BegunRow {
     document: DetachedDocument,
+    /// What the copy takes.
+    _copy: Held,
     /// Bytes that were printed of it.
     printed: usize,
     /// Those of them that were not sent.
@@ -358,7 +360,6 @@ impl BegunRow {
                 return Ok(false);
             }
         }
-        sender.hold_copy(0);
         Ok(true)
     }
 }
@@ -406,6 +407,7 @@ impl ListWriter {
             out.push(b',');
         }
         self.is_empty = false;
+        let _held = Sink::Pieces(sender).hold(row).await?;
         let mut printer = DocumentPrinter::new(row).map_err(damaged)?;
         let mut printed = 0;
         loop {
@@ -429,7 +431,8 @@ impl ListWriter {
                 Sent::Waiting(piece) => piece,
                 Sent::Cut => return Ok(Large::Cut),
             };
-            if !sender.hold_copy(row.uncompressed_bytes()) {
+            let mut copy = sender.memory().holding();
+            if copy.grow_to(row.uncompressed_bytes() as u64).is_err() {
                 // The snapshot is held for as long as that does no harm.
                 if !unsent.is_empty() && !sender.send(unsent).await {
                     return Ok(Large::Cut);
@@ -437,7 +440,7 @@ impl ListWriter {
                 continue;
             }
             let document = row.detach().map_err(damaged)?;
-            return Ok(Large::Begun(BegunRow { document, printed, unsent }));
+            return Ok(Large::Begun(BegunRow { document, _copy: copy, printed, unsent }));
         }
     }
 

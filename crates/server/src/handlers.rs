@@ -49,6 +49,7 @@ pub(crate) mod patch;
 pub(crate) mod patch_by_query;
 pub(crate) mod queries;
 pub(crate) mod query_debug;
+pub(crate) mod query_memory;
 pub(crate) mod query_pages;
 pub(crate) mod replication;
 pub(crate) mod retention;

@@ -77,18 +77,21 @@ pub(crate) fn is_large(row: &DocumentRow<'_>) -> bool {
 }
 
 /// Appends a document as the protocol shows it, and hands the sink what has gathered, also in the middle
-/// of a large one. `false` when the sink said that the answer must not go on.
+/// of a large one. `false` when the sink said that the answer must not go on. What is decompressed of it is in
+/// memory only meanwhile, and counted.
 pub(crate) async fn write_row_to(
     sink: Sink<'_>,
     row: &DocumentRow<'_>,
     metadata_only: bool,
     out: &mut Vec<u8>,
 ) -> Result<bool, ProtocolError> {
-    if metadata_only || !is_large(row) {
-        write_row(row, metadata_only, out)?;
+    let row = row.unread();
+    let _held = sink.hold(&row).await?;
+    if metadata_only || !is_large(&row) {
+        write_row(&row, metadata_only, out)?;
         return Ok(sink.take(out).await);
     }
-    write_large_to(sink, row, &[], out).await
+    write_large_to(sink, &row, &[], out).await
 }
 
 /// Appends a large document as [`write_row_to`] does; `beside_id` are further properties of its metadata, each

@@ -11,12 +11,14 @@ use std::{
 };
 
 use database::DatabaseLease;
-use storage::WorkingMemory;
+use documents::DocumentRow;
+use storage::{Held, WorkingMemory, WorkingScope};
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
     answer_threads::Making,
+    memory_plan::no_room,
     piece_sender::{PieceSender, RoomWait, WriteReason},
     server_state::ServerState,
 };
@@ -45,19 +47,54 @@ impl Sink<'_> {
     /// Where what is held beside the answer is counted: as much as the whole answer may be, or what the
     /// budget of answers has room for.
     pub(crate) fn working_memory(self) -> Rc<WorkingMemory> {
-        Rc::new(match self {
-            Sink::Whole { bytes_max } => WorkingMemory::up_to(bytes_max as u64),
-            Sink::Pieces(sender) => sender.working_memory(),
-        })
+        match self {
+            Sink::Whole { bytes_max } => Rc::new(WorkingMemory::up_to(bytes_max as u64)),
+            Sink::Pieces(sender) => Rc::clone(sender.memory()),
+        }
     }
 
-    /// Waits a while for room where `error` says that there was none. `false` when it says something else,
-    /// when waiting is of no use, or when this has waited for long enough.
-    pub(crate) async fn waits_for_room(self, error: &ProtocolError, wait: &mut RoomWait) -> bool {
+    /// Ends the scope of a row whose text is in `gathered`.
+    pub(crate) fn end_row(self, scope: WorkingScope<'_>, gathered: &Vec<u8>) {
         match self {
-            Sink::Pieces(_) if error.kind == ErrorKind::LowMemory => wait.again().await,
-            Sink::Pieces(_) | Sink::Whole { .. } => false,
+            Sink::Whole { .. } => drop(scope),
+            Sink::Pieces(sender) => sender.end_row(scope, gathered),
         }
+    }
+
+    /// Does what may find no room, again and again while it is of use to wait for room.
+    ///
+    /// # Errors
+    /// As `work`.
+    pub(crate) async fn with_room<T>(
+        self,
+        mut work: impl FnMut() -> Result<T, ProtocolError>,
+    ) -> Result<T, ProtocolError> {
+        let mut wait = RoomWait::default();
+        loop {
+            match (work(), self) {
+                (Err(error), Sink::Pieces(sender)) if error.kind == ErrorKind::LowMemory => {
+                    if !sender.waits_for_room(&mut wait).await {
+                        return Err(error);
+                    }
+                }
+                (done, _) => return done,
+            }
+        }
+    }
+
+    /// Counts what a document takes while it is printed, before it is decompressed.
+    ///
+    /// # Errors
+    /// 503 when there is no room.
+    pub(crate) async fn hold(self, row: &DocumentRow<'_>) -> Result<Option<Held>, ProtocolError> {
+        let Sink::Pieces(sender) = self else { return Ok(None) };
+        if !row.is_compressed() {
+            return Ok(None);
+        }
+        let mut held = sender.memory().holding();
+        let bytes = row.body_bytes() as u64;
+        self.with_room(|| held.grow_to(bytes).map_err(|error| no_room("Answers", error))).await?;
+        Ok(Some(held))
     }
 }
 
@@ -70,10 +107,13 @@ pub(crate) fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
     }
 }
 
+/// Makes the sender of an answer, on the thread on which it stays.
+type NewSender = Box<dyn FnOnce() -> PieceSender + Send>;
+
 /// An answer that has not begun yet.
 pub(crate) struct LongAnswer {
     database: DatabaseLease,
-    make: Box<dyn FnOnce(PieceSender) -> Making + Send>,
+    make: Box<dyn FnOnce(NewSender) -> Making + Send>,
 }
 
 impl LongAnswer {
@@ -88,8 +128,9 @@ impl LongAnswer {
     where
         W: AsyncFnOnce(&PieceSender, &mut Vec<u8>) -> Result<bool, ProtocolError> + Send + 'static,
     {
-        let make = move |sender: PieceSender| -> Making {
+        let make = move |new_sender: NewSender| -> Making {
             Box::pin(async move {
+                let sender = new_sender();
                 let mut out = Vec::new();
                 let written = write(&sender, &mut out).await;
                 sender.end(what, written, out, write_reason).await;
@@ -105,8 +146,8 @@ impl LongAnswer {
         let place = state.rooms.answers.take(&name).await?;
         let unread_max = state.settings.http.data_rate_grace_period;
         let (sender, mut pieces) = piece_channel();
-        let sender = PieceSender::new(sender, database, place, unread_max);
-        state.answer_threads.make(&name, Box::new(move || make(sender)));
+        let new_sender = move || PieceSender::new(sender, database, place, unread_max);
+        state.answer_threads.make(&name, Box::new(move || make(Box::new(new_sender))));
         match pieces.recv().await {
             Some(Piece::Failed(error)) => Err(*error),
             Some(first) => Ok(Pieces::begun(Some(first), pieces)),

@@ -4,21 +4,25 @@
 //! memory. Invariant: no client, however slow, keeps writes from going on: when memory fills and a flush does
 //! not help, the answer is cut off, with the reason. So it is when its place is wanted and its client has
 //! not taken anything for some time. A client that takes less than the minimum rate loses its connection
-//! (see connection_watch). Waiting holds no thread.
+//! (see connection_watch). Waiting holds no thread, and ends when the database is closed or nobody listens any more.
+//!
+//! What the answer holds is counted in one place ([`PieceSender::memory`]): what a row takes while it is made, then
+//! its text in the buffer that gathers a piece, and then the piece until the client or the connection has it.
 
 use std::{
     cell::{Cell, RefCell},
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
 use database::DatabaseLease;
-use storage::{Environment, MemoryShare, WorkingMemory};
+use storage::{Environment, Held, MemoryShare, WorkingMemory, WorkingScope};
 use tokio::{
     sync::mpsc::{Sender, error::TrySendError},
     task::{spawn_blocking, yield_now},
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 use wire::{ErrorKind, ProtocolError};
 
@@ -26,13 +30,15 @@ use crate::{answer::Piece, answer_places::Place};
 
 /// About how large the pieces of an answer are.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
-/// What gathered in one go, such as a row of a large document, counts beside the place of its answer from
-/// this size on.
+/// A piece that is larger counts beside the place of its answer until it is with the client; two smaller ones that wait
+/// for that are what a place is for.
 const COUNTED_BYTES_MIN: usize = 4 * PIECE_BYTES;
-/// How long a large row waits for room.
-pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-/// How often a sender that waits for its client looks whether it should go on.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// What an answer may hold beside its place: a buffer that gathers a piece.
+const ALLOWED_BYTES: u64 = 2 * PIECE_BYTES as u64;
+/// How long a row waits for room.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// How often whoever waits for its client or for room looks whether it should go on.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting an answer off.
 const SNAPSHOT_GRACE: Duration = Duration::from_millis(250);
 /// What a database may hold, however short the memory is that all of them share.
@@ -51,13 +57,9 @@ pub(crate) struct RoomWait {
 }
 
 impl RoomWait {
-    /// Waits a little longer; `false` when that was long enough.
-    pub(crate) async fn again(&mut self) -> bool {
-        if ROOM_PATIENCE <= self.began.get_or_insert_with(Instant::now).elapsed() {
-            return false;
-        }
-        sleep(LOOK_INTERVAL).await;
-        true
+    /// Whether that was long enough.
+    pub(crate) fn is_over(&mut self) -> bool {
+        ROOM_PATIENCE <= self.began.get_or_insert_with(Instant::now).elapsed()
     }
 }
 
@@ -94,8 +96,6 @@ enum Cut {
     Memory,
     /// Others wait for its place, and its client does not read.
     Place,
-    /// There is no memory for a row of it.
-    LargeRow,
 }
 
 impl Cut {
@@ -108,11 +108,6 @@ impl Cut {
                 "The answer took so long that the state it was read from kept too many later changes in \
                  memory or in the journal. Read faster, or in smaller parts.",
             ),
-            Cut::LargeRow => (
-                ErrorKind::LowMemory,
-                "A row of the answer is so large that there is no memory for it now. Try again later, or \
-                 select less of each document.",
-            ),
             Cut::Place => (
                 ErrorKind::Overloaded,
                 "Nothing of the answer was read for some seconds, and others waited for its place.",
@@ -122,7 +117,7 @@ impl Cut {
     }
 }
 
-/// Where the maker of an answer puts its pieces. Dropping it without [`PieceSender::end`] breaks the
+/// Where the maker of an answer puts its pieces. It stays on the thread of the maker. Dropping it without [`PieceSender::end`] breaks the
 /// answer off.
 pub(crate) struct PieceSender {
     pieces: Sender<Piece>,
@@ -133,7 +128,10 @@ pub(crate) struct PieceSender {
     snapshot_taken: Cell<Instant>,
     has_sent: Cell<bool>,
     cut: Cell<Option<Cut>>,
-    place: RefCell<Place>,
+    place: Place,
+    memory: Rc<WorkingMemory>,
+    /// What the buffer takes in which the next piece gathers, as far as that is known.
+    gathered: RefCell<Held>,
     /// A client that has taken nothing for so long leaves when its place is wanted.
     unread_max: Duration,
 }
@@ -151,6 +149,7 @@ impl PieceSender {
         unread_max: Duration,
     ) -> PieceSender {
         let held = RefCell::new(vec![with_journal(database.environment())]);
+        let memory = Rc::new(WorkingMemory::beyond(ALLOWED_BYTES, place.budget()));
         PieceSender {
             pieces,
             database,
@@ -158,7 +157,9 @@ impl PieceSender {
             snapshot_taken: Cell::new(Instant::now()),
             has_sent: Cell::new(false),
             cut: Cell::new(None),
-            place: RefCell::new(place),
+            place,
+            gathered: RefCell::new(memory.holding()),
+            memory,
             unread_max,
         }
     }
@@ -181,46 +182,47 @@ impl PieceSender {
         }
     }
 
-    /// Counts a copy of so many bytes, instead of the one before; `false` when there is no room for it.
-    pub(crate) fn hold_copy(&self, bytes: usize) -> bool {
-        self.place.borrow_mut().hold(bytes as u64)
+    /// Where everything is counted that the answer holds.
+    pub(crate) fn memory(&self) -> &Rc<WorkingMemory> {
+        &self.memory
+    }
+
+    /// Waits a little for room, for a row that has waited for so long. `false` when that is of no use any more: it
+    /// was long enough, nobody listens, the database is being closed, or the snapshot does harm.
+    pub(crate) async fn waits_for_room(&self, wait: &mut RoomWait) -> bool {
+        let cut = match () {
+            () if wait.is_over() => return false,
+            () if self.database.is_closing() => Cut::Closing,
+            () if self.is_harmful().await => Cut::Memory,
+            () => match timeout(LOOK_INTERVAL, self.pieces.closed()).await {
+                Ok(()) => Cut::Unwanted,
+                Err(_) => return true,
+            },
+        };
+        self.cut.set(Some(cut));
+        false
+    }
+
+    /// A row is done, and what it took is counted no more, but for its text: all that has gathered is counted until
+    /// it is sent.
+    pub(crate) fn end_row(&self, scope: WorkingScope<'_>, gathered: &Vec<u8>) {
+        self.gathered.borrow_mut().end(scope, gathered.capacity() as u64);
     }
 
     /// Sends what has gathered, if that is enough for a piece; `false` when the answer must not go
     /// on.
     pub(crate) async fn send_if_enough(&self, gathered: &mut Vec<u8>) -> bool {
-        if gathered.len() < PIECE_BYTES {
-            return true;
-        }
-        match self.counted(std::mem::take(gathered)).await {
-            Some(piece) => self.send(piece).await,
-            None => false,
-        }
+        gathered.len() < PIECE_BYTES || self.send(self.counted(std::mem::take(gathered))).await
     }
 
-    /// The piece that gathered, counted until it is on its way if it is large; `None` when there is no room
-    /// for that.
-    async fn counted(&self, gathered: Vec<u8>) -> Option<Bytes> {
-        let bytes = gathered.capacity();
-        if bytes < COUNTED_BYTES_MIN {
-            return Some(Bytes::from(gathered));
+    /// The piece that gathered, counted until it is with the client if it is large.
+    fn counted(&self, gathered: Vec<u8>) -> Bytes {
+        let mut held = self.gathered.borrow_mut();
+        held.set(gathered.capacity() as u64);
+        match held.leave().filter(|_| COUNTED_BYTES_MIN <= gathered.capacity()) {
+            None => Bytes::from(gathered),
+            Some(share) => Bytes::from_owner(CountedPiece { bytes: gathered, _share: share }),
         }
-        let mut wait = RoomWait::default();
-        loop {
-            let share = self.place.borrow().share(bytes as u64);
-            if let Some(share) = share {
-                return Some(Bytes::from_owner(CountedPiece { bytes: gathered, _share: share }));
-            }
-            if !wait.again().await {
-                self.cut.set(Some(Cut::LargeRow));
-                return None;
-            }
-        }
-    }
-
-    /// Where what is held while a row is made is counted.
-    pub(crate) fn working_memory(&self) -> WorkingMemory {
-        WorkingMemory::beyond(PIECE_BYTES as u64, self.place.borrow().budget(), LOOK_INTERVAL)
     }
 
     /// Sends a piece while a snapshot is held, waiting as long as that does no harm.
@@ -252,16 +254,13 @@ impl PieceSender {
     ) {
         let error = match written {
             Ok(true) => {
-                if let Some(last) = self.counted(std::mem::take(&mut rest)).await {
-                    let last = Piece::Last(last);
-                    let Sent::Cut = self.send_within(last, Duration::MAX, false).await else {
-                        return;
-                    };
-                }
+                let last = Piece::Last(self.counted(std::mem::take(&mut rest)));
+                let Sent::Cut = self.send_within(last, Duration::MAX, false).await else { return };
                 self.cut.get().and_then(Cut::error)
             }
             Ok(false) => self.cut.get().and_then(Cut::error),
-            Err(error) => Some(error),
+            // What was waited for is no reason when waiting was broken off.
+            Err(error) => self.cut.get().map_or(Some(error), Cut::error),
         };
         let Some(error) = error else { return };
         let record = self.database.record();
@@ -305,7 +304,7 @@ impl PieceSender {
             if let (true, Piece::Part(bytes)) = (waited >= patience, &mut piece) {
                 return Sent::Waiting(std::mem::take(bytes));
             }
-            if waited >= self.unread_max && self.place.borrow().is_wanted() {
+            if waited >= self.unread_max && self.place.is_wanted() {
                 return self.cut_off(Cut::Place);
             }
             let wait = LOOK_INTERVAL.min(patience.saturating_sub(waited));

@@ -85,6 +85,6 @@ pub use crate::{
     },
     tree_name::TreeName,
     unfinished::UnfinishedEnvironment,
-    working_memory::{WorkingMemory, WorkingScope},
+    working_memory::{Held, WorkingMemory, WorkingScope},
     write_transaction::{FixedTreeMut, Savepoint, TreeMut, WriteTransaction},
 };

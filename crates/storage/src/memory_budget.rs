@@ -286,6 +286,13 @@ impl MemoryShare {
         grown
     }
 
+    /// Another owner for so many of its bytes, or for all of them.
+    pub fn split(&mut self, bytes: u64) -> MemoryShare {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        MemoryShare { budget: Arc::clone(&self.budget), bytes, always_allowed: 0 }
+    }
+
     /// Shrinks to hold at most that many bytes.
     pub fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);

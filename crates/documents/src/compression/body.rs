@@ -93,6 +93,19 @@ impl<'a> Body<'a> {
         Ok(Self::Compressed(Box::new(body)))
     }
 
+    /// The same body, which nobody has asked for.
+    pub(crate) fn unread(&self) -> Body<'a> {
+        match self {
+            Self::Plain(document) => Self::Plain(*document),
+            Self::Compressed(body) => {
+                let CompressedBody { name, dictionary, frame, document_bytes, .. } = **body;
+                let document = OnceLock::new();
+                let body = CompressedBody { name, dictionary, frame, document_bytes, document };
+                Self::Compressed(Box::new(body))
+            }
+        }
+    }
+
     /// The document.
     pub(crate) fn document(&self) -> Result<Document<'_>, DocumentError> {
         match self {

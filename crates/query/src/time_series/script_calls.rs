@@ -9,7 +9,7 @@ use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::loaded::Loaded;
-use crate::row_document::RowDocument;
+use crate::row_document::{RowDocument, decompressed_bytes};
 use crate::time_series::condition::Cell;
 use crate::time_series::evaluation::RowDocuments;
 use crate::time_series::length::TICKS_PER_MILLISECOND;
@@ -102,6 +102,9 @@ impl SeriesCalls<'_> {
                     if row.is_none() {
                         row = documents::get(documents, &DocumentId::new(id)?)?;
                     }
+                    let bytes = document.as_ref().map_or(0, decompressed_bytes);
+                    // The first one is there twice.
+                    self.memory.take(if row.is_none() { 2 * bytes } else { bytes })?;
                     beside.push(Loaded::One(document));
                     PlannedArgument::Document(Place::Beside(beside.len() - 1))
                 }

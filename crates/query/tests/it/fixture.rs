@@ -6,10 +6,11 @@ use std::sync::{Arc, atomic::AtomicBool, mpsc};
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange};
 use documents::{
-    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
+    Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext,
+    initialize,
 };
 use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
-use model::{DatabaseId, DocumentId, TimeSeriesName, date};
+use model::{DatabaseId, DocumentId, DocumentsCompression, TimeSeriesName, date};
 use platform::Platform;
 use query::{
     CountedFacet, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions,
@@ -17,7 +18,7 @@ use query::{
 };
 use script::ScriptPool;
 use storage::ReadTransaction;
-use storage::{Environment, EnvironmentOptions};
+use storage::{Environment, EnvironmentOptions, WorkingMemory};
 
 /// One database.
 pub(crate) struct Database {
@@ -105,7 +106,8 @@ impl Database {
     ) -> Result<Vec<CountedFacet>, QueryError> {
         let (entries, documents) = (index.read(), self.environment.read());
         let snapshot = index_snapshot(index, &entries);
-        Ok(facets_of_index(&documents, &snapshot, &parse(text)?, None)?.facets)
+        let memory = WorkingMemory::default();
+        Ok(facets_of_index(&documents, &snapshot, &parse(text)?, None, &memory)?.facets)
     }
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
@@ -127,6 +129,22 @@ impl Database {
         self.write(|writer| {
             writer.put(&id, &ExpectedVersion::Any, &json(&body)).unwrap();
         });
+    }
+
+    /// The same, stored compressed.
+    pub(crate) fn put_compressed(&self, id: &str, collection: &str, body: &str) {
+        let mut rules = DocumentsCompression::nothing();
+        rules.all_collections = true;
+        let compression = Compression::new(rules);
+        let body = format!(r#"{{{body},"@metadata":{{"@collection":"{collection}"}}}}"#);
+        let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
+        let mut tx = self.environment.write().unwrap();
+        let plain = WriteContext::new(self.platform.clock.now(), &*self.platform.entropy);
+        let context = WriteContext { compression: &compression, ..plain };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        writer.put(&id, &ExpectedVersion::Any, &json(&body)).unwrap();
+        writer.finish().unwrap();
+        tx.commit().unwrap();
     }
 
     /// Adds entries to a time series: their moments, values and tags.

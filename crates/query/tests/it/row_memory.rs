@@ -1,7 +1,7 @@
 //! What rows take while they are made is counted, and refused where there is no room.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::{rc::Rc, time::Duration};
+use std::rc::Rc;
 
 use query::{Paging, QueryError, QueryScripts, execute, parse};
 use storage::{MemoryBudget, WorkingMemory};
@@ -10,7 +10,8 @@ use crate::fixture::Database;
 
 const TEXT_BYTES: usize = 1 << 20;
 
-/// A small document that names a large one, and has a long time series.
+/// A small document that names a large one, and has a long time series; one that names very many; one that is
+/// compressed, and one that names it.
 fn database() -> Database {
     let database = Database::new();
     let text = "x".repeat(TEXT_BYTES);
@@ -20,6 +21,15 @@ fn database() -> Database {
     let moments: Vec<_> = (0..20_000).map(moment).collect();
     let entries: Vec<_> = moments.iter().map(|at| (at.as_str(), &[1.5_f64][..], None)).collect();
     database.append("small/1", "S", &entries);
+    let ids: Vec<_> = (0..10_000).map(|n| format!(r#""nobody/{n}""#)).collect();
+    database.put("many/1", "Manies", &format!(r#""Ids":[{}]"#, ids.join(",")));
+    let lines: Vec<_> = (0..20_000).map(|n| format!(r#""line {n} of the text""#)).collect();
+    database.put_compressed(
+        "packed/1",
+        "Packed",
+        &format!(r#""N":1,"Lines":[{}]"#, lines.join(",")),
+    );
+    database.put("name/1", "Names", r#""Ref":"packed/1","N":1"#);
     database
 }
 
@@ -40,6 +50,13 @@ const LARGE_ROWS: &[&str] = &[
     "declare timeseries t(d) { from d.S } from Smalls as s select { T: t(s) }",
     "from Smalls as s select { T: timeseries(s, 'S').get().length }",
     "from Larges",
+    "from Manies as m load m.Ids[] as l[] select l",
+    "from Manies as m load m.Ids[] as l[] select l.Missing",
+    "from Packed",
+    "from Packed as p select p.N",
+    "from Packed as p filter p.N = 1 select p.N",
+    "from Packed as p select distinct p.N",
+    "from Names as n load n.Ref as p select n.N, p.N as Other",
 ];
 
 /// What the query shows; rows are counted in `memory`.
@@ -54,6 +71,7 @@ fn rows(
     let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
     let result = execute(&tx, &query, None, Paging::default(), None)?;
     let mut result = result.with_scripts(scripts.as_ref()).counted_in(memory);
+    result.count_filtered()?;
     let mut rows = Vec::new();
     while let Some(row) = result.next_row()? {
         let _scope = memory.scope();
@@ -86,7 +104,7 @@ fn what_a_row_took_is_given_back() {
     let database = database();
     for text in LARGE_ROWS {
         let budget = MemoryBudget::new(64 << 20);
-        let memory = Rc::new(WorkingMemory::beyond(0, &budget, Duration::ZERO));
+        let memory = Rc::new(WorkingMemory::beyond(0, &budget));
         let mut other = budget.share(0);
         other.try_grow_to(budget.bytes_max()).unwrap();
         assert!(is_refused(&rows(&database, text, &memory)), "{text}");
@@ -108,5 +126,95 @@ fn small_rows_draw_nothing() {
         "from Smalls as s load s.Ref as l select s.N, id(l)",
     ] {
         assert_eq!(rows(&database, text, &memory).unwrap().len(), 1, "{text}");
+    }
+}
+
+/// Runs the query in memory that another one has taken until it was refused `refusals` times, each time for one row.
+fn rows_with_waiting(database: &Database, text: &str, refusals: usize) -> Vec<String> {
+    let budget = MemoryBudget::new(8 << 20);
+    let memory = Rc::new(WorkingMemory::beyond(0, &budget));
+    let mut other = budget.share(0);
+    let tx = database.read();
+    let query = parse(text).unwrap();
+    let scripts = QueryScripts::of(&query, None, database.scripts()).unwrap();
+    let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose().unwrap();
+    let result = execute(&tx, &query, None, Paging::default(), None).unwrap();
+    let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
+    let (mut rows, mut refused) = (Vec::new(), 0);
+    loop {
+        other.try_grow_to(budget.bytes_max() - budget.held_bytes() + other.bytes()).unwrap();
+        assert!(matches!(result.next_row(), Err(QueryError::Memory(_))), "{text}");
+        refused += 1;
+        other.shrink_to(0);
+        let Some(row) = result.next_row().unwrap() else { break };
+        let scope = memory.scope();
+        let mut json = Vec::new();
+        result.write_row(&row, b",", &mut json).unwrap();
+        rows.push(String::from_utf8(json).unwrap());
+        drop((scope, row));
+        if refused == refusals {
+            while let Some(row) = result.next_row().unwrap() {
+                let _scope = memory.scope();
+                let mut json = Vec::new();
+                result.write_row(&row, b",", &mut json).unwrap();
+                rows.push(String::from_utf8(json).unwrap());
+            }
+            break;
+        }
+    }
+    assert_eq!(refused, refusals, "{text}");
+    drop(result);
+    assert_eq!(budget.held_bytes(), 0, "{text}");
+    rows
+}
+
+#[test]
+fn a_row_that_was_refused_on_its_way_comes_again() {
+    let database = Database::new();
+    let text = "x".repeat(TEXT_BYTES);
+    for number in 0..4 {
+        database.put(
+            &format!("large/{number}"),
+            "Larges",
+            &format!(r#""N":{number},"Text":"{text}""#),
+        );
+    }
+    for text in [
+        "from Larges as l filter l.Text != 'y' select l.N",
+        "from Larges as l select distinct { N: l.N }",
+    ] {
+        let rows = rows_with_waiting(&database, text, 3);
+        assert_eq!(rows.len(), 4, "{text}");
+        let undisturbed = self::rows(&database, text, &Rc::default()).unwrap();
+        assert_eq!(rows, undisturbed, "{text}");
+    }
+}
+
+#[test]
+fn rows_that_a_filter_keeps_are_counted_and_forgotten_when_there_is_no_room() {
+    let database = Database::new();
+    let lines: Vec<_> = (0..5_000).map(|n| format!(r#""line {n} of the text""#)).collect();
+    let lines = lines.join(",");
+    for number in 0..20 {
+        let body = format!(r#""N":{number},"Lines":[{lines}]"#);
+        database.put_compressed(&format!("packed/{number}"), "Packed", &body);
+    }
+    let text = "from Packed as p filter p.N < 19 select p.N";
+    let undisturbed = rows(&database, text, &Rc::default()).unwrap();
+    assert_eq!(undisturbed.len(), 19);
+    for megabytes in [1, 64] {
+        let budget = MemoryBudget::new(megabytes << 20);
+        let memory = Rc::new(WorkingMemory::beyond(0, &budget));
+        let tx = database.read();
+        let query = parse(text).unwrap();
+        let scripts = QueryScripts::of(&query, None, database.scripts()).unwrap();
+        let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None).unwrap());
+        let result = execute(&tx, &query, None, Paging::default(), None).unwrap();
+        let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
+        result.count_filtered().unwrap();
+        assert_eq!(19 * 100_000 < budget.held_bytes(), megabytes == 64, "{}", budget.held_bytes());
+        drop(result);
+        assert_eq!(rows(&database, text, &memory).unwrap(), undisturbed);
+        assert_eq!(budget.held_bytes(), 0);
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     error_mapping::query_error,
     handlers::{
         queries::{Prepared, Snapshot},
+        query_memory::memory_to_count,
         query_pages::{write_page_tail, write_texts},
     },
     json_text::JsonObject,
@@ -83,7 +84,9 @@ fn write(
             (found, result.facts)
         }
         ResultKind::Facets | ResultKind::Rows => {
-            let result = query::facets_of_index(documents, &index, query, parameters)
+            // It counts until all of it is written.
+            let memory = memory_to_count(state);
+            let result = query::facets_of_index(documents, &index, query, parameters, &memory)
                 .map_err(query_error)?;
             let found = state.platform.clock.monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);

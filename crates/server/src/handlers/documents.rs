@@ -246,6 +246,8 @@ fn included_rows<'t>(
         rows.iter().flatten().map(|row| row.lower_id().to_owned()).collect();
     let mut ids = Vec::new();
     for row in rows.iter().flatten() {
+        // What is decompressed of it is in memory only meanwhile.
+        let row = row.unread();
         let root = row.body().map_err(|error| document_error(&error))?.root();
         for path in paths {
             path.ids(root, &mut |id| ids.push(id.to_owned()))

@@ -39,6 +39,7 @@ use crate::{
     error_mapping::{canceled, query_error},
     handlers::{
         aggregated_queries, query_debug,
+        query_memory::{forget_behind, memory_to_count},
         query_pages::{
             write_page_tail, write_series_fields, write_stream_head, write_stream_statistics,
             write_texts,
@@ -52,7 +53,7 @@ use crate::{
         INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_behind_results,
         reason_in_a_line,
     },
-    piece_sender::{PieceSender, ROOM_PATIENCE, RoomWait, WriteReason},
+    piece_sender::{PieceSender, WriteReason},
     query_notes,
     query_request::{exported_by_form, row_options, stop_signal, wait_of, whole_collection},
     query_timings::{QueryTimings, milliseconds},
@@ -135,7 +136,7 @@ pub(crate) struct Prepared {
     /// Decides the order of `random()`.
     pub(crate) seed: u64,
     /// Its place in the list of queries that run.
-    running: Option<RunningQuery>,
+    pub(super) running: Option<RunningQuery>,
     timings: QueryTimings,
 }
 
@@ -236,11 +237,14 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         {
             let places = &call.state.rooms.counting;
             let place = places.take(database.record().name.lower_cased()).await?;
-            blocking(move || {
+            let stop = StopWhenGone::begin(prepared.stop_flag());
+            let answer = blocking(move || {
                 let _place = place;
                 answer(&call, prepared, database, index)
             })
-            .await?
+            .await;
+            stop.end();
+            answer?
         }
         ResultKind::Rows => answer(&call, prepared, database, index)?,
         kind => aggregated_queries::answer(&call, prepared, database, index, kind).await?,
@@ -283,10 +287,10 @@ fn answer(
     let scripts = prepared.scripts(call.state.scripts())?;
     let scripts = prepared.bind(scripts.as_ref())?;
     let result = prepared.execute(&snapshot).map_err(query_error)?;
-    let mut result =
-        result.with_scripts(scripts.as_ref()).counted_in(&prepared.memory_to_count(&call.state));
+    let memory = memory_to_count(&call.state);
+    let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
     if shape == Shape::Page {
-        result.count_filtered().map_err(query_error)?;
+        prepared.count_filtered(&database, &mut result, &memory)?;
     }
     let gives_along = result.included_paths().is_some()
         || result.wants_revisions()
@@ -432,12 +436,12 @@ fn stream_result(
         let scripts = prepared.scripts(state.scripts())?;
         let scripts = prepared.bind(scripts.as_ref())?;
         let result = prepared.execute(&snapshot).map_err(query_error)?;
-        let memory = Sink::Pieces(sender).working_memory();
-        let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
+        let sink = Sink::Pieces(sender);
+        let mut result = result.with_scripts(scripts.as_ref()).counted_in(sender.memory());
         if prepared.shape == Shape::Page {
-            result.count_filtered().map_err(query_error)?;
+            prepared.with_room(sink, || result.count_filtered()).await?;
         }
-        prepared.write(&state, result, out, Sink::Pieces(sender)).await
+        prepared.write(&state, result, out, sink).await
     };
     Answer::long(LongAnswer::new(database, "the result of a query", write_reason, write))
 }
@@ -452,22 +456,21 @@ impl Prepared {
         prepare_request(call, request, Shape::Page, began)
     }
 
-    /// The rows as JSON with commas between them; `None` when they take more bytes than that. It may
-    /// wait for room.
+    /// The rows as JSON with commas between them; `None` when they take more bytes than that. What they hold beside
+    /// those bytes is counted in `memory`.
     pub(crate) fn rows_of(
         &self,
         state: &ServerState,
         snapshot: &Snapshot,
         bytes_max: usize,
+        memory: &Rc<WorkingMemory>,
     ) -> Result<Option<Vec<u8>>, ProtocolError> {
         let scripts = self.scripts(state.scripts())?;
         let scripts = self.bind(scripts.as_ref())?;
         let result = self.execute(snapshot).map_err(query_error)?;
-        let budget = &state.memory.answers;
-        let memory = Rc::new(WorkingMemory::beyond(bytes_max as u64, budget, ROOM_PATIENCE));
-        let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
+        let mut result = result.with_scripts(scripts.as_ref()).counted_in(memory);
         let (mut rows, sink) = (Vec::new(), Sink::Whole { bytes_max });
-        let written = at_once(self.write_rows(&mut result, &memory, &mut rows, sink));
+        let written = at_once(self.write_rows(&mut result, memory, &mut rows, sink));
         let is_whole = written.transpose()?;
         Ok((is_whole == Some(true)).then_some(rows))
     }
@@ -504,17 +507,6 @@ impl Prepared {
     fn stop_flag(&self) -> Arc<AtomicBool> {
         let running = self.running.as_ref();
         running.map(|running| Arc::clone(running.stop_flag())).unwrap_or_default()
-    }
-
-    /// Where the rows are counted that are looked at before the answer is begun: a filter has a thread that
-    /// may wait for room.
-    fn memory_to_count(&self, state: &ServerState) -> Rc<WorkingMemory> {
-        let patience = match self.query.filter.is_some() {
-            true => ROOM_PATIENCE,
-            false => Duration::ZERO,
-        };
-        let allowed = INLINE_BYTES_MAX as u64;
-        Rc::new(WorkingMemory::beyond(allowed, &state.memory.answers, patience))
     }
 
     /// Whether the answer is a page, not a stream.
@@ -583,15 +575,13 @@ impl Prepared {
     ) -> Result<bool, ProtocolError> {
         let memory = sink.working_memory();
         let mut result = result.counted_in(&memory);
-        let mut wait = RoomWait::default();
-        while let Err(error) = result.expect_notes().map_err(query_error) {
-            if !sink.waits_for_room(&error, &mut wait).await {
-                return Err(error);
-            }
-        }
+        self.with_room(sink, || result.expect_notes()).await?;
         let found = state.platform.clock.monotonic();
         match self.shape {
-            Shape::Page => self.write_page_head(state, &result, out)?,
+            Shape::Page => {
+                let skipped = self.with_room(sink, || result.skipped_results()).await?;
+                self.write_page_head(state, &result, skipped, out);
+            }
             Shape::Stream => write_stream_head(&result, out),
             Shape::Lines => {
                 out.extend_from_slice(b"{\"Stats\":{");
@@ -623,11 +613,9 @@ impl Prepared {
     ) -> Result<bool, ProtocolError> {
         let mut is_first = true;
         let mut csv = CsvRows::new(&self.csv_columns(result));
-        while let Some(row) = result.next_row().map_err(query_error)? {
-            if self.running.as_ref().is_some_and(RunningQuery::should_stop) {
-                return Err(canceled());
-            }
-            let (end, mut wait) = (out.len(), RoomWait::default());
+        while let Some(row) = self.with_room(sink, || result.next_row()).await? {
+            self.refuse_when_stopped()?;
+            let end = out.len();
             if self.shape != Shape::Csv {
                 match self.shape {
                     Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
@@ -641,13 +629,20 @@ impl Prepared {
                     return Ok(false);
                 }
             } else {
-                while let Err(error) = self.write_whole_row(result, &row, memory, &mut csv, out) {
-                    out.truncate(begin);
-                    if !sink.waits_for_room(&error, &mut wait).await {
-                        // What was written is whole rows.
-                        out.truncate(end);
-                        return Err(error);
+                let written = sink.with_room(|| {
+                    self.refuse_when_stopped()?;
+                    let scope = memory.scope();
+                    let written = self.write_whole_row(result, &row, memory, &mut csv, out);
+                    if written.is_err() {
+                        forget_behind(begin, out);
                     }
+                    sink.end_row(scope, out);
+                    written
+                });
+                if let Err(error) = written.await {
+                    // What was written is whole rows.
+                    out.truncate(end);
+                    return Err(error);
                 }
                 if out.len() == begin {
                     // A script made no row of this document.
@@ -677,8 +672,7 @@ impl Prepared {
         is_large.then(|| result.whole_document(row)).flatten()
     }
 
-    /// Appends a row in the form of the answer, without what stands around it. What is held for that alone
-    /// is counted until it is done.
+    /// Appends a row in the form of the answer, without what stands around it.
     fn write_whole_row<'t>(
         &self,
         result: &mut QueryResult<'t, ReadTransaction>,
@@ -687,7 +681,6 @@ impl Prepared {
         csv: &mut CsvRows,
         out: &mut Vec<u8>,
     ) -> Result<(), ProtocolError> {
-        let _scope = memory.scope();
         if self.shape != Shape::Csv {
             return self.write_row(result, row, out);
         }
@@ -775,8 +768,9 @@ impl Prepared {
         &self,
         state: &ServerState,
         result: &QueryResult<'_, ReadTransaction>,
+        skipped: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
+    ) {
         let elapsed = state.platform.clock.monotonic().saturating_sub(self.began);
         let mut object = JsonObject::begin(out);
         object.number("TotalResults", result.total_results());
@@ -785,7 +779,7 @@ impl Prepared {
             object.number("CappedMaxResults", capped);
         }
         object.number("ScannedResults", result.scanned_results());
-        object.number("SkippedResults", result.skipped_results().map_err(query_error)?);
+        object.number("SkippedResults", skipped);
         object.number("DurationInMs", milliseconds(Duration::ZERO, elapsed));
         match result.included_paths() {
             None => object.optional_text("IncludedPaths", None),
@@ -793,6 +787,5 @@ impl Prepared {
         }
         object.text("IndexName", result.index_name());
         object.name("Results").push(b'[');
-        Ok(())
     }
 }
