@@ -66,7 +66,7 @@ pub use crate::{
         wait_until_caught_up,
     },
     revision_operation::RevisionTask,
-    running_queries::{QueryFacts, RunningQueries, RunningQuery, WakeQuery},
+    running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{HugePuts, finish_ids, identities_of},
     unknown_directories::has_databases,
 };

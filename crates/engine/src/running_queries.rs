@@ -115,16 +115,16 @@ impl RunningQuery {
 }
 
 /// Stops a query when this is dropped, as the future of a request is whose client has gone, unless its work has ended.
-pub(crate) struct StopWhenGone(Option<Arc<AtomicBool>>);
+pub struct StopWhenGone(Option<Arc<AtomicBool>>);
 
 impl StopWhenGone {
     /// For work that looks at the flag.
-    pub(crate) fn begin(flag: Arc<AtomicBool>) -> StopWhenGone {
+    pub fn begin(flag: Arc<AtomicBool>) -> StopWhenGone {
         StopWhenGone(Some(flag))
     }
 
     /// The work has ended.
-    pub(crate) fn end(mut self) {
+    pub fn end(mut self) {
         self.0 = None;
     }
 }

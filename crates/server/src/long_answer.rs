@@ -18,7 +18,7 @@ use wire::{ErrorKind, ProtocolError};
 use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
     answer_threads::Making,
-    memory_plan::no_room,
+    error_mapping::no_room,
     piece_sender::{PieceSender, RoomWait, WriteReason},
     server_state::ServerState,
 };

@@ -20,8 +20,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    error_mapping::index_error,
-    error_mapping::query_error,
+    error_mapping::{index_error, no_room, query_error},
     handlers::{
         index_changes::{check_configuration, definition_in},
         queries::{Prepared, Snapshot},

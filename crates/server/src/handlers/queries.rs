@@ -14,7 +14,7 @@ use blittable::BlittableBuf;
 use cluster_state::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use documents::DocumentRow;
-use engine::{NEW_INDEX_WAIT, QueryFacts, RunningQuery};
+use engine::{NEW_INDEX_WAIT, QueryFacts, RunningQuery, StopWhenGone};
 use http::StatusCode;
 use indexing::Index;
 use query::{

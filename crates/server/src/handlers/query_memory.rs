@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use database::DatabaseLease;
+use engine::RunningQuery;
 use query::{QueryError, QueryResult};
 use storage::{ReadTransaction, WorkingMemory};
 use wire::ProtocolError;
@@ -13,7 +14,6 @@ use crate::{
     handlers::queries::Prepared,
     long_answer::{INLINE_BYTES_MAX, Sink},
     piece_sender::{LOOK_INTERVAL, PIECE_BYTES, RoomWait},
-    running_queries::RunningQuery,
     server_state::ServerState,
 };
 
