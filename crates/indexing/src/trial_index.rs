@@ -9,7 +9,7 @@ use platform::{
     Platform,
     memory::{FileMemory, MemoryDisk},
 };
-use storage::{EnvironmentOptions, MemoryBudget, MemoryExhausted, MemoryShare};
+use storage::{EnvironmentOptions, MemoryBudget, MemoryExhausted, MemoryShare, StorageError};
 use wire::IndexDefinition;
 
 use crate::{
@@ -124,7 +124,12 @@ impl IndexSet {
             ..context.environment.clone()
         };
         let beginning = Beginning::at_end_of(&context.documents.read())?;
-        let files = IndexFiles::begin(&platform, environment.clone(), &kind, &beginning)?;
+        let files = IndexFiles::begin(&platform, environment.clone(), &kind, &beginning);
+        // A disk in memory that is full is memory that is missing.
+        let files = files.map_err(|error| match trial_files.lock().refused {
+            Some(TrialRefusal::Exhausted(exhausted)) => StorageError::NoMemory(exhausted).into(),
+            Some(TrialRefusal::TooLarge(_)) | None => error,
+        })?;
         let parts = IndexParts {
             name: definition.name.clone(),
             kind,

@@ -527,11 +527,8 @@ impl Insert {
                 break;
             }
             // What else belongs to the batch is settled with its last part.
-            let small_bytes = small.size_bytes();
-            self.batch_bytes = self.batch_bytes.saturating_sub(small_bytes);
-            self.wait_for_room(small_bytes).await?;
-            self.begin(small, small_bytes)?;
-            self.wait_for_part().await?;
+            self.batch_bytes = self.batch_bytes.saturating_sub(small.size_bytes());
+            self.insert_small(small).await?;
         }
         if self.batch.commands.is_empty() {
             return Ok(());
@@ -543,6 +540,30 @@ impl Insert {
         self.beside_documents.swap(0, 1);
         self.wait_for_room(batch_bytes).await?;
         self.begin(batch, batch_bytes)
+    }
+
+    /// Inserts a part of a batch. Where its changes find no room, although they are few, it comes again in smaller
+    /// parts, and a single element for a while.
+    async fn insert_small(&mut self, mut left: Batch) -> Result<(), ProtocolError> {
+        let (mut part_bytes_max, mut tries) = (SMALL_BATCH_BYTES, 0);
+        while !left.commands.is_empty() {
+            let part = left.split_first(part_bytes_max);
+            let part_bytes = part.size_bytes();
+            let is_small = part_bytes <= SMALL_BATCH_BYTES && tries < MEMORY_TRIES;
+            let again = is_small.then(|| part.clone());
+            self.wait_for_room(part_bytes).await?;
+            self.begin(part, part_bytes)?;
+            match (self.wait_for_part().await, again) {
+                (Err(error), Some(again)) if error.kind == ErrorKind::LowMemory => {
+                    tries += 1;
+                    part_bytes_max = (part_bytes / 2).max(1);
+                    left.commands.splice(..0, again.commands);
+                    self.pause(FULL_QUEUE_PAUSE).await?;
+                }
+                (inserted, _) => inserted?,
+            }
+        }
+        Ok(())
     }
 
     fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ProtocolError> {
@@ -581,10 +602,10 @@ impl Insert {
     /// Waits for a part of a batch.
     async fn wait_for_part(&mut self) -> Result<(), ProtocolError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
-        let outcome = settle(&self.state, &self.database, submitted.await)?;
-        self.processed += outcome.results.len() as u64;
-        self.batches += 1;
+        let outcome = settle(&self.state, &self.database, submitted.await);
         self.give_back();
+        self.processed += outcome?.results.len() as u64;
+        self.batches += 1;
         Ok(())
     }
 
