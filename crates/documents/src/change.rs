@@ -1,7 +1,7 @@
-//! What a batch changed, as those who watch the database are told.
+//! What a batch changed, as change listeners see it.
 //!
-//! The log says how things are now; this says what happened, each step of it. A writer notes changes
-//! only when somebody watches ([`WriteContext::notes_changes`](crate::WriteContext)).
+//! The log holds the current state; this records each step that led to it. A writer records changes
+//! only when there is a listener ([`WriteContext::notes_changes`](crate::WriteContext)).
 
 use model::{CollectionName, DocumentId};
 
@@ -19,29 +19,29 @@ pub enum Change {
 /// What happened to a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentChange {
-    /// What.
+    /// The kind of change.
     pub kind: DocumentChangeKind,
     /// Its id, in the spelling of the request.
     pub id: DocumentId,
     /// Its collection.
     pub collection: CollectionName,
-    /// Its new version, or that of its tombstone; absent when it was deleted before.
+    /// Its new version, or that of its tombstone; absent when it was already deleted.
     pub change_vector: Option<String>,
 }
 
 /// The kinds of changes of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentChangeKind {
-    /// It was stored, or something that belongs to it was.
+    /// It was stored, or something that belongs to it was stored.
     Put,
-    /// It was deleted, perhaps not for the first time.
+    /// It was deleted, possibly again.
     Delete,
 }
 
 /// What happened to a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterChange {
-    /// What.
+    /// The kind of change.
     pub kind: CounterChangeKind,
     /// Its name, in the spelling of the request.
     pub name: String,
@@ -58,7 +58,7 @@ pub struct CounterChange {
 /// The kinds of changes of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterChangeKind {
-    /// It was not there before.
+    /// It was created.
     Put,
     /// Its value was changed.
     Increment,
@@ -69,7 +69,7 @@ pub enum CounterChangeKind {
 /// What happened to a time series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSeriesChange {
-    /// What.
+    /// The kind of change.
     pub kind: TimeSeriesChangeKind,
     /// Its name, in the spelling of the request.
     pub name: String,
@@ -94,7 +94,7 @@ pub enum TimeSeriesChangeKind {
     Delete,
 }
 
-/// The changes of a batch, in order, if somebody wants them.
+/// The changes of a batch, in order, if there is a listener.
 #[derive(Debug, Default)]
 pub(crate) struct NotedChanges(Option<Vec<Change>>);
 
@@ -103,7 +103,7 @@ impl NotedChanges {
         Self(are_wanted.then(Vec::new))
     }
 
-    /// Notes a change; it is only made when somebody wants it.
+    /// Records a change; `change` is called only when there is a listener.
     pub(crate) fn note(&mut self, change: impl FnOnce() -> Change) {
         if let Some(changes) = &mut self.0 {
             changes.push(change());

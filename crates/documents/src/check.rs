@@ -1,7 +1,6 @@
-//! Whether what is stored agrees with itself: the log, the table, the collections and the counts.
+//! Whether the log, the table, the collections and the counts are consistent.
 //!
-//! Reads every row; for an operator who doubts, and for tests. Pages are the storage's own business,
-//! see its `check`.
+//! Reads every row; for operators and tests. Pages are checked by the storage; see its `check`.
 
 use model::{DocumentId, Etag};
 use storage::Transaction;
@@ -25,17 +24,17 @@ use crate::{
     tombstones::check_removed,
 };
 
-/// A reader of the log returned something else than it was asked for.
+/// A log reader returned an entry outside its selection.
 pub(crate) const NOT_SELECTED: &str = "the log has an entry of an unexpected kind";
 
-/// What a database holds, counted row by row.
+/// Row counts of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentsReport {
     /// Live documents.
     pub documents: u64,
     /// Tombstones.
     pub tombstones: u64,
-    /// Collections, also those without documents.
+    /// Collections, including empty ones.
     pub collections: u64,
     /// Revisions.
     pub revisions: u64,
@@ -49,10 +48,10 @@ pub struct DocumentsReport {
     pub time_series_segments: u64,
 }
 
-/// Compares all that is stored twice.
+/// Compares everything that is stored redundantly.
 ///
 /// # Errors
-/// [`DocumentError::Corrupt`] with the first contradiction; those of the storage; a damaged row.
+/// [`DocumentError::Corrupt`] with the first contradiction; storage errors; a damaged row.
 pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     let progress = progress(tx)?;
     let mut report = check_log(tx, progress.last_etag)?;
@@ -112,7 +111,7 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
     Ok(report)
 }
 
-/// The tombstone of a document that was made again in another collection.
+/// The tombstone of a document that was recreated in another collection.
 fn check_moved(tx: &impl Transaction, row: &TombstoneRow<'_>) -> Result<(), DocumentError> {
     let (id, number) = (DocumentId::new(row.id())?, row.collection_number());
     let found = tx.table(&DOCUMENTS).get(row.primary_key())?;

@@ -8,7 +8,7 @@
 //!
 //! Version 1 has no point; all zeroes stand for none.
 //!
-//! The mark changes in the transaction of the documents, so whoever executes a transaction again after
+//! The mark changes in the transaction of the documents, so a node that executes a transaction again after
 //! a crash finds that it is done. The id tells marks of an earlier life of the files apart.
 //!
 //! What the cluster has agreed on must not be refused any more, whatever memory it takes:
@@ -37,26 +37,27 @@ const MARK_BYTES: usize = BYTES_WITHOUT_POINT + HistoryPoint::BYTES;
 /// The documents of one cluster-wide transaction.
 #[derive(Clone, Debug)]
 pub struct ClusterDocuments {
-    /// The group of nodes whose transactions are counted.
+    /// The group of nodes that numbers the transactions.
     pub group: DatabaseId,
     /// The index of the transaction.
     pub index: u64,
-    /// The one that must have been executed before it; `None` when all before it were.
+    /// The transaction that must have been executed before it; `None` when no earlier one is
+    /// outstanding.
     pub after: Option<u64>,
     /// The point in the history of the machine that it was read from.
     pub read_at: Option<HistoryPoint>,
-    /// When its documents are modified, in ticks of UTC.
+    /// The modification time of its documents, in ticks of UTC.
     pub ticks: i64,
-    /// What is done, in order.
+    /// The changes, in order.
     pub changes: Vec<ClusterDocument>,
-    /// Whether it is not agreed on yet: what it does will be undone.
+    /// Whether this is a dry run: not agreed on yet, and rolled back afterwards.
     pub is_dry_run: bool,
 }
 
 /// A change of one document.
 #[derive(Clone, Debug)]
 pub struct ClusterDocument {
-    /// Which one.
+    /// The id of the document.
     pub id: DocumentId,
     /// Its new version.
     pub change_vector: ChangeVector,
@@ -65,9 +66,9 @@ pub struct ClusterDocument {
 }
 
 impl ClusterDocuments {
-    /// About how many bytes they bring to a transaction.
+    /// Approximate bytes that they add to a transaction.
     pub fn size_bytes(&self) -> usize {
-        /// Ids, rows' headers and index entries, roughly.
+        /// Ids, row headers and index entries, approximately.
         const OVERHEAD_BYTES: usize = 256;
         let of_one = |change: &ClusterDocument| {
             OVERHEAD_BYTES + change.body.as_ref().map_or(0, |body| body.as_bytes().len())
@@ -76,7 +77,7 @@ impl ClusterDocuments {
     }
 }
 
-/// Refuses a document that no transaction could store.
+/// Rejects a document that no transaction could store.
 ///
 /// # Errors
 /// Those of [`DocumentWriter::put`] that come from the document itself.
@@ -96,19 +97,19 @@ pub fn collection_of_document(body: &BlittableBuf) -> Result<CollectionName, Doc
     Ok(metadata::accept(body, None, "", 0)?.collection)
 }
 
-/// How far a database is with the transactions of its cluster.
+/// How far a database has executed its cluster's transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecutedTransactions {
-    /// The index of the last one that was executed; 0 before the first.
+    /// The index of the last executed transaction; 0 before the first.
     pub index: u64,
     /// The point in the history of the machine that it was read from, when that is known.
     pub read_at: Option<HistoryPoint>,
 }
 
-/// How far the documents are with the transactions of this group.
+/// The last transaction of this group that the documents contain.
 ///
 /// # Errors
-/// Those of the storage; a damaged mark.
+/// Storage errors; a damaged mark.
 pub fn executed_transactions(
     tx: &impl Transaction,
     group: DatabaseId,
@@ -131,10 +132,10 @@ pub fn executed_transactions(
     Ok(ExecutedTransactions { index: u64::from_le_bytes(index), read_at })
 }
 
-/// Says how far the documents are with the transactions of this group.
+/// Records the last transaction of this group that the documents contain.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn set_executed_transactions(
     tx: &mut WriteTransaction,
     group: DatabaseId,
@@ -146,7 +147,7 @@ pub fn set_executed_transactions(
 }
 
 impl DocumentWriter<'_> {
-    /// Executes a transaction unless that was done before; whether it is done now.
+    /// Executes a transaction unless it was executed before; returns whether it was executed now.
     ///
     /// # Errors
     /// [`DocumentError::OutOfTurn`] when one before it is missing; those of putting and deleting. The
@@ -178,7 +179,8 @@ impl DocumentWriter<'_> {
         Ok(true)
     }
 
-    /// A transaction of the cluster has been agreed on: a document of another collection gives way.
+    /// The cluster has agreed on the transaction, so a document of the same id in another
+    /// collection is deleted first.
     fn put_of_cluster(
         &mut self,
         change: &ClusterDocument,

@@ -1,4 +1,4 @@
-//! What is stored about a collection.
+//! The stored record of a collection.
 //!
 //! ```text
 //!  0       version, 1

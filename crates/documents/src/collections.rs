@@ -1,8 +1,8 @@
 //! Names, numbers and counts of collections.
 //!
-//! A collection is made by its first document, gets the next number, and stays, also when all its
-//! documents are gone. Invariant: `documents` and `tombstones` of a collection are the rows of that
-//! kind in its log.
+//! A collection is created by its first document, gets the next number, and remains after its last
+//! document is deleted. Invariant: `documents` and `tombstones` of a collection are the rows of
+//! that kind in its log.
 
 use std::{collections::HashMap, ops::Bound};
 
@@ -16,12 +16,12 @@ use crate::{
     schema,
 };
 
-/// What is known about a collection.
+/// The stored facts about a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionStatistics {
     /// The name in the spelling of its first document.
     pub name: CollectionName,
-    /// Its number in this database; it never changes and is never given again.
+    /// Its number in this database; it never changes and is never reused.
     pub number: u32,
     /// Live documents.
     pub documents: u64,
@@ -29,10 +29,10 @@ pub struct CollectionStatistics {
     pub tombstones: u64,
 }
 
-/// All collections in the order in which they were made.
+/// All collections in creation order.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn collections(tx: &impl Transaction) -> Result<Vec<CollectionStatistics>, DocumentError> {
     let mut found = Vec::new();
     for entry in tx.tree(&schema::collections())?.range(Bound::Unbounded)? {
@@ -42,10 +42,10 @@ pub fn collections(tx: &impl Transaction) -> Result<Vec<CollectionStatistics>, D
     Ok(found)
 }
 
-/// One collection; `None` when no document was ever in it.
+/// One collection; `None` when it never had a document.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn collection(
     tx: &impl Transaction,
     name: &CollectionName,
@@ -64,7 +64,7 @@ fn number_of(tx: &impl Transaction, name: &CollectionName) -> Result<Option<u32>
 /// The collection of that number.
 ///
 /// # Errors
-/// When there is none; those of the storage; a damaged record.
+/// When there is none; storage errors; a damaged record.
 pub fn collection_numbered(
     tx: &impl Transaction,
     number: u32,
@@ -91,7 +91,7 @@ fn statistics(number: u32, record: &[u8]) -> Result<CollectionStatistics, Docume
     })
 }
 
-/// The collections that a writer has met, with their counts as they will be.
+/// The collections that a writer has used, with their pending counts.
 #[derive(Default)]
 pub(crate) struct OpenCollections {
     numbers: HashMap<CollectionName, u32>,
@@ -102,9 +102,9 @@ struct OpenCollection {
     statistics: CollectionStatistics,
     /// A document in it was stored or deleted.
     is_touched: bool,
-    /// Its record has to be written.
+    /// Its record must be written.
     is_changed: bool,
-    /// Its name has no number on the disk.
+    /// Its name has no stored number yet.
     is_new: bool,
 }
 
@@ -115,7 +115,7 @@ impl OpenCollection {
 }
 
 impl OpenCollections {
-    /// The collection of that name, made when there is none.
+    /// The collection of that name, created if missing.
     pub(crate) fn named(
         &mut self,
         tx: &impl Transaction,
@@ -164,8 +164,8 @@ impl OpenCollections {
         self.entry(tx, number).map(|open| &open.statistics)
     }
 
-    /// Counts documents and tombstones that came (positive) or went (negative), and remembers that
-    /// the collection was written to.
+    /// Adds documents and tombstones to the counts, or subtracts them, and marks the collection as
+    /// written to.
     pub(crate) fn count(
         &mut self,
         tx: &impl Transaction,
@@ -184,7 +184,7 @@ impl OpenCollections {
         Ok(())
     }
 
-    /// Counts tombstones that are gone: nothing that anybody reads of the collection has changed.
+    /// Subtracts removed tombstones. Readers see no change in the collection.
     pub(crate) fn forget_tombstones(
         &mut self,
         tx: &impl Transaction,
@@ -213,7 +213,7 @@ impl OpenCollections {
         }
     }
 
-    /// The collections in which documents were stored or deleted, in the order of their making.
+    /// The collections in which documents were stored or deleted, in creation order.
     pub(crate) fn touched(&self) -> Vec<CollectionName> {
         let touched = self.sorted(|open| open.is_touched);
         touched.into_iter().map(|open| open.statistics.name.clone()).collect()
@@ -234,7 +234,7 @@ impl OpenCollections {
         Ok(())
     }
 
-    /// Sorted, so that the same batch always makes the same pages.
+    /// Sorted, so that the same batch always produces the same pages.
     fn sorted(&self, wanted: impl Fn(&OpenCollection) -> bool) -> Vec<&OpenCollection> {
         let mut found: Vec<_> = self.open.values().filter(|open| wanted(open)).collect();
         found.sort_unstable_by_key(|open| open.statistics.number);

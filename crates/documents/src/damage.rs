@@ -1,7 +1,7 @@
-//! Which rows of a database are damaged, by name; for an operator who has to decide what to do.
+//! Lists the damaged rows of a database, for an operator who has to decide what to do.
 //!
-//! Where `check` stops at the first contradiction, this goes on to the next document. It follows the
-//! primary keys, so what hangs below a damaged page of keys is not seen here.
+//! Where `check` stops at the first contradiction, this continues with the next document. It
+//! follows the primary keys, so it does not see what is below a damaged page of keys.
 
 use std::ops::Bound;
 
@@ -25,7 +25,7 @@ use crate::{
 pub struct DamagedRow {
     /// The lower-cased id of the document.
     pub id: String,
-    /// What it is.
+    /// The kind of row.
     pub kind: RowKind,
     /// What is wrong.
     pub error: DocumentError,
@@ -38,7 +38,7 @@ pub enum RowKind {
     Document,
     /// A deleted one.
     Tombstone,
-    /// An older version of one.
+    /// A revision.
     Revision,
     /// An attachment, with its content.
     Attachment,
@@ -48,18 +48,18 @@ pub enum RowKind {
     TimeSeries,
 }
 
-/// Whether the environment is that of a database.
+/// Whether the environment holds a database.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn is_database(tx: &impl Transaction) -> Result<bool, DocumentError> {
     Ok(tx.tree(&schema::meta())?.get(DATABASE)?.is_some())
 }
 
-/// Reads every row, documents down to their last value, and calls `visit` with those that are damaged.
+/// Reads every row, including every value of each document, and calls `visit` for each damaged one.
 ///
 /// # Errors
-/// When the keys themselves cannot be read any further.
+/// When the keys themselves cannot be read further.
 pub fn damaged_rows(
     tx: &impl Transaction,
     visit: &mut dyn FnMut(DamagedRow),

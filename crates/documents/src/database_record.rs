@@ -1,4 +1,4 @@
-//! Who a database is and how far it has come: the two records of the tree `Meta`.
+//! The identity and the progress of a database: the two records of the tree `Meta`.
 //!
 //! ```text
 //! "database"                          "progress"
@@ -27,16 +27,16 @@ pub(crate) const PROGRESS: &[u8] = b"progress";
 const DATABASE_BYTES: usize = 24;
 const PROGRESS_BYTES: usize = 32;
 
-/// Who a database is, for ever.
+/// The permanent identity of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseIdentity {
-    /// Drawn when the database was made on this node.
+    /// Generated when the database was created on this node.
     pub database_id: DatabaseId,
-    /// The node on which it was made.
+    /// The node on which it was created.
     pub node_tag: NodeTag,
 }
 
-/// How far a database has come.
+/// The last etag, change vector and counts of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseProgress {
     /// The etag of the last change.
@@ -51,10 +51,10 @@ pub struct DatabaseProgress {
     pub(crate) newest_collection: u32,
 }
 
-/// Makes the environment a database if it is none yet; gives the identity it has then.
+/// Initializes the environment as a database unless it is one already; returns its identity.
 ///
 /// # Errors
-/// Those of the storage, and of a damaged record.
+/// Storage errors, and of a damaged record.
 pub fn initialize(
     tx: &mut WriteTransaction,
     wanted: DatabaseIdentity,
@@ -67,18 +67,18 @@ pub fn initialize(
     Ok(wanted)
 }
 
-/// Who the database is.
+/// The identity of the database.
 ///
 /// # Errors
-/// Those of the storage; a record that is damaged or missing.
+/// Storage errors; a record that is damaged or missing.
 pub fn database_identity(tx: &impl Transaction) -> Result<DatabaseIdentity, DocumentError> {
     read_identity(tx)?.ok_or(corrupt("the environment is not a database"))
 }
 
-/// Who the database is; `None` when the environment is no database yet.
+/// The identity of the database; `None` when the environment is no database yet.
 ///
 /// # Errors
-/// Those of the storage; a record that is damaged.
+/// Storage errors; a record that is damaged.
 pub fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, DocumentError> {
     tx.tree(&meta())?.get(DATABASE)?.map(parse_identity).transpose()
 }
@@ -108,10 +108,10 @@ pub(crate) fn parse_identity(record: &[u8]) -> Result<DatabaseIdentity, Document
     Ok(DatabaseIdentity { database_id: DatabaseId(database_id), node_tag })
 }
 
-/// How far the database has come.
+/// The progress of the database.
 ///
 /// # Errors
-/// Those of the storage; a record that is damaged or missing.
+/// Storage errors; a record that is damaged or missing.
 pub fn progress(tx: &impl Transaction) -> Result<DatabaseProgress, DocumentError> {
     match tx.tree(&meta())?.get(PROGRESS)? {
         Some(record) => parse_progress(record),

@@ -1,8 +1,8 @@
-//! What a check demands of what is stored.
+//! The condition that a check requires of stored data.
 
 use crate::error::DocumentError;
 
-/// Succeeds when it holds.
+/// Returns an error unless the condition holds.
 ///
 /// # Errors
 /// [`DocumentError::Corrupt`] with the detail when it does not.

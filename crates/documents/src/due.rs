@@ -6,9 +6,9 @@
 //!   time         8 bytes, ticks of UTC, big-endian
 //! ```
 //!
-//! Invariant: each live document stands in the tree under the times that its metadata gives, and
-//! nothing else does. So finding what is due costs what is due. The tree is kept whether anything is
-//! done at these times or not; what is done is somebody else's configuration.
+//! Invariant: the tree holds each live document under the times in its metadata, and nothing else.
+//! So the cost of finding due documents is proportional to their number. The tree is maintained
+//! even when no action is configured.
 
 use std::ops::Bound;
 
@@ -26,14 +26,14 @@ use crate::{
 
 const TIME_BYTES: usize = 8;
 
-/// What is to be done to a document at a time.
+/// The action to apply to a document at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueAction {
     /// Delete it.
     Expire,
-    /// Store it anew without the time, so that everybody who follows it sees it again.
+    /// Store it again without the time, so that everything that follows it sees it again.
     Refresh,
-    /// Put it aside: store it anew, marked as archived and without the time.
+    /// Store it again, marked as archived and without the time.
     Archive,
 }
 
@@ -63,7 +63,7 @@ impl DueAction {
 pub(crate) struct DueTimes([Option<i64>; DueAction::ALL.len()]);
 
 impl DueTimes {
-    /// Those in the metadata of a document. What is no date is no time.
+    /// Reads the times in a document's metadata. A value that is not a date is ignored.
     pub(crate) fn of(body: &Document<'_>) -> Result<Self, DocumentError> {
         let mut times = [None; DueAction::ALL.len()];
         let Some(metadata) = body.root().get_object(METADATA)? else { return Ok(Self(times)) };
@@ -80,7 +80,7 @@ impl DueTimes {
         times.into_iter().find(|(one, _)| *one == action)?.1
     }
 
-    /// The keys under which the document stands in the tree.
+    /// The keys of the document in the tree.
     pub(crate) fn keys(&self, lower_id: &str) -> impl Iterator<Item = Vec<u8>> {
         let times = DueAction::ALL.into_iter().zip(self.0);
         times.filter_map(move |(action, time)| Some(key(action, time?, lower_id)))
@@ -94,16 +94,16 @@ pub(crate) fn tree() -> TreeName {
 fn key(action: DueAction, ticks: i64, lower_id: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + TIME_BYTES + lower_id.len());
     key.push(action.kind());
-    // No date is before the year 1, but its zone may move it there.
+    // No date is before the year 1, but its time zone may move it there.
     key.extend_from_slice(&ticks.max(0).to_be_bytes());
     key.extend_from_slice(lower_id.as_bytes());
     key
 }
 
-/// The documents for which something is to be done up to a moment, the earliest first.
+/// The documents that are due at or before a moment, earliest first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be damaged.
+/// Storage errors; each entry may be damaged.
 pub fn due<'t, T: Transaction>(
     tx: &'t T,
     action: DueAction,
@@ -121,12 +121,12 @@ pub fn due<'t, T: Transaction>(
     }))
 }
 
-/// How many times documents have.
+/// The number of times in the tree.
 pub(crate) fn times_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.tree(&tree())?.len())
 }
 
-/// Demands that a document stands in the tree under its times; gives their number.
+/// Checks that the tree holds a document under its times; returns their number.
 pub(crate) fn check_document(
     tx: &impl Transaction,
     lower_id: &str,
@@ -142,7 +142,7 @@ pub(crate) fn check_document(
     Ok(count)
 }
 
-/// Notes the times of a document that is written for the first time.
+/// Adds the times of a new document.
 pub(crate) fn note(
     tx: &mut WriteTransaction,
     lower_id: &str,
@@ -155,8 +155,8 @@ pub(crate) fn note(
 }
 
 impl DocumentWriter<'_> {
-    /// Keeps the tree in agreement with a document that is stored next, or deleted when there is no
-    /// new body.
+    /// Updates the tree for a document that is about to be stored, or deleted when there is no new
+    /// body.
     pub(crate) fn reschedule(
         &mut self,
         id: &DocumentId,
@@ -165,7 +165,7 @@ impl DocumentWriter<'_> {
     ) -> Result<(), DocumentError> {
         let new = new.map(DueTimes::of).transpose()?.unwrap_or_default();
         let mut old = DueTimes::default();
-        // Most databases have no times: no need to look at the old version then.
+        // Most databases have no times: skip reading the old version.
         if !is_new
             && self.has_due
             && let Some(document) = read::get(self.tx, id)?
@@ -185,11 +185,11 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Does to a document what is due; `false` when nothing is, because the document was changed or
-    /// deleted meanwhile.
+    /// Applies a due action to a document; `false` when it is no longer due, because the document
+    /// was changed or deleted meanwhile.
     ///
     /// # Errors
-    /// Those of the storage; damaged rows.
+    /// Storage errors; damaged rows.
     pub fn do_when_due(
         &mut self,
         id: &DocumentId,

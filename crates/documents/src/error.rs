@@ -1,4 +1,4 @@
-//! What can go wrong with documents, in three kinds that are never mixed.
+//! Errors of documents, in three kinds that are never mixed.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use storage::StorageError;
 
 use crate::{attachments::ContentNumber, time_series::InvalidTimeSeries};
 
-/// An error of reading or writing documents. The texts of the caller's errors are part of the
+/// An error of reading or writing documents. The messages of the caller's errors are part of the
 /// protocol.
 #[derive(Clone, Debug)]
 pub enum DocumentError {
     /// The caller's: the document's version is not the expected one.
     Concurrency {
-        /// The document's id as the protocol names it in this answer; absent for deletions.
+        /// The document's id as the protocol names it in this response; absent for deletions.
         id: Option<String>,
         /// The expected change vector as the protocol repeats it.
         expected: Option<String>,
         /// The change vector of the stored document; absent when there is none.
         actual: Option<String>,
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
     /// The caller's: an update cannot move a document to another collection.
@@ -34,14 +34,14 @@ pub enum DocumentError {
     },
     /// The caller's: the id of a document, a prefix or a collection is too long.
     IdTooLong(DocumentIdTooLong),
-    /// The caller's: `@metadata` is there but is not an object.
+    /// The caller's: `@metadata` is not an object.
     MetadataIsNotAnObject {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
-    /// The caller's: a key of the metadata that the server keeps for itself has an impossible value.
+    /// The caller's: a reserved metadata key has an impossible value.
     InvalidMetadata {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
     /// The caller's: `@expires` or `@refresh` is not a date.
@@ -50,22 +50,22 @@ pub enum DocumentError {
         id: String,
         /// The text that is not a date.
         text: String,
-        /// Now, in ticks, as an example of the format.
+        /// The current time in ticks, used as an example of the format.
         now_ticks: i64,
     },
-    /// The caller's: a revision of a document that is not there.
+    /// The caller's: a revision was requested of a missing document.
     NothingToRevise {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
-    /// The caller's: an identity where only finished ids are allowed.
+    /// The caller's: an identity where only complete ids are allowed.
     UnresolvedIdentity {
         /// The id, ending in `|`.
         id: String,
     },
-    /// The caller's: an expected version for a document whose id is yet to be made.
+    /// The caller's: an expected version for a document whose id is yet to be assigned.
     VersionOfIdentity {
-        /// The id that was made.
+        /// The assigned id.
         id: String,
         /// The expected change vector.
         expected: String,
@@ -75,24 +75,24 @@ pub enum DocumentError {
         /// The text found instead.
         text: String,
     },
-    /// The caller's: an attachment or counter for a document that is not there.
+    /// The caller's: an attachment or counter for a missing document.
     DocumentMissing {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
-    /// The caller's: an attachment that is not there was to be copied or moved.
+    /// The caller's: an attachment to copy or move is missing.
     AttachmentMissing {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
-    /// The caller's: an attachment that cannot be stored as it is.
+    /// The caller's: an attachment that cannot be stored.
     InvalidAttachment {
         /// What is wrong with it.
         message: String,
     },
-    /// The caller's: a counter cannot count that far.
+    /// The caller's: a counter would overflow.
     CounterOverflow {
-        /// What the protocol says about it.
+        /// The message that the protocol specifies.
         message: String,
     },
     /// The caller's: a counter for a document that an index writes.
@@ -100,16 +100,16 @@ pub enum DocumentError {
         /// The document.
         id: String,
     },
-    /// The caller's: a change of a time series that cannot be done.
+    /// The caller's: an impossible change of a time series.
     InvalidTimeSeries(InvalidTimeSeries),
-    /// The caller's: nothing is staged under the number; it was given up, or put already.
+    /// The caller's: nothing is staged under the number; it was discarded or put already.
     ContentGone {
         /// The number.
         number: ContentNumber,
     },
     /// The caller's: the document with its metadata is larger than a document may be.
     TooLarge {
-        /// Why.
+        /// The reason.
         reason: BuildError,
     },
     /// The caller's: the JSON text of the document is longer than it may be.
@@ -117,21 +117,21 @@ pub enum DocumentError {
         /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// The environment's or ours: see the storage error.
+    /// The environment's or ours; see the storage error.
     Storage(StorageError),
-    /// The environment's: a cluster-wide transaction came before the one in front of it.
+    /// The environment's: a cluster-wide transaction arrived before its predecessor.
     OutOfTurn {
         /// The index of the transaction.
         index: u64,
-        /// The index of the last one that was executed.
+        /// The index of the last executed transaction.
         executed: u64,
     },
-    /// Ours: a stored row or record contradicts itself.
+    /// Ours: a stored row or record is inconsistent.
     Corrupt {
-        /// What contradicts what.
+        /// The inconsistency.
         detail: &'static str,
     },
-    /// Ours: a stored document cannot be read without a dictionary that is not there.
+    /// Ours: a stored document cannot be read because its dictionary is missing.
     DictionaryMissing {
         /// The number of the document's collection.
         collection: u32,
@@ -142,24 +142,24 @@ pub enum DocumentError {
     CorruptDocument(Corrupt),
 }
 
-/// Whose an error is, and so what follows from it.
+/// Who is responsible for an error, and so how to respond to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request cannot be done as it is; nothing was changed.
+    /// The request cannot be executed as it is; nothing was changed.
     Caller,
-    /// The machine cannot do it now; the same request may succeed later.
+    /// The machine cannot execute it now; the same request may succeed later.
     Environment,
     /// Stored data is not what was written, or the code is wrong: writing must stop.
     Ours,
 }
 
-/// What is stored cannot be: damage.
+/// An error for impossible stored data, which means damage.
 pub(crate) const fn corrupt(detail: &'static str) -> DocumentError {
     DocumentError::Corrupt { detail }
 }
 
 impl DocumentError {
-    /// Whose error it is.
+    /// Who is responsible for the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Concurrency { .. }

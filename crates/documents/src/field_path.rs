@@ -1,8 +1,8 @@
 //! The path of a field inside documents, `Address.City` or `Lines[].Product`, and what it finds.
 //!
-//! A step without brackets goes through arrays element by element and leaves out the elements that
-//! lack the member; a step `[]` keeps their places with `null` and lays nested arrays flat.
-//! Projections show what is found, automatic indexes index it.
+//! A step without brackets visits the elements of arrays and skips those that lack the member; a
+//! step `[]` keeps their places as `null` and flattens nested arrays. Projections return the values
+//! found; automatic indexes index them.
 
 use blittable::{Array, Corrupt, Object, Value, write_json};
 
@@ -21,21 +21,21 @@ pub enum FieldStep {
     Each,
 }
 
-/// What was found.
+/// The values that a path found.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// Nothing.
     Missing,
     /// A value of the document.
     One(Value<'a>),
-    /// What was found in the elements of an array.
+    /// The values found in the elements of an array.
     List(Vec<Found<'a>>),
     /// The length of an array or text.
     Length(usize),
 }
 
-/// How many arrays inside arrays a path goes through; what lies deeper is not found. Members of
-/// objects do not count.
+/// The maximum depth of arrays inside arrays; values below it are not found. Members of objects do
+/// not count.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
 impl FieldPath {
@@ -44,7 +44,8 @@ impl FieldPath {
         Self { steps }
     }
 
-    /// Reads `Lines[].Product`. A name cannot hold a point; see [`FieldPath::new`] for one that does.
+    /// Parses `Lines[].Product`. A name cannot contain a dot; see [`FieldPath::new`] for one that
+    /// does.
     pub fn parse(text: &str) -> Self {
         let mut steps = Vec::new();
         for part in text.split('.') {
@@ -88,7 +89,7 @@ impl FieldPath {
     }
 }
 
-/// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
+/// Follows members in a loop and arrays by recursion; `depth` counts the recursion so far.
 fn find_in<'a>(
     mut value: Value<'a>,
     mut steps: &[FieldStep],
@@ -118,7 +119,7 @@ fn find_in<'a>(
     Ok(Found::One(value))
 }
 
-/// A step without brackets, met by an array.
+/// Applies a step without brackets to an array.
 fn find_in_elements<'a>(
     array: Array<'a>,
     steps: &[FieldStep],
@@ -141,7 +142,7 @@ fn is_length(name: &str, rest: &[FieldStep]) -> bool {
     rest.is_empty() && matches!(name, "Length" | "Count")
 }
 
-/// A step `[]`. On an object it goes through the values that are objects themselves.
+/// Applies a step `[]`. On an object it visits the values that are objects themselves.
 fn find_in_all<'a>(value: Value<'a>, rest: &[FieldStep], depth: u32) -> Result<Found<'a>, Corrupt> {
     if depth == NESTED_ARRAYS_MAX {
         return Ok(Found::Missing);
@@ -187,7 +188,7 @@ impl Found<'_> {
         matches!(self, Found::Missing)
     }
 
-    /// Appends what was found as JSON; nothing is `null`.
+    /// Appends the values found as JSON; `null` when nothing was found.
     ///
     /// # Errors
     ///

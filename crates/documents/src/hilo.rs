@@ -1,7 +1,8 @@
-//! Ranges of numbers that are given to clients, so that they can number documents by themselves.
+//! Ranges of numbers that are assigned to clients, so that they can number documents themselves.
 //!
-//! The end of the last range of a tag is kept in the document `Raven/Hilo/<tag>`, which is replicated
-//! like any other. A range that is given is never given again, unless its unused end was returned.
+//! The end of the last range of a tag is kept in the document `Raven/Hilo/<tag>`, which is
+//! replicated like any other. A range is never assigned twice, except for an unused end that was
+//! returned.
 
 use blittable::{BlittableBuf, Edit, Item, ObjectBuilder, Value, modify};
 use model::{DocumentId, HILO_COLLECTION, NodeTag};
@@ -14,48 +15,48 @@ use crate::{
     write::DocumentWriter,
 };
 
-/// The smallest range that is given.
+/// The smallest range.
 pub const HILO_CAPACITY_MIN: i64 = 32;
-/// The largest range to which a busy client's ranges grow by doubling.
+/// The largest range; the ranges of a busy client double up to it.
 pub const HILO_CAPACITY_MAX: i64 = 1 << 20;
 
 const ID_PREFIX: &str = "Raven/Hilo/";
 const MAX: &str = "Max";
 const TICKS_PER_SECOND: i64 = 10_000_000;
-/// A client that comes back sooner gets more.
+/// A client that returns sooner gets a larger range.
 const BUSY_TICKS: i64 = 30 * TICKS_PER_SECOND;
-/// A client that comes back later gets less.
+/// A client that returns later gets a smaller range.
 const IDLE_TICKS: i64 = 60 * TICKS_PER_SECOND;
 
-/// What a client says when it asks for a range.
+/// A client's request for a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiLoRequest {
-    /// For which ids.
+    /// The prefix of the ids.
     pub tag: String,
     /// How many numbers its last range had; 0 for a new client.
     pub last_batch_size: i64,
     /// When it got its last range, in ticks of UTC.
     pub last_range_at_ticks: Option<i64>,
-    /// The largest number it knows of.
+    /// The largest number known to the client.
     pub last_max: i64,
     /// What stands between the tag and the number, usually `/`.
     pub separator: String,
 }
 
-/// A range, for the client alone.
+/// A range reserved for one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HiLoRange {
-    /// What stands before the number in an id.
+    /// The part of an id before the number.
     pub prefix: String,
     /// The first number.
     pub low: i64,
     /// The last number.
     pub high: i64,
-    /// How many.
+    /// The size of the range.
     pub last_size: i64,
-    /// What stands behind the number in an id.
+    /// The part of an id after the number.
     pub server_tag: NodeTag,
-    /// Now, in ticks of UTC.
+    /// The current time, in ticks of UTC.
     pub last_range_at_ticks: i64,
 }
 
@@ -96,8 +97,8 @@ impl DocumentWriter<'_> {
         })
     }
 
-    /// Takes back the numbers behind `last` of the range that ends with `end`, if no later range was
-    /// given since; otherwise nothing happens.
+    /// Takes back the numbers after `last` of the range that ends with `end`, unless a later range
+    /// was assigned since.
     ///
     /// # Errors
     /// Those of [`DocumentWriter::put`]; a stored end that is not a number.
@@ -135,7 +136,7 @@ impl DocumentWriter<'_> {
         end: i64,
     ) -> Result<(), DocumentError> {
         let body = match stored {
-            // Whatever else somebody wrote into the document stays.
+            // Other properties of the document are kept.
             Some(stored) => {
                 let edit = Edit::Set { path: &[MAX], item: Item::Integer(end) };
                 modify(&stored.as_view(), &[edit])
@@ -154,7 +155,7 @@ impl DocumentWriter<'_> {
 fn whole_number(value: &Value<'_>) -> Result<i64, DocumentError> {
     match value {
         Value::Integer(number) => Ok(*number),
-        // The cast truncates towards zero and saturates, which is what is wanted.
+        // The cast truncates towards zero and saturates, as intended.
         Value::Number(text) => Ok(text.parse::<f64>().unwrap_or(0.0) as i64),
         Value::String(text) => Err(DocumentError::NotANumber { text: text.as_cow()?.into_owned() }),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {

@@ -1,4 +1,4 @@
-//! Identities: numbers that rise by one, shared by everybody who uses their name.
+//! Identities: counters shared by all clients that use their name.
 
 use std::ops::Bound;
 
@@ -9,10 +9,10 @@ use crate::{error::DocumentError, schema};
 
 const SUFFIX: char = '|';
 
-/// All identities, by name: the lower-cased name with its `|`, and the value given last.
+/// All identities, by name: the lower-cased name with its `|`, and the last value.
 ///
 /// # Errors
-/// Those of the storage; a damaged value.
+/// Storage errors; a damaged value.
 pub fn identities(tx: &impl Transaction) -> Result<Vec<(String, i64)>, DocumentError> {
     let mut found = Vec::new();
     for entry in tx.tree(&schema::identities())?.range(Bound::Unbounded)? {
@@ -31,8 +31,8 @@ pub(crate) fn next(tx: &mut WriteTransaction, name: &str) -> Result<i64, Documen
     Ok(value)
 }
 
-/// Sets the value unless it is smaller than the present one, or in any case when forced; gives the
-/// value as it is then.
+/// Sets the value unless it is smaller than the current one, or unconditionally when forced;
+/// returns the resulting value.
 pub(crate) fn seed(
     tx: &mut WriteTransaction,
     name: &str,
@@ -62,7 +62,7 @@ fn key(name: &str) -> Result<Vec<u8>, DocumentError> {
     if !key.ends_with(SUFFIX) {
         key.push(SUFFIX);
     }
-    // Room for the `|` beyond the longest id, so that the id made of it decides about the length.
+    // Leaves room for the `|` after the longest id, so that the complete id is what is checked.
     if DOCUMENT_ID_BYTES_MAX + 1 < key.len() {
         let error = DocumentIdTooLong { id: name.to_owned(), bytes: key.len() - 1 };
         return Err(DocumentError::IdTooLong(error));

@@ -1,9 +1,8 @@
-//! A document as the protocol shows it.
+//! A document as the protocol returns it.
 //!
 //! The properties in their order, then `@metadata` last: what is stored of it, then what the server
 //! adds: `@change-vector`, `@flags` when there are any, `@id`, the score of a query's result,
-//! `@last-modified`. This is the path of
-//! every read, so nothing is allocated beside the output.
+//! `@last-modified`. This is the path of every read, so nothing is allocated except the output.
 
 use blittable::{
     Corrupt, Document, Handled, MemberPrinter, Value, write_json_string, write_members_with,
@@ -12,7 +11,7 @@ use model::{DocumentFlags, date};
 
 use crate::{error::DocumentError, metadata::METADATA, revisions::RevisionRow, row::DocumentRow};
 
-/// What a document and a revision have to show.
+/// The parts that documents and revisions have in common.
 struct Shown<'a> {
     body: Document<'a>,
     id: &'a str,
@@ -31,7 +30,7 @@ pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(
     write_found_document_json(row, &[], out)
 }
 
-/// Prints a large document a piece at a time.
+/// Prints a large document in pieces.
 pub struct DocumentPrinter<'a> {
     shown: Shown<'a>,
     members: MemberPrinter<'a>,
@@ -57,8 +56,8 @@ impl<'a> DocumentPrinter<'a> {
         Ok(Self { shown, members, has_begun: false })
     }
 
-    /// Appends to `out` until it has `length` bytes, or some more, see [`MemberPrinter::print_to`]; `true`
-    /// when all is printed. The metadata come at once.
+    /// Appends to `out` until it has `length` bytes, or some more, see [`MemberPrinter::print_to`];
+    /// `true` when everything is printed. The metadata is printed in one piece.
     ///
     /// # Errors
     /// When the stored document is damaged; `out` then ends in the middle of it.
@@ -92,8 +91,8 @@ pub fn write_found_document_json(
     write_whole(&Shown::of_document(row, beside_id)?, out)
 }
 
-/// Appends the document with only those of its properties that `is_shown` names, and its metadata. `write`
-/// may write the value of the property of that name otherwise than it is, and says whether it did.
+/// Appends the document with only those of its properties that `is_shown` names, and its metadata.
+/// `write` may write the value of the named property differently, and returns whether it did.
 /// `beside_id` are further properties of its metadata, each with a comma before it.
 ///
 /// # Errors
@@ -206,7 +205,7 @@ fn write_metadata_property(shown: &Shown<'_>, out: &mut Vec<u8>) -> Result<(), D
 
 fn write_added_metadata(shown: &Shown<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"@change-vector\":\"");
-    // A change vector is letters, digits and `:-, +/`: nothing to escape.
+    // A change vector consists of letters, digits and `:-, +/`: nothing to escape.
     out.extend_from_slice(shown.change_vector.as_bytes());
     out.extend_from_slice(b"\",");
     if !shown.flags.is_empty() {

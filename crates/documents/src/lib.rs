@@ -1,11 +1,10 @@
 //! Documents, tombstones and the document log, over a storage transaction.
 //!
-//! Functions and one writer; no threads, no queue, no clock of its own (the caller says what time it
-//! is). Many read, through any transaction; one writes, through a [`DocumentWriter`] inside a
-//! `WriteTransaction`.
+//! Functions and one writer; no threads, no queue, no clock (the caller passes the time). Any
+//! transaction can read; one [`DocumentWriter`] inside a `WriteTransaction` writes.
 //!
-//! Invariants: every write takes a new etag, and the log in etag order holds exactly the newest state
-//! of every document that lives or has a tombstone; counts per collection are exact; a live document
+//! Invariants: every write takes a new etag, and the log in etag order holds exactly the newest
+//! state of every live document and tombstone; counts per collection are exact; a live document
 //! never has a tombstone in its collection.
 //!
 //! | file | what |
@@ -18,21 +17,21 @@
 //! | `write/`, `requests` | putting and deleting |
 //! | `cluster_documents` | documents of cluster-wide transactions |
 //! | `output` | documents that indexes write |
-//! | `change` | what a batch changed, for those who watch |
-//! | `metadata` | what of a client's metadata is kept |
+//! | `change` | what a batch changed, for change listeners |
+//! | `metadata` | which part of a client's metadata is kept |
 //! | `listed` | what the metadata lists: attachments and the like |
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
-//! | `due` | documents that expire or are refreshed at a time |
+//! | `due` | documents that expire or are refreshed at a given time |
 //! | `identities`, `hilo` | the two ways to number documents |
-//! | `json` | a document as the protocol shows it |
+//! | `json` | a document as the protocol returns it |
 //! | `field_path` | the path of a field, and what it finds in a document |
-//! | `compression/` | bodies in few bytes, and the dictionaries they need |
+//! | `compression/` | compression of bodies, and its dictionaries |
 //! | `attachments/` | attachments, and their contents in chunks |
-//! | `counters/` | named numbers of documents that are counted up and down |
+//! | `counters/` | named numbers of documents that are incremented |
 //! | `time_series/` | time series, their segments and deleted ranges |
-//! | `tombstones` | removing tombstones that nobody needs |
-//! | `check` | whether everything that is stored agrees with itself |
+//! | `tombstones` | removing tombstones that no reader needs |
+//! | `check` | whether stored data is consistent |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
 

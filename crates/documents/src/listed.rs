@@ -1,8 +1,9 @@
-//! What the metadata of a document lists of what else is stored for it, `@attachments` and its like,
-//! and the flags that say so. `@archived` goes with them: a client neither sets nor takes it away.
+//! What a document's metadata lists of other stored data, `@attachments` and the like, and the
+//! flags that go with it. `@archived` is treated the same way: a client neither sets nor removes
+//! it.
 //!
-//! Every change that a list shows touches the document: at the end of the batch each touched document is
-//! stored anew, once, with the lists of what it has then.
+//! Every change of such a list touches the document: at the end of the batch, each touched document
+//! is stored again, once, with its current lists.
 
 use std::collections::HashSet;
 
@@ -31,12 +32,12 @@ pub(crate) const LISTING_FLAGS: DocumentFlags = DocumentFlags::HAS_ATTACHMENTS
 #[derive(Default)]
 pub(crate) struct Listed {
     pub(crate) flags: DocumentFlags,
-    /// An object with nothing but the lists, under their names in metadata, by rising names; `None` when
-    /// there is nothing to list.
+    /// An object with only the lists, under their names in metadata, in ascending order; `None`
+    /// when there is nothing to list.
     pub(crate) lists: Option<BlittableBuf>,
 }
 
-/// What there is to list of a document. `kinds` are the flags of what it may have.
+/// Collects the lists of a document. `kinds` are the flags of what it may have.
 pub(crate) fn listed(
     tx: &impl Transaction,
     lower_id: &str,
@@ -70,7 +71,7 @@ pub(crate) fn listed(
     Ok(Listed { flags, lists })
 }
 
-/// All that may be listed of a document with these flags.
+/// Everything that may be listed for a document with these flags.
 fn all_kinds(flags: DocumentFlags) -> DocumentFlags {
     match flags.contains(DocumentFlags::ARCHIVED) {
         true => LISTING_FLAGS | DocumentFlags::ARCHIVED,
@@ -78,7 +79,7 @@ fn all_kinds(flags: DocumentFlags) -> DocumentFlags {
     }
 }
 
-/// The documents whose lists a batch has changed so far, in the order of their first change.
+/// The documents whose lists a batch has changed so far, in order of their first change.
 #[derive(Default)]
 pub(crate) struct TouchedDocuments {
     in_order: Vec<DocumentId>,
@@ -96,7 +97,7 @@ impl TouchedDocuments {
         !self.known.is_empty() && self.known.contains(id)
     }
 
-    /// The document lists what it has again.
+    /// Marks the document's lists as up to date.
     pub(crate) fn remove(&mut self, id: &DocumentId) {
         if self.known.remove(id) {
             self.in_order.retain(|touched| touched != id);
@@ -105,8 +106,8 @@ impl TouchedDocuments {
 }
 
 impl DocumentWriter<'_> {
-    /// The flags of what a document with these flags may have: all where the batch has changed some of
-    /// it.
+    /// The flags of what a document with these flags may have: all of them if the batch has changed
+    /// some.
     pub(crate) fn kinds_to_list(&self, id: &DocumentId, flags: DocumentFlags) -> DocumentFlags {
         let all = all_kinds(flags);
         if self.touched.contains(id) {
@@ -115,7 +116,7 @@ impl DocumentWriter<'_> {
         flags.without(flags.without(all))
     }
 
-    /// Stores every touched document anew, with the lists of what it has now.
+    /// Stores every touched document again, with its current lists.
     pub(crate) fn list_in_touched_documents(&mut self) -> Result<(), DocumentError> {
         for id in std::mem::take(&mut self.touched).in_order {
             self.list_in(&id)?;
@@ -146,10 +147,10 @@ impl DocumentWriter<'_> {
         self.store_version(&new, flags, etag)
     }
 
-    /// The version of a document as it is now.
+    /// The current version of a document.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn version_of(&self, id: &DocumentId) -> Result<Option<ChangeVector>, DocumentError> {
         let Some(document) = read::get(self.transaction(), id)? else { return Ok(None) };
         let version = document.change_vector().parse();
@@ -157,7 +158,7 @@ impl DocumentWriter<'_> {
     }
 }
 
-/// Whether a document's metadata and flags say what it has.
+/// Checks that a document's metadata and flags list what is stored for it.
 pub(crate) fn check_lists(
     tx: &impl Transaction,
     document: &DocumentRow<'_>,
@@ -177,8 +178,8 @@ pub(crate) fn check_lists(
     demand(agrees, "a document's metadata is wrong about what it has")
 }
 
-/// The row of a document whose metadata and flags list what was rebuilt for it; `None` when they do
-/// already.
+/// The row of a document whose metadata and flags list what was rebuilt for it; `None` when they
+/// already do.
 pub(crate) fn corrected(
     writer: &mut BulkWriter<'_>,
     row: &AnyRow<'_>,

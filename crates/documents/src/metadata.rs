@@ -1,11 +1,11 @@
-//! What of a client's `@metadata` is kept.
+//! Which part of a client's `@metadata` is stored.
 //!
-//! Clients send documents back with everything the server had added to their metadata. What the
-//! server keeps for itself is dropped here, two old names become their new ones, and the rest is
-//! stored sorted by name, because that is how the protocol shows it.
+//! Clients send documents back with everything the server added to their metadata. Properties that
+//! the server maintains are dropped here, two old names become their new ones, and the rest is
+//! stored sorted by name, because the protocol returns it in that order.
 //!
-//! Invariant: stored metadata is an object, its names rise strictly, and none of them is one of
-//! those that the server adds when a document is read.
+//! Invariant: stored metadata is an object, its names are strictly ascending, and none of them is
+//! one that the server adds when a document is read.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub(crate) struct AcceptedDocument<'a> {
 /// What happens to one property of the metadata.
 enum Fate {
     Keep,
-    /// Becomes the list of what the document has.
+    /// Replaced by the list of what the document has.
     Listed,
     Rename(&'static str),
     Drop,
@@ -55,9 +55,9 @@ fn fate_of(name: &str) -> Fate {
     }
 }
 
-/// Checks and cleans the metadata of `body`. `listed` are the lists of what else the document has,
-/// whatever the client says: an object with nothing but them, by rising names. `id` and `now_ticks`
-/// serve the texts of errors.
+/// Validates and cleans the metadata of `body`. `listed` holds the document's lists, which replace
+/// whatever the client sent: an object with only them, in ascending order of names. `id` and
+/// `now_ticks` are for error messages.
 pub(crate) fn accept<'a>(
     body: &'a BlittableBuf,
     listed: Option<&BlittableBuf>,
@@ -95,7 +95,7 @@ pub(crate) fn accept<'a>(
     Ok(AcceptedDocument { body: Cow::Owned(body), collection })
 }
 
-/// The document with other lists of what else it has; `None` takes them away.
+/// The document with other lists; `None` removes them.
 pub(crate) fn with_listed(
     document: &Document<'_>,
     listed: Option<&BlittableBuf>,
@@ -135,7 +135,7 @@ fn properties_of<'a>(object: &Object<'a>) -> Result<Vec<(&'a str, Value<'a>)>, D
     Ok(object.iter().collect::<Result<_, _>>()?)
 }
 
-/// The properties that mean something to a put.
+/// The properties that a put interprets.
 #[derive(Default)]
 struct Special<'a> {
     collection: Option<Value<'a>>,
@@ -156,12 +156,12 @@ impl<'a> Special<'a> {
     }
 }
 
-/// What one look at metadata finds.
+/// The findings of one pass over the metadata.
 struct Survey<'a> {
-    /// Everything is kept, and sorted by name already, so that the usual document is stored without
-    /// being copied.
+    /// Everything is kept and already sorted by name, so the usual document is stored without being
+    /// copied.
     is_clean: bool,
-    /// Counts only when it is clean.
+    /// Valid only when it is clean.
     special: Special<'a>,
 }
 
@@ -208,7 +208,7 @@ fn kept_properties<'a>(
             Fate::Rename(new_name) => new_name,
             Fate::Listed | Fate::Drop | Fate::DropString | Fate::DropDate => continue,
         };
-        // An old and a new name side by side are one property: the later one counts.
+        // An old and a new name are one property: the later one wins.
         kept.retain(|(known, _)| *known != name);
         kept.push((name, value));
     }
@@ -264,7 +264,8 @@ fn check_date(name: &str, value: &Value<'_>) -> Result<(), DocumentError> {
     }
 }
 
-/// `@expires`, `@refresh` and `@archive-at` are kept, but must be dates when they are texts or null.
+/// `@expires`, `@refresh` and `@archive-at` are kept, but must be dates when they are strings or
+/// null.
 fn check_dates(special: &Special<'_>, id: &str, now_ticks: i64) -> Result<(), DocumentError> {
     for value in [special.expires, special.refresh, special.archive_at] {
         let text = match value {

@@ -1,8 +1,8 @@
 //! Documents that indexes write: the results of a reduce, and documents that refer to them.
 //!
-//! They are marked `Artificial, FromIndex`, and an ordinary write takes the marks away. Invariants: a
-//! change that was made already changes nothing, so whoever does not know whether it was made makes it
-//! again; a document without the marks is never deleted here.
+//! They are marked `Artificial, FromIndex`, and an ordinary write removes these flags. Invariants:
+//! repeating a change has no effect, so a caller that does not know whether it was applied applies
+//! it again; a document without the flags is never deleted here.
 
 use std::collections::HashSet;
 
@@ -31,40 +31,40 @@ pub enum OutputChange {
         /// The result, with its `@metadata`.
         body: BlittableBuf,
     },
-    /// Delete a result, unless somebody else has written it since.
+    /// Delete a result, unless it has been overwritten since.
     Delete {
         /// Its id.
         id: DocumentId,
     },
-    /// Change the outputs that a document refers to.
+    /// Change the outputs that a document references.
     Refer(OutputReferences),
 }
 
-/// How the outputs change that a document refers to. The document comes with the first of them and
-/// goes with the last.
+/// A change of the outputs that a document references. The first reference creates the document,
+/// removing the last one deletes it.
 #[derive(Clone, Debug)]
 pub struct OutputReferences {
-    /// The document that refers.
+    /// The referring document.
     pub id: DocumentId,
     /// Its collection.
     pub collection: CollectionName,
-    /// The ids of outputs that it refers to no more.
+    /// The ids of outputs that it no longer references.
     pub removed: Vec<String>,
-    /// The ids of outputs that it refers to from now on.
+    /// The ids of outputs that it references from now on.
     pub added: Vec<String>,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputWritten {
-    /// Things are as they should be.
+    /// The documents are as they should be.
     Done,
-    /// Nothing was done: a document that is no output has the id.
+    /// Nothing was done: the id belongs to a document that is not an output.
     InTheWay,
 }
 
 impl OutputChange {
-    /// The document that changes.
+    /// The document to change.
     pub fn id(&self) -> &DocumentId {
         match self {
             Self::Put { id, .. } | Self::Delete { id } => id,
@@ -72,7 +72,7 @@ impl OutputChange {
         }
     }
 
-    /// About how many bytes the change brings to a transaction.
+    /// Approximate bytes that the change adds to a transaction.
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Put { body, .. } => body.as_bytes().len(),
@@ -84,16 +84,16 @@ impl OutputChange {
     }
 }
 
-/// Whether a document is one that an index wrote, and nobody since.
+/// Whether a document was last written by an index.
 pub fn is_output(document: &DocumentRow<'_>) -> bool {
     document.flags().contains(DocumentFlags::FROM_INDEX)
 }
 
 impl DocumentWriter<'_> {
-    /// Makes a change of a document that an index writes.
+    /// Applies a change of an index's output.
     ///
     /// # Errors
-    /// A body that is too large; those of the storage. The transaction has to be rolled back then.
+    /// A body that is too large; storage errors. The transaction has to be rolled back then.
     pub fn write_output(&mut self, change: &OutputChange) -> Result<OutputWritten, DocumentError> {
         match change {
             OutputChange::Put { id, body } => self.put_output(id, body),
@@ -152,7 +152,7 @@ impl DocumentWriter<'_> {
         };
         let (is_known, before) = (known.is_some(), known.unwrap_or_default());
         let outputs = changed(&before.outputs, removed, added);
-        // A document changes its collection only by being deleted and written anew.
+        // A document changes its collection only by being deleted and created again.
         let is_elsewhere = !before.collection.eq_ignore_ascii_case(collection.as_str());
         let moves = is_known && is_elsewhere && !added.is_empty();
         if outputs == before.outputs && !moves {
@@ -170,7 +170,7 @@ impl DocumentWriter<'_> {
     }
 }
 
-/// What a document says that refers to outputs.
+/// The content of a document that references outputs.
 #[derive(Default)]
 struct Referring {
     collection: String,
@@ -192,7 +192,7 @@ impl Referring {
     }
 }
 
-/// `before` without `removed`, then those of `added` that are not in it.
+/// `before` without `removed`, followed by the new ones of `added`.
 fn changed(before: &[String], removed: &[String], added: &[String]) -> Vec<String> {
     let removed: HashSet<&str> = removed.iter().map(String::as_str).collect();
     let kept = before.iter().filter(|id| !removed.contains(id.as_str()));

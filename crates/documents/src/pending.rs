@@ -1,4 +1,4 @@
-//! How much of the log lies behind an etag: what a reader of the log has still to do.
+//! How much of the log is after an etag: what a reader of the log has yet to process.
 
 use model::{CollectionName, Etag};
 use storage::Transaction;
@@ -9,9 +9,9 @@ use crate::{
     log::{self, EntryKind, EntryKinds, Selection},
 };
 
-/// Rows that are looked at; what lies behind them is only counted.
+/// The number of rows that are read; rows after them are only counted.
 const ROWS_READ_MAX: usize = 1_000;
-/// Changes that are counted; some 2,000 pages.
+/// The number of changes that are counted, on some 2,000 pages.
 const COUNTED_MAX: u64 = 1_000_000;
 
 /// Changes of a database or of one of its collections.
@@ -26,7 +26,7 @@ pub struct ChangeCount {
 /// Everything that is in the log, of one collection or of all.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn all_changes(
     tx: &impl Transaction,
     name: Option<&CollectionName>,
@@ -42,10 +42,11 @@ pub fn all_changes(
 }
 
 /// What is in the log after an etag, of one collection or of all. Up to a million the sum is exact;
-/// behind many rows its parts are an estimate: that the rest holds as few tombstones as it can.
+/// after many rows its parts are an estimate, which assumes that the rest holds as few tombstones
+/// as possible.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn pending_changes(
     tx: &impl Transaction,
     name: Option<&CollectionName>,

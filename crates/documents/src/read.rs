@@ -1,4 +1,4 @@
-//! Reading: one document, those of a collection, a prefix of ids. For the log, see [`crate::log`].
+//! Reading one document, a collection, or a prefix of ids. For the log, see [`crate::log`].
 
 use std::ops::{Bound, Deref};
 
@@ -16,7 +16,7 @@ use crate::{
 /// The live document of an id.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn get<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -30,7 +30,7 @@ pub fn get<'t>(
 /// The tombstone of an id.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn get_tombstone<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -41,10 +41,10 @@ pub fn get_tombstone<'t>(
     }
 }
 
-/// Live documents, those written last first.
+/// Live documents, most recently written first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn newest_first<'t, T: Transaction>(
     tx: &'t T,
 ) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
@@ -52,10 +52,10 @@ pub fn newest_first<'t, T: Transaction>(
     newest_first_in(tx, schema::log())
 }
 
-/// Live documents of a collection, those written last first.
+/// Live documents of a collection, most recently written first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn newest_first_of_collection<'t, T: Transaction>(
     tx: &'t T,
     name: &CollectionName,
@@ -65,10 +65,10 @@ pub fn newest_first_of_collection<'t, T: Transaction>(
 }
 
 /// Live documents whose id starts with `prefix`, without regard to case, in the order of their
-/// lower-cased ids; with `start_after`, only those behind that id.
+/// lower-cased ids; with `start_after`, only those after that id.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn by_prefix<'t, T: Transaction>(
     tx: &'t T,
     prefix: &str,
@@ -88,7 +88,7 @@ pub fn by_prefix<'t, T: Transaction>(
 /// As [`by_prefix`], from the last id to the first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn by_prefix_descending<'t, T: Transaction>(
     tx: &'t T,
     prefix: &str,
@@ -101,7 +101,7 @@ pub fn by_prefix_descending<'t, T: Transaction>(
     Ok(with_prefix(rows, prefix).map(|row| row::read_document(row?, &finder(tx))))
 }
 
-/// The rows whose keys start with `prefix`, up to the first other key. Behind an error there is nothing.
+/// The rows whose keys start with `prefix`. Iteration ends after an error.
 pub(crate) fn with_prefix<'t, K: Deref<Target = [u8]>>(
     rows: impl Iterator<Item = Result<(K, &'t [u8]), StorageError>>,
     prefix: Vec<u8>,
@@ -117,7 +117,7 @@ pub(crate) fn with_prefix<'t, K: Deref<Target = [u8]>>(
     })
 }
 
-/// The least key behind all that start with `prefix`; `None` when nothing is behind them.
+/// The smallest key after all that start with `prefix`; `None` when there is none.
 fn key_behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut key = prefix[..=last].to_vec();
@@ -125,9 +125,9 @@ fn key_behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// The name of a collection's log; of one that never has entries when there is no such collection.
+/// The name of a collection's log; that of an empty log when there is no such collection.
 fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
-    // Numbers begin with 1.
+    // Collection numbers start at 1.
     let number = collection(tx, name)?.map_or(0, |collection| collection.number);
     Ok(schema::log_of_collection(number))
 }

@@ -1,4 +1,4 @@
-//! What a caller asks of the writer, and what it is told.
+//! What a caller requests of the writer, and the results.
 
 use blittable::BlittableBuf;
 use model::{
@@ -7,12 +7,12 @@ use model::{
 
 use crate::error::DocumentError;
 
-/// The id a caller wants for a document.
+/// The id that a caller requests for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedId {
     /// This one.
     Exactly(DocumentId),
-    /// Any: a random one is made.
+    /// Any id: a random one is generated.
     Random,
     /// The prefix, ending in the separator of ids, to which the etag of the write and the node's tag are appended.
     Numbered(String),
@@ -20,12 +20,12 @@ pub enum RequestedId {
     Identity(IdentityName),
 }
 
-/// The id that a caller wants to be numbered by an identity.
+/// An id that is numbered by an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityName {
     /// The name of the identity, without its `|`.
     pub name: String,
-    /// What stands between that and the number.
+    /// The separator between the name and the number.
     pub separator: IdSeparator,
 }
 
@@ -41,8 +41,8 @@ impl IdentityName {
 }
 
 impl RequestedId {
-    /// Reads the id of a request: absent or blank is [`RequestedId::Random`]; the separator or `|` as
-    /// the last character makes the server number the document.
+    /// Parses the id of a request: absent or blank is [`RequestedId::Random`]; the separator or `|`
+    /// as the last character means that the server numbers the document.
     ///
     /// # Errors
     /// When a complete id is too long.
@@ -64,17 +64,17 @@ impl RequestedId {
 /// The version that a caller expects to replace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Whatever is there.
+    /// Any version, or none.
     #[default]
     Any,
-    /// Nothing: the document must be new.
+    /// No version: the document must be new.
     New,
     /// The document with exactly this change vector, compared as text.
     Exactly(String),
 }
 
 impl ExpectedVersion {
-    /// Reads the version of a request: absent means any, empty means new.
+    /// Parses the version of a request: absent means any, empty means new.
     pub fn parse(change_vector: Option<&str>) -> Self {
         match change_vector {
             None => Self::Any,
@@ -83,7 +83,7 @@ impl ExpectedVersion {
         }
     }
 
-    /// The text that [`ExpectedVersion::parse`] reads.
+    /// The text that [`ExpectedVersion::parse`] parses.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Any => None,
@@ -98,14 +98,14 @@ impl ExpectedVersion {
 pub struct PutDocument {
     /// Its id.
     pub id: RequestedId,
-    /// What must be there before.
+    /// The version to replace.
     pub expected: ExpectedVersion,
     /// The document as the client sent it, with its `@metadata`.
     pub body: BlittableBuf,
 }
 
 impl PutDocument {
-    /// Finishes an id that an identity numbers; the document must be new then.
+    /// Completes an id that an identity numbers; the document must be new.
     ///
     /// # Errors
     /// When a version was expected, or the id is too long.
@@ -121,7 +121,7 @@ impl PutDocument {
     }
 }
 
-/// What became of a document that was put.
+/// The result of storing a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
     /// Its id, in the spelling of this write.
@@ -130,24 +130,24 @@ pub struct StoredDocument {
     pub etag: Etag,
     /// Its new version.
     pub change_vector: ChangeVector,
-    /// Its collection, in the spelling that the collection got from its first document.
+    /// Its collection, in the spelling of the collection's first document.
     pub collection: CollectionName,
-    /// When, in ticks of UTC.
+    /// The modification time, in ticks of UTC.
     pub last_modified_ticks: i64,
-    /// Its marks.
+    /// Its flags.
     pub flags: DocumentFlags,
 }
 
-/// What became of a document that was deleted.
+/// The result of deleting a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedDocument {
-    /// Its id, in the spelling in which it was stored.
+    /// Its stored id.
     pub id: DocumentId,
     /// The position of the deletion in the log.
     pub etag: Etag,
     /// The version of the tombstone.
     pub change_vector: ChangeVector,
-    /// The collection from which it is gone.
+    /// The collection that contained it.
     pub collection: CollectionName,
 }
 

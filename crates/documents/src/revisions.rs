@@ -1,19 +1,19 @@
 //! Revisions: older versions of documents, kept in the transaction that replaced them.
 //!
-//! Invariants: a document's revisions are one range of the table, in the order of their making; each
-//! document's chain counts them; the bin names exactly the documents that are deleted and whose newest
-//! revision says so; a revision is never changed, only made and removed.
+//! Invariants: a document's revisions are one range of the table, in creation order;
+//! each document's chain counts them; the bin holds exactly the deleted documents whose newest
+//! revision records the deletion; a revision is never changed, only created and removed.
 //!
 //! | file | what |
 //! |---|---|
 //! | `schema`, `row`, `chain` | the table and its trees, what is on disk |
 //! | `read` | the revisions of a document, by version, at a time; the log; the bin |
-//! | `keep` | what a put and a delete keep, and what the limits take away |
+//! | `keep` | the revisions that a put and a delete create, and the limits that remove them |
 //! | `force` | revisions that a client asks for |
 //! | `remove` | removing in steps: by an administrator, or to enforce the configuration |
-//! | `difference` | what is different between two versions |
+//! | `difference` | the difference between two versions |
 //! | `revert` | setting a document back to what it was at a time |
-//! | `check`, `salvage` | whether all of it agrees; rebuilding it from what is left |
+//! | `check`, `salvage` | consistency checks; rebuilding from what is left |
 
 mod chain;
 pub(crate) mod check;

@@ -19,11 +19,11 @@
 //! ```
 //!
 //! All numbers are little-endian. The kind stands directly before the lower-cased id so that both
-//! together, the primary key of the table, are one slice of the row: a live document and a tombstone
-//! of the same id are two rows. When a document that was deleted is made again in another collection, its
-//! tombstone stays for those who follow the first one, under a key that leaves room for more of them.
-//! Pages carry checksums, so the row has none of its own; the reader
-//! still trusts no length.
+//! together, the primary key of the table, are one slice of the row: a live document and a
+//! tombstone of the same id are two rows. When a deleted document is recreated in another
+//! collection, its tombstone is kept for readers of the first one, under a key that leaves room for
+//! more of them. Pages carry checksums, so the row has none of its own; the reader still validates
+//! every length.
 
 use std::borrow::Cow;
 
@@ -47,12 +47,12 @@ const KIND_AT: usize = HEADER_BYTES - 1;
 const DOCUMENT: u8 = b'd';
 const TOMBSTONE: u8 = b't';
 const MOVED: u8 = b'm';
-/// No key of a document is behind this one, and all of tombstones are.
+/// All keys of documents are before this one; all keys of tombstones are at or after it.
 pub(crate) const FIRST_TOMBSTONE_KEY: &[u8] = &[MOVED];
-/// Digits behind the id in the key of a tombstone of a document that moved.
+/// The digits after the id in the key of a tombstone of a document that moved.
 const MOVED_DIGITS: usize = 8;
 
-/// What a row is made of, before it is bytes.
+/// The fields of a row.
 pub(crate) struct RowFields<'a> {
     pub(crate) lower_id: &'a str,
     pub(crate) id: &'a str,
@@ -126,7 +126,7 @@ pub(crate) fn write_tombstone(
     write_header(out, fields, TOMBSTONE, deleted)
 }
 
-/// Replaces `out` with the row of a tombstone whose document was made again in another collection.
+/// Replaces `out` with the row of a tombstone whose document was recreated in another collection.
 pub(crate) fn write_moved(
     out: &mut Vec<u8>,
     tombstone: &TombstoneRow<'_>,
@@ -229,7 +229,7 @@ pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<TombstoneRow<'_>, DocumentE
     }
 }
 
-/// The primary key of a row: its kind and its lower-cased id. Empty for a row that is no row, which
+/// The primary key of a row: its kind and its lower-cased id. Empty for an invalid row, which
 /// reading it will tell.
 pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
     let length = row.get(2..4).map_or(0, |_| length_at(row, 2));
@@ -245,12 +245,12 @@ pub(crate) fn is_tombstone(row: &[u8]) -> Option<bool> {
     }
 }
 
-/// The etag of a row; 0 for a row that is no row.
+/// The etag of a row; 0 for an invalid row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, 16)
 }
 
-/// The number of the collection of a row; 0 for a row that is no row.
+/// The number of the collection of a row; 0 for an invalid row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, 12)
 }
@@ -265,12 +265,12 @@ pub(crate) fn tombstone_key(lower_id: &str) -> Vec<u8> {
     key(TOMBSTONE, lower_id)
 }
 
-/// The primary key of the tombstone of a lower-cased id in a collection in which it is no more.
+/// The primary key of the tombstone of a lower-cased id in a collection that it has left.
 pub(crate) fn moved_key(lower_id: &str, collection_number: u32) -> Vec<u8> {
     key(MOVED, &moved_id(lower_id, collection_number))
 }
 
-/// Whether a primary key is that of a tombstone whose document was made again in another collection.
+/// Whether a primary key is that of a tombstone whose document was recreated in another collection.
 pub(crate) fn is_moved_key(key: &[u8]) -> bool {
     key.first() == Some(&MOVED)
 }
@@ -323,7 +323,7 @@ impl<'a> DocumentRow<'a> {
         self.row.last_modified_ticks()
     }
 
-    /// Its marks.
+    /// Its flags.
     pub fn flags(&self) -> DocumentFlags {
         self.row.flags()
     }
@@ -343,7 +343,7 @@ impl<'a> DocumentRow<'a> {
         Ok(name.flatten().unwrap_or(Cow::Borrowed(EMPTY_COLLECTION)))
     }
 
-    /// The document as it is stored: `@metadata` holds only what the client gave and may keep.
+    /// The document as it is stored: `@metadata` holds only what the client sent and may keep.
     ///
     /// # Errors
     /// When the stored document is damaged.
@@ -362,12 +362,12 @@ impl<'a> DocumentRow<'a> {
         self.body.document_bytes()
     }
 
-    /// Whether it is stored compressed.
+    /// Whether the body is stored compressed.
     pub fn is_compressed(&self) -> bool {
         self.body.is_compressed()
     }
 
-    /// Bytes that the row would have if its body was not compressed.
+    /// The size of the row with its body uncompressed.
     pub fn uncompressed_bytes(&self) -> usize {
         self.size_bytes() - self.body.stored_bytes() + self.body.document_bytes()
     }
@@ -380,7 +380,7 @@ impl<'a> DocumentRow<'a> {
         self.to_plain().map(DetachedDocument)
     }
 
-    /// The row as it would be if its body was not compressed.
+    /// The row with its body uncompressed.
     pub(crate) fn to_plain(&self) -> Result<Vec<u8>, DocumentError> {
         let mut row = Vec::with_capacity(self.uncompressed_bytes());
         let header_bytes = self.size_bytes() - self.body.stored_bytes();
@@ -397,7 +397,7 @@ impl<'a> DocumentRow<'a> {
 }
 
 impl<'a> TombstoneRow<'a> {
-    /// Whether the document was made again in another collection.
+    /// Whether the document was recreated in another collection.
     pub(crate) fn is_moved(&self) -> bool {
         is_moved_key(primary_key_of(self.row.bytes))
     }
@@ -427,7 +427,7 @@ impl<'a> TombstoneRow<'a> {
         Etag(etag_of(self.row.bytes))
     }
 
-    /// The position that the deleted document had in the log.
+    /// The etag of the deleted document.
     pub fn deleted_etag(&self) -> Etag {
         Etag(u64_at(self.row.bytes, 32))
     }
@@ -442,7 +442,7 @@ impl<'a> TombstoneRow<'a> {
         self.row.last_modified_ticks()
     }
 
-    /// The marks of the deleted document.
+    /// The flags of the deleted document.
     pub fn flags(&self) -> DocumentFlags {
         self.row.flags()
     }

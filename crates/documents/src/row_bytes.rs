@@ -1,32 +1,33 @@
-//! Reading the bytes of rows: numbers at fixed places, and texts whose lengths stand in the header.
+//! Reading the bytes of rows: numbers at fixed positions, and texts whose lengths are in the
+//! header.
 
 use crate::error::{DocumentError, corrupt};
 
-/// A length of 16 bits, at a place inside a header that is known to be there.
+/// A 16-bit length at a position inside a header whose presence was checked.
 pub(crate) fn length_at(row: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
 }
 
-/// A number of 32 bits; 0 when the row is too short, which reading it will tell.
+/// A 32-bit number; 0 when the row is too short, which reading it reports.
 pub(crate) fn u32_at(row: &[u8], at: usize) -> u32 {
     let bytes = row.get(at..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// As [`u32_at`], of 64 bits.
+/// As [`u32_at`], for 64 bits.
 pub(crate) fn u64_at(row: &[u8], at: usize) -> u64 {
     let bytes = row.get(at..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What is said of a damaged row of a kind.
+/// The error messages for a damaged row of one kind.
 pub(crate) struct RowKind {
     pub(crate) ends_early: &'static str,
     pub(crate) is_no_text: &'static str,
 }
 
 impl RowKind {
-    /// Takes so many bytes from the front.
+    /// Takes this many bytes from the front.
     pub(crate) fn take<'a>(
         &self,
         rest: &mut &'a [u8],
@@ -37,7 +38,7 @@ impl RowKind {
         Ok(taken)
     }
 
-    /// As [`RowKind::take`], of a text.
+    /// As [`RowKind::take`], for text.
     pub(crate) fn take_text<'a>(
         &self,
         rest: &mut &'a [u8],

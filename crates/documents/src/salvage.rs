@@ -1,14 +1,14 @@
-//! Rebuilding a database from what the storage could still read of a damaged one.
+//! Rebuilding a database from what is still readable of a damaged one.
 //!
-//! The rows themselves say everything that is needed: id, etag, version and collection. Of all rows
-//! of an id, old ones included, the one with the newest etag counts, and when that is a tombstone the
-//! document stays deleted. So a document is lost only when its own page is. Indexes, counts and logs
-//! are made anew; names of collections, identities and the database's id come from their records, or
-//! from any page on which such a record is found, or from the documents.
+//! The rows themselves contain everything that is needed: id, etag, version and collection. Of all
+//! rows of an id, including old ones, the one with the newest etag wins, and if that is a tombstone
+//! the document stays deleted. So a document is lost only with its own page. Indexes, counts and
+//! logs are rebuilt; names of collections, identities and the database's id come from their
+//! records, or from any page on which such a record is found, or from the documents.
 //!
-//! What salvage cannot know: a document whose deletion was lost comes back, and one whose last change
-//! was lost comes back as it was before. When anything was lost, the next etags are taken far from
-//! the last one known, so that no version is given twice.
+//! What salvage cannot know: a document whose deletion was lost reappears, and one whose last
+//! change was lost has its previous content. When anything was lost, etags skip far ahead of the
+//! last known one, so that no version is used twice.
 //!
 //! Memory: about 100 bytes and the id for each document and tombstone.
 
@@ -35,17 +35,17 @@ use crate::{
     tombstones,
 };
 
-/// So many ids are named in each list of the report; all are counted.
+/// The maximum length of each list of ids in the report; the counts are complete.
 pub const IDS_NAMED_MAX: usize = 1000;
-/// Distance of the next etag from the last one known, after a loss.
+/// How far the next etag skips ahead of the last known one, after a loss.
 const ETAGS_LEFT_OUT: u64 = 1 << 20;
-/// A larger number of a collection is taken for rubbish.
+/// A larger collection number is considered damaged.
 const COLLECTION_NUMBER_MAX: u32 = 1_000_000;
 
-/// Ids, of which the first are named.
+/// A count of ids, with the first ones listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedIds {
-    /// How many there are.
+    /// The number of ids.
     pub count: u64,
     /// Up to [`IDS_NAMED_MAX`] of them, lower-cased.
     pub named: Vec<String>,
@@ -59,7 +59,7 @@ impl NamedIds {
         }
     }
 
-    /// Adds what belongs to a document, by its primary key: kind, id, 0xff, name.
+    /// Adds the document of a primary key: kind, id, 0xff, name.
     fn add_key(&mut self, key: &[u8]) {
         let name: Vec<u8> =
             key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();
@@ -67,10 +67,10 @@ impl NamedIds {
     }
 }
 
-/// What was rebuilt.
+/// The result of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// Whether the environment is a database. If not, its trees were copied and nothing else is said.
+    /// Whether the environment is a database. If not, its trees were copied and the rest is empty.
     pub is_database: bool,
     /// Documents recovered.
     pub documents: u64,
@@ -78,45 +78,46 @@ pub struct SalvageReport {
     pub tombstones: u64,
     /// Revisions recovered.
     pub revisions: u64,
-    /// Documents of which nothing is left but their key.
+    /// Documents of which only the key is left.
     pub lost: NamedIds,
-    /// Revisions of which nothing is left but their key.
+    /// Revisions of which only the key is left.
     pub lost_revisions: u64,
-    /// Documents whose newest row is damaged and that were recovered from another, most likely older.
+    /// Documents whose newest row is damaged and that were recovered from another, most likely
+    /// older, row.
     pub older: NamedIds,
-    /// Documents that had been deleted, as far as keys say, and are back.
+    /// Documents that had been deleted, according to the keys, and reappeared.
     pub returned: NamedIds,
     /// Attachments recovered.
     pub attachments: u64,
-    /// Attachments of which something is missing: their row, a part of their content, their document.
-    /// Each is named by its document's id, a line break and its own name.
+    /// Attachments that are incomplete: their row, part of their content, or their document is
+    /// missing. Each is listed as its document's id, a line break and its own name.
     pub lost_attachments: NamedIds,
     /// Counters recovered.
     pub counters: u64,
-    /// Counters of which nothing is left but their key, or whose document is gone; named as attachments
-    /// are.
+    /// Counters of which only the key is left, or whose document is lost; listed like attachments.
     pub lost_counters: NamedIds,
-    /// Counters whose newest row is damaged and that were recovered from another, most likely older.
+    /// Counters whose newest row is damaged and that were recovered from another, most likely
+    /// older, row.
     pub older_counters: NamedIds,
     /// Segments of time series recovered.
     pub time_series_segments: u64,
-    /// Segments of time series of which nothing is left but their key. Each is named by its document's
-    /// id, a line break and the lower-cased name of its series.
+    /// Segments of time series of which only the key is left. Each is listed as its document's id,
+    /// a line break and the lower-cased name of its series.
     pub lost_time_series_segments: NamedIds,
-    /// Pages of keys that could not be read: documents that they name may be lost without being named.
+    /// Unreadable key pages: documents on them may be lost without being listed.
     pub unreadable_key_pages: u64,
-    /// Whether the database's id was not found and a new one was drawn.
+    /// Whether the database's id was not found and a new one was generated.
     pub is_new_identity: bool,
     /// Collections whose names were not found.
     pub collections_without_name: u64,
-    /// Whether etags were left out.
+    /// Whether etags were skipped.
     pub are_etags_left_out: bool,
-    /// Trees beside the documents that were copied, identities among them.
+    /// Other trees that were copied, including identities.
     pub trees: Vec<SalvagedTree>,
 }
 
-/// Rebuilds the database in the new environment of `salvage`. `drawn` is the identity it gets when its
-/// own cannot be found.
+/// Rebuilds the database in the new environment of `salvage`. `drawn` is the identity to use when
+/// its own cannot be found.
 ///
 /// # Errors
 /// Those of writing the new environment.
@@ -149,12 +150,12 @@ struct NewestRow {
     is_document: bool,
 }
 
-/// The newest of what was found under each key, with the transaction of its page.
+/// The newest value found under each key, with the transaction of its page.
 type Newest<K, V> = BTreeMap<K, (u64, V)>;
 
 #[derive(Default)]
 struct Gathered {
-    /// By lower-cased id; tombstones of documents that moved by their keys.
+    /// By lower-cased id; tombstones of documents that moved, by key.
     rows: BTreeMap<Box<[u8]>, NewestRow>,
     revisions: FoundRevisions,
     identity: Option<(u64, DatabaseIdentity)>,
@@ -210,7 +211,7 @@ impl Gathered {
         }
     }
 
-    /// Leaves out what is compressed and cannot be read, because its dictionary was not found.
+    /// Drops compressed rows whose dictionary was not found.
     fn leave_out_unreadable(&mut self, salvage: &Salvage, report: &mut SalvageReport) {
         let find = |name| self.dictionaries.get(name);
         self.rows.retain(|id, row| {
@@ -227,7 +228,7 @@ impl Gathered {
         self.revisions.leave_out_unreadable(salvage, &find);
     }
 
-    /// Where a tree can be read whole, what it says is better than what stray pages say.
+    /// A tree that can be read completely takes precedence over stray pages.
     fn records_by_name(&mut self, salvage: &Salvage) {
         salvage.tree(&schema::meta(), &mut |key, value| self.entry(u64::MAX, key, value));
         salvage.tree(&schema::collections(), &mut |key, value| self.entry(u64::MAX, key, value));
@@ -243,7 +244,7 @@ impl Gathered {
         } else {
             for (key, (_, value)) in identities {
                 let found = self.identities.entry(key).or_insert((0, value));
-                // A number that was given must not be given again.
+                // A number must not be reused.
                 found.1 = found.1.max(value);
             }
         }
@@ -265,7 +266,7 @@ fn keep_newest_under<K: Ord, V>(known: &mut Newest<K, V>, key: K, transaction: u
     }
 }
 
-/// Whether the bytes are a row, and then, of a document.
+/// Whether the bytes are a valid row, and if so, of a document.
 fn is_sound(bytes: &[u8]) -> Option<bool> {
     let (id, lower_id, change_vector, is_document) = match row::read(bytes, &|_| None).ok()? {
         AnyRow::Document(row) => (row.id(), row.lower_id(), row.change_vector(), true),
@@ -293,7 +294,7 @@ fn identity_value(key: &[u8], value: &[u8]) -> Option<i64> {
     is_name.then_some(i64::from_le_bytes(value))
 }
 
-/// Compares the keys that are left with the rows.
+/// Compares the remaining keys with the rows.
 fn name_damaged(salvage: &Salvage, gathered: &Gathered, report: &mut SalvageReport) {
     report.unreadable_key_pages = salvage.table_keys(&DOCUMENTS, &mut |key, is_readable| {
         if is_readable || key.is_empty() {
@@ -371,14 +372,14 @@ impl Rebuilding<'_> {
             progress.last_etag = Etag(progress.last_etag.0.saturating_add(ETAGS_LEFT_OUT));
         }
         write_progress(writer.transaction()?, &progress)?;
-        // Nobody knows which tombstones there were.
+        // The missing tombstones are unknown.
         for number in 0..=progress.newest_collection {
             tombstones::note_all_removed(writer.transaction()?, number, progress.last_etag)?;
         }
         Ok(writer.finish()?)
     }
 
-    /// The database's own identity, as its record or the version of its newest row says.
+    /// The database's own identity, from its record or from the version of its newest row.
     fn identity(&mut self, drawn: DatabaseIdentity) -> DatabaseIdentity {
         if let Some((_, identity)) = &self.gathered.identity {
             return *identity;
@@ -396,7 +397,7 @@ impl Rebuilding<'_> {
         })
     }
 
-    /// Copies the attachments that are whole and have a document.
+    /// Copies complete attachments that have a document.
     fn attachments(
         &mut self,
         writer: &mut BulkWriter<'_>,
@@ -419,7 +420,7 @@ impl Rebuilding<'_> {
         Ok(())
     }
 
-    /// Copies the counters that have a document.
+    /// Copies counters that have a document.
     fn counters(
         &mut self,
         writer: &mut BulkWriter<'_>,
@@ -439,7 +440,7 @@ impl Rebuilding<'_> {
         Ok(())
     }
 
-    /// Copies the time series of documents that are there.
+    /// Copies the time series of existing documents.
     fn time_series(
         &mut self,
         writer: &mut BulkWriter<'_>,
@@ -465,7 +466,7 @@ impl Rebuilding<'_> {
         Ok(())
     }
 
-    /// Whether a tombstone of a document that moved says no more than the newest row of its id.
+    /// Whether a tombstone of a document that moved is superseded by the newest row of its id.
     fn is_outdated(&self, tombstone: &TombstoneRow<'_>) -> bool {
         let newest = self.gathered.rows.get(tombstone.lower_id().as_bytes());
         let newest = newest.and_then(|newest| self.salvage.row(newest.place));
@@ -473,7 +474,7 @@ impl Rebuilding<'_> {
         tombstone.is_moved() && number.is_none_or(|number| number == tombstone.collection_number())
     }
 
-    /// Copies the newest row of each id; adds what the rows know to progress and names.
+    /// Copies the newest row of each id; merges what the rows know into progress and names.
     fn rows(
         &mut self,
         writer: &mut BulkWriter<'_>,
@@ -483,7 +484,7 @@ impl Rebuilding<'_> {
         let find = |name| self.gathered.dictionaries.get(name);
         let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
         for (id, newest) in &self.gathered.rows {
-            // It was read before; the disk may have got worse since.
+            // It was readable before; the disk may have deteriorated since.
             let Some(bytes) = self.salvage.row(newest.place) else {
                 self.report.lost.add(id);
                 continue;
@@ -520,7 +521,7 @@ impl Rebuilding<'_> {
         Ok(counts)
     }
 
-    /// Writes a record for every number up to the newest, so that none is given again.
+    /// Writes a record for every number up to the newest, so that none is reused.
     fn collections(
         &mut self,
         writer: &mut BulkWriter<'_>,

@@ -17,8 +17,8 @@
 //! The tables of attachments are drawn in attachments/tables, that of counters in counters/tables,
 //! those of time series in time_series/tables.
 //!
-//! Every write moves its row to a new etag, so the log holds each document once, at its last change,
-//! and deletions where they happened.
+//! Every write moves its row to a new etag, so the log holds each document once, at its last
+//! change, and each deletion where it happened.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ const COLLECTION_NUMBERS: &str = "CollectionNumbers";
 const IDENTITIES: &str = "Identities";
 const LOG: &str = "Log";
 
-/// Every table of a database, for what copies whole environments.
+/// Every table of a database, for code that copies whole environments.
 pub static TABLES: &[&TableSchema] = &[
     &DOCUMENTS,
     &REVISIONS,
@@ -76,12 +76,12 @@ pub(crate) fn meta() -> TreeName {
     TreeName::from(META)
 }
 
-/// The tree of what is known about collections.
+/// The tree of collection records.
 pub(crate) fn collections() -> TreeName {
     TreeName::from(COLLECTIONS)
 }
 
-/// The tree in which collections are found by name.
+/// The tree of collections by name.
 pub(crate) fn collection_numbers() -> TreeName {
     TreeName::from(COLLECTION_NUMBERS)
 }
@@ -91,12 +91,12 @@ pub(crate) fn identities() -> TreeName {
     TreeName::from(IDENTITIES)
 }
 
-/// The index that is the log of the database.
+/// The log of the database.
 pub(crate) fn log() -> TreeName {
     TreeName::from(LOG)
 }
 
-/// The index that is the log of one collection.
+/// The log of one collection.
 pub(crate) fn log_of_collection(number: u32) -> TreeName {
     tree_of_collection(LOG, number)
 }

@@ -1,16 +1,17 @@
-//! Removing tombstones that nobody needs any more, and what is known of those that are gone.
+//! Removing tombstones that no reader needs, and recording which were removed.
 //!
 //! ```text
 //! tree RemovedTombstones
 //!   kind, collection number big-endian  -> etag of the last one that was removed, 64 bits little-endian
 //! ```
 //!
-//! The kind is `d` for documents, `a` for attachments, `c` for counters and `t` for deleted ranges of time
-//! series. Number 0 is all collections; attachments have no other.
+//! The kind is `d` for documents, `a` for attachments, `c` for counters and `t` for deleted ranges
+//! of time series. Number 0 stands for all collections; attachments use only it.
 //!
-//! Who needs which is known elsewhere; here they are found, removed by a command, and remembered in the
-//! same transaction. Invariant: a reader that knows a log up to the etag that is remembered for it, or
-//! that read everything in a snapshot as new as that, finds every deletion behind it.
+//! Which readers need which tombstones is known elsewhere; this module finds them, removes them by
+//! a command, and records the removal in the same transaction. Invariant: a reader that has read a
+//! log up to the recorded etag, or has read everything in a snapshot at least as new, finds every
+//! later deletion.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -29,9 +30,9 @@ use crate::{
     time_series::{self, DELETED_RANGES},
 };
 
-/// Tombstones that one command removes, at most.
+/// The maximum number of tombstones that one command removes.
 pub const TOMBSTONES_PER_COMMAND_MAX: usize = 1024;
-/// Tombstones that are looked at in one snapshot for those that may go.
+/// The number of tombstones that one snapshot is searched for.
 const LOOKED_AT_MAX: usize = 64 * 1024;
 /// Stands for all collections in the keys of the tree.
 const ALL: u32 = 0;
@@ -39,7 +40,7 @@ const ALL: u32 = 0;
 /// What was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TombstoneKind {
-    /// Documents, also those that were made again in another collection.
+    /// Documents, including those recreated in another collection.
     Documents,
     /// Attachments of documents.
     Attachments,
@@ -58,26 +59,26 @@ pub struct RemoveTombstones {
     pub rows: Vec<TombstoneAt>,
 }
 
-/// One tombstone: another one under the same key is left alone.
+/// One tombstone; a different one under the same key is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TombstoneAt {
     key: Vec<u8>,
     etag: Etag,
 }
 
-/// What one look for tombstones found.
+/// The result of one search for tombstones.
 #[derive(Clone, Debug, Default)]
 pub struct FoundTombstones {
-    /// Those that may go.
+    /// Those that may be removed.
     pub rows: Vec<TombstoneAt>,
-    /// Where to go on looking; `None` when there are no more.
+    /// Where to continue; `None` when there are no more.
     pub next: Option<Vec<u8>>,
 }
 
-/// How tombstones of a kind lie in their table.
+/// How a table stores tombstones of a kind.
 struct Place {
     schema: &'static TableSchema,
-    /// The first key that may be one of a tombstone; all behind it are.
+    /// All keys of tombstones are at or after this one, and no others.
     first: &'static [u8],
     collection_of: fn(&[u8]) -> u32,
 }
@@ -124,15 +125,15 @@ impl TombstoneKind {
 
 impl Place {
     fn etag_of(&self, row: &[u8]) -> Etag {
-        // The log of everything is the first index of each of these tables.
+        // The log of all rows is the first index of each of these tables.
         self.schema.fixed.first().map_or(Etag::ZERO, |log| Etag((log.key)(row)))
     }
 }
 
 impl RemoveTombstones {
-    /// About how many bytes the command brings to a transaction.
+    /// Approximate bytes that the command adds to a transaction.
     pub fn size_bytes(&self) -> usize {
-        /// Entries of indexes that are removed with a row.
+        /// Index entries that are removed with a row.
         const ROW_BYTES: usize = 64;
         self.rows.iter().map(|row| ROW_BYTES + row.key.len()).sum()
     }
@@ -142,11 +143,11 @@ fn removed() -> TreeName {
     TreeName::from("RemovedTombstones")
 }
 
-/// The etag of the last tombstone of a kind that was removed, in a collection or anywhere; zero when all
-/// are there. A reader that knows the log up to there finds every deletion behind.
+/// The etag of the last tombstone of a kind that was removed, in a collection or anywhere; zero
+/// when none was. A reader that has read the log up to there finds every later deletion.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn last_removed_tombstone(
     tx: &impl Transaction,
     kind: TombstoneKind,
@@ -173,7 +174,7 @@ fn read_removed(
     Ok(Etag(u64::from_le_bytes(bytes)))
 }
 
-/// Remembers that tombstones up to an etag are gone, in a collection and so in all together.
+/// Records that tombstones up to an etag were removed, in a collection and so overall.
 fn note_removed(
     tx: &mut WriteTransaction,
     kind: TombstoneKind,
@@ -188,8 +189,8 @@ fn note_removed(
     Ok(())
 }
 
-/// Remembers that any tombstone of a collection up to an etag may be gone: the database was made of what
-/// was left of it.
+/// Records that any tombstone of a collection up to an etag may be missing: the database was
+/// salvaged.
 pub(crate) fn note_all_removed(
     tx: &mut WriteTransaction,
     number: u32,
@@ -198,7 +199,7 @@ pub(crate) fn note_all_removed(
     TombstoneKind::ALL.into_iter().try_for_each(|kind| note_removed(tx, kind, number, etag))
 }
 
-/// What is remembered is of the past.
+/// Checks that recorded etags are in the past.
 pub(crate) fn check_removed(tx: &impl Transaction, last_etag: Etag) -> Result<(), DocumentError> {
     for kind in TombstoneKind::ALL {
         let mut newest = Etag::ZERO;
@@ -214,16 +215,16 @@ pub(crate) fn check_removed(tx: &impl Transaction, last_etag: Etag) -> Result<()
             newest <= of_all,
             "a collection knows of later removed tombstones than the database",
         )?;
-        demand(of_all <= last_etag, "a tombstone was removed that nobody made")?;
+        demand(of_all <= last_etag, "a removed tombstone is newer than the last etag")?;
     }
     Ok(())
 }
 
-/// Looks, from a key on, for tombstones whose etags are no larger than the limit of their collection:
-/// as many as one command removes.
+/// Finds tombstones, starting at a key, whose etags are at most the limit of their collection: as
+/// many as one command removes.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn removable_tombstones(
     tx: &impl Transaction,
     kind: TombstoneKind,
@@ -247,10 +248,10 @@ pub fn removable_tombstones(
     Ok(found)
 }
 
-/// The collections and etags of tombstones of a kind, as many as one look takes.
+/// The collections and etags of tombstones of a kind, as many as one search reads.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn tombstone_positions(
     tx: &impl Transaction,
     kind: TombstoneKind,
@@ -265,12 +266,11 @@ pub fn tombstone_positions(
 }
 
 impl DocumentWriter<'_> {
-    /// Removes tombstones, and remembers up to where they are gone. Those that are there no more, or have
-    /// made room for newer ones, are left alone. Takes no etag: nothing changes for those who read.
-    /// Returns how many are gone.
+    /// Removes tombstones and records the removal. Those already removed or replaced are skipped.
+    /// Takes no etag: nothing changes for readers. Returns how many were removed.
     ///
     /// # Errors
-    /// Those of the storage; damaged records.
+    /// Storage errors; damaged records.
     pub fn remove_tombstones(&mut self, request: &RemoveTombstones) -> Result<u64, DocumentError> {
         let (kind, place) = (request.kind, request.kind.place());
         let mut last: BTreeMap<u32, (Etag, u64)> = BTreeMap::new();

@@ -1,24 +1,24 @@
 //! How much was written.
 
-/// What a batch stored: what was deleted, or stored before it was undone, is not in it.
+/// What a batch stored; excludes deletions, and writes that were rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteTally {
-    /// Versions of documents, those among them that only list something else in their metadata.
+    /// Versions of documents, including those that only update a list in the metadata.
     pub documents: Stored,
     /// Attachments, with the bytes of their contents.
     pub attachments: Stored,
     /// New values of counters.
     pub counters: Stored,
-    /// Entries of time series, with the bytes of the segments that they are in now.
+    /// Entries of time series, with the bytes of the segments that contain them now.
     pub time_series: Stored,
 }
 
-/// How often one kind of thing was stored.
+/// The count and size of one kind of stored data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// How many.
+    /// The number of items.
     pub count: u64,
-    /// Bytes of all of them, before any compression.
+    /// Their size in bytes, before compression.
     pub bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Stored {
 }
 
 impl WriteTally {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn with(self, more: WriteTally) -> WriteTally {
         WriteTally {

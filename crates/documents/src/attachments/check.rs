@@ -23,8 +23,8 @@ use crate::{
     revisions::{self, schema::REVISIONS},
 };
 
-/// Compares everything that is stored about attachments; gives the number of attachments and that of
-/// contents.
+/// Compares everything that is stored about attachments; returns the number of attachments and that
+/// of contents.
 pub(crate) fn check_attachments(
     tx: &impl Transaction,
     last_etag: Etag,
@@ -103,7 +103,7 @@ fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<()
     demand(has_owner, "an attachment has no document or revision")
 }
 
-/// Compares contents with chunks, references and hashes; gives the number of contents.
+/// Compares contents with chunks, references and hashes; returns the number of contents.
 fn check_contents(tx: &impl Transaction) -> Result<u64, DocumentError> {
     let newest = newest_content(tx)?;
     // How many chunks each number may have; those of leftovers are not known.
@@ -114,7 +114,7 @@ fn check_contents(tx: &impl Transaction) -> Result<u64, DocumentError> {
     let mut contents = 0;
     for entry in tx.table(&CONTENTS).range(Bound::Unbounded)? {
         let record = content_row::read(entry?.1)?;
-        demand(is_referenced(tx, &record.hash)?, "nobody refers to a content")?;
+        demand(is_referenced(tx, &record.hash)?, "a content is unreferenced")?;
         demand(record.number.0 <= newest, "a content has a number that was not given")?;
         let other = chunks.insert(record.number, Some(record.chunks()));
         demand(other.is_none(), "two contents share a number, or one is also a leftover")?;

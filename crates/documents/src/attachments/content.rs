@@ -9,14 +9,14 @@ use super::{
 };
 use crate::error::{DocumentError, corrupt};
 
-/// A content that is there. It can be read through any transaction that still has it.
+/// A stored content, readable through any transaction that still has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content(ContentRecord);
 
 /// The content of that hash, if some attachment has it.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn content(
     tx: &impl Transaction,
     hash: &ContentHash,
@@ -28,20 +28,20 @@ pub fn content(
 }
 
 impl Content {
-    /// How long it is.
+    /// The length of the content.
     pub fn bytes(&self) -> u64 {
         self.0.bytes
     }
 
-    /// What identifies it.
+    /// The hash that identifies the content.
     pub fn hash(&self) -> ContentHash {
         self.0.hash
     }
 
-    /// The bytes from `at` on that lie together; at least one, unless `at` is the end or behind it.
+    /// The bytes from `at` on that are contiguous; at least one, unless `at` is at or past the end.
     ///
     /// # Errors
-    /// Those of the storage; a chunk that is missing or damaged.
+    /// Storage errors; a chunk that is missing or damaged.
     pub fn read_at<'t>(
         &self,
         tx: &'t impl Transaction,
@@ -52,7 +52,7 @@ impl Content {
         }
         let chunk_bytes = u64::from(self.0.chunk_bytes);
         let bytes = self.chunk(tx, at / chunk_bytes)?;
-        // A remainder of 32 bits fits.
+        // The remainder fits in 32 bits.
         Ok(&bytes[(at % chunk_bytes) as usize..])
     }
 

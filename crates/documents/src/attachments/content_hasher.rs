@@ -1,4 +1,4 @@
-//! The hash of a content that comes in pieces.
+//! The hash of a content that arrives in pieces.
 
 use model::ContentHash;
 
@@ -27,7 +27,7 @@ impl ContentHasher {
     }
 }
 
-/// The hash of a content that is there as a whole.
+/// The hash of a complete content.
 pub fn hash_of(content: &[u8]) -> ContentHash {
     let mut hasher = ContentHasher::default();
     hasher.update(content);

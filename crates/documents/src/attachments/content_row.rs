@@ -31,7 +31,7 @@ const CHUNK_KEY: Range<usize> = 4..16;
 /// page, a chunk fills whole pages.
 pub const CONTENT_CHUNK_BYTES: usize = (1 << 20) - 80;
 
-/// Under which the chunks of a content are found. Never given twice in a database.
+/// Identifies the chunks of a content. Never reused in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentNumber(pub(crate) u64);
 
@@ -41,7 +41,7 @@ impl fmt::Display for ContentNumber {
     }
 }
 
-/// What is known about a content.
+/// The stored facts about a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentRecord {
     pub(crate) number: ContentNumber,
@@ -51,7 +51,7 @@ pub(crate) struct ContentRecord {
 }
 
 impl ContentRecord {
-    /// How many chunks it has.
+    /// The number of chunks.
     pub(crate) fn chunks(&self) -> u64 {
         self.bytes.div_ceil(u64::from(self.chunk_bytes))
     }
@@ -100,7 +100,7 @@ pub(crate) fn write_chunk(out: &mut Vec<u8>, number: ContentNumber, index: u32, 
     out.extend_from_slice(bytes);
 }
 
-/// Reads the row of a chunk: whose it is, which one, and its bytes.
+/// Reads the row of a chunk: the content's number, the chunk's index, and its bytes.
 pub(crate) fn read_chunk(row: &[u8]) -> Result<(ContentNumber, u32, &[u8]), DocumentError> {
     let header = row.first_chunk::<CHUNK_HEADER_BYTES>();
     let header = header.filter(|header| header[0] == CHUNK);
@@ -117,7 +117,7 @@ pub(crate) fn chunk_key(number: ContentNumber, index: u32) -> [u8; 12] {
     key
 }
 
-/// What the primary key of a chunk says.
+/// Parses the primary key of a chunk.
 pub(crate) fn read_chunk_key(key: &[u8]) -> Result<(ContentNumber, u32), DocumentError> {
     let parts = key.split_first_chunk::<8>();
     let parts = parts.and_then(|(number, index)| Some((number, index.first_chunk::<4>()?)));
@@ -125,17 +125,17 @@ pub(crate) fn read_chunk_key(key: &[u8]) -> Result<(ContentNumber, u32), Documen
     Ok((ContentNumber(u64::from_be_bytes(*number)), u32::from_be_bytes(*index)))
 }
 
-/// The primary key of a content's row: its hash. Empty for a row that is no row.
+/// The primary key of a content's row: its hash. Empty for an invalid row.
 pub(crate) fn hash_of(row: &[u8]) -> &[u8] {
     row.get(HASH).unwrap_or_default()
 }
 
-/// The number of a content's row; 0 for a row that is no row.
+/// The number of a content's row; 0 for an invalid row.
 pub(crate) fn number_of(row: &[u8]) -> u64 {
     u64_at(row, NUMBER)
 }
 
-/// The primary key of a chunk's row; empty for a row that is no row.
+/// The primary key of a chunk's row; empty for an invalid row.
 pub(crate) fn chunk_key_of(row: &[u8]) -> &[u8] {
     row.get(CHUNK_KEY).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
 //! Attachments: named contents of documents and of their revisions.
 //!
-//! An attachment is a row: whose it is, its name, its type, and the hash of its content. Contents are
-//! kept once, however many attachments have them, in chunks; the last attachment that goes takes its
-//! content with it. A large content is written in transactions of its own before anybody refers to it;
-//! until then it is *staged*, and what is staged when a database is opened belongs to nobody.
+//! An attachment is a row: whose it is, its name, its type, and the hash of its content. Contents
+//! are kept once, however many attachments have them, in chunks; deleting the last of them deletes
+//! the content. A large content is written in transactions of its own before anything refers to it;
+//! until then it is *staged*. Content that is still staged when a database is opened is discarded.
 //!
-//! Invariants: every row's content is there and whole; every content is referred to by a row, staged, or
-//! being removed; the metadata of a live document names exactly the attachments it has.
+//! Invariants: every row's content is stored and complete; every content is referred to by a row,
+//! staged, or being removed; the metadata of a live document names exactly the attachments it has.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `content` | a content, chunk by chunk |
 //! | `write`, `requests` | putting, deleting, copying, moving |
 //! | `of_revision` | attachments that revisions hold |
-//! | `staging` | contents before and after anybody refers to them |
+//! | `staging` | contents before the first and after the last reference |
 //! | `listing` | `@attachments` in the metadata of documents |
 //! | `check`, `salvage` | whether all of this agrees; rebuilding it |
 

@@ -14,7 +14,7 @@ use crate::{
     error::{DocumentError, corrupt},
 };
 
-/// An attachment as it is noted down while others are changed.
+/// A copy of an attachment's row, kept while others are changed.
 struct Noted {
     lower_name: String,
     name: String,
@@ -25,10 +25,10 @@ struct Noted {
 }
 
 impl DocumentWriter<'_> {
-    /// Gives the revision of that etag and version the attachments that the document has now.
+    /// Copies the document's current attachments to the revision of that etag and version.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub(crate) fn copy_attachments_to_revision(
         &mut self,
         lower_id: &str,
@@ -58,10 +58,10 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Takes the attachments of the revision of that etag away, with it.
+    /// Removes the attachments of the revision of that etag.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub(crate) fn remove_attachments_of_revision(
         &mut self,
         revision: Etag,
@@ -78,10 +78,10 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Gives a document exactly the attachments that one of its revisions has.
+    /// Restores exactly the attachments that one of the document's revisions has.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub(crate) fn restore_attachments_of_revision(
         &mut self,
         id: &DocumentId,

@@ -23,7 +23,7 @@ pub struct AttachmentCounts {
 /// An attachment of a document.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn attachment<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -45,7 +45,7 @@ pub(super) fn by_key<'t>(
 /// The attachments of a document in the order of their lower-cased names.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn attachments_of<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -59,7 +59,7 @@ pub fn attachments_of<'t, T: Transaction>(
 /// The attachments that the revision of that etag holds, in the order of their lower-cased names.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn attachments_of_revision<'t, T: Transaction>(
     tx: &'t T,
     revision: Etag,
@@ -85,7 +85,7 @@ pub(super) fn of_owner<'t, T: Transaction>(
 /// How many attachments have that content.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn references_of(tx: &impl Transaction, hash: &ContentHash) -> Result<u64, DocumentError> {
     let mut count = 0;
     for entry in tx.tree(&tables::hashes())?.range(Bound::Included(&hash.0))? {
@@ -109,7 +109,7 @@ pub(super) fn is_referenced(
 /// How many attachments and contents there are.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn attachment_counts(tx: &impl Transaction) -> Result<AttachmentCounts, DocumentError> {
     let attachments = tx.table(&ATTACHMENTS).len()?;
     Ok(AttachmentCounts { attachments, contents: tx.table(&CONTENTS).len()? })

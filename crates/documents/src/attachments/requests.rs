@@ -1,4 +1,4 @@
-//! What a caller asks for attachments, and what it is told.
+//! What a caller requests of attachments, and the results.
 
 use model::{AttachmentName, ChangeVector, ContentHash, DocumentId, Etag};
 
@@ -8,20 +8,20 @@ use crate::requests::ExpectedVersion;
 /// The content of an attachment that is put.
 #[derive(Clone, Debug)]
 pub enum NewContent {
-    /// All of it, for what is small.
+    /// All of it; for small contents.
     Bytes {
         /// The bytes.
         bytes: Vec<u8>,
         /// Their hash.
         hash: ContentHash,
     },
-    /// It was staged.
+    /// Content staged earlier.
     Staged {
-        /// Under this number.
+        /// The number it was staged under.
         number: ContentNumber,
-        /// So many bytes.
+        /// Its length in bytes.
         bytes: u64,
-        /// With this hash.
+        /// Its hash.
         hash: ContentHash,
     },
 }
@@ -34,7 +34,7 @@ impl NewContent {
         }
     }
 
-    /// How long the content is.
+    /// The length of the content, in bytes.
     pub fn content_bytes(&self) -> u64 {
         match self {
             Self::Bytes { bytes, .. } => bytes.len() as u64,
@@ -46,13 +46,13 @@ impl NewContent {
 /// An attachment to put.
 #[derive(Clone, Debug)]
 pub struct PutAttachment {
-    /// The document, which must be there.
+    /// The document, which must exist.
     pub id: DocumentId,
     /// Its name; one of the same name is replaced.
     pub name: AttachmentName,
     /// The type of the content; may be empty.
     pub content_type: String,
-    /// What must be there before.
+    /// The version to replace.
     pub expected: ExpectedVersion,
     /// The content.
     pub content: NewContent,
@@ -65,7 +65,7 @@ pub struct DeleteAttachment {
     pub id: DocumentId,
     /// Its name.
     pub name: AttachmentName,
-    /// What must be there before.
+    /// The version to delete.
     pub expected: ExpectedVersion,
 }
 
@@ -76,15 +76,15 @@ pub struct AttachmentTransfer {
     pub id: DocumentId,
     /// Its name there.
     pub name: AttachmentName,
-    /// The document that gets it, which must be there.
+    /// The document that receives it, which must exist.
     pub destination_id: DocumentId,
     /// Its name there, which must be free.
     pub destination_name: AttachmentName,
-    /// For a move: what must be there before.
+    /// For a move: the version to move.
     pub expected: ExpectedVersion,
 }
 
-/// What became of an attachment that was put.
+/// The outcome of an attachment that was put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAttachment {
     /// The document, as the request writes its id.
@@ -95,17 +95,17 @@ pub struct StoredAttachment {
     pub content_type: String,
     /// What identifies the content.
     pub hash: ContentHash,
-    /// How long the content is.
+    /// The length of the content, in bytes.
     pub content_bytes: u64,
     /// The position in the log of attachments.
     pub etag: Etag,
     /// Its version.
     pub change_vector: ChangeVector,
-    /// The version of the document after the batch; absent when the document is gone by then.
+    /// The version of the document after the batch; absent when the batch deleted it.
     pub document_change_vector: Option<ChangeVector>,
 }
 
-/// What became of a deletion.
+/// The outcome of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedAttachment {
     /// The document, as the request writes its id.
@@ -118,18 +118,18 @@ pub struct DeletedAttachment {
     pub document_change_vector: Option<ChangeVector>,
 }
 
-/// What became of a copy.
+/// The outcome of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedAttachment {
-    /// The attachment that was made.
+    /// The new attachment.
     pub stored: StoredAttachment,
 }
 
-/// What became of a move.
+/// The outcome of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedAttachment {
-    /// The attachment that was made.
+    /// The new attachment.
     pub stored: StoredAttachment,
-    /// The one that is gone.
+    /// The old attachment.
     pub deleted: DeletedAttachment,
 }

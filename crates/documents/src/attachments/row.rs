@@ -1,4 +1,4 @@
-//! The bytes of an attachment and of the tombstone of one.
+//! The bytes of an attachment and of its tombstone.
 //!
 //! ```text
 //! attachment                                       tombstone
@@ -83,7 +83,7 @@ impl Owner<'_> {
     }
 }
 
-/// What an attachment's row is made of, before it is bytes.
+/// The fields of an attachment's row.
 pub(crate) struct AttachmentFields<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) lower_name: &'a str,
@@ -192,12 +192,12 @@ pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<AttachmentTombstoneRow<'_>,
     Ok(AttachmentTombstoneRow { bytes, lower_id, lower_name, change_vector })
 }
 
-/// The primary key of an attachment's row; empty for a row that is no row.
+/// The primary key of an attachment's row; empty for an invalid row.
 pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
     key_at(row, KIND_AT)
 }
 
-/// The primary key of a tombstone's row; empty for a row that is no row.
+/// The primary key of a tombstone's row; empty for an invalid row.
 pub(crate) fn tombstone_key_of(row: &[u8]) -> &[u8] {
     key_at(row, TOMBSTONE_KIND_AT)
 }
@@ -210,12 +210,12 @@ fn key_at(row: &[u8], kind_at: usize) -> &[u8] {
     row.get(kind_at..kind_at + length).unwrap_or_default()
 }
 
-/// The etag of either row; 0 for a row that is no row.
+/// The etag of either row; 0 for an invalid row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, ETAG.start)
 }
 
-/// Gives a row that was just made another etag.
+/// Sets the etag of a newly written row.
 pub(crate) fn set_etag(row: &mut [u8], etag: Etag) {
     row[ETAG].copy_from_slice(&etag.0.to_le_bytes());
 }
@@ -238,7 +238,7 @@ impl<'a> AttachmentRow<'a> {
         self.lower_name
     }
 
-    /// The type of the content, as whoever put it says; may be empty.
+    /// The content type, as the client set it; may be empty.
     pub fn content_type(&self) -> &'a str {
         self.content_type
     }
@@ -320,7 +320,7 @@ impl<'a> AttachmentTombstoneRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
-    /// The position that the deleted attachment had.
+    /// The etag of the deleted attachment.
     pub fn deleted_etag(&self) -> Etag {
         Etag(u64_at(self.bytes, 8))
     }

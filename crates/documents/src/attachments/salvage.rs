@@ -1,7 +1,7 @@
-//! Attachments of a damaged database: which can be rebuilt whole.
+//! Attachments of a damaged database: which can be rebuilt completely.
 //!
-//! An attachment survives when its row, the row of its content and every chunk were found. Contents that
-//! nobody refers to are left behind, staged ones too.
+//! An attachment survives when its row, the row of its content and every chunk were found. Contents
+//! without a reference, including staged ones, are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +31,11 @@ pub(crate) struct GatheredAttachments {
     chunks: BTreeMap<(ContentNumber, u32), RowId>,
 }
 
-/// What of them was rebuilt.
+/// The attachments that were rebuilt.
 #[derive(Default)]
 pub(crate) struct SalvagedAttachments {
     pub(crate) attachments: u64,
-    /// Primary keys of those of which something is missing.
+    /// Primary keys of incomplete attachments.
     pub(crate) lost: Vec<Box<[u8]>>,
     /// Pages of keys that could not be read.
     pub(crate) unreadable_key_pages: u64,
@@ -44,14 +44,14 @@ pub(crate) struct SalvagedAttachments {
 }
 
 impl GatheredAttachments {
-    /// Takes a row that was found, if it is one of an attachment or content.
+    /// Adds a row found by the scan, if it belongs to an attachment or content.
     pub(crate) fn row(&mut self, place: RowId, bytes: &[u8]) {
         if let Ok(found) = row::read(bytes) {
             self.keep(found.primary_key(), found.etag().0, place, Some(found.hash()));
         } else if row::read_tombstone(bytes).is_ok() {
             self.keep(row::tombstone_key_of(bytes), row::etag_of(bytes), place, None);
         } else if let Ok(record) = content_row::read(bytes) {
-            // A content that was dropped and put again has a newer number.
+            // Content that was dropped and put again has a newer number.
             let known = self.contents.get(&record.hash).map(|(known, _)| known.number);
             if known.is_none_or(|known| known < record.number) {
                 self.contents.insert(record.hash, (record, place));
@@ -79,7 +79,7 @@ impl GatheredAttachments {
         })
     }
 
-    /// Copies what is whole and has an owner among the documents and revisions that were found.
+    /// Copies each complete attachment whose document or revision was found.
     pub(crate) fn rebuild(
         &self,
         salvage: &Salvage,
@@ -128,7 +128,7 @@ impl GatheredAttachments {
         Ok(salvaged)
     }
 
-    /// Whether the content was whole and is copied.
+    /// Whether the content was complete and has been copied.
     fn copy_content(
         &self,
         salvage: &Salvage,
@@ -144,7 +144,7 @@ impl GatheredAttachments {
             let index = u32::try_from(index).unwrap_or(u32::MAX);
             let place = self.chunks.get(&(record.number, index));
             let Some(chunk) = place.and_then(|place| salvage.row(*place)) else {
-                // The chunks that were copied already belong to nobody.
+                // The chunks copied so far remain unreferenced.
                 for index in 0..index {
                     let key = chunk_key(record.number, index);
                     writer.transaction()?.table_mut(&CONTENT_CHUNKS).delete(&key)?;

@@ -1,9 +1,9 @@
-//! Contents before anybody refers to them, and after nobody does any more.
+//! Contents before the first and after the last reference.
 //!
-//! A large content comes in chunks, each in a transaction of its own, under a number that is noted as
-//! staged. The transaction that puts the attachment takes the note away. What becomes unused is noted as
-//! to be removed, and its chunks go a few at a time, so that no transaction is large because a content
-//! was.
+//! A large content arrives in chunks, each in a transaction of its own, under a number that is
+//! recorded as staged. The transaction that puts the attachment deletes that record. Unused
+//! contents are marked for removal and their chunks are removed a few at a time, so that no
+//! transaction grows with the size of a content.
 
 use std::ops::Bound;
 
@@ -32,32 +32,33 @@ const DROPPED: &[u8] = b"d";
 /// Chunks that one batch removes.
 const REMOVED_CHUNKS_MAX: usize = 8;
 
-/// What a batch leaves behind to be removed.
+/// What a batch leaves to be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leftovers {
     /// Nothing was dropped.
     #[default]
     None,
-    /// Something was dropped, and not looked after yet.
+    /// Something was dropped and is not removed yet.
     Dropped,
     /// More was dropped than one batch removes.
     Remaining,
 }
 
-/// Whether contents are staged, or left to be removed.
+/// Whether any contents are staged or waiting to be removed.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn has_leftover_contents(tx: &impl Transaction) -> Result<bool, DocumentError> {
     Ok(!tx.fixed_tree(&leftovers())?.is_empty())
 }
 
 impl DocumentWriter<'_> {
-    /// Stores a chunk of a content to which nobody refers yet: the first one, of a new number, when
-    /// `number` is `None`. Chunks come in order, and all but the last have [`CONTENT_CHUNK_BYTES`].
+    /// Stores a chunk of a content that nothing refers to yet. When `number` is `None`, the chunk
+    /// is the first one of a new number. Chunks come in order, and all but the last have
+    /// [`CONTENT_CHUNK_BYTES`].
     ///
     /// # Errors
-    /// [`DocumentError::ContentGone`] when nothing is staged under the number; those of the storage.
+    /// [`DocumentError::ContentGone`] when nothing is staged under the number; storage errors.
     pub fn stage_content(
         &mut self,
         number: Option<ContentNumber>,
@@ -76,24 +77,24 @@ impl DocumentWriter<'_> {
         Ok(number)
     }
 
-    /// Gives up a content that was staged; its chunks are removed.
+    /// Discards a staged content; its chunks are removed.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn give_up_content(&mut self, number: ContentNumber) -> Result<(), DocumentError> {
         match self.check_staged(number) {
             Ok(()) => self.drop_chunks(number),
-            // It was put, or given up, already.
+            // It was put or discarded already.
             Err(DocumentError::ContentGone { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives up everything that is staged; for a database that was just opened, when whoever staged it
-    /// is gone.
+    /// Discards everything that is staged. Called when a database is opened: the requests that
+    /// staged it are gone.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn give_up_all_contents(&mut self) -> Result<(), DocumentError> {
         let entries = self.transaction().fixed_tree(&leftovers())?.range(0)?;
         let numbers = entries.map(|entry| entry.map(|(number, _)| ContentNumber(number)));
@@ -103,17 +104,17 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Lets this batch remove some of what nobody refers to any more.
+    /// Lets this batch remove some of the unreferenced contents.
     pub fn remove_leftover_contents(&mut self) {
         self.leftovers = Leftovers::Dropped;
     }
 
-    /// Whether contents are left that another batch has to remove.
+    /// Whether unreferenced contents remain for a later batch to remove.
     pub fn has_leftover_contents(&self) -> bool {
         self.leftovers != Leftovers::None
     }
 
-    /// The content is there after this, and not staged.
+    /// Ensures that the content is stored and no longer staged.
     pub(super) fn link(&mut self, new: &NewContent) -> Result<(), DocumentError> {
         let hash = *new.hash();
         let known = content(self.transaction(), &hash)?;
@@ -141,7 +142,7 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// Lets go of a content when no attachment has it any more.
+    /// Releases a content once no attachment refers to it.
     pub(super) fn release(&mut self, hash: &ContentHash) -> Result<(), DocumentError> {
         if is_referenced(self.transaction(), hash)? {
             return Ok(());
@@ -209,7 +210,8 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// A chunk that could not be written is missed here: whoever stages does not wait for each.
+    /// Detects a chunk that could not be written: the caller that stages does not wait for each
+    /// chunk.
     fn check_complete(&self, number: ContentNumber, bytes: u64) -> Result<(), DocumentError> {
         let chunks = bytes.div_ceil(CONTENT_CHUNK_BYTES as u64);
         let keys = self.chunk_keys(number, usize::MAX)?;

@@ -1,6 +1,6 @@
 //! Putting, deleting, copying and moving attachments.
 //!
-//! Every change of an attachment touches its document, see `listed`.
+//! Every change of an attachment touches its document; see `listed`.
 
 use model::{AttachmentName, ContentHash, DocumentId, Etag};
 
@@ -21,10 +21,10 @@ use crate::{
     write::VIOLATION,
 };
 
-/// The longest type of a content, in bytes.
+/// The longest content type, in bytes.
 const CONTENT_TYPE_BYTES_MAX: usize = 4096;
 
-/// What the row of a new attachment says beside whose it is.
+/// The fields of a new attachment's row, except its owner.
 pub(super) struct NewAttachment<'a> {
     pub(super) content_type: &'a str,
     pub(super) hash: ContentHash,
@@ -32,10 +32,10 @@ pub(super) struct NewAttachment<'a> {
 }
 
 impl DocumentWriter<'_> {
-    /// Stores an attachment of a document that is there, replacing one of the same name.
+    /// Stores an attachment of an existing document, replacing one of the same name.
     ///
     /// # Errors
-    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// The caller's errors in [`DocumentError`]; storage errors. The transaction has to be rolled
     /// back then.
     pub fn put_attachment(
         &mut self,
@@ -61,7 +61,7 @@ impl DocumentWriter<'_> {
     /// Deletes an attachment; a missing one is no error unless a version is expected.
     ///
     /// # Errors
-    /// [`DocumentError::Concurrency`]; those of the storage. The transaction has to be rolled back
+    /// [`DocumentError::Concurrency`]; storage errors. The transaction has to be rolled back
     /// then.
     pub fn delete_attachment(
         &mut self,
@@ -81,7 +81,7 @@ impl DocumentWriter<'_> {
         Ok(DeletedAttachment { id, name, deleted, document_change_vector: None })
     }
 
-    /// Gives another document, or the same under another name, the attachment, too.
+    /// Copies the attachment to another document or another name.
     ///
     /// # Errors
     /// As for a put, and [`DocumentError::AttachmentMissing`].
@@ -104,7 +104,7 @@ impl DocumentWriter<'_> {
         Ok(CopiedAttachment { stored })
     }
 
-    /// Gives the attachment to another document, or another name.
+    /// Moves the attachment to another document or another name.
     ///
     /// # Errors
     /// As for a copy and a deletion.
@@ -112,7 +112,7 @@ impl DocumentWriter<'_> {
         &mut self,
         transfer: &AttachmentTransfer,
     ) -> Result<MovedAttachment, DocumentError> {
-        // The document that loses it is stored anew before the one that gets it, as in the protocol.
+        // The protocol stores the source document again before the destination.
         let AttachmentTransfer { id, name, expected, .. } = transfer;
         if attachment(self.transaction(), id, name)?.is_some() {
             self.touched.add(id);
@@ -161,7 +161,7 @@ impl DocumentWriter<'_> {
         self.write_attachment(id, name, new, replaced)
     }
 
-    /// Writes the row of an attachment whose content is there, in the place of one that had the content
+    /// Writes the row of an attachment whose content is stored, replacing one that had the content
     /// `replaced`.
     pub(super) fn write_attachment(
         &mut self,

@@ -1,4 +1,4 @@
-//! A body as it lies in a row.
+//! A body as stored in a row.
 //!
 //! ```text
 //! plain        a blittable document
@@ -6,8 +6,8 @@
 //!              2..    a frame of Zstandard with the length of the document in its header
 //! ```
 //!
-//! The version of the row says which of the two it is. Invariant: nothing is decompressed before it is
-//! asked for, and then once; a plain body costs nothing beyond its own bytes.
+//! The version of the row tells them apart. Invariant: a body is decompressed on first use, and
+//! only once; a plain body costs nothing beyond its own bytes.
 
 use std::sync::OnceLock;
 
@@ -20,9 +20,9 @@ use super::{
 use crate::error::{DocumentError, corrupt};
 
 const NUMBER_BYTES: usize = 2;
-/// No document is larger: its length is a number of 32 bits.
+/// No document is larger: its length is a 32-bit number.
 const DOCUMENT_BYTES_MAX: u64 = u32::MAX as u64;
-/// The most that Zstandard can make of a byte; a frame that promises more lies.
+/// The highest compression ratio of Zstandard; a frame that claims more is damaged.
 const RATIO_MAX: u64 = 1 << 17;
 
 /// A body to be written.
@@ -40,14 +40,14 @@ pub(crate) enum Body<'a> {
 
 pub(crate) struct CompressedBody<'a> {
     name: DictionaryName,
-    /// `None`: the row needs one, and it is not there.
+    /// `None`: the row needs a dictionary that is missing.
     dictionary: Option<Dictionary<'a>>,
     frame: &'a [u8],
     document_bytes: usize,
     document: OnceLock<BlittableBuf>,
 }
 
-/// Finds a dictionary for what is read.
+/// Finds the dictionary of a row that is read.
 pub(crate) type FindDictionary<'f, 'a> = &'f dyn Fn(DictionaryName) -> Option<Dictionary<'a>>;
 
 impl StoredBody<'_> {
@@ -114,7 +114,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Bytes of the document.
+    /// The uncompressed length, in bytes.
     pub(crate) fn document_bytes(&self) -> usize {
         match self {
             Self::Plain(document) => document.as_bytes().len(),
@@ -122,7 +122,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Bytes that it takes in its row.
+    /// The length in its row, in bytes.
     pub(crate) fn stored_bytes(&self) -> usize {
         match self {
             Self::Plain(document) => document.as_bytes().len(),

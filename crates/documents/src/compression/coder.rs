@@ -1,8 +1,8 @@
-//! Zstandard, with what each thread keeps for it: a context for each direction, and dictionaries that
-//! are made ready for use, which costs far more than a small document.
+//! Zstandard, with the state that each thread keeps: a context for each direction, and prepared
+//! dictionaries, because preparing one costs far more than a small document.
 //!
-//! Prepared dictionaries are known by the hash of their bytes, so one that was rolled back, or that is of
-//! another database, is never taken for another.
+//! Prepared dictionaries are identified by the hash of their bytes, so one that was rolled back, or
+//! that is of another database, is never taken for another.
 
 use std::cell::RefCell;
 
@@ -10,9 +10,9 @@ use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound, get_frame_conten
 
 use super::dictionary::{Dictionary, DictionaryHash};
 
-/// How hard it tries; the library's own choice.
+/// The library's default level.
 const LEVEL: i32 = 3;
-/// Dictionaries that a thread keeps ready, in each direction: some 100 KB each.
+/// The number of dictionaries that a thread keeps prepared in each direction, some 100 KB each.
 const READY_MAX: usize = 16;
 
 thread_local! {
@@ -32,7 +32,7 @@ struct Reading {
     ready: Ready<DDict<'static>>,
 }
 
-/// Prepared dictionaries, the one used last at the end.
+/// Prepared dictionaries, most recently used last.
 struct Ready<D>(Vec<(DictionaryHash, D)>);
 
 impl<D> Default for Ready<D> {
@@ -65,7 +65,7 @@ impl<D> Ready<D> {
     }
 }
 
-/// Replaces `out` with the frame of a document; `false` when that cannot be done.
+/// Replaces `out` with the frame of a document; `false` on failure.
 pub(super) fn compress(
     dictionary: Option<Dictionary<'_>>,
     document: &[u8],
@@ -87,7 +87,7 @@ pub(super) fn compress(
     })
 }
 
-/// The document of a frame, of that many bytes; `None` when the frame is damaged.
+/// The document in a frame, of that length; `None` when the frame is damaged.
 pub(super) fn decompress(
     dictionary: Option<Dictionary<'_>>,
     frame: &[u8],
@@ -108,7 +108,7 @@ pub(super) fn decompress(
     })
 }
 
-/// The length of the document that a frame holds, as its header says.
+/// The document's length according to the frame's header.
 pub(super) fn document_bytes(frame: &[u8]) -> Option<u64> {
     get_frame_content_size(frame).ok().flatten()
 }

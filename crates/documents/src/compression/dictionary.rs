@@ -16,7 +16,7 @@
 //!      29..    the dictionary, up to the end of the row
 //! ```
 //!
-//! Many documents hang on one dictionary, so there are two copies of each, and one will do.
+//! Many documents depend on one dictionary, so two copies are stored, and either suffices.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Bound};
 
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::DocumentError;
 
-/// So many dictionaries a collection may have.
+/// The maximum number of dictionaries of a collection.
 pub const DICTIONARIES_MAX: u16 = 8;
 
 const KIND: u8 = b'Z';
@@ -41,11 +41,11 @@ pub(crate) static DICTIONARIES: TableSchema = TableSchema {
     indexes: &[],
 };
 
-/// By which a dictionary is found.
+/// Identifies a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DictionaryName {
     pub(crate) collection: u32,
-    /// Zero names none.
+    /// Zero means none.
     pub(crate) number: u16,
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct Dictionary<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What is known about a dictionary beside its bytes.
+/// What is stored about a dictionary, besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DictionaryFacts {
     pub(crate) name: DictionaryName,
-    /// What was left of 1,000 bytes of documents that it was not trained with.
+    /// Compressed size, in permille, of documents that it was not trained on.
     pub(crate) left_permille: u16,
     /// Documents of the collection when it was trained.
     pub(crate) documents: u64,
@@ -105,7 +105,7 @@ fn key(name: DictionaryName, copy: u8) -> [u8; HEADER_BYTES - KEY_AT] {
     [a, b, c, d, e, f, copy]
 }
 
-/// Reads a row. Its hash is believed: pages have checksums.
+/// Reads a row. The hash is not verified: pages have checksums.
 pub(crate) fn read(bytes: &[u8]) -> Result<(DictionaryFacts, Dictionary<'_>), DocumentError> {
     let corrupt = |detail| DocumentError::Corrupt { detail };
     let Some((header, dictionary)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -122,7 +122,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DictionaryFacts, Dictionary<'_>), Do
     Ok((facts, Dictionary { hash: DictionaryHash(number(14)), bytes: dictionary }))
 }
 
-/// A dictionary, from the first of its copies that can be read.
+/// A dictionary, from its first readable copy.
 pub(crate) fn find<'t>(tx: &'t impl Transaction, name: DictionaryName) -> Option<Dictionary<'t>> {
     (0..COPIES).find_map(|copy| {
         let (_, row) = tx.table(&DICTIONARIES).get(&key(name, copy)).ok()??;
@@ -130,7 +130,7 @@ pub(crate) fn find<'t>(tx: &'t impl Transaction, name: DictionaryName) -> Option
     })
 }
 
-/// Finds the dictionaries that a transaction sees.
+/// Returns a lookup of the dictionaries that a transaction sees.
 pub(crate) fn finder<'t, T: Transaction>(
     tx: &'t T,
 ) -> impl Fn(DictionaryName) -> Option<Dictionary<'t>> + use<'t, T> {
@@ -154,7 +154,7 @@ pub(crate) fn newest(
 pub(crate) struct FoundDictionaries(BTreeMap<DictionaryName, (DictionaryFacts, Vec<u8>)>);
 
 impl FoundDictionaries {
-    /// Takes a row that was found, if it is one of a whole dictionary.
+    /// Adds a row found by the scan, if it holds a complete dictionary.
     pub(crate) fn add(&mut self, row: &[u8]) -> bool {
         let Ok((facts, dictionary)) = read(row) else { return false };
         let is_whole = Dictionary::of(dictionary.bytes).hash == dictionary.hash;
@@ -173,15 +173,15 @@ impl FoundDictionaries {
     }
 }
 
-/// How many dictionaries there are.
+/// The number of dictionaries.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn dictionaries_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&DICTIONARIES).len()? / u64::from(COPIES))
 }
 
-/// Demands that every dictionary has both its copies and the bytes that its hash says.
+/// Checks that every dictionary has both copies and matches its hash.
 pub(crate) fn check(tx: &impl Transaction) -> Result<(), DocumentError> {
     let corrupt = |detail| Err(DocumentError::Corrupt { detail });
     for entry in tx.table(&DICTIONARIES).range(Bound::Unbounded)? {

@@ -1,13 +1,14 @@
-//! Bodies of documents and revisions in few bytes.
+//! Compression of the bodies of documents and revisions.
 //!
-//! A small document has little in it that repeats; it gets small when what documents of its collection
-//! have in common is known beforehand. So each collection that is compressed gets *dictionaries*, trained
-//! from a sample of its documents. A row names the dictionary that it needs. Dictionaries are never
-//! changed and never removed, and there are at most [`DICTIONARIES_MAX`] of a collection.
+//! A small document repeats little within itself; it compresses well only with knowledge of what
+//! the documents of its collection have in common. So each collection that is compressed gets
+//! *dictionaries*, trained from a sample of its documents. A row names the dictionary that it
+//! needs. Dictionaries are never changed and never removed, and there are at most
+//! [`DICTIONARIES_MAX`] of a collection.
 //!
 //! | file | what |
 //! |---|---|
-//! | `body` | a body as it lies in a row, and as it is read |
+//! | `body` | a body as stored in a row, and as it is read |
 //! | `coder` | the codec, with what each thread keeps for it |
 //! | `dictionary` | the table of dictionaries |
 //! | `packer` | choosing how a body is written |

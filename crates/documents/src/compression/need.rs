@@ -1,8 +1,8 @@
 //! When a collection needs a new dictionary.
 //!
-//! The first one comes when there are enough documents to learn from. Another comes when documents of
-//! today get much less small than those of the sample did, or when the collection has grown so much that
-//! the sample was a poor one. Numbers of dictionaries are bounded, so this ends.
+//! The first one comes when there are enough documents to learn from. Another is trained when
+//! current documents compress much worse than the sample did, or when the collection has outgrown
+//! the sample. The number of dictionaries is bounded, so this ends.
 
 use std::{
     collections::BTreeMap,
@@ -13,49 +13,49 @@ use model::DocumentsCompression;
 
 use super::dictionary::{DICTIONARIES_MAX, DictionaryFacts};
 
-/// A sample must have that many documents, and that many bytes.
+/// The minimum number of documents in a sample; see also its minimum of bytes.
 const FIRST_DOCUMENTS: u64 = 128;
 const FIRST_BYTES: u64 = 16 << 10;
-/// Documents over which is measured how small they get.
+/// The number of documents over which the compression ratio is measured.
 const WINDOW_DOCUMENTS: u64 = 1024;
-/// A window is made twice as long so often at most.
+/// The maximum number of times that a window is doubled.
 const DOUBLED_MAX: u32 = 12;
-/// A collection that has grown so many times gets a new dictionary.
+/// A collection gets a new dictionary when it has grown by this factor.
 const GROWTH: u64 = 16;
 
-/// The rules of a database, and what its writer has seen since they are in force.
+/// The compression rules of a database, and the ratios measured since they took effect.
 #[derive(Debug)]
 pub struct Compression {
     rules: DocumentsCompression,
-    /// By the number of the collection.
+    /// By collection number.
     windows: Mutex<BTreeMap<u32, Window>>,
 }
 
-/// What was written of a collection.
+/// Sizes of the documents of a collection written since the window began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     documents: u64,
     bytes: u64,
     stored_bytes: u64,
-    /// How often a dictionary was asked for. Each time the next window is twice as long, because what
-    /// came of it may have been thrown away.
+    /// How often a dictionary was requested. Each request doubles the next window, because the
+    /// trained dictionary may have been discarded.
     asked: u32,
 }
 
 static NOTHING: Compression = Compression::new(DocumentsCompression::nothing());
 
 impl Compression {
-    /// Rules that nothing was written by yet.
+    /// Rules with nothing measured yet.
     pub const fn new(rules: DocumentsCompression) -> Self {
         Self { rules, windows: Mutex::new(BTreeMap::new()) }
     }
 
-    /// That of a database that compresses nothing.
+    /// The rules of a database that compresses nothing.
     pub fn nothing() -> &'static Self {
         &NOTHING
     }
 
-    /// What is compressed.
+    /// The rules.
     pub fn rules(&self) -> &DocumentsCompression {
         &self.rules
     }
@@ -64,9 +64,9 @@ impl Compression {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a document of a collection that was written, and in how many bytes. `newest` is the
-    /// dictionary that was used, `documents` how many documents the collection has. Gives whether the
-    /// collection needs a new dictionary; after that it is not said again for some time.
+    /// Records a written document and its stored size. `newest` is the dictionary that was used,
+    /// `documents` the number of documents in the collection. Returns whether the collection needs
+    /// a new dictionary; not repeated for some time.
     pub(super) fn note(
         &self,
         collection: u32,

@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{collections::CollectionStatistics, error::DocumentError};
 
-/// A smaller body has nothing to win.
+/// A smaller body is not worth compressing.
 const BODY_BYTES_MIN: usize = 64;
 
-/// Of which collection a body is.
+/// The collection of a body.
 pub(crate) struct PackedCollection {
     number: u32,
     /// How many documents it has.
@@ -28,10 +28,10 @@ impl From<&CollectionStatistics> for PackedCollection {
     }
 }
 
-/// What the writer of a batch keeps for compressing.
+/// The compression state of a batch's writer.
 #[derive(Default)]
 pub(crate) struct Packer {
-    /// By the number of the collection.
+    /// By collection number.
     newest: HashMap<u32, Option<DictionaryFacts>>,
     frame: Vec<u8>,
     /// Collections that need a dictionary.
@@ -39,7 +39,7 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// The body of a document of a collection in as few bytes as can be.
+    /// Encodes the body of a document of a collection in as few bytes as possible.
     pub(crate) fn pack<'a>(
         &'a mut self,
         tx: &impl Transaction,
@@ -76,7 +76,7 @@ impl Packer {
         Ok(stored)
     }
 
-    /// Forgets which dictionary of a collection is the newest.
+    /// Discards the cached newest dictionary of a collection.
     pub(crate) fn forget(&mut self, collection: u32) {
         self.newest.remove(&collection);
     }

@@ -1,8 +1,8 @@
 //! Making a dictionary from a sample of a collection's documents.
 //!
-//! It takes up to a second or so, so it is done from a snapshot, away from the writer, which only stores
-//! what came of it. A part of the sample is left out of the training, to see what the dictionary does for
-//! documents that it does not know; one that is no better than what there is is thrown away.
+//! Training takes up to a second or so, so it runs on a snapshot, outside the writer, which only
+//! stores the result. Part of the sample is held out, to measure the dictionary on documents that
+//! it was not trained on; one that is no better than the current dictionary is discarded.
 
 use model::Etag;
 use storage::Transaction;
@@ -20,23 +20,23 @@ use crate::{
     write::DocumentWriter,
 };
 
-/// A sample has no more bytes; a larger one makes no better dictionary of that size.
+/// The maximum sample size; a larger sample does not improve a dictionary of this size.
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
-/// Of a document, only the beginning is taken.
+/// Only the beginning of a document is sampled.
 const DOCUMENT_BYTES_MAX: usize = 16 << 10;
 const SAMPLE_DOCUMENTS_MAX: usize = 16 << 10;
-/// The sample is taken from so many places of the collection's log.
+/// The number of positions in the collection's log from which the sample is taken.
 const PLACES: u64 = 32;
 const DICTIONARY_BYTES_MAX: usize = 32 << 10;
-/// One document of so many is left out of the training.
+/// One in this many documents is held out of the training.
 const LEFT_OUT: usize = 8;
-/// Of 1,000 bytes that documents take with the old dictionary, a new one must save so many.
+/// A new dictionary must save at least this much, in permille of the size with the old one.
 const BETTER_PERMILLE: u64 = 50;
-/// Where the number of a trained dictionary stands. Frames repeat it unless it is zero; rows say better
-/// which dictionary they need.
+/// Where a trained dictionary holds its id. It is set to zero, because frames would repeat it, and
+/// rows name their dictionary anyway.
 const ID_AT: std::ops::Range<usize> = 4..8;
 
-/// A dictionary that is to be stored.
+/// A dictionary to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrainedDictionary {
     facts: DictionaryFacts,
@@ -72,7 +72,7 @@ impl Sample {
         })
     }
 
-    /// What is left of 1,000 bytes with a dictionary.
+    /// The compressed size with a dictionary, in permille.
     fn left_permille(&self, dictionary: Option<Dictionary<'_>>) -> u64 {
         let (mut frame, mut left) = (Vec::new(), 0);
         for document in self.documents() {
@@ -83,10 +83,10 @@ impl Sample {
     }
 }
 
-/// Trains the next dictionary of a collection. `None` when that would bring nothing.
+/// Trains the next dictionary of a collection. `None` when it would not help.
 ///
 /// # Errors
-/// Those of the storage; damaged rows.
+/// Storage errors; damaged rows.
 pub fn train_dictionary(
     tx: &impl Transaction,
     collection: u32,
@@ -98,7 +98,7 @@ pub fn train_dictionary(
     }
     let (known, unknown) = samples(tx, collection)?;
     let bytes_max = DICTIONARY_BYTES_MAX.min(known.bytes.len() / 4);
-    // Where there is nothing to learn, the library says so.
+    // When there is nothing to learn, the library reports an error.
     let Ok(mut bytes) = from_continuous(&known.bytes, &known.sizes, bytes_max) else {
         return Ok(None);
     };
@@ -117,7 +117,7 @@ pub fn train_dictionary(
     Ok(Some(TrainedDictionary { facts, bytes }))
 }
 
-/// Documents to train with, and documents to try it on.
+/// Documents to train on, and documents held out to test with.
 fn samples(tx: &impl Transaction, collection: u32) -> Result<(Sample, Sample), DocumentError> {
     let log = tx.fixed_tree(&schema::log_of_collection(collection))?;
     let first = log.range(0)?.next().transpose()?.map_or(0, |(etag, _)| etag);
@@ -145,10 +145,10 @@ fn samples(tx: &impl Transaction, collection: u32) -> Result<(Sample, Sample), D
 }
 
 impl DocumentWriter<'_> {
-    /// Stores a dictionary, unless another came before it.
+    /// Stores a dictionary, unless another was stored first.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn add_dictionary(&mut self, trained: &TrainedDictionary) -> Result<bool, DocumentError> {
         let DictionaryName { collection, number } = trained.facts.name;
         let newest = dictionary::newest(self.tx, collection)?;

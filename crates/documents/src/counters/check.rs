@@ -17,7 +17,7 @@ use crate::{
     read,
 };
 
-/// Compares everything that is stored about counters; gives their number.
+/// Compares everything that is stored about counters; returns their number.
 pub(crate) fn check_counters(
     tx: &impl Transaction,
     collections: &[CollectionStatistics],

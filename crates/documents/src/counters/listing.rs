@@ -18,7 +18,7 @@ pub(crate) fn add_listing(
     if names.is_empty() {
         return Ok(false);
     }
-    // Lower case would put `_` before the letters, and the protocol has it behind them.
+    // In lower case, `_` would sort before the letters; the protocol sorts it after them.
     names.sort_unstable();
     builder.begin_array(COUNTERS);
     for (_, name) in &names {

@@ -1,9 +1,9 @@
-//! Counters: named numbers of documents that are counted up and down without a look at the document.
+//! Counters: named numbers of documents, incremented without reading the document.
 //!
-//! A counter is a row of its own. In it every database that has counted keeps a value of its own, and
-//! the sum of them is what the counter says: so databases that replicate to each other never conflict.
-//! Counting changes the row alone; only a counter that comes or goes touches its document, whose metadata
-//! lists their names.
+//! A counter is a row of its own. In it, every database that has incremented it keeps its own
+//! value, and the counter is their sum: so databases that replicate to each other never conflict.
+//! An increment changes the row alone; only creating or deleting a counter touches its document,
+//! whose metadata lists the names.
 //!
 //! Invariants: every counter has a document, and is in its collection; the metadata of a live document
 //! names exactly the counters it has; a live counter has no tombstone; the log of counters holds each

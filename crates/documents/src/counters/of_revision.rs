@@ -1,4 +1,4 @@
-//! `@counters-snapshot`: what counters said when a revision was made.
+//! `@counters-snapshot`: the values of the counters when a revision was created.
 
 use blittable::{BlittableBuf, Document, Edit, Item, modify};
 use model::{CounterName, DocumentId};
@@ -10,10 +10,10 @@ use crate::{
     metadata::{COUNTERS, METADATA},
 };
 
-/// The property of a revision's metadata that stands in the place of the names.
+/// The property of a revision's metadata that replaces the names.
 const SNAPSHOT: &str = "@counters-snapshot";
 
-/// The body of a revision: that of the document, with what the counters say instead of their names.
+/// The body of a revision: the document's, with the values of its counters instead of their names.
 pub(crate) fn with_snapshot(
     tx: &impl storage::Transaction,
     lower_id: &str,
@@ -31,14 +31,14 @@ pub(crate) fn with_snapshot(
     Ok(modify(body, &edits)?)
 }
 
-/// The body of a document that becomes what a revision is.
+/// The body of a document that is restored from a revision.
 pub(crate) fn without_snapshot(body: &Document<'_>) -> Result<BlittableBuf, DocumentError> {
     Ok(modify(body, &[Edit::Remove { path: &[METADATA, SNAPSHOT] }])?)
 }
 
 impl DocumentWriter<'_> {
-    /// Makes the counters of a document say exactly what they said in one of its revisions, whose body
-    /// this is. The document may be there or be stored next, in the collection of that number.
+    /// Restores the counters of a document to their values in one of its revisions, whose body this
+    /// is. The document exists, or is stored next, in the collection of that number.
     pub(crate) fn restore_counters_of_revision(
         &mut self,
         id: &DocumentId,

@@ -1,4 +1,4 @@
-//! Reading counters: one, those of a document, how many there are, of how many documents.
+//! Reading counters: one, those of a document, and how many there are.
 
 use std::ops::Bound;
 
@@ -18,7 +18,7 @@ use crate::{
 /// A counter of a document.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn counter<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -40,7 +40,7 @@ pub(super) fn by_key<'t>(
 /// The counters of a document in the order of their lower-cased names.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn counters_of<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -59,28 +59,28 @@ pub(super) fn of_document<'t, T: Transaction>(
     Ok(with_prefix(rows, prefix).map(|row| row::read(row?)))
 }
 
-/// How many counters all documents have together.
+/// The number of counters of all documents.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn counters_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(number(tx, tables::COUNT)?.unwrap_or(0))
 }
 
-/// How many documents have counters.
+/// The number of documents that have counters.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn counted_documents(tx: &impl Transaction) -> Result<u64, DocumentError> {
     match number(tx, tables::OWNERS)? {
         Some(count) => Ok(count),
         None if counters_count(tx)? == 0 => Ok(0),
-        // The counters are older than the record of this number; their next change writes it.
+        // The counters are older than this record; their next change writes it.
         None => count_owners(tx),
     }
 }
 
-/// Looks at one counter of each document that has some.
+/// Looks up one counter of each document that has any.
 pub(super) fn count_owners(tx: &impl Transaction) -> Result<u64, DocumentError> {
     let mut owners = 0;
     let mut from = row::FIRST_COUNTER_KEY.to_vec();
@@ -100,7 +100,7 @@ pub(super) fn has_counters(tx: &impl Transaction, id: &DocumentId) -> Result<boo
     Ok(counters_of(tx, id)?.next().transpose()?.is_some())
 }
 
-/// Writes how many counters there are, and how many documents have some.
+/// Writes the number of counters and of documents that have any.
 pub(super) fn write_counts(
     tx: &mut WriteTransaction,
     counters: u64,

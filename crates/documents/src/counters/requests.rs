@@ -1,24 +1,24 @@
-//! What a caller asks of counters, and what it is told.
+//! What a caller requests of counters, and the results.
 
 use model::{ChangeVector, CounterName, DatabaseId, DocumentId, Etag, NodeTag};
 
-/// Changes of the counters of one document, and looks at them.
+/// Changes and reads of the counters of one document.
 #[derive(Clone, Debug)]
 pub struct ChangeCounters {
     /// The document.
     pub id: DocumentId,
-    /// What to do, in order.
+    /// The steps, in order.
     pub steps: Vec<CounterStep>,
 }
 
-/// One change of a counter, or a look at it.
+/// One change or read of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterStep {
-    /// Count up, or down; a counter that is not there begins at 0.
+    /// Increment or decrement it; a missing counter starts at 0.
     Increment {
         /// Its name.
         name: CounterName,
-        /// By how much.
+        /// The delta.
         by: i64,
     },
     /// Delete it; a missing one is no error.
@@ -26,27 +26,27 @@ pub enum CounterStep {
         /// Its name.
         name: CounterName,
     },
-    /// Tell what it says.
+    /// Return its value.
     Get {
         /// Its name.
         name: CounterName,
     },
 }
 
-/// What one database has counted.
+/// The value that one database has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterValue {
     /// The node of the database.
     pub node_tag: NodeTag,
     /// The database.
     pub database_id: DatabaseId,
-    /// How far.
+    /// Its value.
     pub value: i64,
     /// The position of its last change in that database's log.
     pub etag: Etag,
 }
 
-/// What a counter says.
+/// The value of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterDetail {
     /// Its name as the request writes it.
@@ -57,16 +57,17 @@ pub struct CounterDetail {
     pub values: Vec<CounterValue>,
 }
 
-/// What became of [`ChangeCounters`].
+/// The result of [`ChangeCounters`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountersChanged {
     /// The document as the request writes it.
     pub id: DocumentId,
-    /// For each increment and each look, in order, what the counter says; `None` when there is none.
+    /// For each increment and read, in order, the counter's value; `None` when there is none.
     pub counters: Vec<Option<CounterDetail>>,
     /// The version of the last change; `None` when nothing changed.
     pub change_vector: Option<ChangeVector>,
-    /// Whether a counter came or went, so that the document is stored anew at the end of the batch.
+    /// Whether a counter was created or deleted, so that the document is stored again at the end of
+    /// the batch.
     pub touches_document: bool,
     /// The version of the document at the end of the batch, when it was touched.
     pub document_change_vector: Option<ChangeVector>,

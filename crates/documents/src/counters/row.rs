@@ -1,4 +1,4 @@
-//! The bytes of a counter and of the tombstone of one.
+//! The bytes of a counter and of its tombstone.
 //!
 //! ```text
 //!  0        0xc1: counter, version 1; 0xc2: tombstone of one, version 1
@@ -46,9 +46,9 @@ const TOMBSTONE: u8 = 0xc2;
 const KIND_AT: usize = 32;
 const OF_COUNTER: u8 = b'c';
 const OF_TOMBSTONE: u8 = b't';
-/// No key of a counter is before this one.
+/// All keys of counters are at or after this one.
 pub(super) const FIRST_COUNTER_KEY: &[u8] = &[OF_COUNTER];
-/// No key of a counter is behind this one, and all of tombstones are.
+/// All keys of counters are before this one; all keys of tombstones are at or after it.
 pub(crate) const FIRST_TOMBSTONE_KEY: &[u8] = &[OF_TOMBSTONE];
 const END_OF_ID: u8 = 0xff;
 const COLLECTION: Range<usize> = 12..16;
@@ -56,7 +56,7 @@ const ETAG: Range<usize> = 16..24;
 const DELETED_ETAG: Range<usize> = 24..32;
 const VALUE_BYTES: usize = 36;
 
-/// What either row is made of, before it is bytes.
+/// The fields of either row.
 #[derive(Clone, Copy)]
 pub(super) struct CounterFields<'a> {
     pub(super) lower_id: &'a str,
@@ -144,9 +144,8 @@ fn value_bytes(value: &CounterValue) -> [u8; VALUE_BYTES] {
     bytes
 }
 
-/// Gives a row of a counter, just read, another etag and another value of one database.
-///
-/// `position` is that of the database among the values.
+/// Sets the etag and one database's value in a counter's row. `position` is that of the database
+/// among the values.
 pub(super) fn set_value(row: &mut [u8], position: usize, value: &CounterValue) {
     row[ETAG].copy_from_slice(&value.etag.0.to_le_bytes());
     let behind = row.len() - values_in(row) * VALUE_BYTES;
@@ -158,7 +157,7 @@ fn values_in(row: &[u8]) -> usize {
     length_at(row, 8)
 }
 
-/// The least key behind those of all counters of the document that this one belongs to.
+/// The smallest key after all counters of the document that this key belongs to.
 pub(super) fn behind_counters_of(key: &[u8]) -> Vec<u8> {
     // No name starts with this byte: it is in no UTF-8 text.
     [&[OF_COUNTER], parts_of_key(key).0, &[END_OF_ID, END_OF_ID]].concat()
@@ -185,7 +184,7 @@ fn push_key(out: &mut Vec<u8>, kind: u8, lower_id: &str, lower_name: &str) {
     out.extend_from_slice(lower_name.as_bytes());
 }
 
-/// Whether a primary key is that of a counter and no tombstone.
+/// Whether a primary key is that of a counter, not a tombstone.
 pub(super) fn is_counter_key(key: &[u8]) -> bool {
     key.first() == Some(&OF_COUNTER)
 }
@@ -197,7 +196,7 @@ pub(super) fn parts_of_key(key: &[u8]) -> (&[u8], &[u8]) {
     (&key[..end], key.get(end + 1..).unwrap_or_default())
 }
 
-/// Whether bytes are the row of a counter or of a tombstone; the first byte says so.
+/// Whether the bytes are the row of a counter or of a tombstone, according to the first byte.
 pub(crate) fn is_row(bytes: &[u8]) -> bool {
     matches!(bytes.first(), Some(&(COUNTER | TOMBSTONE)))
 }
@@ -242,7 +241,7 @@ fn read_key(bytes: &[u8], version: u8, kind: u8) -> Result<(&str, &str, &[u8]), 
     Ok((lower_id, lower_name, rest))
 }
 
-/// The primary key of a row; empty for a row that is no row.
+/// The primary key of a row; empty for an invalid row.
 pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
     if row.len() <= KIND_AT {
         return &[];
@@ -251,12 +250,12 @@ pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
     row.get(KIND_AT..KIND_AT + length).unwrap_or_default()
 }
 
-/// The etag of either row; 0 for a row that is no row.
+/// The etag of either row; 0 for an invalid row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, ETAG.start)
 }
 
-/// The number of the collection of either row; 0 for a row that is no row.
+/// The number of the collection of either row; 0 for an invalid row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, COLLECTION.start)
 }
@@ -305,9 +304,9 @@ impl<'a> CounterRow<'a> {
         self.bytes.len()
     }
 
-    /// The version: what each database has counted last.
+    /// The version: the last value counted by each database.
     pub fn change_vector(&self) -> ChangeVector {
-        // Reading the row has read its values.
+        // Reading the row has validated its values.
         self.values().flatten().fold(ChangeVector::empty(), |vector, value| {
             let CounterValue { node_tag, database_id, etag, .. } = value;
             vector.with(ChangeVectorEntry { tag: node_tag, etag, database_id })
@@ -319,7 +318,7 @@ impl<'a> CounterRow<'a> {
         self.values.as_chunks::<VALUE_BYTES>().0.iter().map(read_value)
     }
 
-    /// What it says: the sum of its values. A sum that is too large for its type stays at the limit.
+    /// The sum of its values, saturating at the limits of the type.
     pub fn total(&self) -> i64 {
         let (values, _) = self.values.as_chunks::<VALUE_BYTES>();
         let sum: i128 =
@@ -333,7 +332,7 @@ impl<'a> CounterRow<'a> {
 }
 
 impl<'a> CounterTombstoneRow<'a> {
-    /// The lower-cased id of the document that had it.
+    /// The lower-cased id of its document.
     pub fn lower_document_id(&self) -> &'a str {
         self.lower_id
     }
@@ -348,12 +347,12 @@ impl<'a> CounterTombstoneRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
-    /// The position that the deleted counter had in the log.
+    /// The etag of the deleted counter.
     pub fn deleted_etag(&self) -> Etag {
         Etag(u64_at(self.bytes, DELETED_ETAG.start))
     }
 
-    /// The version of the deletion: it deletes what it contains.
+    /// The version of the deletion, which covers the versions that it contains.
     pub fn change_vector(&self) -> &'a str {
         self.change_vector
     }

@@ -1,7 +1,7 @@
-//! Counters of a damaged database: of all rows of a counter that are found, the newest counts.
+//! Counters of a damaged database: of all rows found for a counter, the newest is used.
 //!
-//! A counter survives when its row and its document do. As with documents, one whose deletion was lost
-//! comes back, and one whose last change was lost says what it said before.
+//! A counter survives when its row and its document do. As with documents, one whose deletion was
+//! lost reappears, and one whose last change was lost has its previous value.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,17 @@ struct NewestRow {
 /// What the scan of a damaged database found of its counters.
 #[derive(Default)]
 pub(crate) struct GatheredCounters {
-    /// By primary key without its kind: the newer of a counter and its tombstone counts.
+    /// By primary key without its kind: the newer of a counter and its tombstone wins.
     rows: BTreeMap<Box<[u8]>, NewestRow>,
 }
 
-/// What of them was rebuilt.
+/// The counters that were rebuilt.
 #[derive(Default)]
 pub(crate) struct SalvagedCounters {
     pub(crate) counters: u64,
-    /// Primary keys of those of which nothing is left, or no document.
+    /// Primary keys of counters of which nothing is left, or no document.
     pub(crate) lost: Vec<Box<[u8]>>,
-    /// Primary keys of those that most likely say what they said before.
+    /// Primary keys of counters that most likely have an older value.
     pub(crate) older: Vec<Box<[u8]>>,
     /// Pages of keys that could not be read.
     pub(crate) unreadable_key_pages: u64,
@@ -43,7 +43,7 @@ pub(crate) struct SalvagedCounters {
 }
 
 impl GatheredCounters {
-    /// Takes a row that was found; `false` when it is none of a counter.
+    /// Adds a row found by the scan; `false` when it is not a counter's.
     pub(crate) fn add(&mut self, place: RowId, bytes: &[u8]) -> bool {
         if !row::is_row(bytes) {
             return false;
@@ -63,8 +63,8 @@ impl GatheredCounters {
         true
     }
 
-    /// Copies what has a document among those that were found, in the collection that the document is
-    /// in: `collection_of` tells it by the lower-cased id.
+    /// Copies counters whose document was found, into that document's collection: `collection_of`
+    /// returns it by lower-cased id.
     pub(crate) fn rebuild(
         &self,
         salvage: &Salvage,
@@ -83,7 +83,7 @@ impl GatheredCounters {
             }
         });
         for newest in self.rows.values() {
-            // It was read before; the disk may have got worse since.
+            // It was readable before; the disk may have deteriorated since.
             let Some(bytes) = salvage.row(newest.place) else { continue };
             let key = row::primary_key_of(&bytes);
             let (owner, _) = row::parts_of_key(key);

@@ -23,8 +23,8 @@ const LOG: &str = "CounterLog";
 /// The record of `Meta` with the number of counters.
 pub(super) const COUNT: &[u8] = b"counters";
 
-/// The record of `Meta` with the number of documents that have counters; absent until the first change of
-/// counters by a version that keeps it.
+/// The record of `Meta` with the number of documents that have counters; absent until counters are
+/// first changed by a version that maintains it.
 pub(super) const OWNERS: &[u8] = b"counted-documents";
 
 pub(crate) static COUNTERS: TableSchema = TableSchema {

@@ -1,4 +1,4 @@
-//! Counting and deleting counters.
+//! Incrementing and deleting counters.
 
 use model::{ChangeVector, CounterName, DocumentFlags, DocumentId, Etag};
 
@@ -14,27 +14,27 @@ use crate::{
     read,
 };
 
-/// What a counter has to know of its document.
+/// What a counter's row stores about its document.
 #[derive(Clone, Copy)]
 pub(super) struct CounterOwner<'a> {
     pub(super) id: &'a DocumentId,
     pub(super) collection_number: u32,
 }
 
-/// The row of a counter before a change, and what the own database has counted in it.
+/// The row of a counter before a change, and this database's value in it.
 struct Before {
     row: Vec<u8>,
-    /// The position of the own value among the values, and the value; `None` when the database has not
-    /// counted here yet.
+    /// The position of this database's value among the values, and the value; `None` when it has
+    /// none yet.
     own: Option<(usize, i64)>,
     total: i64,
 }
 
 impl DocumentWriter<'_> {
-    /// Changes counters of a document, one after the other.
+    /// Changes counters of a document, in order.
     ///
     /// # Errors
-    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// The caller's errors in [`DocumentError`]; storage errors. The transaction has to be rolled
     /// back then.
     pub fn change_counters(
         &mut self,
@@ -70,11 +70,12 @@ impl DocumentWriter<'_> {
         Ok(outcome)
     }
 
-    /// Counts up, or down; gives the version of the change, and whether the counter is new.
+    /// Increments or decrements a counter; returns the version of the change, and whether the
+    /// counter is new.
     ///
     /// # Errors
     /// [`DocumentError::DocumentMissing`], [`DocumentError::CounterOverflow`] and others of the caller;
-    /// those of the storage.
+    /// storage errors.
     pub fn increment_counter(
         &mut self,
         id: &DocumentId,
@@ -90,7 +91,7 @@ impl DocumentWriter<'_> {
         self.store_counter(owner, name, before, value)
     }
 
-    /// Makes a counter say this much.
+    /// Sets the value of a counter.
     pub(super) fn set_counter(
         &mut self,
         owner: CounterOwner<'_>,
@@ -106,7 +107,7 @@ impl DocumentWriter<'_> {
         if before.is_some() && said == total {
             return Ok(());
         }
-        // What other databases have counted stays; the own value makes up for it.
+        // The values of other databases stay; this database's value makes up the difference.
         let value = total.checked_sub(said).and_then(|missing| own.checked_add(missing));
         let value = value.ok_or_else(|| overflow(id, name, own, total))?;
         self.store_counter(owner, name, before, value).map(drop)
@@ -115,7 +116,7 @@ impl DocumentWriter<'_> {
     /// Deletes a counter; `None` when there is none.
     ///
     /// # Errors
-    /// [`DocumentError::DocumentMissing`]; those of the storage.
+    /// [`DocumentError::DocumentMissing`]; storage errors.
     pub fn delete_counter(
         &mut self,
         id: &DocumentId,
@@ -125,7 +126,7 @@ impl DocumentWriter<'_> {
         self.remove_counter(owner, name)
     }
 
-    /// As [`DocumentWriter::delete_counter`], whether the document is there or not.
+    /// As [`DocumentWriter::delete_counter`], whether or not the document exists.
     pub(super) fn remove_counter(
         &mut self,
         owner: CounterOwner<'_>,
@@ -155,10 +156,10 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// What a counter says now, under the name of the request.
+    /// The current value of a counter, under the name in the request.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn counter_detail(
         &self,
         id: &DocumentId,
@@ -196,7 +197,8 @@ impl DocumentWriter<'_> {
         Ok(Some(Before { row: found.as_bytes().to_vec(), own, total: found.total() }))
     }
 
-    /// Stores the own value of a counter; gives the version, and whether the counter is new.
+    /// Stores this database's value of a counter; returns the version, and whether the counter is
+    /// new.
     fn store_counter(
         &mut self,
         owner: CounterOwner<'_>,
@@ -245,7 +247,7 @@ impl DocumentWriter<'_> {
             self.tx.table_mut(&COUNTERS).insert(&self.row)?;
         }
         self.tally.counters.add(1, self.row.len() as u64);
-        // Indexes of counters follow collections, too.
+        // Indexes of counters also follow collections.
         self.collections.count(self.tx, collection_number, 0, 0)?;
         let kind = if is_new { CounterChangeKind::Put } else { CounterChangeKind::Increment };
         if self.changes.are_wanted() {
@@ -255,7 +257,7 @@ impl DocumentWriter<'_> {
         Ok((change_vector, is_new))
     }
 
-    /// Tells those who watch what a counter says now.
+    /// Records the current value of a counter for change listeners.
     fn note_counter(
         &mut self,
         owner: CounterOwner<'_>,

@@ -32,18 +32,18 @@ pub enum LogEntry<'t> {
     CounterTombstone(CounterTombstoneRow<'t>),
     /// A segment of a time series, where it was last written.
     ///
-    /// A segment whose first entry is another one leaves no trace under its old key. Its readers find it
-    /// all the same: a key is the moment of an entry. Once no segment begins there, the entry lies further
-    /// inside of a segment that was written later, or a range was deleted later that it was in. So a
-    /// reader that knows keys forgets, at a segment, those behind its start up to its end, and at a deleted
-    /// range, those in it.
+    /// A segment whose first entry changed leaves no trace under its old key. A reader that tracks
+    /// keys can still follow: a key is the moment of an entry. Once no segment begins there, the
+    /// entry is inside a segment that was written later, or inside a range that was deleted later.
+    /// So such a reader drops, at a segment, the keys after its start up to its end, and at a
+    /// deleted range, the keys in it.
     Segment(SegmentRow<'t>),
     /// A range of a time series was deleted.
     DeletedRange(DeletedRangeRow<'t>),
 }
 
 impl<'t> LogEntry<'t> {
-    /// What it is.
+    /// The kind of entry.
     pub fn kind(&self) -> EntryKind {
         match self {
             Self::Document(_) => EntryKind::Document,
@@ -58,7 +58,7 @@ impl<'t> LogEntry<'t> {
         }
     }
 
-    /// The position in the log: a cursor behind which everything else comes.
+    /// The position in the log; also the cursor to continue after it.
     pub fn etag(&self) -> Etag {
         match self {
             Self::Document(row) => row.etag(),
@@ -73,7 +73,7 @@ impl<'t> LogEntry<'t> {
         }
     }
 
-    /// The version. That of a counter is made of its values, all others are stored.
+    /// The version. That of a counter is computed from its values, all others are stored.
     pub fn change_vector(&self) -> Cow<'t, str> {
         Cow::Borrowed(match self {
             Self::Document(row) => row.change_vector(),
@@ -88,8 +88,8 @@ impl<'t> LogEntry<'t> {
         })
     }
 
-    /// The lower-cased id of the document that it is of; `None` for an attachment of a revision, which
-    /// [`AttachmentRow::revision`] names.
+    /// The lower-cased id of its document; `None` for an attachment of a revision, which
+    /// [`AttachmentRow::revision`] returns.
     pub fn lower_document_id(&self) -> Option<&'t str> {
         match self {
             Self::Document(row) => Some(row.lower_id()),
@@ -117,7 +117,7 @@ impl<'t> LogEntry<'t> {
         }
     }
 
-    /// The number of the collection under which it is filed; attachments are under none.
+    /// The number of its collection; attachments have none.
     pub fn collection_number(&self) -> Option<u32> {
         match self {
             Self::Document(row) => Some(row.collection_number()),

@@ -14,7 +14,7 @@ use crate::error::DocumentError;
 /// selected.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn count_after(
     tx: &impl Transaction,
     selections: &[Selection<'_>],
@@ -55,7 +55,7 @@ fn counted_up_to(
 /// that share a table is selected, or the selection ends at an etag.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn last_etag(
     tx: &impl Transaction,
     selections: &[Selection<'_>],

@@ -56,7 +56,7 @@ struct Stream<'t, T: Transaction> {
 /// Reads the log after an etag: what any of the selections selects.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row. An error of the storage comes before entries
+/// Storage errors; each entry may be a damaged row. An error of the storage comes before entries
 /// that are not read yet, whatever their etags, and ends the tree that it is in.
 pub fn read<'t, T: Transaction>(
     tx: &'t T,

@@ -1,4 +1,4 @@
-//! What is known about the revisions of one document.
+//! The record of one document's revisions.
 //!
 //! ```text
 //!  0       version, 1
@@ -25,13 +25,13 @@ pub(super) struct Chain {
     pub(super) deletion: Etag,
 }
 
-/// The chain of a document; one without revisions when it has none.
+/// The chain of a document; an empty one when it has none.
 pub(super) fn get(tx: &impl Transaction, lower_id: &str) -> Result<Chain, DocumentError> {
     let record = tx.tree(&schema::chains())?.get(lower_id.as_bytes())?;
     record.map_or(Ok(Chain::default()), read)
 }
 
-/// Stores the chain as it is now, and keeps the bin in agreement with it.
+/// Stores the chain and updates the bin accordingly.
 pub(super) fn replace(
     tx: &mut WriteTransaction,
     lower_id: &str,

@@ -1,4 +1,4 @@
-//! Whether the revisions agree with their chains, with the bin and with the documents.
+//! Whether the revisions are consistent with their chains, the bin and the documents.
 
 use std::ops::Bound;
 
@@ -19,7 +19,7 @@ use crate::{
     read::get,
 };
 
-/// Counts the revisions while it compares all that is stored twice.
+/// Counts the revisions while comparing everything that is stored redundantly.
 pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentError> {
     let count = check_log(tx, last_etag)?;
     let table = tx.table(&REVISIONS);

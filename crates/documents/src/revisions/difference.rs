@@ -1,9 +1,10 @@
-//! The difference between two documents, as a patch that makes the one into the other.
+//! The difference between two documents, as a patch that turns one into the other.
 //!
-//! The operations are those of RFC 6902 (JSON Patch), to be applied in order; beside what the standard
-//! asks for, each tells the `old` value. Objects are compared property by property, arrays after their
-//! common beginning and end element by element; so the patch is not always the shortest, but it costs
-//! what the documents are long. Metadata is part of a document like anything else.
+//! The operations are those of RFC 6902 (JSON Patch), to be applied in order; in addition to the
+//! standard, each includes the `old` value. Objects are compared property by property, arrays
+//! element by element between their common beginning and end; so the patch is not always the
+//! shortest, but its cost is linear in the size of the documents. Metadata is part of a document
+//! like anything else.
 
 use blittable::{Array, Object, Value, equal, write_json, write_json_string};
 
@@ -22,7 +23,7 @@ struct Patch<'a, 'b, 'o> {
     is_empty: bool,
 }
 
-/// Appends the patch that makes `old` into `new`, an array of operations.
+/// Appends the patch that turns `old` into `new`, an array of operations.
 ///
 /// # Errors
 /// When one of them is damaged; `out` then ends in the middle of it.
@@ -34,7 +35,7 @@ pub fn write_difference(
     out.push(b'[');
     let mut patch = Patch { pending: Vec::new(), out, is_empty: true };
     patch.pending.push((String::new(), Pair::Objects(old, new)));
-    // A list instead of recursion: documents may be nested deeper than the stack is.
+    // A list instead of recursion: documents may be nested more deeply than the stack allows.
     while let Some((place, pair)) = patch.pending.pop() {
         match pair {
             Pair::Objects(old, new) => patch.objects(&place, old, new)?,
@@ -83,7 +84,7 @@ impl<'a, 'b> Patch<'a, 'b, '_> {
         }
         let (old_end, new_end) = (old.len() - end, new.len() - end);
         let both_end = old_end.min(new_end);
-        // From the end, so that no place moves before it is named.
+        // From the end, so that no index shifts before it is used.
         for index in (both_end..old_end).rev() {
             let value = element(&old, index)?;
             self.operation("remove", &below_index(place, index), None, Some(&value))?;
@@ -181,7 +182,7 @@ mod tests {
         serde_json::from_slice(&out).unwrap()
     }
 
-    /// What RFC 6902 says, naively.
+    /// Applies RFC 6902 naively.
     fn apply(document: &mut Json, patch: &[Json]) {
         for operation in patch {
             let path = operation["path"].as_str().unwrap();

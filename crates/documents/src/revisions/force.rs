@@ -1,4 +1,4 @@
-//! Revisions that a client asks for, whatever the configuration says.
+//! Revisions that a client requests, regardless of the configuration.
 
 use model::{DocumentFlags, DocumentId};
 
@@ -12,27 +12,27 @@ use crate::{
     write::DocumentWriter,
 };
 
-/// Which version of a document a client wants to be kept.
+/// The version of a document that a client wants to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevisedVersion {
-    /// The one that is stored; it remains.
+    /// The stored one, which remains.
     Current,
-    /// The one that is stored, which is replaced by the next write.
+    /// The stored one, which the next write replaces.
     BeforeReplacing,
 }
 
 impl DocumentWriter<'_> {
-    /// Makes a revision of a stored document; gives the document as it is then. `None` when that
-    /// version has a revision already.
+    /// Creates a revision of a stored document; returns the resulting document. `None` when that
+    /// version already has a revision.
     ///
     /// # Errors
-    /// [`DocumentError::NothingToRevise`]; those of the storage.
+    /// [`DocumentError::NothingToRevise`]; storage errors.
     pub fn force_revision(
         &mut self,
         id: &DocumentId,
         version: RevisedVersion,
     ) -> Result<Option<StoredDocument>, DocumentError> {
-        // The version with the lists of what the batch has changed so far.
+        // The version with the lists that the batch has changed so far.
         self.list_in_touched_documents()?;
         let Some(document) = read::get(self.tx, id)? else {
             return Err(nothing_to_revise(id, version));
@@ -74,8 +74,8 @@ impl DocumentWriter<'_> {
         }))
     }
 
-    /// Stores a document again as it is, as a new version with other marks. `row` is its row, read in
-    /// this transaction; the new one is in [`DocumentWriter::row`] then.
+    /// Stores a document again as it is, as a new version with other flags. `row` is its row, read
+    /// in this transaction; [`DocumentWriter::row`] then holds the new one.
     pub(super) fn rewrite(
         &mut self,
         row: &[u8],

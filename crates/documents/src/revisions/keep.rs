@@ -1,7 +1,8 @@
-//! What a put and a delete keep of a document, and what the limits take away.
+//! The revisions that a put and a delete create, and the limits that remove them.
 //!
-//! The revision of a new version is made with the version; so the newest revision is what the document
-//! is now, and a document that was written before revisions were kept gets one more for what it was.
+//! A new version and its revision are created together, so the newest revision equals the current
+//! document. A document that was written before revisions were enabled gets an additional one for
+//! its old version.
 
 use blittable::{BlittableBuf, Document, ObjectBuilder, Value, equal};
 use model::{CollectionName, DocumentFlags, DocumentId, Etag, RevisionsRule};
@@ -19,7 +20,7 @@ use crate::{
     metadata::METADATA, read, requests::DeletedDocument, time_series, write::DocumentWriter,
 };
 
-/// One write removes no more revisions of a document, however many are too many; the next ones go on.
+/// The number of revisions of a document that one write removes; later writes continue.
 const REMOVED_BY_WRITE_MAX: u64 = 4096;
 
 /// A version that is about to be stored.
@@ -28,10 +29,10 @@ pub(crate) struct NewVersion<'a> {
     pub(crate) change_vector: &'a str,
     pub(crate) collection: &'a CollectionName,
     pub(crate) collection_number: u32,
-    /// Its marks as they would be without revisions.
+    /// Its flags without those of revisions.
     pub(crate) flags: DocumentFlags,
     pub(crate) body: Document<'a>,
-    /// Whether there is no such document now.
+    /// Whether the document is new.
     pub(crate) is_new: bool,
 }
 
@@ -40,12 +41,13 @@ pub(crate) struct OldVersion {
     rule: Option<RevisionsRule>,
     collection_number: u32,
     flags: DocumentFlags,
-    /// Its row, when it was written before revisions were kept.
+    /// Its row, if it was written before revisions were enabled.
     unversioned: Option<Vec<u8>>,
 }
 
 impl DocumentWriter<'_> {
-    /// Keeps what the rules want of a version that is stored next; gives its marks.
+    /// Creates the revision that the rules require of a version about to be stored; returns its
+    /// flags.
     pub(crate) fn revise_put(
         &mut self,
         new: &NewVersion<'_>,
@@ -55,7 +57,7 @@ impl DocumentWriter<'_> {
             flags |= self.mark_of_chain(new.id, new.is_new)?;
         }
         let rule = self.context.revisions.rule_of(new.collection);
-        // What an index writes can be made again, so it has no history.
+        // An index's output can be recomputed, so it has no history.
         let is_artificial = flags.contains(DocumentFlags::ARTIFICIAL);
         let rule = rule.filter(|rule| !rule.is_disabled && !is_artificial);
         let Some(rule) = rule else { return Ok(flags) };
@@ -77,8 +79,7 @@ impl DocumentWriter<'_> {
         Ok(flags.without(lost))
     }
 
-    /// The mark of a document that has revisions which its row does not know of. A new document is in
-    /// the bin no more.
+    /// The flag of a document that has revisions unknown to its row. A new document leaves the bin.
     fn mark_of_chain(
         &mut self,
         id: &DocumentId,
@@ -93,8 +94,8 @@ impl DocumentWriter<'_> {
         Ok(if has { DocumentFlags::HAS_REVISIONS } else { DocumentFlags::NONE })
     }
 
-    /// Keeps the version that is replaced, if it was written before revisions were kept. `false` when
-    /// the new version has the same content, so that neither is worth keeping.
+    /// Keeps the version that is replaced, if it was written before revisions were enabled. `false`
+    /// when the new version has the same content, so that neither is worth keeping.
     fn keep_replaced(&mut self, new: &NewVersion<'_>) -> Result<bool, DocumentError> {
         let Some(old) = read::get(self.tx, new.id)? else { return Ok(true) };
         if has_same_content(&old.body()?, &new.body)? {
@@ -109,8 +110,8 @@ impl DocumentWriter<'_> {
         Ok(true)
     }
 
-    /// Keeps the version whose attachments change next, if it was written before revisions were kept:
-    /// later nobody knows what it had.
+    /// Keeps the version whose attachments are about to change, if it was written before revisions
+    /// were enabled: they could not be reconstructed later.
     pub(crate) fn keep_before_change(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
         if self.touched.contains(id) {
             return Ok(());
@@ -130,7 +131,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Makes a revision of a document's row that was written before revisions were kept.
+    /// Creates a revision of a row that was written before revisions were enabled.
     fn keep_unversioned(
         &mut self,
         row: &[u8],
@@ -151,8 +152,8 @@ impl DocumentWriter<'_> {
         self.add_revision(&fields, old.body()?.as_bytes()).map(|_| ())
     }
 
-    /// Remembers what [`DocumentWriter::revise_delete`] has to know of a document that is deleted
-    /// next.
+    /// Reads what [`DocumentWriter::revise_delete`] needs of a document that is about to be
+    /// deleted.
     pub(crate) fn before_delete(&mut self, id: &DocumentId) -> Result<OldVersion, DocumentError> {
         let Some(document) = read::get(self.tx, id)? else {
             return Err(DocumentError::Corrupt { detail: "a deleted document is not there" });
@@ -170,7 +171,7 @@ impl DocumentWriter<'_> {
         Ok(OldVersion { rule, collection_number, flags, unversioned })
     }
 
-    /// Keeps what the rules want of a document that was just deleted.
+    /// Creates the revision that the rules require of a document that was just deleted.
     pub(crate) fn revise_delete(
         &mut self,
         deleted: &DeletedDocument,
@@ -250,7 +251,7 @@ impl DocumentWriter<'_> {
         Ok(etag)
     }
 
-    /// Removes what a rule does not want to keep; gives the number of revisions that are left.
+    /// Removes the revisions that a rule does not keep; returns how many are left.
     pub(super) fn apply_limits(
         &mut self,
         lower_id: &str,
@@ -276,13 +277,13 @@ impl DocumentWriter<'_> {
     }
 }
 
-/// Whether there are revisions at all. Where there are none, a put need not look for them.
+/// Whether there are any revisions. If not, a put need not look for them.
 pub(crate) fn has_revisions(tx: &impl Transaction) -> Result<bool, DocumentError> {
     Ok(!tx.table(&REVISIONS).is_empty()?)
 }
 
-/// Whether two versions of a document say the same, their own metadata included. The order of
-/// properties says nothing.
+/// Whether two versions of a document are equal, including their own metadata. The order of
+/// properties is ignored.
 fn has_same_content(old: &Document<'_>, new: &Document<'_>) -> Result<bool, DocumentError> {
     if old.as_bytes() == new.as_bytes() {
         return Ok(true);

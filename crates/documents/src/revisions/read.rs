@@ -12,26 +12,26 @@ use super::{
 };
 use crate::{collections::collection, compression::dictionary::finder, error::DocumentError};
 
-/// How many revisions a document has.
+/// The number of revisions of a document.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn revision_count(tx: &impl Transaction, id: &DocumentId) -> Result<u64, DocumentError> {
     Ok(chain::get(tx, id.lower_cased())?.count)
 }
 
-/// How many revisions there are.
+/// The number of revisions.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn revisions_total(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&REVISIONS).len()?)
 }
 
-/// How many revisions there are of the documents of a collection.
+/// The number of revisions of a collection's documents.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn revisions_of_collection_count(
     tx: &impl Transaction,
     name: &CollectionName,
@@ -42,7 +42,7 @@ pub fn revisions_of_collection_count(
 /// The revisions of a document, the newest first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn revisions_newest_first<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -70,10 +70,10 @@ pub(super) fn oldest_first<'t, T: Transaction>(
     }))
 }
 
-/// The revision of a document that was made before another one of it.
+/// The revision of a document that precedes another one.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn previous_revision<'t>(
     tx: &'t impl Transaction,
     revision: &RevisionRow<'_>,
@@ -90,7 +90,7 @@ pub fn previous_revision<'t>(
 /// The newest revision of a document that was not written after a moment.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn revision_at<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -108,7 +108,7 @@ pub fn revision_at<'t>(
 /// The revision that keeps a version.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn revision_by_change_vector<'t>(
     tx: &'t impl Transaction,
     change_vector: &str,
@@ -131,7 +131,7 @@ pub fn revision_by_change_vector<'t>(
 /// All revisions up to an etag, the newest first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn revision_log_newest_first<'t, T: Transaction>(
     tx: &'t T,
     from: Etag,
@@ -143,7 +143,7 @@ pub fn revision_log_newest_first<'t, T: Transaction>(
 /// The same of the documents of one collection.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn revision_log_of_collection_newest_first<'t, T: Transaction>(
     tx: &'t T,
     name: &CollectionName,
@@ -163,10 +163,10 @@ fn newest_first_in<'t, T: Transaction>(
     Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
 }
 
-/// The bin: the revisions that say that a document is deleted, the last deletion first.
+/// The bin: the revisions that record a deletion, most recent first.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn deleted_documents<'t, T: Transaction>(
     tx: &'t T,
 ) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
@@ -182,10 +182,10 @@ pub fn deleted_documents<'t, T: Transaction>(
     }))
 }
 
-/// The lower-cased ids of the documents that have revisions, from a bound on.
+/// The lower-cased ids of the documents that have revisions, starting at a bound.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn revised_ids<'t, T: Transaction>(
     tx: &'t T,
     from: Bound<&str>,
@@ -199,7 +199,7 @@ pub fn revised_ids<'t, T: Transaction>(
     }))
 }
 
-/// The name of a collection's log; of one that never has entries when there is no such collection.
+/// The name of a collection's log; that of an empty log when there is no such collection.
 fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
     let number = collection(tx, name)?.map_or(0, |collection| collection.number);
     Ok(schema::log_of_collection(number))

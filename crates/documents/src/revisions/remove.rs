@@ -15,52 +15,52 @@ use crate::{
     write::DocumentWriter,
 };
 
-/// One step removes so many revisions, and so many keys are held in memory meanwhile.
+/// The number of revisions that one step removes, and of keys held in memory meanwhile.
 const STEP: u64 = 1024;
 
-/// What becomes of a revision that is looked at, from the oldest on.
+/// The decision about a revision, starting at the oldest.
 pub(super) enum Verdict {
     Remove,
     Keep,
-    /// This one and all that are newer stay.
+    /// This one and all newer ones stay.
     KeepRest,
 }
 
-/// Which revisions of a document go.
+/// The revisions of a document to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevisionsToRemove {
     /// All.
     All {
-        /// Whether those that a client asked for go, too.
+        /// Whether revisions that a client forced are removed, too.
         with_forced: bool,
     },
-    /// Those that were made in a span of time.
+    /// Those created in a period.
     Between {
-        /// The first moment, in ticks of UTC.
+        /// The start of the period, in ticks of UTC.
         from: i64,
-        /// The last moment.
+        /// The end of the period, inclusive.
         to: i64,
-        /// Whether those that a client asked for go, too.
+        /// Whether revisions that a client forced are removed, too.
         with_forced: bool,
     },
     /// The one with this etag.
     One(Etag),
-    /// Those that the configuration does not want. Without a rule for the collection these are all,
-    /// or all but those that a client asked for.
+    /// Those that the configuration does not keep. Without a rule for the collection these are all,
+    /// or all but those that a client forced.
     Unwanted {
-        /// Whether those that a client asked for go, too.
+        /// Whether revisions that a client forced are removed, too.
         with_forced: bool,
     },
 }
 
-/// What one step of removing came to.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedRevisions {
-    /// Revisions of the document before.
+    /// The number of the document's revisions before.
     pub scanned: u64,
-    /// Revisions that are gone.
+    /// The number of removed revisions.
     pub removed: u64,
-    /// Whether there may be more to remove: the same step has to be done again.
+    /// Whether there may be more to remove: the step must be repeated.
     pub has_more: bool,
 }
 
@@ -68,7 +68,7 @@ impl DocumentWriter<'_> {
     /// Removes revisions of a document, at most a thousand or so.
     ///
     /// # Errors
-    /// Those of the storage; damaged rows.
+    /// Storage errors; damaged rows.
     pub fn remove_revisions(
         &mut self,
         id: &DocumentId,
@@ -99,7 +99,7 @@ impl DocumentWriter<'_> {
         Ok(RemovedRevisions { scanned, removed, has_more: removed == STEP })
     }
 
-    /// One step of removing what no rule protects.
+    /// One step of removing everything that no rule keeps.
     fn remove_all(&mut self, lower_id: &str, with_forced: bool) -> Result<u64, DocumentError> {
         self.remove_where(lower_id, STEP, &mut |revision| without_rule(revision, with_forced))
     }
@@ -109,7 +109,7 @@ impl DocumentWriter<'_> {
         self.remove_where(lower_id, u64::MAX, &mut |_| Verdict::Remove).map(|_| ())
     }
 
-    /// Removes at most `max` revisions of a document, the oldest first; gives their number.
+    /// Removes at most `max` revisions of a document, oldest first; returns their number.
     pub(super) fn remove_where(
         &mut self,
         lower_id: &str,
@@ -179,7 +179,7 @@ impl DocumentWriter<'_> {
         Ok(self.context.revisions.rule_of(name).copied())
     }
 
-    /// A document whose revisions are gone does not say that it has some.
+    /// Clears the flag of a document whose revisions are gone.
     fn unmark(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
         let Some(document) = read::get(self.tx, id)? else { return Ok(()) };
         if !document.flags().contains(DocumentFlags::HAS_REVISIONS) {
@@ -191,13 +191,13 @@ impl DocumentWriter<'_> {
     }
 }
 
-/// What becomes of a revision that no rule protects.
+/// The decision about a revision that no rule keeps.
 fn without_rule(revision: &RevisionRow<'_>, with_forced: bool) -> Verdict {
     let is_forced = revision.flags().contains(DocumentFlags::FORCE_CREATED);
     if is_forced && !with_forced { Verdict::Keep } else { Verdict::Remove }
 }
 
-/// The rule, except for how much one write may remove.
+/// The rule, limited to what one write may remove.
 fn one_step_of(rule: &RevisionsRule) -> RevisionsRule {
     RevisionsRule { removed_by_write_max: Some(STEP.cast_signed()), ..*rule }
 }

@@ -1,4 +1,4 @@
-//! Setting a document back to what it was: at a time, or in one of its revisions.
+//! Reverting a document to a moment or to one of its revisions.
 
 use blittable::BlittableBuf;
 use model::{DocumentFlags, DocumentId, Etag};
@@ -16,23 +16,23 @@ use crate::{
     write::{DocumentWriter, Marks},
 };
 
-/// What became of a document that was to be set back.
+/// The result of reverting a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reversion {
-    /// It is as it was then.
+    /// The document already had that content.
     Unchanged,
-    /// It is again as it was then, which may be: not there.
+    /// The document has its old content again; it may have been deleted.
     Reverted,
-    /// What it was then is kept no more. It is as in its oldest revision.
+    /// The old content is no longer kept. The document has the content of its oldest revision.
     RevertedToOldest {
-        /// So many revisions are kept of a document.
+        /// The number of revisions kept of a document.
         count_to_keep: i64,
     },
 }
 
-/// What a document has to become.
+/// The content to restore.
 enum Target {
-    /// As a revision has it.
+    /// That of a revision.
     Body {
         body: BlittableBuf,
         /// Its etag.
@@ -43,10 +43,10 @@ enum Target {
 }
 
 impl DocumentWriter<'_> {
-    /// Sets a document back to what it was at a moment, as a new version of it.
+    /// Reverts a document to its content at a moment, as a new version.
     ///
     /// # Errors
-    /// Those of the storage; damaged rows.
+    /// Storage errors; damaged rows.
     pub fn revert_document(
         &mut self,
         id: &DocumentId,
@@ -65,7 +65,7 @@ impl DocumentWriter<'_> {
         let keep = self.rule_of_newest(id)?.and_then(|rule| rule.count_to_keep);
         let count = chain::get(self.tx, id.lower_cased())?.count;
         match keep.filter(|keep| keep.max(&0).cast_unsigned() <= count) {
-            // Nothing older was removed, so the document was made later.
+            // No older revision was removed, so the document did not exist yet.
             None => self.become_again(id, Target::Deleted),
             Some(count_to_keep) => {
                 let oldest = oldest_first(self.tx, id.lower_cased())?.next().transpose()?;
@@ -76,10 +76,10 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// Sets a document back to what it is in one of its revisions, as a new version of it.
+    /// Reverts a document to one of its revisions, as a new version.
     ///
     /// # Errors
-    /// [`DocumentError::DocumentMissing`] when the document has no such revision; those of the storage;
+    /// [`DocumentError::DocumentMissing`] when the document has no such revision; storage errors;
     /// damaged rows.
     pub fn restore_revision(
         &mut self,

@@ -17,10 +17,10 @@
 //!           the body, up to the end of the row; see compression::body
 //! ```
 //!
-//! All other numbers are little-endian. Id, separator and etag stand together because they are the
-//! primary key of the table. The first byte tells a revision from a document, for whoever finds a row
-//! without knowing its table. The revision of a deletion has a body with nothing but the collection in
-//! its metadata.
+//! All other numbers are little-endian. Id, separator and etag are adjacent because they are the
+//! primary key of the table. The first byte tells a revision from a document, for code that finds a
+//! row without knowing its table, such as salvage. The revision of a deletion has a body with
+//! nothing but the collection in its metadata.
 
 use blittable::Document;
 use model::{DocumentFlags, Etag};
@@ -40,10 +40,10 @@ const VERSION: u8 = 1;
 const VERSION_COMPRESSED: u8 = 2;
 const HEADER_BYTES: usize = 24;
 const ETAG_BYTES: usize = 8;
-/// Stands behind the id in a primary key; no UTF-8 text has it.
+/// Follows the id in a primary key; does not occur in UTF-8 text.
 pub(crate) const BEHIND_ID: u8 = 255;
 
-/// What a revision is made of, before it is bytes.
+/// The fields of a revision's row.
 #[derive(Clone, Copy)]
 pub(crate) struct RevisionFields<'a> {
     pub(crate) lower_id: &'a str,
@@ -117,18 +117,18 @@ pub(crate) fn read<'a>(
     Ok(RevisionRow { bytes, lower_id, id, change_vector, body })
 }
 
-/// The primary key of a row. Empty for a row that is no row, which reading it will tell.
+/// The primary key of a row. Empty for an invalid row; reading it reports the damage.
 pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
     let length = row.get(2..4).map_or(0, |_| length_at(row, 2));
     row.get(HEADER_BYTES..HEADER_BYTES + length + 1 + ETAG_BYTES).unwrap_or_default()
 }
 
-/// The etag of a row; 0 for a row that is no row.
+/// The etag of a row; 0 for an invalid row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
     etag_of_key(primary_key_of(row))
 }
 
-/// The etag in a primary key; 0 for what is none.
+/// The etag in a primary key; 0 if there is none.
 pub(crate) fn etag_of_key(key: &[u8]) -> u64 {
     key.last_chunk::<ETAG_BYTES>().map_or(0, |etag| u64::from_be_bytes(*etag))
 }
@@ -138,12 +138,12 @@ pub(crate) fn id_of_key(key: &[u8]) -> &[u8] {
     key.get(..key.len().saturating_sub(1 + ETAG_BYTES)).unwrap_or_default()
 }
 
-/// The number of the collection of a row; 0 for a row that is no row.
+/// The number of the collection of a row; 0 for an invalid row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, 12)
 }
 
-/// The change vector of a row. Empty for a row that is no row.
+/// The change vector of a row. Empty for an invalid row.
 pub(crate) fn change_vector_of(row: &[u8]) -> &[u8] {
     let Some(lengths) = row.get(2..8) else { return &[] };
     let [lower_id, id, change_vector] =
@@ -168,7 +168,7 @@ impl<'a> RevisionRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
-    /// The version of the document that is kept here.
+    /// The version of the document that this revision keeps.
     pub fn change_vector(&self) -> &'a str {
         self.change_vector
     }
@@ -178,7 +178,7 @@ impl<'a> RevisionRow<'a> {
         self.bytes[16..].first_chunk().map_or(0, |ticks| i64::from_le_bytes(*ticks))
     }
 
-    /// Its marks.
+    /// Its flags.
     pub fn flags(&self) -> DocumentFlags {
         let flags = self.bytes[8..].first_chunk().map_or(0, |flags| u32::from_le_bytes(*flags));
         DocumentFlags::from_bits(flags)
@@ -207,12 +207,12 @@ impl<'a> RevisionRow<'a> {
         self.bytes.len()
     }
 
-    /// Whether it is stored compressed.
+    /// Whether the body is stored compressed.
     pub fn is_compressed(&self) -> bool {
         self.body.is_compressed()
     }
 
-    /// Bytes that the row would have if its body was not compressed.
+    /// The size of the row with its body uncompressed.
     pub fn uncompressed_bytes(&self) -> usize {
         self.size_bytes() - self.body.stored_bytes() + self.body.document_bytes()
     }

@@ -1,8 +1,8 @@
 //! Rebuilding the revisions of a damaged database.
 //!
-//! A revision is never changed, so any copy of its row will do. Rows of removed revisions lie about in
-//! pages, too: where the keys can be read completely, they say which revisions there were; where they
-//! cannot, removed ones may come back.
+//! A revision is never changed, so any copy of its row will do. Pages also contain rows of removed
+//! revisions: if all keys can be read, they tell which revisions existed; if not, removed ones may
+//! reappear.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +23,12 @@ use crate::{
 pub(crate) struct FoundRevisions {
     /// By primary key.
     rows: BTreeMap<Box<[u8]>, RowId>,
-    /// Revisions of which nothing is left but their key.
+    /// Revisions of which only the key is left.
     pub(crate) lost: u64,
 }
 
 impl FoundRevisions {
-    /// Notes a row, if it is one of a revision that `is_possible`.
+    /// Adds a row found by the scan, if it is a revision that `is_possible`.
     pub(crate) fn row(
         &mut self,
         place: RowId,
@@ -45,7 +45,7 @@ impl FoundRevisions {
         }
     }
 
-    /// The etags of all that were found.
+    /// The etags of all revisions found.
     pub(crate) fn etags(&self) -> BTreeSet<Etag> {
         self.rows.keys().map(|key| Etag(row::etag_of_key(key))).collect()
     }
@@ -54,7 +54,7 @@ impl FoundRevisions {
         self.rows.is_empty()
     }
 
-    /// Compares the keys that are left with the rows. Gives the pages of keys that cannot be read.
+    /// Compares the remaining keys with the rows. Returns the number of unreadable key pages.
     pub(crate) fn compare(&mut self, salvage: &Salvage) -> u64 {
         let mut listed: BTreeSet<Box<[u8]>> = BTreeSet::new();
         let unreadable = salvage.table_keys(&REVISIONS, &mut |key, _| {
@@ -68,7 +68,7 @@ impl FoundRevisions {
         unreadable
     }
 
-    /// Leaves out what is compressed and cannot be read, because its dictionary was not found.
+    /// Drops compressed rows whose dictionary was not found.
     pub(crate) fn leave_out_unreadable(&mut self, salvage: &Salvage, find: FindDictionary<'_, '_>) {
         self.rows.retain(|_, place| {
             let Some(bytes) = salvage.row(*place) else { return true };
@@ -79,8 +79,9 @@ impl FoundRevisions {
         });
     }
 
-    /// Writes the rows and what hangs on them; adds what the rows know to progress and names. Gives
-    /// the number of revisions. `is_alive` says whether a document lives, by its lower-cased id.
+    /// Writes the rows and their index entries; merges what they know into progress and names.
+    /// Returns the number of revisions. `is_alive` returns whether a document lives, by its
+    /// lower-cased id.
     pub(crate) fn write(
         &self,
         salvage: &Salvage,
@@ -92,7 +93,7 @@ impl FoundRevisions {
         let mut written = 0;
         let mut open: Option<(String, Chain)> = None;
         for place in self.rows.values() {
-            // It was read before; the disk may have got worse since.
+            // It was readable before; the disk may have deteriorated since.
             let Some(bytes) = salvage.row(*place) else { continue };
             let revision = row::read(&bytes, &|name| find(name))?;
             writer.transaction()?.table_mut(&REVISIONS).insert_new(&bytes)?;

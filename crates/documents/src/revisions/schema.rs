@@ -1,4 +1,4 @@
-//! The table of revisions and the trees beside it.
+//! The table of revisions and its trees.
 //!
 //! ```text
 //! table Revisions
@@ -10,9 +10,9 @@
 //! tree RevisionBin              etag of the deletion, 8 bytes   -> lower-cased id
 //! ```
 //!
-//! Etags in keys are big-endian, so that keys are ordered as they are. No byte of an id is 255, so the
-//! revisions of a document are one range, and another document's are not in it. A change vector that
-//! is longer than a key may be stands in its key with its beginning only; the etag makes it unique.
+//! Etags in keys are big-endian, so that keys are ordered as they are. No byte of an id is 255, so
+//! the revisions of a document are one range, and another document's are not in it. A change vector
+//! that is too long for a key is truncated in it; the etag makes the key unique.
 
 use std::{borrow::Cow, ops::Bound};
 
@@ -24,7 +24,7 @@ use crate::schema::tree_of_collection;
 
 const LOG: &str = "RevisionLog";
 const VERSIONS: &str = "RevisionVersions";
-/// So much of a change vector stands in the key of a version.
+/// The length to which a change vector is truncated in the key of a version.
 const VERSION_BYTES_MAX: usize = 512;
 
 pub(crate) static REVISIONS: TableSchema = TableSchema {
@@ -51,7 +51,7 @@ fn version_key(row: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(key)
 }
 
-/// With what the keys of the revisions of a version begin.
+/// The prefix of the keys of a version's revisions.
 pub(crate) fn version_prefix(change_vector: &[u8]) -> Vec<u8> {
     let length = change_vector.len().min(VERSION_BYTES_MAX);
     let mut key = Vec::with_capacity(length + 9);
@@ -60,7 +60,7 @@ pub(crate) fn version_prefix(change_vector: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The keys of a document's revisions, from the first to behind the last.
+/// The range of the keys of a document's revisions; the end is exclusive.
 pub(crate) struct ChainRange {
     pub(crate) from: Vec<u8>,
     to: Vec<u8>,

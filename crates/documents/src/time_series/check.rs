@@ -1,4 +1,4 @@
-//! Whether segments, records and documents agree with each other.
+//! Whether segments, records and documents are consistent.
 
 use std::ops::Bound;
 
@@ -19,7 +19,7 @@ use crate::{
     read,
 };
 
-/// Compares everything that is stored about time series; gives the number of segments.
+/// Compares everything that is stored about time series; returns the number of segments.
 pub(crate) fn check_time_series(
     tx: &impl Transaction,
     last_etag: Etag,
@@ -51,7 +51,7 @@ pub(crate) fn check_time_series(
     Ok(segments)
 }
 
-/// Reads the segment of a key to its end.
+/// Reads the segment of a key completely.
 pub(crate) fn read_whole(tx: &impl Transaction, key: &[u8]) -> Result<(), DocumentError> {
     let corrupt = |detail| DocumentError::Corrupt { detail };
     let found = tx.table(&SEGMENTS).get(key)?;
@@ -83,7 +83,7 @@ fn check_segment(tx: &impl Transaction, row: &SegmentRow<'_>) -> Result<(), Docu
     demand(number == Some(row.collection_number()), "a segment has no document")
 }
 
-/// Gives the number of the segments of a series.
+/// Returns the number of the segments of a series.
 fn check_series(
     tx: &impl Transaction,
     key: &[u8],

@@ -32,7 +32,7 @@ const DELETED: u8 = 0xb2;
 const ETAG: Range<usize> = 16..24;
 const HEADER_BYTES: usize = 48;
 
-/// A range of a series that was deleted: of the entries in it, those live that were written later.
+/// A deleted range of a series: of the entries in it, only those written later are live.
 #[derive(Clone, Copy)]
 pub struct DeletedRangeRow<'a> {
     bytes: &'a [u8],
@@ -41,7 +41,7 @@ pub struct DeletedRangeRow<'a> {
     change_vector: &'a str,
 }
 
-/// What a row says.
+/// The fields of a row.
 pub(super) struct DeletedRangeFields<'a> {
     /// The key of the series.
     pub(super) series: &'a [u8],
@@ -98,7 +98,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<DeletedRangeRow<'_>, DocumentError> {
     })
 }
 
-/// The primary key; empty for a row that is no row.
+/// The primary key; empty for an invalid row.
 pub(super) fn primary_key_of(row: &[u8]) -> Vec<u8> {
     if row.len() < HEADER_BYTES {
         return Vec::new();
@@ -110,12 +110,12 @@ pub(super) fn primary_key_of(row: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The etag; 0 for a row that is no row.
+/// The etag; 0 for an invalid row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, ETAG.start)
 }
 
-/// The number of the collection; 0 for a row that is no row.
+/// The number of the collection; 0 for an invalid row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, 8)
 }
@@ -146,7 +146,7 @@ impl<'a> DeletedRangeRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
-    /// Which moments were deleted.
+    /// The deleted range.
     pub fn range(&self) -> MomentRange {
         MomentRange {
             from: u64_at(self.bytes, 24).cast_signed(),

@@ -1,8 +1,8 @@
 //! Time series: entries of documents, each a moment, values and a tag.
 //!
-//! The entries of a series lie in segments, see the crate `timeseries`; each is a row, with what is known
-//! of its values together, so that much can be added up without reading entries. A change writes the
-//! segments that it touches anew.
+//! The entries of a series are stored in segments, see the crate `timeseries`; each is a row, with
+//! a summary of its values, so that much can be aggregated without reading entries. A change
+//! rewrites the segments that it touches.
 //!
 //! Invariants: the segments of a series are in order and do not overlap; entries of the same moment, which
 //! only incremental series have, lie in one segment; a series that is recorded has entries, and the
@@ -13,12 +13,12 @@
 //! | `tables` | the tables and trees, drawn |
 //! | `segment_row`, `deleted_range`, `series` | what is on disk, byte by byte |
 //! | `read` | the segments and entries of a series, statistics |
-//! | `requests` | what a caller asks, and what it is told |
+//! | `requests` | requests and their results |
 //! | `write` | changes of a series |
 //! | `rewrite` | the segments of a part of a series |
-//! | `rollup` | entries that are made of others by a policy |
-//! | `of_revision` | what revisions tell of series |
-//! | `check`, `salvage` | whether all of this agrees; rebuilding it |
+//! | `rollup` | entries that a policy aggregates from others |
+//! | `of_revision` | what revisions record of series |
+//! | `check`, `salvage` | consistency checks; rebuilding |
 
 mod check;
 pub(crate) mod deleted_range;
@@ -56,9 +56,9 @@ pub(crate) use read::add_listing;
 pub(crate) use salvage::GatheredTimeSeries;
 pub(crate) use tables::{DELETED_RANGES, SEGMENTS, document_of_key, series_tree};
 
-/// Ticks of 100 ns in the milliseconds that moments are counted in.
+/// Ticks of 100 ns per millisecond; moments are counted in milliseconds.
 pub const TICKS_PER_MILLISECOND: i64 = 10_000;
-/// The moment at which 1970 begins, from where scripts count.
+/// The moment at which 1970 begins, the epoch of scripts.
 pub const YEAR_1970_MS: i64 = 62_135_596_800_000;
 /// The last moment, the end of the year 9999.
 pub const MOMENT_MAX: i64 = model::date::TICKS_MAX / TICKS_PER_MILLISECOND;

@@ -1,4 +1,4 @@
-//! `@timeseries-snapshot`: how far the series of a document went when a revision was made.
+//! `@timeseries-snapshot`: the extent of a document's series when a revision was created.
 
 use blittable::{BlittableBuf, Document, Edit, Item, ObjectBuilder, modify};
 use model::{DocumentId, date};
@@ -10,10 +10,10 @@ use crate::{
     metadata::{METADATA, TIME_SERIES},
 };
 
-/// The property of a revision's metadata that stands in the place of the names.
+/// The property of a revision's metadata that replaces the names.
 const SNAPSHOT: &str = "@timeseries-snapshot";
 
-/// The body of a revision: that of the document, with what there is of its series instead of their names.
+/// The body of a revision: the document's, with the extent of its series instead of their names.
 pub(crate) fn with_snapshot(
     tx: &impl Transaction,
     lower_id: &str,
@@ -45,7 +45,7 @@ pub(crate) fn with_snapshot(
     )?)
 }
 
-/// The body of a document that becomes what a revision is.
+/// The body of a document that is restored from a revision.
 pub(crate) fn without_snapshot(body: &Document<'_>) -> Result<BlittableBuf, DocumentError> {
     Ok(modify(body, &[Edit::Remove { path: &[METADATA, SNAPSHOT] }])?)
 }

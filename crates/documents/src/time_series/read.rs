@@ -1,4 +1,4 @@
-//! Reading time series: their segments, their entries, what there is of a document, the log.
+//! Reading time series: their segments, their entries, and the series of a document.
 
 use std::ops::{Bound, Range};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{error::DocumentError, metadata::TIME_SERIES};
 
-/// What is known of a series.
+/// The stored facts about a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// Its name, as its first entry was written.
@@ -34,26 +34,26 @@ pub struct Series {
     pub end_ms: i64,
 }
 
-/// How many segments the database has.
+/// The number of segments in the database.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn segments_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&SEGMENTS).len()?)
 }
 
-/// Bytes of all segments, as rows.
+/// The size of all segments' rows, in bytes.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn segments_bytes(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&SEGMENTS).row_bytes()?)
 }
 
-/// How many deleted ranges the database remembers.
+/// The number of deleted ranges in the database.
 ///
 /// # Errors
-/// Those of the storage.
+/// Storage errors.
 pub fn deleted_ranges_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&DELETED_RANGES).len()?)
 }
@@ -61,7 +61,7 @@ pub fn deleted_ranges_count(tx: &impl Transaction) -> Result<u64, DocumentError>
 /// A series of a document, if it has entries.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn series(
     tx: &impl Transaction,
     id: &DocumentId,
@@ -75,7 +75,7 @@ pub fn series(
 /// The series of a document in the order of their lower-cased names.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn series_of<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -123,7 +123,7 @@ fn completed(
     })
 }
 
-/// The first segment of a series that begins at or behind a moment.
+/// The first segment of a series that begins at or after a moment.
 pub(super) fn next_segment<'t>(
     tx: &'t impl Transaction,
     series: &[u8],
@@ -143,7 +143,7 @@ pub(super) fn next_segment<'t>(
 /// The segment of a series that begins at a moment.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn segment_at<'t>(
     tx: &'t impl Transaction,
     id: &DocumentId,
@@ -157,7 +157,7 @@ pub fn segment_at<'t>(
 /// The names of the series of a document, as their first entries were written.
 ///
 /// # Errors
-/// Those of the storage; each entry may be a damaged row.
+/// Storage errors; each entry may be a damaged row.
 pub fn series_names<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -177,10 +177,11 @@ pub(super) fn last_segment_to<'t>(
     found.map(|(_, row)| segment_row::read(row)).transpose()
 }
 
-/// The segments of a series that may have entries in the range, in order. They reach over its ends.
+/// The segments of a series that may have entries in the range, in order. They may extend beyond
+/// its ends.
 ///
 /// # Errors
-/// Those of the storage; each segment may be a damaged row.
+/// Storage errors; each segment may be a damaged row.
 pub fn segments<'t, T: Transaction>(
     tx: &'t T,
     id: &DocumentId,
@@ -225,15 +226,16 @@ pub(super) fn segments_of<'t, T: Transaction>(
 pub struct TimeSeriesEntry<'a> {
     /// The moment, in milliseconds since 0001-01-01T00:00:00Z.
     pub timestamp_ms: i64,
-    /// The values; of an incremental series, those of all nodes added.
+    /// The values; in an incremental series, the sums over all nodes.
     pub values: &'a [f64],
-    /// The tag; of an incremental series, none where several entries are one.
+    /// The tag; in an incremental series, none where several entries are merged.
     pub tag: Option<&'a str>,
-    /// Whether it was made of others by a policy.
+    /// Whether it was aggregated from others by a policy.
     pub is_rollup: bool,
 }
 
-/// The entries of a series in a range, in order, of a snapshot. One segment is in memory at a time.
+/// The entries of a series in a range, in order, from a snapshot. One segment is in memory at a
+/// time.
 pub struct SeriesReader<'t> {
     segments: Box<dyn Iterator<Item = Result<SegmentRow<'t>, DocumentError>> + Send + 't>,
     range: MomentRange,
@@ -241,17 +243,17 @@ pub struct SeriesReader<'t> {
     is_incremental: bool,
     /// The entries of the segment that was decoded last.
     entries: Entries,
-    /// Those of them that are in the range and were not given yet.
+    /// Those in the range that have not been returned yet.
     waiting: Range<usize>,
-    /// Entries as they are stored, where several are one.
+    /// The entries as stored, before merging.
     stored: Entries,
 }
 
 impl<'t> SeriesReader<'t> {
-    /// A reader of a series, which need not be there.
+    /// A reader of a series, which need not exist.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn new<T: Transaction>(
         tx: &'t T,
         id: &DocumentId,
@@ -270,17 +272,17 @@ impl<'t> SeriesReader<'t> {
         })
     }
 
-    /// The next segment, whose entries are left out by [`SeriesReader::next_entry`] unless
-    /// [`SeriesReader::open`] takes it. It may reach over the ends of the range.
+    /// The next segment, whose entries [`SeriesReader::next_entry`] skips unless it is passed to
+    /// [`SeriesReader::open`]. It may extend beyond the range.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn next_segment(&mut self) -> Result<Option<SegmentRow<'t>>, DocumentError> {
         self.waiting = 0..0;
         self.segments.next().transpose()
     }
 
-    /// Decodes a segment: the next entries are those of it that lie in the range.
+    /// Decodes a segment: the next entries are its entries in the range.
     ///
     /// # Errors
     /// A damaged segment.
@@ -303,7 +305,7 @@ impl<'t> SeriesReader<'t> {
     /// The next entry.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn next_entry(&mut self) -> Result<Option<TimeSeriesEntry<'_>>, DocumentError> {
         while self.waiting.is_empty() {
             let Some(segment) = self.next_segment()? else { return Ok(None) };
@@ -319,7 +321,7 @@ impl<'t> SeriesReader<'t> {
         }))
     }
 
-    /// The next entry of the segment that was opened; `None` behind its last one.
+    /// The next entry of the opened segment; `None` after its last one.
     pub fn next_entry_of_segment(&mut self) -> Option<TimeSeriesEntry<'_>> {
         let position = self.waiting.next()?;
         let is_rollup = self.is_rollup;
@@ -331,16 +333,16 @@ impl<'t> SeriesReader<'t> {
         })
     }
 
-    /// The next entry of the segment that was opened last.
+    /// The next entry of the segment opened last.
     pub(super) fn next_of_segment(&mut self) -> Option<timeseries::Entry<'_>> {
         let position = self.waiting.next()?;
         self.entries.get(position)
     }
 
-    /// Passes over so many entries, whole segments without decoding them; gives over how many.
+    /// Skips up to `count` entries, whole segments without decoding them; returns how many.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn pass(&mut self, count: u64) -> Result<u64, DocumentError> {
         let mut left = count;
         while left != 0 {
@@ -360,16 +362,16 @@ impl<'t> SeriesReader<'t> {
         Ok(count - left)
     }
 
-    /// How many entries are left; the reader is at its end then.
+    /// Counts the remaining entries.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn count(mut self) -> Result<u64, DocumentError> {
         self.pass(u64::MAX)
     }
 
-    /// The entries of the last one as the nodes have made them: an incremental series has one for each
-    /// node, and for counting up and counting down.
+    /// The stored entries behind the last returned one: an incremental series has one for each
+    /// node, for increments and for decrements.
     pub fn stored_entries(&self) -> impl Iterator<Item = timeseries::Entry<'_>> {
         let last = self.waiting.start.checked_sub(1).and_then(|last| self.entries.get(last));
         let moment = last.map(|entry| entry.timestamp_ms);
@@ -377,7 +379,7 @@ impl<'t> SeriesReader<'t> {
     }
 }
 
-/// Makes one entry of all of the same moment.
+/// Merges entries of the same moment.
 pub(super) fn add_up(stored: &Entries, into: &mut Entries) {
     let mut values = Vec::new();
     let mut at = 0;
@@ -397,7 +399,7 @@ pub(super) fn add_up(stored: &Entries, into: &mut Entries) {
     }
 }
 
-/// Adds values to others, position by position.
+/// Adds values to others by position.
 pub(super) fn add_values(to: &mut Vec<f64>, values: &[f64]) {
     if to.len() < values.len() {
         to.resize(values.len(), 0.0);
@@ -405,7 +407,7 @@ pub(super) fn add_values(to: &mut Vec<f64>, values: &[f64]) {
     to.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
 }
 
-/// Adds the names of the series of a document, under their name in metadata; `false` when there is none.
+/// Adds the names of a document's series under their name in metadata; `false` when there are none.
 pub(crate) fn add_listing(
     tx: &impl Transaction,
     lower_id: &str,

@@ -1,4 +1,4 @@
-//! What a caller asks of time series, and what it is told.
+//! What a caller requests of time series, and the results.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl MomentRange {
     /// All moments.
     pub const ALL: Self = Self { from: 0, to: MOMENT_MAX };
 
-    /// Whether it has no moment.
+    /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.to < self.from
     }
@@ -33,18 +33,18 @@ impl MomentRange {
         self.from <= moment && moment <= self.to
     }
 
-    /// Whether it has every moment of the other.
+    /// Whether it includes every moment of the other.
     pub fn includes(&self, other: &Self) -> bool {
         self.from <= other.from && other.to <= self.to
     }
 }
 
-/// By what right a rollup is written.
+/// The permission to write a rollup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RollupRight {
-    /// By none.
+    /// None.
     None,
-    /// A caller may: documents of these collections have the policy.
+    /// Allowed: documents of these collections have the policy.
     OfCollections(Vec<CollectionName>),
     /// The policy itself writes.
     OfPolicy,
@@ -53,25 +53,25 @@ pub enum RollupRight {
 /// A change of one series; deletions come first.
 #[derive(Clone, Debug)]
 pub struct TimeSeriesChange {
-    /// The document, which must be there.
+    /// The document, which must exist.
     pub id: DocumentId,
     /// The series.
     pub name: TimeSeriesName,
     /// Ranges to delete.
     pub deletes: Vec<MomentRange>,
-    /// Entries to write, in any order; one replaces that of the same moment, and of several of the same
-    /// moment the last counts.
+    /// Entries to write, in any order; each replaces an existing one of the same moment, and the
+    /// last of several of the same moment wins.
     pub appends: Entries,
     /// Values to add to those of an incremental series.
     pub increments: Entries,
-    /// By what right a rollup is written.
+    /// The permission to write a rollup.
     pub rollup_right: RollupRight,
-    /// Of a rollup: how far it is with these entries.
+    /// For a rollup: its progress including these entries.
     pub rolled_up: Option<RolledUp>,
 }
 
 impl TimeSeriesChange {
-    /// A change that does nothing yet.
+    /// An empty change.
     pub fn new(id: DocumentId, name: TimeSeriesName) -> Self {
         Self {
             id,
@@ -84,14 +84,14 @@ impl TimeSeriesChange {
         }
     }
 
-    /// About how many bytes it brings to a transaction.
+    /// Approximate bytes that it adds to a transaction.
     pub fn size_bytes(&self) -> usize {
-        /// A moment, one value, a part of a tag; much of it is compressed away.
+        /// A moment, one value and part of a tag; compression removes much of it.
         const ENTRY_BYTES: usize = 16;
         (self.appends.len() + self.increments.len() + self.deletes.len()) * ENTRY_BYTES
     }
 
-    /// Whether it can be done.
+    /// Validates the change.
     pub(super) fn check(&self) -> Result<(), InvalidTimeSeries> {
         if self.name.is_rollup() && self.rollup_right == RollupRight::None {
             return Err(InvalidTimeSeries::ReservedName { name: self.name.to_string() });
@@ -135,38 +135,38 @@ pub struct CopyTimeSeries {
     pub id: DocumentId,
     /// The series there.
     pub name: TimeSeriesName,
-    /// The document that gets them, which must be there.
+    /// The document that receives them, which must exist.
     pub destination_id: DocumentId,
     /// The series there.
     pub destination_name: TimeSeriesName,
-    /// Which of them.
+    /// The range to copy.
     pub range: MomentRange,
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSeriesWritten {
     /// The document, as the request writes its id.
     pub id: DocumentId,
     /// The version of the last change; absent when nothing was changed.
     pub change_vector: Option<ChangeVector>,
-    /// Whether the document has a series more or less: its own version is the last one then.
+    /// Whether the document gained or lost a series: its own version is then the last one.
     pub is_document_touched: bool,
 }
 
-/// Why a change cannot be done.
+/// Why a change is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidTimeSeries {
-    /// The name is one of rollups.
+    /// The name is reserved for rollups.
     ReservedName {
         /// The name.
         name: String,
     },
     /// The name is too long.
     NameTooLong(DocumentIdTooLong),
-    /// An incremental series can only be counted up and down.
+    /// An incremental series accepts only increments.
     AppendToIncremental,
-    /// Another one cannot.
+    /// An ordinary series accepts no increments.
     IncrementOfOrdinary,
     /// An entry without values.
     NoValues {
@@ -175,9 +175,9 @@ pub enum InvalidTimeSeries {
         /// The series.
         name: String,
     },
-    /// An entry with more values than there may be.
+    /// An entry with too many values.
     TooManyValues {
-        /// How many it has.
+        /// The number of its values.
         count: usize,
     },
     /// A value that is no number.
@@ -196,9 +196,9 @@ pub enum InvalidTimeSeries {
         /// The series.
         name: String,
     },
-    /// A moment before the year 1 or behind the year 9999.
+    /// A moment before the year 1 or after the year 9999.
     OutsideTheCalendar,
-    /// So many nodes have counted at one moment that their entries do not fit into a segment.
+    /// So many nodes have incremented at one moment that their entries do not fit into a segment.
     TooManyAtOneMoment,
 }
 

@@ -1,4 +1,4 @@
-//! The segments of a part of a series, written anew.
+//! Rewriting the segments of a part of a series.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -6,28 +6,29 @@ use timeseries::{ENTRIES_MAX, Entries, Entry};
 
 use super::{read::add_values, requests::InvalidTimeSeries};
 
-/// A segment has no more bytes, unless it has only one moment.
+/// The maximum size of a segment, unless it has only one moment.
 const SEGMENT_BYTES_MAX: usize = 2048;
-/// A segment with so many bytes is not tried to be made any longer.
+/// A segment of this size is not extended any further.
 const SEGMENT_BYTES_FULL: usize = SEGMENT_BYTES_MAX * 7 / 8;
 
-/// What becomes of two entries of the same moment.
+/// How two entries of the same moment are combined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meeting {
-    /// The later one counts.
+    /// The later one wins.
     Replace,
-    /// Those of the same tag are added.
+    /// Those of the same tag are added up.
     Add,
 }
 
-/// Whether a segment of so many entries and bytes takes no more at its end.
+/// Whether a segment with this many entries and bytes is not extended at its end.
 pub(super) fn is_full(entries: usize, bytes: usize) -> bool {
     ENTRIES_MAX <= entries || SEGMENT_BYTES_FULL <= bytes
 }
 
-/// Entries in order of their moments, and tags where they are added; those that meet are one.
+/// Entries ordered by moment, and by tag where they are added up; entries of the same key are
+/// combined.
 pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Cow<'_, Entries> {
-    // Mostly they are, each at a moment of its own.
+    // Usually they already are, each at a moment of its own.
     if entries.timestamps().is_sorted_by(|earlier, later| earlier < later) {
         return Cow::Borrowed(entries);
     }
@@ -48,7 +49,7 @@ pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Cow<'_, Entries> 
     Cow::Owned(ordered)
 }
 
-/// What orders entries.
+/// The sort key of an entry.
 fn key_of(entry: Option<Entry<'_>>, meeting: Meeting) -> Option<(i64, Option<&str>)> {
     entry.map(|entry| match meeting {
         Meeting::Replace => (entry.timestamp_ms, None),
@@ -56,7 +57,7 @@ fn key_of(entry: Option<Entry<'_>>, meeting: Meeting) -> Option<(i64, Option<&st
     })
 }
 
-/// Adds what becomes of entries that meet, the older ones first.
+/// Adds the combination of entries of the same key, older ones first.
 fn push_met<'a>(
     into: &mut Entries,
     mut all: impl Iterator<Item = Entry<'a>>,
@@ -75,14 +76,14 @@ fn push_met<'a>(
     }
 }
 
-/// Both, each in order, as one.
+/// Merges two ordered lists.
 pub(super) fn merged(
     old: &Entries,
     new: &Entries,
     new_range: Range<usize>,
     meeting: Meeting,
 ) -> Entries {
-    // Mostly the new ones are all behind the old ones.
+    // Usually all new ones are after the old ones.
     if old.timestamps().last() < new.timestamps()[new_range.clone()].first() {
         let mut result = old.clone();
         result.extend_from(new, new_range);
@@ -108,11 +109,11 @@ pub(super) fn merged(
     }
 }
 
-/// Which entries a segment has, and its bytes.
+/// The entries of a segment, and its bytes.
 pub(super) type Piece = (Range<usize>, Vec<u8>);
 
-/// Cuts entries into segments. Those of the end of a series are as long as can be, since more will
-/// follow; others are about equally long, so that they can grow.
+/// Cuts entries into segments. At the end of a series they are as long as possible, since more
+/// entries will follow; elsewhere they are about equally long, so that they can grow.
 pub(super) fn cut(
     entries: &Entries,
     range: Range<usize>,
@@ -134,7 +135,7 @@ pub(super) fn cut(
             pieces.push((at..end, segment));
             at = end;
         } else {
-            // Somewhat less than would fit, if all entries were alike.
+            // Somewhat less than would fit if all entries were alike.
             most =
                 ((end - at) * SEGMENT_BYTES_MAX / segment.len() * 15 / 16).clamp(1, end - at - 1);
         }
@@ -146,7 +147,8 @@ fn is_one_moment(timestamps: &[i64], range: Range<usize>) -> bool {
     timestamps[range.start] == timestamps[range.end - 1]
 }
 
-/// Where a piece ends that is to end about there: never between entries of the same moment.
+/// The exact end of a piece that should end near a position: never between entries of the same
+/// moment.
 fn end_of_piece(
     timestamps: &[i64],
     start: usize,

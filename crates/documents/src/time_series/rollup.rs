@@ -1,9 +1,9 @@
-//! Entries that are made of others by a policy: each stands for all entries of a frame of time.
+//! Rollups: entries that a policy aggregates from others, one for each time frame.
 //!
-//! An entry has six values for each value of the others: first, last, smallest, largest, sum and number.
-//! A frame is rolled up when it is over, and again when a segment that reaches into it was written
-//! later. How far a rollup has come is kept in its record, with its entries. A frame of which entries
-//! may have been deleted, because they were old, is rolled up only if it never was.
+//! An entry has six values for each value of its source: first, last, smallest, largest, sum and
+//! count. A frame is rolled up when it is over, and again when a segment that overlaps it is
+//! written later. The progress of a rollup is stored in its record, together with its entries. A
+//! frame whose entries may have been deleted by retention is rolled up only if it never was.
 
 use model::{DocumentId, TimeSeriesName, date};
 use storage::Transaction;
@@ -20,21 +20,21 @@ use crate::error::DocumentError;
 
 /// Values of a rollup for each value of its source.
 pub const ROLLUP_VALUES: usize = 6;
-/// More values of the source are left out.
+/// Further values of the source are ignored.
 const POSITIONS_MAX: usize = VALUES_MAX / ROLLUP_VALUES;
 const MILLISECONDS_PER_SECOND: i64 = 1000;
 
 /// The frames of time of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// So many seconds, counted from the year 1.
+    /// A number of seconds, counted from the year 1.
     Seconds(i64),
-    /// So many months of the calendar.
+    /// A number of calendar months.
     Months(i64),
 }
 
 impl Frame {
-    /// The beginning of the frame in which a moment lies.
+    /// The beginning of the frame that contains a moment.
     pub fn start(self, moment: i64) -> i64 {
         match self {
             Self::Seconds(seconds) => {
@@ -48,7 +48,7 @@ impl Frame {
         }
     }
 
-    /// The beginning of the frame behind that of a moment.
+    /// The beginning of the frame after the one that contains a moment.
     pub fn next(self, moment: i64) -> i64 {
         let start = self.start(moment);
         match self {
@@ -68,33 +68,33 @@ impl Frame {
 pub struct Rollup {
     /// The document.
     pub id: DocumentId,
-    /// The series that it is made of: one that clients write, or a finer rollup.
+    /// The source: a series that clients write, or a finer rollup.
     pub source: TimeSeriesName,
     /// The rollup.
     pub target: TimeSeriesName,
     /// Its frames.
     pub frame: Frame,
-    /// Entries of the source before this moment may be gone.
+    /// Entries of the source before this moment may be deleted.
     pub kept_from: i64,
 }
 
-/// What a rollup lacks.
+/// The pending part of a rollup.
 #[derive(Clone, Debug)]
 pub struct RollupStep {
     /// The entries to write.
     pub entries: Entries,
-    /// How far the rollup is with them.
+    /// The progress of the rollup after these entries.
     pub rolled_up: RolledUp,
-    /// Whether more is to be done.
+    /// Whether more is pending.
     pub has_more: bool,
 }
 
 impl Rollup {
-    /// What the rollup lacks of frames that were over at a moment, up to so many entries; `None` when it
-    /// lacks nothing.
+    /// The pending entries of frames that were over at a moment, up to a maximum number; `None`
+    /// when the rollup is up to date.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn step(
         &self,
         tx: &impl Transaction,
@@ -114,7 +114,7 @@ impl Rollup {
         };
         for range in self.ranges(tx, &known, (source.start_ms, closed))? {
             if let Some(stopped_at) = self.roll_up(tx, range, entries_max, &mut step.entries)? {
-                // Everything behind is rolled up again, changed or not.
+                // Everything after this is rolled up again, changed or not.
                 step.rolled_up.closed_to = stopped_at;
                 step.has_more = true;
                 break;
@@ -124,7 +124,7 @@ impl Rollup {
         Ok(Some(step))
     }
 
-    /// Leaves out frames that were rolled up when they were whole, and may not be whole any more.
+    /// Drops frames that were rolled up when they were complete and may be incomplete now.
     fn without_partial(
         &self,
         tx: &impl Transaction,
@@ -152,7 +152,7 @@ impl Rollup {
         Ok(record.map_or(RolledUp::default(), |record| record.rolled_up))
     }
 
-    /// Whole frames to roll up, in order, none twice.
+    /// Complete frames to roll up, in order, without duplicates.
     fn ranges(
         &self,
         tx: &impl Transaction,
@@ -183,7 +183,8 @@ impl Rollup {
         Ok(merged)
     }
 
-    /// Adds the entries of the frames of a range; gives the frame at which it stopped before its end.
+    /// Adds the entries of the frames of a range; returns the frame at which it stopped before the
+    /// end of the range.
     fn roll_up(
         &self,
         tx: &impl Transaction,
@@ -228,7 +229,7 @@ impl Rollup {
     }
 }
 
-/// The frame that is being added up.
+/// The frame being aggregated.
 #[derive(Default)]
 struct OpenFrame {
     start: i64,
@@ -237,7 +238,7 @@ struct OpenFrame {
 }
 
 impl OpenFrame {
-    /// Ends the frame before, unless it is the same.
+    /// Ends the previous frame, unless it is the same.
     fn begin(&mut self, start: i64, into: &mut Entries) {
         if self.start != start {
             self.finish(into);
@@ -264,7 +265,7 @@ impl OpenFrame {
     }
 }
 
-/// The values of a rollup for one value of what it was made of.
+/// The rollup's values for one value of its source.
 fn summary_of(values: &[f64]) -> Summary {
     let value = |position: usize| values.get(position).copied().unwrap_or_default();
     Summary {
@@ -280,11 +281,10 @@ fn summary_of(values: &[f64]) -> Summary {
 /// A document, one of its series, and the number of its collection.
 pub type SeriesAt = (DocumentId, TimeSeriesName, u32);
 
-/// The series of all documents from a key on, so many of them; and the key behind
-/// them, unless these are the last.
+/// A page of the series of all documents, starting at a key, and the key of the next page, if any.
 ///
 /// # Errors
-/// Those of the storage; a damaged record.
+/// Storage errors; a damaged record.
 pub fn series_page(
     tx: &impl Transaction,
     from: &[u8],
@@ -304,7 +304,7 @@ pub fn series_page(
     Ok((page, None))
 }
 
-/// The moment so long before another one.
+/// The moment that precedes another one by a span.
 pub fn moment_before(moment: i64, span: Frame) -> i64 {
     match span {
         Frame::Seconds(seconds) => {
@@ -314,7 +314,7 @@ pub fn moment_before(moment: i64, span: Frame) -> i64 {
     }
 }
 
-/// The first moment that is so long behind another one, or up to three days earlier.
+/// The first moment that follows another one by a span, or up to three days earlier.
 pub fn moment_behind(moment: i64, span: Frame) -> i64 {
     match span {
         Frame::Seconds(seconds) => {

@@ -1,7 +1,7 @@
 //! Time series of a damaged database: what can be rebuilt.
 //!
-//! Rows of segments that were replaced or removed are found, too. An entry counts unless a newer segment
-//! reaches over its moment or a later deletion has it: whatever replaces a segment reaches over all of
+//! The scan also finds rows of segments that were replaced or removed. An entry is live unless a
+//! newer segment or a later deletion covers its moment: a replacement of a segment covers all of
 //! its entries that were not deleted.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(crate) struct GatheredTimeSeries {
     series: BTreeMap<Vec<u8>, GatheredSeries>,
 }
 
-/// What of them was rebuilt.
+/// The time series that were rebuilt.
 #[derive(Default)]
 pub(crate) struct SalvagedTimeSeries {
     pub(crate) segments: u64,
@@ -63,7 +63,7 @@ impl SalvagedTimeSeries {
 }
 
 impl GatheredTimeSeries {
-    /// Takes a row that was found; `false` when it is none of a time series.
+    /// Adds a row found by the scan; `false` when it is not a time series'.
     pub(crate) fn row(&mut self, place: RowId, bytes: &[u8]) -> bool {
         if let Ok(row) = segment_row::read(bytes) {
             let range = MomentRange { from: row.start_ms(), to: row.end_ms() };
@@ -89,8 +89,8 @@ impl GatheredTimeSeries {
         series.is_some_and(|series| series.segments.iter().any(|found| found.range.from == start))
     }
 
-    /// Copies what counts of the documents that are there; `document` gives the number of the collection
-    /// of one.
+    /// Copies the live entries of existing documents; `document` returns the number of a document's
+    /// collection.
     pub(crate) fn rebuild(
         &self,
         salvage: &Salvage,
@@ -115,7 +115,7 @@ impl GatheredTimeSeries {
     }
 }
 
-/// One series on its way into the new database.
+/// A series being copied into the new database.
 struct Rebuilding<'a, 'w> {
     salvage: &'a Salvage,
     writer: &'a mut BulkWriter<'w>,
@@ -133,7 +133,7 @@ impl Rebuilding<'_, '_> {
         let mut segments = gathered.segments.clone();
         segments.sort_by_key(|found| std::cmp::Reverse(found.etag));
         segments.dedup_by_key(|found| found.etag);
-        // Disjoint: first moment and last.
+        // Disjoint: first and last moment.
         let mut covered = BTreeMap::new();
         let mut record: Option<(String, u32)> = None;
         let mut entries = 0;
@@ -196,7 +196,8 @@ impl Rebuilding<'_, '_> {
         Ok(())
     }
 
-    /// Writes what is left of a segment of which newer ones are lost; gives the number of its entries.
+    /// Writes the remaining entries of a segment that newer, lost ones partly replaced; returns
+    /// their number.
     fn write_run(
         &mut self,
         row: &SegmentRow<'_>,
@@ -233,7 +234,7 @@ impl Rebuilding<'_, '_> {
         let Some((name, collection_number)) = record.filter(|_| entries != 0) else {
             return Ok(());
         };
-        // Whatever was told of the series before is not true any more.
+        // Everything recorded about the series before is outdated.
         let changed = self.salvaged.last_etag;
         let record = series::write(&SeriesRecord {
             name: &name,
@@ -247,7 +248,7 @@ impl Rebuilding<'_, '_> {
     }
 }
 
-/// The entries that count, in runs between which nothing that is covered lies.
+/// The live entries, in runs not interrupted by anything that is covered.
 fn runs(
     stored: &Entries,
     counts: &impl Fn(i64) -> bool,

@@ -40,7 +40,7 @@ const SUMMARY_BYTES: usize = 48;
 /// Two separators and the first moment.
 const KEY_EXTRA_BYTES: usize = 10;
 
-/// A segment, as it lies in a page.
+/// A segment, as stored in a page.
 #[derive(Clone, Copy)]
 pub struct SegmentRow<'a> {
     bytes: &'a [u8],
@@ -52,7 +52,7 @@ pub struct SegmentRow<'a> {
     segment: &'a [u8],
 }
 
-/// What a row says beside its entries.
+/// The fields of a row, except its entries.
 pub(super) struct SegmentFields<'a> {
     /// The key of the series.
     pub(super) series: &'a [u8],
@@ -128,7 +128,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SegmentRow<'_>, DocumentError> {
     Ok(row)
 }
 
-/// The primary key; empty for a row that is no row.
+/// The primary key; empty for an invalid row.
 pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
     if row.len() < HEADER_BYTES {
         return &[];
@@ -138,12 +138,12 @@ pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
     row.get(start..start + length).unwrap_or_default()
 }
 
-/// The etag; 0 for a row that is no row.
+/// The etag; 0 for an invalid row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
     u64_at(row, ETAG.start)
 }
 
-/// The number of the collection; 0 for a row that is no row.
+/// The number of the collection; 0 for an invalid row.
 pub(super) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, 12)
 }
@@ -190,13 +190,13 @@ impl<'a> SegmentRow<'a> {
         self.number_at(24).cast_signed()
     }
 
-    /// How many entries a reader sees: those of the same moment, which only incremental series have, are
-    /// one.
+    /// How many entries a reader sees: entries of the same moment, which only incremental series
+    /// have, are merged.
     pub fn moments(&self) -> u64 {
         length_at(self.bytes, 10) as u64
     }
 
-    /// Whether all entries lie in a range.
+    /// Whether all entries are in a range.
     pub fn is_inside(&self, range: &MomentRange) -> bool {
         range.from <= self.start_ms() && self.end_ms() <= range.to
     }
@@ -206,11 +206,11 @@ impl<'a> SegmentRow<'a> {
         usize::from(self.bytes[1])
     }
 
-    /// What is known of the values, by position; `None` where the values of several entries are one, so
-    /// that it has to be counted anew.
+    /// The summaries of the values, by position; `None` where several entries are merged, so that
+    /// the summaries must be recomputed.
     pub fn summaries(&self) -> Option<impl ExactSizeIterator<Item = Summary> + use<'a>> {
         let row = *self;
-        // Of the first position, each entry has a value.
+        // Every entry has a value at the first position.
         let is_plain = row.number_at(HEADER_BYTES) == row.moments();
         is_plain.then(|| (0..row.positions()).map(move |position| row.summary_at(position)))
     }
@@ -237,8 +237,8 @@ impl<'a> SegmentRow<'a> {
         Ok(())
     }
 
-    /// Adds all entries to others, as a reader sees them: those of the same moment, which only incremental
-    /// series have, are one.
+    /// Adds all entries to others, as a reader sees them: those of the same moment, which only
+    /// incremental series have, are merged.
     ///
     /// # Errors
     /// A damaged segment.
@@ -262,7 +262,7 @@ impl<'a> SegmentRow<'a> {
         self.key
     }
 
-    /// Called with positions inside a header or summary whose length was checked.
+    /// Positions are inside a header or summary whose length was checked.
     fn number_at(&self, at: usize) -> u64 {
         u64_at(self.bytes, at)
     }

@@ -18,16 +18,16 @@ use crate::error::DocumentError;
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 40;
 
-/// How far a rollup has come.
+/// The progress of a rollup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RolledUp {
-    /// The etag of the last change of its source that it knows.
+    /// The etag of the last change of its source that it includes.
     pub source_changed: Etag,
     /// The moment up to which it is complete.
     pub closed_to: i64,
 }
 
-/// What is recorded of a series.
+/// The record of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeriesRecord<'a> {
     pub(super) name: &'a str,

@@ -57,7 +57,7 @@ pub(crate) static DELETED_RANGES: TableSchema = TableSchema {
     indexes: &[],
 };
 
-/// The tree of the series that there are.
+/// The tree of series.
 pub(crate) fn series_tree() -> TreeName {
     TreeName::from("TimeSeries")
 }
@@ -82,7 +82,7 @@ pub(crate) fn deleted_log_of_collection(number: u32) -> TreeName {
     tree_of_collection(DELETED_LOG, number)
 }
 
-/// How the keys of all series of a document begin.
+/// The prefix of the keys of a document's series.
 pub(super) fn document_prefix(lower_id: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(lower_id.len() + 1);
     key.extend_from_slice(lower_id.as_bytes());

@@ -24,9 +24,9 @@ use crate::{
     error::{DocumentError, corrupt},
 };
 
-/// So many segments are looked up before they are removed.
+/// The number of segments that are looked up before they are removed.
 const REMOVED_CHUNK: usize = 256;
-/// So many entries are in memory while a series is copied.
+/// The number of entries held in memory while a series is copied.
 const COPIED_CHUNK: usize = 1 << 14;
 
 /// A series that is being changed.
@@ -39,15 +39,15 @@ struct OpenSeries {
     collection_number: u32,
     /// Entries that a reader sees.
     entries: u64,
-    /// Whether it was there before.
+    /// Whether it existed before.
     was_there: bool,
-    /// The etag of its last change before, and that of the database.
+    /// The etag of its previous change, and the database's etag.
     changed: Etag,
     opened_at: Etag,
     rolled_up: RolledUp,
 }
 
-/// What is known of a segment before it is written anew.
+/// What is needed of a segment before it is rewritten.
 struct OldSegment {
     key: Vec<u8>,
     start_ms: i64,
@@ -70,11 +70,11 @@ impl OldSegment {
 }
 
 impl DocumentWriter<'_> {
-    /// Changes a series of a document that is there.
+    /// Changes a series of an existing document.
     ///
     /// # Errors
-    /// [`DocumentError::DocumentMissing`], [`DocumentError::InvalidTimeSeries`]; those of the storage. The
-    /// transaction has to be rolled back then.
+    /// [`DocumentError::DocumentMissing`], [`DocumentError::InvalidTimeSeries`]; storage errors.
+    /// The transaction has to be rolled back then.
     pub fn change_time_series(
         &mut self,
         change: &TimeSeriesChange,
@@ -124,7 +124,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Tells those who watch of entries that were written; they are in order.
+    /// Records written entries for change listeners; they are in order.
     fn note_written(
         &mut self,
         change: &TimeSeriesChange,
@@ -150,7 +150,7 @@ impl DocumentWriter<'_> {
         let collection = self.collections.numbered(self.tx, number)?.name.clone();
         let change_vector = self.last_change().1.to_string();
         let ticks = |moment: i64| moment.saturating_mul(TICKS_PER_MILLISECOND);
-        // Whoever deletes without an end has none to tell.
+        // A deletion without an end reports none.
         let is_open = |end: i64, moment: i64| kind == TimeSeriesChangeKind::Delete && moment == end;
         self.changes.note(|| {
             Change::TimeSeries(crate::TimeSeriesChange {
@@ -169,7 +169,7 @@ impl DocumentWriter<'_> {
     /// The entries of a series in a range, with the changes of this writer.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn time_series_reader(
         &self,
         id: &DocumentId,
@@ -179,10 +179,10 @@ impl DocumentWriter<'_> {
         SeriesReader::new(self.transaction(), id, name, range)
     }
 
-    /// A series as it is now, with the changes of this writer.
+    /// The current series, with the changes of this writer.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn time_series(
         &self,
         id: &DocumentId,
@@ -225,7 +225,7 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// The first entries of a range that are copied, as a change of the series that gets them.
+    /// The first entries of a range to copy, as a change of the destination series.
     fn next_copied(
         &self,
         copy: &CopyTimeSeries,
@@ -315,7 +315,7 @@ impl DocumentWriter<'_> {
         })
     }
 
-    /// Records what the series is now; gives whether its document lists something else than before.
+    /// Records the current state of the series; returns whether the document's list changed.
     fn close_series(
         &mut self,
         id: &DocumentId,
@@ -344,7 +344,7 @@ impl DocumentWriter<'_> {
         Ok(is_touched)
     }
 
-    /// The tag of what this node counts up and down.
+    /// Adds this node's tag to increments and decrements.
     fn tagged(&self, increments: &Entries) -> Entries {
         let node = self.database_id();
         let (up, down) = (format!("TC:INC-{node}"), format!("TC:DEC-{node}"));
@@ -384,8 +384,8 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// The segment to which a moment belongs: the last that begins at it or before, or else the first.
-    /// And where the one behind it begins.
+    /// The segment to which a moment belongs: the last that begins at or before it, or else the
+    /// first. Also returns where the next one begins.
     fn segment_for(
         &self,
         series: &OpenSeries,
@@ -401,7 +401,7 @@ impl DocumentWriter<'_> {
         Ok((Some(OldSegment::of(&found)), next.map(|next| next.start_ms())))
     }
 
-    /// The entries of a segment as they are stored.
+    /// The stored entries of a segment.
     fn decoded(&self, old: &OldSegment) -> Result<Entries, DocumentError> {
         let found = self.transaction().table(&SEGMENTS).get(&old.key)?;
         let (_, row) = found.ok_or(corrupt("a segment that was read is not found"))?;
@@ -410,7 +410,7 @@ impl DocumentWriter<'_> {
         Ok(entries)
     }
 
-    /// Writes entries in the place of a segment.
+    /// Replaces a segment by entries.
     fn replace_segment(
         &mut self,
         series: &mut OpenSeries,
@@ -418,7 +418,7 @@ impl DocumentWriter<'_> {
         entries: &Entries,
         is_at_end: bool,
     ) -> Result<(), DocumentError> {
-        // A row of the same key replaces the old one by itself.
+        // A row of the same key is replaced anyway.
         if entries.timestamps().first() != Some(&old.start_ms) {
             self.remove_segment(&old.key)?;
         }
@@ -465,7 +465,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Deletes the entries in a range, and keeps that they were.
+    /// Deletes the entries in a range and records the deletion.
     fn delete_range(
         &mut self,
         series: &mut OpenSeries,
@@ -492,7 +492,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Whether anything of the segment was in the range.
+    /// Whether any entry of the segment was in the range.
     fn delete_in_segment(
         &mut self,
         series: &mut OpenSeries,
@@ -532,7 +532,7 @@ impl DocumentWriter<'_> {
             if !tables::is_of_series(&key, &series.key) || range.to < older.from {
                 break;
             }
-            // Who follows the collection that the document was in before finds the range there only.
+            // Readers of the collection that the document was in before find the range only there.
             if range.includes(&older) && row.collection_number() == series.collection_number {
                 replaced.push(key);
             }

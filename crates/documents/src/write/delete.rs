@@ -15,15 +15,15 @@ use crate::{
 
 use super::{DocumentWriter, VIOLATION};
 
-/// How many documents a deletion by prefix looks up before it deletes them.
+/// The number of documents that a deletion by prefix looks up before it deletes them.
 const PREFIX_CHUNK: usize = 1024;
 
 impl DocumentWriter<'_> {
-    /// Deletes a document and leaves a tombstone; `None` when there is no such document and none was
-    /// expected.
+    /// Deletes a document and leaves a tombstone; `None` when the document does not exist and was
+    /// not expected to.
     ///
     /// # Errors
-    /// [`DocumentError::Concurrency`]; those of the storage. The transaction has to be rolled back
+    /// [`DocumentError::Concurrency`]; storage errors. The transaction has to be rolled back
     /// then.
     pub fn delete(
         &mut self,
@@ -33,7 +33,7 @@ impl DocumentWriter<'_> {
         self.delete_marked(id, expected, DocumentFlags::NONE)
     }
 
-    /// As [`DocumentWriter::delete`], with further marks for the revision of the deletion.
+    /// As [`DocumentWriter::delete`], with further flags for the revision of the deletion.
     pub(crate) fn delete_marked(
         &mut self,
         id: &DocumentId,
@@ -72,7 +72,7 @@ impl DocumentWriter<'_> {
         Ok(Some(deleted))
     }
 
-    /// Deletes every document whose id starts with the prefix; gives their number.
+    /// Deletes every document whose id starts with the prefix; returns their number.
     ///
     /// # Errors
     /// A prefix that is too long; those of [`DocumentWriter::delete`].
@@ -94,7 +94,7 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// Whoever watches is told of the deletion of a document that was deleted before, too.
+    /// Change listeners are also notified when the document was already deleted.
     fn note_deleted_before(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
         if !self.changes.are_wanted() {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Putting and deleting documents inside a write transaction.
 //!
 //! Invariant: when [`DocumentWriter::finish`] has returned, the records of the database and of its
-//! collections agree with the rows. A writer that is dropped before, because something failed, leaves
-//! them disagreeing: its caller rolls the transaction back.
+//! collections agree with the rows. A writer that is dropped earlier, because something failed,
+//! leaves them inconsistent: its caller rolls the transaction back.
 
 mod delete;
 mod new_id;
@@ -34,13 +34,13 @@ use crate::{
     write_tally::WriteTally,
 };
 
-/// What a violated expectation ends with.
+/// The end of the message about an unexpected version.
 pub(crate) const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
 
 /// The tag of a cluster-wide transaction in the version of a document.
 const TRANSACTION_TAG: &str = "TRXN";
 
-/// How a put changes the marks of a document, and its version where that is agreed on elsewhere.
+/// How a put changes the flags of a document, and its version if that was agreed on elsewhere.
 #[derive(Clone, Default)]
 pub(crate) struct Marks {
     pub(crate) added: DocumentFlags,
@@ -49,7 +49,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// The stored marks and these.
+    /// The stored flags and these.
     pub(crate) fn with(added: DocumentFlags) -> Self {
         Self { added, ..Self::default() }
     }
@@ -58,24 +58,24 @@ impl Marks {
 /// What a writer needs from outside.
 #[derive(Clone, Copy)]
 pub struct WriteContext<'c> {
-    /// What time it is, for all writes of the batch.
+    /// The current time, for all writes of the batch.
     pub now: Timestamp,
     /// For random ids.
     pub entropy: &'c dyn Entropy,
-    /// Which older versions are kept.
+    /// Which revisions are kept.
     pub revisions: &'c RevisionsConfiguration,
     /// What is compressed.
     pub compression: &'c Compression,
-    /// What stands between the parts of ids that are numbered.
+    /// The separator in ids that are numbered.
     pub id_separator: IdSeparator,
-    /// Whether somebody wants to be told of every change.
+    /// Whether there is a change listener.
     pub notes_changes: bool,
-    /// How long the JSON text of a document may be.
+    /// The maximum length of a document's JSON text.
     pub document_bytes_max: u64,
 }
 
 impl<'c> WriteContext<'c> {
-    /// The context of a database that keeps no older versions and compresses nothing.
+    /// The context of a database that keeps no revisions and compresses nothing.
     pub fn new(now: Timestamp, entropy: &'c dyn Entropy) -> Self {
         Self {
             now,
@@ -89,7 +89,7 @@ impl<'c> WriteContext<'c> {
     }
 }
 
-/// The one who writes documents, for one batch.
+/// Writes documents, for one batch.
 pub struct DocumentWriter<'w> {
     pub(crate) tx: &'w mut WriteTransaction,
     pub(crate) context: WriteContext<'w>,
@@ -100,19 +100,19 @@ pub struct DocumentWriter<'w> {
     pub(crate) collections: OpenCollections,
     /// Whether there are revisions.
     pub(crate) has_revisions: bool,
-    /// Whether documents have times at which something is due.
+    /// Whether any documents have due times.
     pub(crate) has_due: bool,
-    /// Documents whose lists were changed and whose metadata does not tell yet.
+    /// Documents whose lists were changed and whose metadata is not updated yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
     pub(crate) packer: Packer,
-    /// Whether something changed that took no etag.
+    /// Whether something changed without taking an etag.
     has_quietly_changed: bool,
-    /// What was changed, for those who watch.
+    /// The changes, for listeners.
     pub(crate) changes: NotedChanges,
-    /// How much was stored.
+    /// What was stored.
     pub(crate) tally: WriteTally,
-    /// The row under construction; kept to keep its memory.
+    /// The row under construction; kept to reuse its memory.
     pub(crate) row: Vec<u8>,
 }
 
@@ -120,7 +120,7 @@ impl<'w> DocumentWriter<'w> {
     /// A writer over a transaction of an initialized database.
     ///
     /// # Errors
-    /// Those of the storage; damaged records.
+    /// Storage errors; damaged records.
     pub fn open(
         tx: &'w mut WriteTransaction,
         context: WriteContext<'w>,
@@ -148,23 +148,24 @@ impl<'w> DocumentWriter<'w> {
         })
     }
 
-    /// Does what was left to the end of the batch: the lists in the metadata of touched documents, and
-    /// contents of attachments that nobody needs any more.
+    /// Completes the batch: updates the lists in the metadata of touched documents, and removes
+    /// unreferenced contents of attachments.
     ///
     /// # Errors
-    /// A document that becomes too large; those of the storage.
+    /// A document that becomes too large; storage errors.
     pub fn settle(&mut self) -> Result<(), DocumentError> {
         self.list_in_touched_documents()?;
         self.remove_dropped()
     }
 
-    /// Writes what the writer kept in memory: etag, change vector and counts.
+    /// Writes what the writer keeps in memory: etag, change vector and counts.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn finish(mut self) -> Result<Etag, DocumentError> {
         self.settle()?;
-        // Every change but one takes an etag: without it there is nothing to write, and nothing to sync.
+        // Every change but one takes an etag: without one there is nothing to write and nothing to
+        // sync.
         invariant!(
             self.opened_at <= self.progress.last_etag,
             "etags only grow: indexes and replicas continue from the last one that they have seen"
@@ -181,15 +182,15 @@ impl<'w> DocumentWriter<'w> {
         self.collections.touched()
     }
 
-    /// What stands between the parts of ids that it numbers.
+    /// The separator in ids that it numbers.
     pub fn id_separator(&self) -> IdSeparator {
         self.context.id_separator
     }
 
-    /// A document as it is now, with the changes of this writer.
+    /// A document with the changes of this writer.
     ///
     /// # Errors
-    /// Those of the storage; a damaged row.
+    /// Storage errors; a damaged row.
     pub fn get(&self, id: &DocumentId) -> Result<Option<DocumentRow<'_>>, DocumentError> {
         read::get(self.tx, id)
     }
@@ -197,15 +198,15 @@ impl<'w> DocumentWriter<'w> {
     /// Takes the next value of an identity; the first is 1.
     ///
     /// # Errors
-    /// A name that is too long; those of the storage.
+    /// A name that is too long; storage errors.
     pub fn next_identity(&mut self, name: &str) -> Result<i64, DocumentError> {
         identities::next(self.tx, name)
     }
 
-    /// Sets an identity, to a smaller value only when forced; gives its value then.
+    /// Sets an identity, to a smaller value only when forced; returns the resulting value.
     ///
     /// # Errors
-    /// A name that is too long; those of the storage.
+    /// A name that is too long; storage errors.
     pub fn seed_identity(
         &mut self,
         name: &str,
@@ -215,15 +216,15 @@ impl<'w> DocumentWriter<'w> {
         identities::seed(self.tx, name, value, force)
     }
 
-    /// Forgets all identities: they are kept elsewhere.
+    /// Removes all identities: they are stored elsewhere.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn forget_identities(&mut self) -> Result<(), DocumentError> {
         Ok(self.tx.drop_tree(&schema::identities())?)
     }
 
-    /// Tombstones of a collection are gone, and nothing else has changed.
+    /// Subtracts removed tombstones of a collection; nothing else changed.
     pub(crate) fn forget_tombstones(
         &mut self,
         number: u32,
@@ -253,7 +254,7 @@ impl<'w> DocumentWriter<'w> {
         self.identity.database_id
     }
 
-    /// The etag of the last change, and what the database contains with it.
+    /// The etag of the last change, and the database's change vector after it.
     pub(crate) fn last_change(&self) -> (Etag, &ChangeVector) {
         (self.progress.last_etag, &self.progress.change_vector)
     }
@@ -270,7 +271,7 @@ impl<'w> DocumentWriter<'w> {
         Ok(etag)
     }
 
-    /// The version of a local write: all that the database contains, and this write.
+    /// The version of a local write: everything that the database contains, and this write.
     pub(crate) fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
         let DatabaseIdentity { database_id, node_tag } = self.identity;
         let own = ChangeVectorEntry { tag: node_tag, etag, database_id };
@@ -278,26 +279,25 @@ impl<'w> DocumentWriter<'w> {
         self.progress.change_vector.clone()
     }
 
-    /// Notes that the database contains this version; transactions of the cluster are counted by
-    /// `RAFT` alone.
+    /// Merges a version into the database's change vector; of cluster-wide transactions only the
+    /// `RAFT` entry is merged.
     pub(crate) fn contain(&mut self, version: &ChangeVector) {
         for entry in version.entries().filter(|entry| entry.tag.as_str() != TRANSACTION_TAG) {
             self.progress.change_vector = self.progress.change_vector.with(entry);
         }
     }
 
-    /// Makes the writes that follow happen at that time; gives what was the time before.
+    /// Sets the time for the following writes; returns the previous one.
     pub(crate) fn set_now(&mut self, now: Timestamp) -> Timestamp {
         std::mem::replace(&mut self.context.now, now)
     }
 
-    /// What was changed so far, in order, if the context says that somebody wants to know; nothing
-    /// of it is told twice.
+    /// Takes the changes since the last call, in order; empty when there is no listener.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.changes.take()
     }
 
-    /// How much was stored so far.
+    /// What was stored so far.
     pub fn tally(&self) -> WriteTally {
         self.tally
     }

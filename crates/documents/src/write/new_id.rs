@@ -1,4 +1,4 @@
-//! The ids that the database gives.
+//! The ids that the database assigns.
 
 use model::{DocumentId, Etag, IdSeparator};
 
@@ -7,7 +7,7 @@ use crate::{error::DocumentError, read, requests::RequestedId};
 use super::DocumentWriter;
 
 impl DocumentWriter<'_> {
-    /// The id that a new document gets which is written with this etag.
+    /// The id of a new document that is written with this etag.
     pub(super) fn resolve_id(
         &self,
         id: &RequestedId,
@@ -30,7 +30,7 @@ impl DocumentWriter<'_> {
         if read::get(self.tx, &id)?.is_none() {
             return Ok(id);
         }
-        // Somebody gave a document this very id; a random end makes another one.
+        // A document with this very id exists; a random suffix makes it unique.
         Ok(DocumentId::new(format!("{numbered}{}", self.random_uuid()))?)
     }
 

@@ -17,7 +17,7 @@ use crate::{
 
 use super::{DocumentWriter, Marks, TRANSACTION_TAG, VIOLATION};
 
-/// Marks that say something about what else is stored for a document; a put does not take them away.
+/// Flags that describe other data stored for a document; a put keeps them.
 const LASTING_FLAGS: [DocumentFlags; 4] = [
     DocumentFlags::HAS_REVISIONS,
     DocumentFlags::HAS_ATTACHMENTS,
@@ -25,7 +25,7 @@ const LASTING_FLAGS: [DocumentFlags; 4] = [
     DocumentFlags::HAS_TIME_SERIES,
 ];
 
-/// What a put has to know about the document it replaces.
+/// What a put needs of the document that it replaces.
 struct Replaced {
     collection_number: u32,
     flags: DocumentFlags,
@@ -37,7 +37,7 @@ impl DocumentWriter<'_> {
     /// Stores a document.
     ///
     /// # Errors
-    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// The caller's errors in [`DocumentError`]; storage errors. The transaction has to be rolled
     /// back then.
     pub fn put(
         &mut self,
@@ -48,7 +48,7 @@ impl DocumentWriter<'_> {
         self.put_marked(id, expected, body, Marks::default())
     }
 
-    /// As [`DocumentWriter::put`], with other marks.
+    /// As [`DocumentWriter::put`], with other flags.
     pub(crate) fn put_marked(
         &mut self,
         id: &RequestedId,
@@ -102,8 +102,8 @@ impl DocumentWriter<'_> {
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
     }
 
-    /// Stores a document in place of the one of this id, unless both are equal or there is none: `None`
-    /// then. The body was made from the stored one: without its `@archived` it is archived no more.
+    /// Replaces the document of this id; `None` when both are equal or there is none. The body was
+    /// derived from the stored one: without its `@archived` the document is no longer archived.
     ///
     /// # Errors
     /// Those of [`DocumentWriter::put`].
@@ -126,7 +126,7 @@ impl DocumentWriter<'_> {
         let accepted = metadata::accept(body, lists.as_ref(), stored.id(), self.now_ticks())?.body;
         let stored = Value::Object(stored.body()?.root());
         let is_same = blittable::equal(&stored, &Value::Object(accepted.as_view().root()))?;
-        // A document whose lists have changed is another one.
+        // A document whose lists have changed is not equal.
         if is_same && !self.touched.contains(id) {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl DocumentWriter<'_> {
         self.put_marked(&id, &ExpectedVersion::Any, &accepted, marks).map(Some)
     }
 
-    /// Refuses a document that is larger than one may be, wherever it comes from.
+    /// Rejects a document that exceeds the size limit, wherever it comes from.
     fn check_size(&self, body: &BlittableBuf) -> Result<(), DocumentError> {
         let bytes_max = self.context.document_bytes_max;
         match blittable::prints_within(&Value::Object(body.as_view().root()), bytes_max)? {
@@ -143,7 +143,7 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// Does something that must not fail for the size of a document: it was accepted before.
+    /// Lifts the size limit for a document that was accepted before.
     pub(crate) fn with_any_size<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let bytes_max = std::mem::replace(&mut self.context.document_bytes_max, u64::MAX);
         let done = work(self);
@@ -151,7 +151,7 @@ impl DocumentWriter<'_> {
         done
     }
 
-    /// Stores a version of a document, whose revision, if there is to be one, is made.
+    /// Stores a version of a document; its revision, if any, already exists.
     pub(crate) fn store_version(
         &mut self,
         new: &NewVersion<'_>,
@@ -179,7 +179,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    /// Makes the row of a document, compressed where the rules say so.
+    /// Writes the row of a document, compressed where the rules say so.
     pub(crate) fn write_row(
         &mut self,
         fields: &RowFields<'_>,
@@ -196,7 +196,7 @@ impl DocumentWriter<'_> {
         row::write_document(&mut self.row, fields, stored)
     }
 
-    /// Tells whoever watches that a document has a new version.
+    /// Records a new version of a document for change listeners.
     pub(crate) fn note_put(
         &mut self,
         id: &DocumentId,
@@ -245,12 +245,12 @@ impl DocumentWriter<'_> {
         Ok(lasting.fold(DocumentFlags::NONE, |flags, flag| flags | flag))
     }
 
-    /// Counts a new document and takes away the tombstone of an earlier one of the same id. In another
-    /// collection it stays: whoever follows that one has yet to hear of the deletion.
+    /// Counts a new document and removes the tombstone of an earlier one of the same id. In another
+    /// collection the tombstone stays: readers of that one have yet to see the deletion.
     fn count_new(&mut self, id: &DocumentId, number: u32) -> Result<DocumentFlags, DocumentError> {
         self.collections.count(self.tx, number, 1, 0)?;
         self.progress.documents += 1;
-        // Most databases have few tombstones, and a bulk load none: no need to look for one then.
+        // Most databases have few tombstones, and a bulk load none: skip looking for one.
         if self.progress.tombstones == 0 {
             return Ok(DocumentFlags::NONE);
         }
@@ -265,7 +265,8 @@ impl DocumentWriter<'_> {
                 false => drop(self.tx.table_mut(&DOCUMENTS).insert_new(&self.row)?),
             }
         }
-        // It may have been here before it was elsewhere; its tombstone there may be gone, and this one not.
+        // It may have been in this collection before it was in another; the other tombstone may be
+        // gone, and this one not.
         let earlier = row::moved_key(id.lower_cased(), number);
         if self.tx.table_mut(&DOCUMENTS).delete(&earlier)? {
             self.uncount_tombstone(number)?;

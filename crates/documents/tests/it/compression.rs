@@ -1,4 +1,4 @@
-//! Compressed documents: nobody sees that they are, and small ones win.
+//! Compressed documents: compression is invisible to readers, and small documents gain from it.
 
 use std::{cell::RefCell, collections::BTreeMap};
 

@@ -394,7 +394,7 @@ fn behind_a_damaged_record_whole_pages_still_give_their_rows() {
         let (first, last) = findings.transactions_lost[0];
         assert_eq!(first, last);
         assert!(report.are_etags_left_out);
-        // Nobody vanishes: at worst a document is as it was before its last change.
+        // No document disappears: at worst a document is as it was before its last change.
         for (id, json) in &ward.content.documents {
             assert!(found.documents.contains_key(id), "record {damaged}: {id}");
             kept += usize::from(found.documents[id] == *json);
