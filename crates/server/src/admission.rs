@@ -16,9 +16,11 @@
 
 use std::borrow::Cow;
 
+use crate::api_error::ApiError;
+
 use http::{HeaderMap, Method, Version, header, uri::Authority};
 use settings::{Host, Scheme, ServerUrl, Settings};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 /// The name that means this machine everywhere.
 const LOOPBACK_NAME: &str = "localhost";
@@ -116,7 +118,7 @@ impl Admission {
     ///
     /// # Errors
     /// With what to do, when it is or may be one of a foreign web page, or its host is unreadable.
-    pub(crate) fn admit(&self, head: Head<'_>) -> Result<(), ProtocolError> {
+    pub(crate) fn admit(&self, head: Head<'_>) -> Result<(), ApiError> {
         let host = host_of(head)?;
         if let Some(host) = &host {
             self.check_name(host)?;
@@ -128,7 +130,7 @@ impl Admission {
         Ok(())
     }
 
-    fn check_name(&self, host: &NamedHost) -> Result<(), ProtocolError> {
+    fn check_name(&self, host: &NamedHost) -> Result<(), ApiError> {
         match host.normal(0) {
             (Host::Ip(_), _) => Ok(()),
             (Host::Name(name), _) if self.names.contains(&name) => Ok(()),
@@ -137,11 +139,7 @@ impl Admission {
     }
 
     /// Who sends the request, as far as it says.
-    fn sender_of(
-        &self,
-        headers: &HeaderMap,
-        host: Option<&NamedHost>,
-    ) -> Result<Sender, ProtocolError> {
+    fn sender_of(&self, headers: &HeaderMap, host: Option<&NamedHost>) -> Result<Sender, ApiError> {
         let origin = match values(headers, header::ORIGIN.as_str())[..] {
             [] => None,
             [ref origin] => Some(origin.clone()),
@@ -194,7 +192,7 @@ enum Sender {
 }
 
 /// The host that the request is for; `None` when it says none, as no browser does.
-fn host_of(head: Head<'_>) -> Result<Option<NamedHost>, ProtocolError> {
+fn host_of(head: Head<'_>) -> Result<Option<NamedHost>, ApiError> {
     let hosts = head.headers.get_all(header::HOST).iter().collect::<Vec<_>>();
     let in_header = match hosts[..] {
         [] if head.version == Version::HTTP_11 => {
@@ -287,42 +285,42 @@ fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn bad_host(message: String) -> ProtocolError {
-    ProtocolError::new(ErrorKind::BadRequest, format!("{message}. Name the host once."))
+fn bad_host(message: String) -> ApiError {
+    ApiError::new(ErrorKind::BadRequest, format!("{message}. Name the host once."))
 }
 
-fn name_refused(name: &str) -> ProtocolError {
+fn name_refused(name: &str) -> ApiError {
     let message = format!(
         "The server does not know itself as '{}'. Without certificates it answers only to known names, \
          because a web page could reach it under a name of its own (DNS rebinding). Use localhost or \
          an IP address, or add the name to the setting Security.AllowedHosts of the server.",
         shown(name)
     );
-    ProtocolError::new(ErrorKind::MisdirectedRequest, message)
+    ApiError::new(ErrorKind::MisdirectedRequest, message)
 }
 
-fn origin_refused(origin: &str) -> ProtocolError {
+fn origin_refused(origin: &str) -> ApiError {
     let message = format!(
         "Requests of web pages from '{}' are refused. To allow them, add this origin to the setting \
          Security.AllowedOrigins of the server.",
         shown(origin)
     );
-    ProtocolError::new(ErrorKind::ForeignOrigin, message)
+    ApiError::new(ErrorKind::ForeignOrigin, message)
 }
 
-fn site_refused(site: &str) -> ProtocolError {
+fn site_refused(site: &str) -> ApiError {
     let message = format!(
         "Requests of other web sites are refused (Sec-Fetch-Site: {}). Open the address directly; to \
          allow a site's requests, add its origin to the setting Security.AllowedOrigins of the server.",
         shown(site)
     );
-    ProtocolError::new(ErrorKind::ForeignOrigin, message)
+    ApiError::new(ErrorKind::ForeignOrigin, message)
 }
 
-fn form_refused() -> ProtocolError {
+fn form_refused() -> ApiError {
     let message = "A browser's POST needs a content type that is not a form's, such as \
                    application/json, so that a web page of another site cannot send it.";
-    ProtocolError::new(ErrorKind::FormRefused, message)
+    ApiError::new(ErrorKind::FormRefused, message)
 }
 
 #[cfg(test)]

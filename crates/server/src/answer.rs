@@ -12,9 +12,9 @@ use http_body::{Body, Frame, SizeHint};
 use serde::Serialize;
 use storage::MemoryShare;
 use tokio::sync::mpsc;
-use wire::{ProtocolError, header_names::JSON_CONTENT_TYPE};
+use wire::header_names::JSON_CONTENT_TYPE;
 
-use crate::{answer_share::next_part, long_answer::LongAnswer};
+use crate::{answer_share::next_part, api_error::ApiError, long_answer::LongAnswer};
 
 /// Pieces of a streamed body that may wait for a slow client.
 const STREAM_PIECES_MAX: usize = 2;
@@ -55,7 +55,7 @@ pub(crate) enum Piece {
     /// The body is complete with this one.
     Last(Bytes),
     /// There is no body, since this happened before anything was sent.
-    Failed(Box<ProtocolError>),
+    Failed(Box<ApiError>),
 }
 
 /// The pieces of a body as they come.

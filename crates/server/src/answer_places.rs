@@ -13,12 +13,14 @@ use std::{
     time::Duration,
 };
 
+use crate::api_error::ApiError;
+
 use storage::{MemoryBudget, MemoryShare};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 /// How long a request waits for a place before it is refused.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -166,7 +168,7 @@ impl AnswerPlaces {
     ///
     /// # Errors
     /// 503 when there is none within some seconds.
-    pub(crate) async fn take(&self, database: &str) -> Result<Place, ProtocolError> {
+    pub(crate) async fn take(&self, database: &str) -> Result<Place, ApiError> {
         let of_database = self.room_of(database);
         let waiting = async {
             // First that of the database: a request that waits for it keeps nothing from others.
@@ -183,7 +185,7 @@ impl AnswerPlaces {
                 let rooms = [Arc::clone(&of_database), Arc::clone(&self.all)];
                 Ok(Place { rooms, _permits: permits, share })
             }
-            Ok(None) | Err(_) => Err(ProtocolError::new(
+            Ok(None) | Err(_) => Err(ApiError::new(
                 ErrorKind::Overloaded,
                 format!(
                     "As many {} as the server has memory for: {} of one database, and twice as many of \

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use storage::MemoryBudget;
-use wire::ProtocolError;
 
 use crate::{
     answer::{Answer, AnswerBody},
-    error_mapping::no_room,
+    api_error::{ApiError, no_room},
 };
 
 /// Larger answers are counted.
@@ -29,7 +28,7 @@ pub(crate) fn count(
     answer: &mut Answer,
     budget: &Arc<MemoryBudget>,
     is_repeatable: bool,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let AnswerBody::Whole(bytes) = &answer.body else { return Ok(()) };
     if bytes.len() <= SHORT_ANSWER_BYTES {
         return Ok(());

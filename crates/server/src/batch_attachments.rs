@@ -8,9 +8,10 @@ use documents::{
 };
 use http::header;
 use model::{AttachmentName, ChangeVector, DocumentId};
-use wire::{BatchBody, BatchCommand, ErrorKind, ProtocolError};
+use wire::{BatchBody, BatchCommand, ErrorKind};
 
 use crate::{
+    api_error::ApiError,
     body_reader::{BodyReader, decoder_of},
     body_share::BodyShare,
     call::Call,
@@ -33,7 +34,7 @@ pub(crate) struct BatchParts {
 }
 
 /// What reads the body of a batch in parts; `None` when it is not one.
-pub(crate) fn parts_of(call: &Call) -> Option<Result<MultipartReader, ProtocolError>> {
+pub(crate) fn parts_of(call: &Call) -> Option<Result<MultipartReader, ApiError>> {
     MultipartReader::of(call.header(header::CONTENT_TYPE)?).filter(|_| call.stream.is_some())
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn parts_of(call: &Call) -> Option<Result<MultipartReader, ProtocolEr
 pub(crate) async fn read_parts(
     call: &mut Call,
     reader: MultipartReader,
-) -> Result<BatchParts, ProtocolError> {
+) -> Result<BatchParts, ApiError> {
     let mut parts = Parts { body: BodyReader::of(call)?, reader, decoder: None, is_over: false };
     let json = parts.commands(call).await?;
     let body = read_commands(&call.state, &mut call.body_share, &json)?;
@@ -84,7 +85,7 @@ struct Parts {
 }
 
 impl Parts {
-    async fn next(&mut self, share: &BodyShare) -> Result<PartEvent, ProtocolError> {
+    async fn next(&mut self, share: &BodyShare) -> Result<PartEvent, ApiError> {
         loop {
             match self.reader.next()? {
                 PartEvent::NeedMore => match self.body.next(share).await? {
@@ -97,7 +98,7 @@ impl Parts {
     }
 
     /// Whether another part begins.
-    async fn begin(&mut self, share: &BodyShare) -> Result<bool, ProtocolError> {
+    async fn begin(&mut self, share: &BodyShare) -> Result<bool, ApiError> {
         while !self.is_over {
             match self.next(share).await? {
                 PartEvent::Begin(headers) => {
@@ -112,7 +113,7 @@ impl Parts {
     }
 
     /// The next piece of the part, decoded; `None` at its end.
-    async fn content(&mut self, share: &BodyShare) -> Result<Option<bytes::Bytes>, ProtocolError> {
+    async fn content(&mut self, share: &BodyShare) -> Result<Option<bytes::Bytes>, ApiError> {
         match self.next(share).await? {
             PartEvent::Content(piece) => match &mut self.decoder {
                 Some(decoder) => decoder.push(&piece).map(|decoded| Some(decoded.into())),
@@ -123,7 +124,7 @@ impl Parts {
     }
 
     /// The whole first part.
-    async fn commands(&mut self, call: &mut Call) -> Result<Vec<u8>, ProtocolError> {
+    async fn commands(&mut self, call: &mut Call) -> Result<Vec<u8>, ApiError> {
         let bytes_max = call.state.settings.http.request_body_bytes_max;
         let mut json = Vec::new();
         if self.begin(&call.body_share).await? {
@@ -143,12 +144,12 @@ impl Parts {
 pub(crate) fn attachment_command(
     command: BatchCommand,
     contents: &mut impl Iterator<Item = NewContent>,
-) -> Result<Command, ProtocolError> {
+) -> Result<Command, ApiError> {
     let expected = |text: Option<String>| ExpectedVersion::parse(text.as_deref());
     match command {
         BatchCommand::AttachmentPut { id, name, content_type, change_vector } => {
             let content = contents.next().ok_or_else(|| {
-                ProtocolError::invalid_operation(format!(
+                ApiError::invalid_operation(format!(
                     "The request has no part with the content of the attachment '{name}' of \
                      document '{id}'"
                 ))
@@ -188,16 +189,16 @@ pub(crate) fn attachment_command(
                 false => Command::CopyAttachment(transfer),
             })
         }
-        _ => Err(ProtocolError::new(ErrorKind::Internal, "the command is not about an attachment")),
+        _ => Err(ApiError::new(ErrorKind::Internal, "the command is not about an attachment")),
     }
 }
 
-pub(crate) fn document_id(text: String) -> Result<DocumentId, ProtocolError> {
-    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+pub(crate) fn document_id(text: String) -> Result<DocumentId, ApiError> {
+    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
-pub(crate) fn attachment_name(text: String) -> Result<AttachmentName, ProtocolError> {
-    AttachmentName::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+pub(crate) fn attachment_name(text: String) -> Result<AttachmentName, ApiError> {
+    AttachmentName::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 /// Writes what became of a command about an attachment.

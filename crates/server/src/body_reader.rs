@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
+    api_error::ApiError,
     body_share::BodyShare,
     call::Call,
     data_rate::BodyPace,
@@ -26,9 +27,9 @@ pub(crate) struct BodyReader {
 
 impl BodyReader {
     /// Takes the body of a request whose route streams it.
-    pub(crate) fn of(call: &mut Call) -> Result<BodyReader, ProtocolError> {
+    pub(crate) fn of(call: &mut Call) -> Result<BodyReader, ApiError> {
         let Some(body) = call.stream.take() else {
-            return Err(ProtocolError::invalid_operation("the body of the request is missing"));
+            return Err(ApiError::invalid_operation("the body of the request is missing"));
         };
         let pace = BodyPace::of(&call.state.settings.http);
         let decoder = decoder_of(&call.headers)?;
@@ -37,7 +38,7 @@ impl BodyReader {
 
     /// The next piece, which may be empty; `None` at the end.
     /// `share` is what the request takes of the memory.
-    pub(crate) async fn next(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ProtocolError> {
+    pub(crate) async fn next(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ApiError> {
         if self.undecoded.is_empty() {
             match self.receive(share).await? {
                 Some(piece) => self.undecoded = piece,
@@ -51,7 +52,7 @@ impl BodyReader {
         decoder.push(&coded).map(|decoded| Some(Bytes::from(decoded)))
     }
 
-    async fn receive(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ProtocolError> {
+    async fn receive(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ApiError> {
         match self.pace.next(self.body.frame(), share).await? {
             None => Ok(None),
             Some(Ok(frame)) => {
@@ -61,14 +62,14 @@ impl BodyReader {
             }
             Some(Err(error)) => {
                 let message = format!("The body of the request could not be read: {error}");
-                Err(ProtocolError::new(ErrorKind::EndOfStream, message))
+                Err(ApiError::new(ErrorKind::EndOfStream, message))
             }
         }
     }
 }
 
 /// What undoes the coding that the headers name; `None` when there is nothing to undo.
-pub(crate) fn decoder_of(headers: &HeaderMap) -> Result<Option<StreamDecoder>, ProtocolError> {
+pub(crate) fn decoder_of(headers: &HeaderMap) -> Result<Option<StreamDecoder>, ApiError> {
     match Coding::of_request(headers)? {
         Coding::Plain => Ok(None),
         coding => coding.stream_decoder().map(Some),

@@ -18,10 +18,9 @@ use std::{
 
 use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
 use tokio::time::{Instant, sleep};
-use wire::ProtocolError;
 
 use crate::{
-    error_mapping::{engine_error, no_room},
+    api_error::{ApiError, no_room},
     server_state::ServerState,
 };
 
@@ -170,7 +169,7 @@ impl BodyShare {
     ///
     /// # Errors
     /// 503 when large bodies take all that they may.
-    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ProtocolError> {
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ApiError> {
         match self.try_grow_to(bytes) {
             Err(exhausted) if SMALL_BODY_BYTES < bytes => Err(no_room("Large requests", exhausted)),
             Ok(()) | Err(_) => Ok(()),
@@ -181,10 +180,7 @@ impl BodyShare {
     ///
     /// # Errors
     /// As [`Self::has_grown`].
-    pub(crate) async fn grow_when_there_is_room(
-        &mut self,
-        bytes: u64,
-    ) -> Result<(), ProtocolError> {
+    pub(crate) async fn grow_when_there_is_room(&mut self, bytes: u64) -> Result<(), ApiError> {
         if self.try_grow_to(bytes).is_ok() {
             return Ok(());
         }
@@ -206,7 +202,7 @@ impl BodyShare {
     ///
     /// # Errors
     /// 503 when there is no room within some seconds, or what this one has lets others go on.
-    pub(crate) fn has_grown(&mut self, wait: &BodyWait) -> Result<bool, ProtocolError> {
+    pub(crate) fn has_grown(&mut self, wait: &BodyWait) -> Result<bool, ApiError> {
         let Err(exhausted) = self.try_grow_to(wait.bytes) else { return Ok(true) };
         let own = if wait.bytes <= SMALL_BODY_BYTES { &self.small } else { &self.large };
         let waited = wait.began.elapsed();
@@ -249,11 +245,11 @@ impl BodyShare {
 }
 
 /// Refuses a large body before it has arrived, if it would be refused anyway.
-pub(crate) fn refuse_announced(bytes: u64, state: &ServerState) -> Result<(), ProtocolError> {
+pub(crate) fn refuse_announced(bytes: u64, state: &ServerState) -> Result<(), ApiError> {
     if bytes <= SMALL_BODY_BYTES {
         return Ok(());
     }
-    state.memory.refuse_when_critical().map_err(engine_error)?;
+    state.memory.refuse_when_critical()?;
     BodyShare::none_of(state).grow_to(bytes)
 }
 

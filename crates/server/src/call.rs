@@ -7,10 +7,11 @@ use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, header};
 use model::IdSeparator;
 use storage::ReadTransaction;
-use wire::{ProtocolError, QueryString, header_names::unquote};
+use wire::{QueryString, header_names::unquote};
 
 use crate::{
-    body_share::BodyShare, request_body::RequestBody, router::Router, server_state::ServerState,
+    api_error::ApiError, body_share::BodyShare, request_body::RequestBody, router::Router,
+    server_state::ServerState,
 };
 
 /// A request whose route has been found and whose database, if any, is open.
@@ -41,19 +42,19 @@ impl Call {
     }
 
     /// The database of a database route.
-    pub(crate) fn database(&self) -> Result<&DatabaseLease, ProtocolError> {
+    pub(crate) fn database(&self) -> Result<&DatabaseLease, ApiError> {
         self.database
             .as_ref()
-            .ok_or_else(|| ProtocolError::invalid_operation("this route does not name a database"))
+            .ok_or_else(|| ApiError::invalid_operation("this route does not name a database"))
     }
 
     /// What stands between the parts of ids that are numbered in its database.
-    pub(crate) fn id_separator(&self) -> Result<IdSeparator, ProtocolError> {
+    pub(crate) fn id_separator(&self) -> Result<IdSeparator, ApiError> {
         Ok(self.database()?.queue().id_separator())
     }
 
     /// The documents of its database: those of the snapshot that it names, or the newest.
-    pub(crate) fn read(&self) -> Result<ReadTransaction, ProtocolError> {
+    pub(crate) fn read(&self) -> Result<ReadTransaction, ApiError> {
         match &self.snapshot {
             Some(held) => Ok(held.documents().clone()),
             None => Ok(self.database()?.read()),

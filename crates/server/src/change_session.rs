@@ -10,14 +10,11 @@ use database::{
     ListenerOptions, Wake,
 };
 use tokio::{sync::Notify, time::Instant};
-use wire::{
-    ProtocolError,
-    changes::{ChangesCommand, FEATURES, confirmation, take_commands},
-};
+use wire::changes::{ChangesCommand, FEATURES, confirmation, take_commands};
 
 use crate::{
+    api_error::{ApiError, access_error},
     call::Call,
-    error_mapping::access_error,
     gone::Gone,
     server_state::ServerState,
     web_socket::{self, Session, Socket},
@@ -56,7 +53,7 @@ struct ChangeSession {
 ///
 /// # Errors
 /// When the database is being closed.
-pub(crate) fn begin(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn begin(call: &Call) -> Result<Session, ApiError> {
     let database = call.database()?;
     let state = Arc::clone(&call.state);
     let woken = Arc::new(Notify::new());
@@ -76,7 +73,7 @@ pub(crate) fn begin(call: &Call) -> Result<Session, ProtocolError> {
     }))
 }
 
-fn closing(database: &Database) -> ProtocolError {
+fn closing(database: &Database) -> ApiError {
     access_error(&AccessError::ShuttingDown, database.record().name.as_str())
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use cluster_state::DatabaseRecord;
 use database::{DatabaseLease, ServerCatalog};
 use serde_json::{Map, Value};
-use wire::{CLIENT_CONFIGURATION_PROPERTY, ProtocolError, client_configuration};
+use wire::{CLIENT_CONFIGURATION_PROPERTY, client_configuration};
 
-use crate::{error_mapping::catalog_error, server_state::ServerState};
+use crate::{api_error::ApiError, server_state::ServerState};
 
 /// The name under which the server's own configuration is kept in the catalog.
 pub(crate) const SERVER_CONFIGURATION: &str = "Configuration/Client";
@@ -24,8 +24,8 @@ pub(crate) struct Configuration {
 }
 
 /// The server's own configuration.
-pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>, ProtocolError> {
-    let stored = catalog.value(SERVER_CONFIGURATION).map_err(|error| catalog_error(&error))?;
+pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>, ApiError> {
+    let stored = catalog.value(SERVER_CONFIGURATION)?;
     Ok(stored.and_then(|value| {
         let stored: Map<String, Value> = serde_json::from_slice(&value.bytes).ok()?;
         let json = client_configuration(&stored, value.index);
@@ -74,7 +74,7 @@ pub(crate) fn is_changed(before: &Map<String, Value>, after: &Map<String, Value>
 pub(crate) fn effective(
     state: &ServerState,
     record: &DatabaseRecord,
-) -> Result<Option<Configuration>, ProtocolError> {
+) -> Result<Option<Configuration>, ApiError> {
     let (own, of_server) = (own(record), of_server(&state.catalog)?);
     let newest = own.iter().chain(&of_server).map(|one| one.index).max();
     let is_enabled = own.as_ref().is_some_and(|own| own.json["Disabled"] != Value::Bool(true));
@@ -102,7 +102,7 @@ pub(crate) fn is_older(state: &ServerState, database: &DatabaseLease, known: i64
 }
 
 /// The newest index of any configuration, when the server starts.
-pub(crate) fn newest_index(catalog: &ServerCatalog) -> Result<u64, ProtocolError> {
+pub(crate) fn newest_index(catalog: &ServerCatalog) -> Result<u64, ApiError> {
     let of_server = of_server(catalog)?.map_or(0, |configuration| configuration.index);
     let records = catalog.records();
     let of_records = records.iter().filter_map(|record| own(record));

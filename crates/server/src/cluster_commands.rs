@@ -2,13 +2,8 @@
 
 use cluster_state::{Applied, Command, IdentityCommand, Outcome};
 use database::DatabaseLease;
-use wire::ProtocolError;
 
-use crate::{
-    call::Call,
-    error_mapping::{cluster_error, submit_error},
-    server_state::ServerState,
-};
+use crate::{api_error::ApiError, call::Call, server_state::ServerState};
 
 /// Submits a command that belongs to a database and waits for its outcome. A database that takes no
 /// writes takes none of these either.
@@ -17,17 +12,17 @@ pub(crate) async fn submit(
     database: &DatabaseLease,
     command: &Command,
     request_id: Option<&str>,
-) -> Result<Applied, ProtocolError> {
+) -> Result<Applied, ApiError> {
     if let Some(refusal) = database.disk_space().refusal() {
-        return Err(submit_error(&commands::SubmitError::LowDiskSpace(refusal)));
+        return Err(commands::SubmitError::LowDiskSpace(refusal).into());
     }
     let submission = state.cluster.submit(command, request_id);
-    let applied = submission.map_err(|error| cluster_error(&error))?.await;
-    applied.map_err(|error| cluster_error(&error))
+    let applied = submission?.await;
+    applied.map_err(ApiError::from)
 }
 
 /// As [`submit`], for the command of a request: one that is sent again is answered again.
-pub(crate) async fn submit_of(call: &Call, command: &Command) -> Result<Applied, ProtocolError> {
+pub(crate) async fn submit_of(call: &Call, command: &Command) -> Result<Applied, ApiError> {
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
     submit(&call.state, call.database()?, command, request_id.as_deref()).await
 }
@@ -37,13 +32,13 @@ pub(crate) async fn next_identities(
     state: &ServerState,
     database: &DatabaseLease,
     names: Vec<String>,
-) -> Result<Vec<i64>, ProtocolError> {
+) -> Result<Vec<i64>, ApiError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let command = IdentityCommand::Next { database: database.record().topology_id, names };
     match submit(state, database, &Command::Identity(command), None).await?.outcome {
         Outcome::Identities(values) => Ok(values),
-        _ => Err(ProtocolError::invalid_operation("the values of identities are missing")),
+        _ => Err(ApiError::invalid_operation("the values of identities are missing")),
     }
 }

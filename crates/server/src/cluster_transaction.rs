@@ -10,16 +10,13 @@ use database::{DatabaseLease, ExecutionError, guarded_transaction, transaction_v
 use documents::check_document;
 use model::{CollectionName, DocumentId, IdSeparator, date};
 use tokio::sync::oneshot;
-use wire::{
-    BatchCommand, CompareExchangeChange, ConcurrencyViolation, ErrorFields, ErrorKind,
-    ProtocolError,
-};
+use wire::{BatchCommand, CompareExchangeChange, ConcurrencyViolation, ErrorFields, ErrorKind};
 
 use crate::{
+    api_error::ApiError,
     body_share::BodyShare,
     call::Call,
     cluster_commands::{next_identities, submit_of},
-    error_mapping::{cluster_error, command_error, document_error, engine_error},
     json_text::JsonObject,
     server_state::ServerState,
     submitting::submit,
@@ -32,7 +29,7 @@ const GUARDS_SINCE: (u32, u32) = (5, 2);
 pub(crate) async fn execute(
     call: &Call,
     commands: Vec<BatchCommand>,
-) -> Result<(Vec<u8>, BatchOutcome), ProtocolError> {
+) -> Result<(Vec<u8>, BatchOutcome), ApiError> {
     let database = call.database()?;
     let record = database.record();
     let mut transaction = Reader { call, record: &record, has_guards: has_guards(call)? };
@@ -44,14 +41,14 @@ pub(crate) async fn execute(
     let command = Command::Transaction(transaction);
     let Applied { index, outcome } = submit_of(call, &command).await?;
     let Command::Transaction(transaction) = command else {
-        return Err(ProtocolError::invalid_operation("the transaction is missing"));
+        return Err(ApiError::invalid_operation("the transaction is missing"));
     };
     let first_number = match outcome {
         Outcome::Transaction(TransactionOutcome::Committed { first_number }) => first_number,
         Outcome::Transaction(TransactionOutcome::Violated(violations)) => {
             return Err(violated(&violations));
         }
-        _ => return Err(ProtocolError::invalid_operation("the transaction's fate is missing")),
+        _ => return Err(ApiError::invalid_operation("the transaction's fate is missing")),
     };
     if !transaction.documents.is_empty() {
         wait_for_execution(&call.state, database, index).await?;
@@ -61,7 +58,7 @@ pub(crate) async fn execute(
 }
 
 /// Atomic guards are for clients that know them and do not switch them off.
-fn has_guards(call: &Call) -> Result<bool, ProtocolError> {
+fn has_guards(call: &Call) -> Result<bool, ApiError> {
     if call.query().bool("disableAtomicDocumentWrites")?.unwrap_or(false) {
         return Ok(false);
     }
@@ -88,7 +85,7 @@ impl Reader<'_> {
         &mut self,
         commands: Vec<BatchCommand>,
         database: &DatabaseLease,
-    ) -> Result<ClusterTransaction, ProtocolError> {
+    ) -> Result<ClusterTransaction, ApiError> {
         let separator = database.queue().id_separator();
         let mut transaction = ClusterTransaction {
             database: self.record.topology_id,
@@ -107,7 +104,7 @@ impl Reader<'_> {
                     let id = named(id, kind, 0)?;
                     check_end(&id, separator, Ends::MayBeIdentity)?;
                     let checked = check_document(&document_id(&id)?, &document, transaction.ticks);
-                    checked.map_err(|error| document_error(&error))?;
+                    checked?;
                     let guard = self.guard(change_vector.as_deref().unwrap_or_default());
                     transaction.documents.push(DocumentChange { id, body: Some(document), guard });
                 }
@@ -154,9 +151,9 @@ impl Reader<'_> {
         key: String,
         index: i64,
         change: CompareExchangeChange,
-    ) -> Result<ValueChange, ProtocolError> {
+    ) -> Result<ValueChange, ApiError> {
         if self.has_guards && key.to_ascii_lowercase().starts_with(GUARD_PREFIX) {
-            return Err(ProtocolError::new(
+            return Err(ApiError::new(
                 ErrorKind::CompareExchangeInvalidKey,
                 format!(
                     "You cannot manipulate the atomic guard '{key}' via the cluster-wide session"
@@ -164,7 +161,7 @@ impl Reader<'_> {
             ));
         }
         let expected = u64::try_from(index).map_err(|_| {
-            ProtocolError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
+            ApiError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
         })?;
         let value = match change {
             CompareExchangeChange::Delete => None,
@@ -173,7 +170,7 @@ impl Reader<'_> {
                 Some(value)
             }
             CompareExchangeChange::Put(None) => {
-                return Err(ProtocolError::invalid_operation(
+                return Err(ApiError::invalid_operation(
                     "CompareExchangePUT command must have a 'Document' property",
                 ));
             }
@@ -187,7 +184,7 @@ pub(crate) fn check_expiry(
     key: &str,
     database: &str,
     value: &BlittableBuf,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let checked = expiry_ticks(&value.as_view());
     checked.map(drop).map_err(|error| {
         refused(&format!(
@@ -197,7 +194,7 @@ pub(crate) fn check_expiry(
     })
 }
 
-fn named(id: Option<String>, kind: &str, index: i64) -> Result<String, ProtocolError> {
+fn named(id: Option<String>, kind: &str, index: i64) -> Result<String, ApiError> {
     id.filter(|id| !id.trim().is_empty()).ok_or_else(|| {
         refused(&format!(
             "In ClusterTransactionDataCommand document id cannot be null, empty or white spaces as \
@@ -215,7 +212,7 @@ enum Ends {
     MayBeIdentity,
 }
 
-fn check_end(id: &str, separator: IdSeparator, ends: Ends) -> Result<(), ProtocolError> {
+fn check_end(id: &str, separator: IdSeparator, ends: Ends) -> Result<(), ApiError> {
     let is_identity = id.ends_with(IdSeparator::IDENTITY_SUFFIX);
     if !id.ends_with(separator.character()) && (!is_identity || ends == Ends::MayBeIdentity) {
         return Ok(());
@@ -225,16 +222,16 @@ fn check_end(id: &str, separator: IdSeparator, ends: Ends) -> Result<(), Protoco
     )))
 }
 
-fn document_id(id: &str) -> Result<DocumentId, ProtocolError> {
-    DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+fn document_id(id: &str) -> Result<DocumentId, ApiError> {
+    DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
 }
 
-fn refused(message: &str) -> ProtocolError {
-    ProtocolError::new(ErrorKind::RachisApply, message)
+fn refused(message: &str) -> ApiError {
+    ApiError::new(ErrorKind::RachisApply, message)
 }
 
-fn unsupported(kind: &str) -> ProtocolError {
-    ProtocolError::new(
+fn unsupported(kind: &str) -> ApiError {
+    ApiError::new(
         ErrorKind::ArgumentOutOfRange,
         format!(
             "Specified argument was out of the range of valid values. (Parameter 'The command type \
@@ -248,7 +245,7 @@ async fn finish_ids(
     state: &ServerState,
     database: &DatabaseLease,
     transaction: &mut ClusterTransaction,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let unfinished = transaction.documents.iter_mut();
     let unfinished: Vec<_> =
         unfinished.filter(|change| change.id.ends_with(IdSeparator::IDENTITY_SUFFIX)).collect();
@@ -276,7 +273,7 @@ async fn dry_run(
     state: &ServerState,
     database: &DatabaseLease,
     transaction: &ClusterTransaction,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let dry_run = database.dry_run_of(transaction);
     match dry_run.map_err(|error| execution_error(state, database, error))? {
         Some(dry_run) => submit(state, database, dry_run).await.map(drop),
@@ -288,12 +285,12 @@ async fn wait_for_execution(
     state: &ServerState,
     database: &DatabaseLease,
     index: u64,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let (sender, receiver) = oneshot::channel();
     // A client that has gone does not take its transaction back.
     let done = move |outcome| drop(sender.send(outcome));
     database.execute_transaction(state.cluster.store(), index, done);
-    let closed = || ProtocolError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
+    let closed = || ApiError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
     let executed = receiver.await.map_err(|_| closed())?;
     executed.map_err(|error| execution_error(state, database, error))
 }
@@ -302,18 +299,18 @@ fn execution_error(
     state: &ServerState,
     database: &DatabaseLease,
     error: ExecutionError,
-) -> ProtocolError {
+) -> ApiError {
     match error {
-        ExecutionError::Cluster(error) => cluster_error(&error),
-        ExecutionError::NotSubmitted(error) => engine_error(state.not_submitted(database, error)),
+        ExecutionError::Cluster(error) => ApiError::from(error),
+        ExecutionError::NotSubmitted(error) => ApiError::from(state.not_submitted(database, error)),
         ExecutionError::Failed(error) => {
             state.note_failure(database, &error);
-            command_error(&error)
+            ApiError::from(error)
         }
     }
 }
 
-fn violated(violations: &[Violation]) -> ProtocolError {
+fn violated(violations: &[Violation]) -> ApiError {
     let mut message =
         "Failed to execute cluster transaction due to the following issues: ".to_owned();
     for (position, violation) in violations.iter().enumerate() {
@@ -333,7 +330,7 @@ fn violated(violations: &[Violation]) -> ProtocolError {
              actual index: {actual}"
         ));
     }
-    let mut error = ProtocolError::new(ErrorKind::ClusterTransactionConcurrency, message);
+    let mut error = ApiError::new(ErrorKind::ClusterTransactionConcurrency, message);
     let told = violations.iter().map(|violation| ConcurrencyViolation {
         is_document: violation.document.is_some(),
         key: violation.key.clone(),
@@ -393,12 +390,12 @@ fn separate(body: &mut Vec<u8>) {
 fn outcome_of(
     database: &DatabaseLease,
     transaction: &ClusterTransaction,
-) -> Result<BatchOutcome, ProtocolError> {
-    let progress = documents::progress(&database.read()).map_err(|error| document_error(&error))?;
+) -> Result<BatchOutcome, ApiError> {
+    let progress = documents::progress(&database.read())?;
     let mut collections: Vec<CollectionName> = Vec::new();
     for body in transaction.documents.iter().filter_map(|change| change.body.as_ref()) {
         let collection = documents::collection_of_document(body);
-        let collection = collection.map_err(|error| document_error(&error))?;
+        let collection = collection?;
         if !collections.contains(&collection) {
             collections.push(collection);
         }

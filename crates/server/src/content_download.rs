@@ -9,11 +9,10 @@ use bytes::Bytes;
 use database::DatabaseLease;
 use documents::{Content, DocumentError};
 use storage::ReadTransaction;
-use wire::ProtocolError;
 
 use crate::{
     answer::{Answer, AnswerBody},
-    error_mapping::document_error,
+    api_error::ApiError,
     long_answer::{LongAnswer, no_reason},
     piece_sender::{PieceSender, Sent},
 };
@@ -37,12 +36,12 @@ pub(crate) fn answer_with(
     tx: ReadTransaction,
     before: Vec<u8>,
     parts: Vec<ContentPart>,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let bytes: u64 = parts.iter().map(|part| part.range.end - part.range.start).sum();
     if bytes <= WHOLE_BYTES_MAX {
         let mut body = before;
         for part in &parts {
-            append(&tx, part, &mut body).map_err(|error| document_error(&error))?;
+            append(&tx, part, &mut body)?;
         }
         let mut answer = Answer::json(Vec::new());
         answer.body = AnswerBody::Whole(Bytes::from(body));
@@ -93,7 +92,7 @@ struct Sending<'s> {
 
 impl Sending<'_> {
     /// Whether everything was sent.
-    async fn run(&mut self, before: Vec<u8>, parts: &[ContentPart]) -> Result<bool, ProtocolError> {
+    async fn run(&mut self, before: Vec<u8>, parts: &[ContentPart]) -> Result<bool, ApiError> {
         if !before.is_empty() && !self.send(Bytes::from(before)).await {
             return Ok(false);
         }
@@ -111,8 +110,8 @@ impl Sending<'_> {
     }
 
     /// The next piece. It fails when the content was removed while no snapshot was held.
-    fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Bytes, ProtocolError> {
-        let failed = |error: DocumentError| document_error(&error);
+    fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Bytes, ApiError> {
+        let failed = |error: DocumentError| ApiError::from(error);
         let tx = match self.tx.take() {
             Some(tx) => tx,
             None => {
@@ -120,7 +119,7 @@ impl Sending<'_> {
                 self.sender.snapshot_renewed();
                 let found = documents::content(&tx, &part.content.hash()).map_err(failed)?;
                 if found != Some(part.content) {
-                    return Err(ProtocolError::invalid_operation(
+                    return Err(ApiError::invalid_operation(
                         "The attachment was removed while its client was slow to read it.",
                     ));
                 }

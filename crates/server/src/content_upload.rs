@@ -12,11 +12,11 @@ use commands::{Batch, Command, CommandResult, SubmitError};
 use database::DatabaseLease;
 use documents::{CONTENT_CHUNK_BYTES, ContentHasher, ContentNumber, NewContent, hash_of};
 use tokio::task::JoinHandle;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
+    api_error::ApiError,
     body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
-    error_mapping::submit_error,
     server_state::ServerState,
     submitting::{Submitted, begin, settle},
 };
@@ -56,7 +56,7 @@ enum Hashing {
 
 impl Hashing {
     /// When the chunks that were given are done.
-    async fn done(&mut self) -> Result<Box<ContentHasher>, ProtocolError> {
+    async fn done(&mut self) -> Result<Box<ContentHasher>, ApiError> {
         match std::mem::replace(self, Self::Idle(Box::default())) {
             Self::Idle(hasher) => Ok(hasher),
             Self::Running(task) => task.await.map_err(|error| lost(&error.to_string())),
@@ -64,7 +64,7 @@ impl Hashing {
     }
 
     /// Begins with the next chunk, once the one before is done.
-    async fn begin(&mut self, chunk: Arc<Vec<u8>>) -> Result<(), ProtocolError> {
+    async fn begin(&mut self, chunk: Arc<Vec<u8>>) -> Result<(), ApiError> {
         let mut hasher = self.done().await?;
         *self = Self::Running(tokio::task::spawn_blocking(move || {
             hasher.update(&chunk);
@@ -105,7 +105,7 @@ impl StagedContent {
         state: Arc<ServerState>,
         database: DatabaseLease,
         submitted: Submitted,
-    ) -> Result<StagedContent, ProtocolError> {
+    ) -> Result<StagedContent, ApiError> {
         let outcome = settle(&state, &database, submitted.await)?;
         match outcome.results.first() {
             Some(CommandResult::ContentStaged(number)) => {
@@ -116,8 +116,8 @@ impl StagedContent {
     }
 }
 
-fn lost(why: &str) -> ProtocolError {
-    ProtocolError::new(ErrorKind::Internal, format!("The content of an attachment is lost: {why}"))
+fn lost(why: &str) -> ApiError {
+    ApiError::new(ErrorKind::Internal, format!("The content of an attachment is lost: {why}"))
 }
 
 impl Drop for StagedContent {
@@ -153,7 +153,7 @@ impl ContentUpload {
     }
 
     /// Takes the next piece.
-    pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), ProtocolError> {
+    pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), ApiError> {
         self.bytes += piece.len() as u64;
         let mut rest = piece;
         while !rest.is_empty() {
@@ -176,7 +176,7 @@ impl ContentUpload {
 
     /// Ends the content. What is staged need not be durable yet: the command that puts it comes behind,
     /// and finds out whether all of it is there.
-    pub(crate) async fn finish(mut self) -> Result<(NewContent, StagedContents), ProtocolError> {
+    pub(crate) async fn finish(mut self) -> Result<(NewContent, StagedContents), ApiError> {
         if self.staged.is_none() && self.chunk.len() <= self.small_bytes_max {
             let bytes = std::mem::take(&mut self.chunk);
             let hash = hash_of(&bytes);
@@ -192,7 +192,7 @@ impl ContentUpload {
     }
 
     /// Sends the chunk, when not too many are on their way.
-    async fn send_chunk(&mut self) -> Result<(), ProtocolError> {
+    async fn send_chunk(&mut self) -> Result<(), ApiError> {
         while self.in_flight.len() >= CHUNKS_IN_FLIGHT_MAX {
             self.wait_for_chunk().await?;
         }
@@ -205,7 +205,7 @@ impl ContentUpload {
         let command = Command::StageContent { number, index: self.next_index, bytes };
         let submitted = begin(&self.state, &self.database, Batch::one(command))?;
         self.next_index = self.next_index.checked_add(1).ok_or_else(|| {
-            ProtocolError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
+            ApiError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
         })?;
         if self.staged.is_some() {
             self.in_flight.push_back(submitted);
@@ -220,13 +220,13 @@ impl ContentUpload {
     }
 
     /// Waits for the oldest chunk on its way.
-    async fn wait_for_chunk(&mut self) -> Result<(), ProtocolError> {
+    async fn wait_for_chunk(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
         settle(&self.state, &self.database, submitted.await).map(drop)
     }
 
     /// Keeps what is in memory only small: flushes beside the upload, and waits when that is too slow.
-    async fn wait_for_flush(&mut self) -> Result<(), ProtocolError> {
+    async fn wait_for_flush(&mut self) -> Result<(), ApiError> {
         let unflushed = self.database.environment().statistics().unflushed_bytes;
         if unflushed <= UNFLUSHED_BYTES_MAX / 2 {
             return Ok(());
@@ -244,14 +244,14 @@ impl ContentUpload {
         Ok(())
     }
 
-    async fn wait_for_room(&self) -> Result<(), ProtocolError> {
+    async fn wait_for_room(&self) -> Result<(), ApiError> {
         for _ in 0..FULL_QUEUE_TRIES {
             if self.database.has_room() {
                 return Ok(());
             }
             tokio::time::sleep(FULL_QUEUE_PAUSE).await;
         }
-        Err(submit_error(&SubmitError::Full))
+        Err(SubmitError::Full.into())
     }
 }
 

@@ -2,14 +2,12 @@
 
 use documents::{ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterValue};
 use model::CounterName;
-use wire::{CounterOperation, CounterOperationKind, DocumentCounters, ProtocolError};
+use wire::{CounterOperation, CounterOperationKind, DocumentCounters};
 
-use crate::{batch_attachments::document_id, error_mapping::document_error, json_text::JsonObject};
+use crate::{api_error::ApiError, batch_attachments::document_id, json_text::JsonObject};
 
 /// The changes that a request asks of one document. Operations that do nothing are left out.
-pub(crate) fn change_counters(
-    requested: DocumentCounters,
-) -> Result<ChangeCounters, ProtocolError> {
+pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCounters, ApiError> {
     let DocumentCounters { document_id: id, operations } = requested;
     let mut steps = Vec::with_capacity(operations.len());
     for CounterOperation { kind, name, delta } in operations {
@@ -25,8 +23,8 @@ pub(crate) fn change_counters(
     Ok(ChangeCounters { id: document_id(id)?, steps })
 }
 
-pub(crate) fn counter_name(text: String) -> Result<CounterName, ProtocolError> {
-    CounterName::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+pub(crate) fn counter_name(text: String) -> Result<CounterName, ApiError> {
+    CounterName::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 /// How an answer shows what each database has counted.
@@ -82,8 +80,8 @@ fn write_values(values: &[CounterValue], out: &mut Vec<u8>) {
 pub(crate) fn detail_of(
     row: &CounterRow<'_>,
     name: CounterName,
-) -> Result<CounterDetail, ProtocolError> {
+) -> Result<CounterDetail, ApiError> {
     let values = row.values().collect::<Result<_, _>>();
-    let values = values.map_err(|error| document_error(&error))?;
+    let values = values?;
     Ok(CounterDetail { name, total: row.total(), values })
 }

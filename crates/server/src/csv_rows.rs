@@ -6,9 +6,9 @@
 
 use blittable::{Corrupt, Object, ParseLimits, Value, parse_document, write_json};
 use model::date;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::call::Call;
+use crate::{api_error::ApiError, call::Call};
 
 /// What the text begins with, so that spreadsheets take it for UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -21,7 +21,7 @@ const OF_THE_SERVER: &[&str] =
     &[ID, "@change-vector", "@last-modified", "@index-score", "@flags", "@etag"];
 
 /// The name under which a browser keeps the rows.
-pub(crate) fn file_name(call: &Call, collection: Option<&str>) -> Result<String, ProtocolError> {
+pub(crate) fn file_name(call: &Call, collection: Option<&str>) -> Result<String, ApiError> {
     let database = call.database()?.record().name.as_str().to_owned();
     let what = match collection {
         Some(name) => format!("{name}_collection"),
@@ -54,10 +54,9 @@ impl CsvRows {
     }
 
     /// Appends the line of a row, which is JSON.
-    pub(crate) fn write(&mut self, json: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            ProtocolError::new(ErrorKind::Internal, error.to_string())
-        };
+    pub(crate) fn write(&mut self, json: &[u8], out: &mut Vec<u8>) -> Result<(), ApiError> {
+        let unreadable =
+            |error: &dyn std::fmt::Display| ApiError::new(ErrorKind::Internal, error.to_string());
         let row =
             parse_document(json, &ParseLimits::default()).map_err(|error| unreadable(&error))?;
         self.write_row(row.as_view().root(), out).map_err(|error| unreadable(&error))

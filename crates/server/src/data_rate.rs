@@ -8,9 +8,9 @@ use std::{pin::pin, time::Duration};
 
 use settings::HttpSettings;
 use tokio::time::{Instant, timeout};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::body_share::BodyShare;
+use crate::{api_error::ApiError, body_share::BodyShare};
 
 /// How long a part of the time is at least of which it is said how much came in it.
 const PART_MIN: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ impl BodyPace {
         &mut self,
         coming: impl Future<Output = T>,
         share: &BodyShare,
-    ) -> Result<T, ProtocolError> {
+    ) -> Result<T, ApiError> {
         let mut coming = pin!(coming);
         let mut silence = Duration::ZERO;
         let part_max = self.rate.grace.max(PART_MIN);
@@ -114,7 +114,7 @@ impl BodyPace {
         }
     }
 
-    fn too_slow(&self) -> ProtocolError {
+    fn too_slow(&self) -> ApiError {
         let message = format!(
             "Only {} bytes of the request's body arrived within {} seconds: that is less than {} bytes per \
              second (Http.MinDataRateBytesPerSec, after Http.MinDataRateGracePeriodInSec).",
@@ -122,26 +122,26 @@ impl BodyPace {
             self.waited.as_secs(),
             self.rate.bytes_per_second
         );
-        ProtocolError::new(ErrorKind::RequestTimeout, message)
+        ApiError::new(ErrorKind::RequestTimeout, message)
     }
 }
 
 /// The error for a body that others cannot wait for.
-fn leaves(newest: &Newest) -> ProtocolError {
+fn leaves(newest: &Newest) -> ApiError {
     let message = format!(
         "Other requests wait for memory, and only {} bytes of this one's body arrived within {} seconds. \
          Nothing of it was done; try again later.",
         newest.bytes,
         newest.waited.as_secs()
     );
-    ProtocolError::new(ErrorKind::RequestTimeout, message)
+    ApiError::new(ErrorKind::RequestTimeout, message)
 }
 
 /// The error for a client that sends nothing of its request's body.
-pub(crate) fn silent(silence_max: Duration) -> ProtocolError {
+pub(crate) fn silent(silence_max: Duration) -> ApiError {
     let seconds = silence_max.as_secs();
     let message = format!("Nothing of the request's body arrived for {seconds} seconds");
-    ProtocolError::new(ErrorKind::RequestTimeout, message)
+    ApiError::new(ErrorKind::RequestTimeout, message)
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::{error_mapping::access_error, server_state::ServerState};
+use crate::{api_error::ApiError, api_error::access_error, server_state::ServerState};
 
 /// The open database of this name, opened first if need be.
 pub(crate) async fn open_database(
     state: &ServerState,
     name: &str,
-) -> Result<DatabaseLease, ProtocolError> {
+) -> Result<DatabaseLease, ApiError> {
     let refused = |error: AccessError| access_error(&error, name);
     let mut deadline = None;
     loop {
@@ -34,7 +34,7 @@ async fn wait(
     name: &str,
     ticket: &Ticket,
     since: Instant,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let refused = |error: AccessError| access_error(&error, name);
     let (sender, receiver) = oneshot::channel();
     // A request that has given up needs no arrival.
@@ -48,18 +48,18 @@ async fn wait(
     }
 }
 
-fn timed_out(name: &str, ticket: &Ticket, waited: Duration) -> ProtocolError {
+fn timed_out(name: &str, ticket: &Ticket, waited: Duration) -> ApiError {
     let seconds = waited.as_secs();
     if ticket.has_started() {
         let message = format!(
             "The database {name} takes longer than {seconds} seconds to open. It goes on opening; \
              try again later."
         );
-        return ProtocolError::new(ErrorKind::DatabaseLoadTimeout, message);
+        return ApiError::new(ErrorKind::DatabaseLoadTimeout, message);
     }
     let message = format!(
         "The database {name} did not get its turn to be opened within {seconds} seconds, because \
          too many databases are being opened. Try again later."
     );
-    ProtocolError::new(ErrorKind::DatabaseConcurrentLoadTimeout, message)
+    ApiError::new(ErrorKind::DatabaseConcurrentLoadTimeout, message)
 }

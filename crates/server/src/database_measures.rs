@@ -5,11 +5,11 @@ use std::time::Duration;
 use database::{Database, DiskSpaceReading};
 use storage::ReadTransaction;
 use wire::{
-    IndexState, IndexType, ProtocolError, index_shapes::IndexStatistics,
-    statistics_shapes::CollectionStatistics,
+    IndexState, IndexType, index_shapes::IndexStatistics, statistics_shapes::CollectionStatistics,
 };
 
 use crate::{
+    api_error::ApiError,
     handlers::{
         index_faults::{Known, all_known, statistics_of_faulty},
         indexes::statistics_of,
@@ -31,7 +31,7 @@ pub(crate) fn of_one(
     state: &ServerState,
     name: &str,
     database: &Database,
-) -> Result<Vec<Measure>, ProtocolError> {
+) -> Result<Vec<Measure>, ApiError> {
     let statistics = of_database(database)?;
     let up_time = state.platform.clock.monotonic().saturating_sub(database.opened_after());
     let mut measures = vec![
@@ -170,7 +170,7 @@ fn rates(database: &Database) -> Vec<Measure> {
     ]
 }
 
-fn index_counts(database: &Database) -> Result<Vec<Measure>, ProtocolError> {
+fn index_counts(database: &Database) -> Result<Vec<Measure>, ApiError> {
     let all = all_statistics(database)?;
     let matching = |is_so: fn(&IndexStatistics) -> bool| {
         all.iter().filter(|index| is_so(index)).count() as u64
@@ -276,7 +276,7 @@ fn storage(database: &Database) -> Vec<Measure> {
     ]
 }
 
-fn all_statistics(database: &Database) -> Result<Vec<IndexStatistics>, ProtocolError> {
+fn all_statistics(database: &Database) -> Result<Vec<IndexStatistics>, ApiError> {
     let known = all_known(database.indexes());
     let of_one = |index: &Known| match index {
         Known::Open(index) => statistics_of(database, index),
@@ -292,7 +292,7 @@ fn all_statistics(database: &Database) -> Result<Vec<IndexStatistics>, ProtocolE
 pub(crate) fn of_indexes(
     state: &ServerState,
     database: &Database,
-) -> Result<Vec<(String, Vec<Measure>)>, ProtocolError> {
+) -> Result<Vec<(String, Vec<Measure>)>, ApiError> {
     let now_ticks = state.platform.clock.now().ticks();
     let of_one = |index: &Known| {
         let (statistics, times) = match index {
@@ -400,7 +400,7 @@ fn index_measures(
 /// As of a database.
 pub(crate) fn of_collections(
     tx: &ReadTransaction,
-) -> Result<Vec<(String, Vec<Measure>)>, ProtocolError> {
+) -> Result<Vec<(String, Vec<Measure>)>, ApiError> {
     let of_one = |one: CollectionStatistics| {
         let total = one.documents_bytes + one.tombstones_bytes + one.revisions_bytes;
         let measures = vec![

@@ -19,11 +19,11 @@ use documents::{
 };
 use model::{CollectionName, Etag};
 use storage::{Held, ReadTransaction, pass_over};
-use wire::{ProtocolError, QueryString};
+use wire::QueryString;
 
 use crate::{
     answer::Answer,
-    error_mapping::document_error,
+    api_error::ApiError,
     id_pattern::IdPatterns,
     json_text::{is_large, write_row},
     long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line},
@@ -68,7 +68,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// From the parameters that all lists share.
-    pub(crate) fn of(query: &QueryString<'_>) -> Result<Listing, ProtocolError> {
+    pub(crate) fn of(query: &QueryString<'_>) -> Result<Listing, ApiError> {
         let (start, page_size) = (query.start()?, query.page_size()?);
         // A negative start or size selects nothing, as in the protocol's original.
         let take = if start < 0 { 0 } else { usize::try_from(page_size).unwrap_or(0) };
@@ -112,8 +112,8 @@ impl Listing {
     }
 
     /// The documents of the list.
-    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
-        let failed = |error: DocumentError| document_error(&error);
+    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
+        let failed = |error: DocumentError| ApiError::from(error);
         match &self.order {
             Order::NewestFirst => Ok(self.page(documents::newest_first(tx).map_err(failed)?)),
             Order::OfCollection(name) => {
@@ -229,7 +229,7 @@ async fn write_in_pieces(
     mut listing: Listing,
     sender: &PieceSender,
     out: &mut Vec<u8>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     let mut writer = ListWriter::new(&listing, out);
     let mut tx = tx;
     loop {
@@ -266,12 +266,12 @@ async fn write_from(
     writer: &mut ListWriter,
     sender: &PieceSender,
     out: &mut Vec<u8>,
-) -> Result<Next, ProtocolError> {
+) -> Result<Next, ApiError> {
     let can_go_on_later = listing.can_go_on_later();
     let mut taken = 0;
     let (next, etag, id) = 'rows: {
         for row in listing.rows(tx)? {
-            let row = row.map_err(|error| document_error(&error))?;
+            let row = row?;
             taken += 1;
             if listing.metadata_only || !is_large(&row) {
                 writer.add(&row, out)?;
@@ -332,12 +332,8 @@ struct BegunRow {
 
 impl BegunRow {
     /// Sends the rest, as slowly as the client takes it; `false` when the answer must not go on.
-    async fn send_rest(
-        self,
-        sender: &PieceSender,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, ProtocolError> {
-        let damaged = |error: DocumentError| document_error(&error);
+    async fn send_rest(self, sender: &PieceSender, out: &mut Vec<u8>) -> Result<bool, ApiError> {
+        let damaged = |error: DocumentError| ApiError::from(error);
         if !self.unsent.is_empty() && !sender.send_without_snapshot(self.unsent).await {
             return Ok(false);
         }
@@ -380,7 +376,7 @@ impl ListWriter {
     }
 
     /// Writes a whole row or, failing, nothing.
-    fn add(&mut self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    fn add(&mut self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let end = out.len();
         if self.form == Form::Envelope && !self.is_empty {
             out.push(b',');
@@ -401,8 +397,8 @@ impl ListWriter {
         can_go_on_later: bool,
         sender: &PieceSender,
         out: &mut Vec<u8>,
-    ) -> Result<Large, ProtocolError> {
-        let damaged = |error: DocumentError| document_error(&error);
+    ) -> Result<Large, ApiError> {
+        let damaged = |error: DocumentError| ApiError::from(error);
         if self.form == Form::Envelope && !self.is_empty {
             out.push(b',');
         }

@@ -8,13 +8,9 @@ use engine::{QueryTarget, query_target};
 use indexing::{Index, Position};
 use rql::Query;
 use tokio::{sync::oneshot, time::timeout};
-use wire::{ProtocolError, header_names::SNAPSHOT};
+use wire::header_names::SNAPSHOT;
 
-use crate::{
-    blocking::blocking,
-    error_mapping::{engine_error, index_error},
-    server_state::ServerState,
-};
+use crate::{api_error::ApiError, blocking::blocking, server_state::ServerState};
 
 /// What answers a query.
 pub(crate) enum Target {
@@ -35,15 +31,15 @@ pub(crate) async fn target_of(
     database: &DatabaseLease,
     query: &Query,
     parameters: Option<&BlittableBuf>,
-) -> Result<Target, ProtocolError> {
+) -> Result<Target, ApiError> {
     let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters).map_err(engine_error)? {
+    match query_target(database, query, parameters)? {
         QueryTarget::Documents => Ok(Target::Documents),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) => {
             let (engine, database) = (Arc::clone(&state.engine), database.clone());
             let create = move || engine.create_auto_index(&database, missing);
-            let index = blocking(move || create().map_err(engine_error)).await?;
+            let index = blocking(move || create().map_err(ApiError::from)).await?;
             Ok(Target::Index { index, is_new: true })
         }
     }
@@ -54,9 +50,9 @@ pub(crate) fn target_of_the_past(
     database: &DatabaseLease,
     query: &Query,
     parameters: Option<&BlittableBuf>,
-) -> Result<Target, ProtocolError> {
+) -> Result<Target, ApiError> {
     let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters).map_err(engine_error)? {
+    match query_target(database, query, parameters)? {
         QueryTarget::Documents => Ok(Target::Documents),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) => Err(no_index_in_snapshot(&missing.name())),
@@ -64,16 +60,16 @@ pub(crate) fn target_of_the_past(
 }
 
 /// The refusal of a query on an index that is younger than the snapshot.
-pub(crate) fn no_index_in_snapshot(name: &str) -> ProtocolError {
-    ProtocolError::invalid_operation(format!(
+pub(crate) fn no_index_in_snapshot(name: &str) -> ApiError {
+    ApiError::invalid_operation(format!(
         "The snapshot has no index '{name}', which the query needs. Let the index be created by a query \
          without the header {SNAPSHOT}, then open another snapshot"
     ))
 }
 
 /// Refuses queries on an index that has stopped, or that failed on too many documents.
-pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
-    engine::check_index_answers(index).map_err(engine_error)
+pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ApiError> {
+    engine::check_index_answers(index).map_err(ApiError::from)
 }
 
 /// Waits until every change up to `position` is in the entries; `false` when that took too long.
@@ -93,7 +89,7 @@ pub(crate) async fn catch_up(
     database: &DatabaseLease,
     index: &Index,
     wait_max: Duration,
-) -> Result<bool, ProtocolError> {
-    let last = index.last_position_in(&database.read()).map_err(|error| index_error(&error))?;
+) -> Result<bool, ApiError> {
+    let last = index.last_position_in(&database.read())?;
     Ok(wait_until(index, last, wait_max).await)
 }

@@ -2,9 +2,8 @@
 
 use blittable::write_json_string;
 use documents::{DocumentPrinter, DocumentRow};
-use wire::ProtocolError;
 
-use crate::{error_mapping::document_error, long_answer::Sink, piece_sender::PIECE_BYTES};
+use crate::{api_error::ApiError, long_answer::Sink, piece_sender::PIECE_BYTES};
 
 /// An object under construction. [`JsonObject::end`] closes it.
 pub(crate) struct JsonObject<'o> {
@@ -60,12 +59,12 @@ pub(crate) fn write_row(
     row: &DocumentRow<'_>,
     metadata_only: bool,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let written = match metadata_only {
         true => documents::write_metadata_json(row, out),
         false => documents::write_document_json(row, out),
     };
-    written.map_err(|error| document_error(&error))
+    written.map_err(ApiError::from)
 }
 
 /// Stored in fewer bytes, no document has a text that is worth printing in pieces.
@@ -84,7 +83,7 @@ pub(crate) async fn write_row_to(
     row: &DocumentRow<'_>,
     metadata_only: bool,
     out: &mut Vec<u8>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     let row = row.unread();
     let _held = sink.hold(&row).await?;
     if metadata_only || !is_large(&row) {
@@ -101,8 +100,8 @@ pub(crate) async fn write_large_to(
     row: &DocumentRow<'_>,
     beside_id: &[u8],
     out: &mut Vec<u8>,
-) -> Result<bool, ProtocolError> {
-    let damaged = |error| document_error(&error);
+) -> Result<bool, ApiError> {
+    let damaged = |error| ApiError::from(error);
     let mut printer = DocumentPrinter::found(row, beside_id).map_err(damaged)?;
     loop {
         let is_done = printer.print_to(out, out.len() + PIECE_BYTES).map_err(damaged)?;

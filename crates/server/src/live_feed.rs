@@ -6,9 +6,9 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use database::{Database, DatabaseLease};
 use serde_json::Value;
 use tokio::time::Instant;
-use wire::ProtocolError;
 
 use crate::{
+    api_error::ApiError,
     call::Call,
     gone::Gone,
     server_state::ServerState,
@@ -46,7 +46,7 @@ impl OpenedDatabase {
     ///
     /// # Errors
     /// When the request names none.
-    pub(crate) fn of(call: &Call) -> Result<OpenedDatabase, ProtocolError> {
+    pub(crate) fn of(call: &Call) -> Result<OpenedDatabase, ApiError> {
         let database = call.database()?;
         Ok(OpenedDatabase {
             state: Arc::clone(&call.state),
@@ -77,7 +77,7 @@ pub(crate) struct LiveFeed<N> {
 
 impl<N: News> LiveFeed<N> {
     /// A session that tells the news of the database of a request.
-    pub(crate) fn begin(call: &Call, news: N) -> Result<Session, ProtocolError> {
+    pub(crate) fn begin(call: &Call, news: N) -> Result<Session, ApiError> {
         let feed = LiveFeed { database: OpenedDatabase::of(call)?, news };
         Ok(Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
             Box::pin(feed.run(socket))

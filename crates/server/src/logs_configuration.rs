@@ -6,7 +6,9 @@
 use model::TimeSpan;
 use serde_json::{Map, Value, json};
 use settings::LogSettings;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
+
+use crate::api_error::ApiError;
 
 /// The modes of the protocol.
 const MODES: [&str; 3] = [NONE, OPERATIONS, INFORMATION];
@@ -50,13 +52,10 @@ impl LogsConfiguration {
     ///
     /// # Errors
     /// When a property has the wrong kind or the mode is unknown.
-    pub(crate) fn changed(
-        &self,
-        body: &Map<String, Value>,
-    ) -> Result<LogsConfiguration, ProtocolError> {
+    pub(crate) fn changed(&self, body: &Map<String, Value>) -> Result<LogsConfiguration, ApiError> {
         let refused = |property: &str| {
             let message = format!("Could not convert '{property}' of the logs configuration");
-            ProtocolError::new(ErrorKind::Format, message)
+            ApiError::new(ErrorKind::Format, message)
         };
         let given = |property| body.get(property).filter(|value| !value.is_null());
         let mut configuration = self.clone();
@@ -122,7 +121,7 @@ mod tests {
         }
     }
 
-    fn read(json: &str) -> Result<Value, ProtocolError> {
+    fn read(json: &str) -> Result<Value, ApiError> {
         let starting = LogsConfiguration::starting(&settings("None", None));
         starting.changed(&serde_json::from_str(json).unwrap()).map(|changed| changed.to_json())
     }

@@ -13,12 +13,12 @@ use std::{
 use database::DatabaseLease;
 use documents::DocumentRow;
 use storage::{Held, WorkingMemory, WorkingScope};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
     answer_threads::Making,
-    error_mapping::no_room,
+    api_error::{ApiError, no_room},
     piece_sender::{PieceSender, RoomWait, WriteReason},
     server_state::ServerState,
 };
@@ -67,8 +67,8 @@ impl Sink<'_> {
     /// As `work`.
     pub(crate) async fn with_room<T>(
         self,
-        mut work: impl FnMut() -> Result<T, ProtocolError>,
-    ) -> Result<T, ProtocolError> {
+        mut work: impl FnMut() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let mut wait = RoomWait::default();
         loop {
             match (work(), self) {
@@ -86,7 +86,7 @@ impl Sink<'_> {
     ///
     /// # Errors
     /// 503 when there is no room.
-    pub(crate) async fn hold(self, row: &DocumentRow<'_>) -> Result<Option<Held>, ProtocolError> {
+    pub(crate) async fn hold(self, row: &DocumentRow<'_>) -> Result<Option<Held>, ApiError> {
         let Sink::Pieces(sender) = self else { return Ok(None) };
         if !row.is_compressed() {
             return Ok(None);
@@ -126,7 +126,7 @@ impl LongAnswer {
         write: W,
     ) -> LongAnswer
     where
-        W: AsyncFnOnce(&PieceSender, &mut Vec<u8>) -> Result<bool, ProtocolError> + Send + 'static,
+        W: AsyncFnOnce(&PieceSender, &mut Vec<u8>) -> Result<bool, ApiError> + Send + 'static,
     {
         let make = move |new_sender: NewSender| -> Making {
             Box::pin(async move {
@@ -140,7 +140,7 @@ impl LongAnswer {
     }
 
     /// Begins to make the answer, as soon as there is a place, and waits for its first piece.
-    async fn begin(self, state: &ServerState) -> Result<Pieces, ProtocolError> {
+    async fn begin(self, state: &ServerState) -> Result<Pieces, ApiError> {
         let LongAnswer { database, make } = self;
         let name = database.record().name.as_str().to_owned();
         let place = state.rooms.answers.take(&name).await?;
@@ -151,7 +151,7 @@ impl LongAnswer {
         match pieces.recv().await {
             Some(Piece::Failed(error)) => Err(*error),
             Some(first) => Ok(Pieces::begun(Some(first), pieces)),
-            None => Err(ProtocolError::new(
+            None => Err(ApiError::new(
                 ErrorKind::Internal,
                 "The answer could not be made. The log of the server says why.",
             )),
@@ -160,30 +160,30 @@ impl LongAnswer {
 }
 
 /// The same answer, begun if it is a long one.
-pub(crate) async fn begun(answer: Answer, state: &ServerState) -> Result<Answer, ProtocolError> {
+pub(crate) async fn begun(answer: Answer, state: &ServerState) -> Result<Answer, ApiError> {
     let AnswerBody::Long(long) = answer.body else { return Ok(answer) };
     let body = AnswerBody::Stream(long.begin(state).await?);
     Ok(Answer { body, ..answer })
 }
 
 /// As the protocol says it at the end of a stream, behind its results.
-pub(crate) fn reason_behind_results(error: &ProtocolError, out: &mut Vec<u8>) {
+pub(crate) fn reason_behind_results(error: &ApiError, out: &mut Vec<u8>) {
     out.extend_from_slice(b"],");
     write_property(error, out);
     out.push(b'}');
 }
 
 /// As a line of its own.
-pub(crate) fn reason_in_a_line(error: &ProtocolError, out: &mut Vec<u8>) {
+pub(crate) fn reason_in_a_line(error: &ApiError, out: &mut Vec<u8>) {
     out.push(b'{');
     write_property(error, out);
     out.extend_from_slice(b"}\r\n");
 }
 
 /// Contents and tables have no place for it: the log has it.
-pub(crate) fn no_reason(_: &ProtocolError, _: &mut Vec<u8>) {}
+pub(crate) fn no_reason(_: &ApiError, _: &mut Vec<u8>) {}
 
-fn write_property(error: &ProtocolError, out: &mut Vec<u8>) {
+fn write_property(error: &ApiError, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"Error\":");
     let text = format!("{}: {}", error.kind.type_name(), error.message);
     blittable::write_json_string(&text, out);

@@ -6,7 +6,9 @@
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem::Finder;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
+
+use crate::api_error::ApiError;
 
 /// The headers of a part may have so many bytes.
 const HEADERS_BYTES_MAX: usize = 16 << 10;
@@ -51,14 +53,13 @@ pub(crate) struct MultipartReader {
 
 impl MultipartReader {
     /// For a body of that content type; `None` when it is not one in parts.
-    pub(crate) fn of(content_type: &str) -> Option<Result<MultipartReader, ProtocolError>> {
+    pub(crate) fn of(content_type: &str) -> Option<Result<MultipartReader, ApiError>> {
         let (media_type, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
         if !media_type.trim().to_ascii_lowercase().starts_with("multipart/") {
             return None;
         }
-        let boundary = boundary_of(parameters).ok_or_else(|| {
-            ProtocolError::new(ErrorKind::InvalidData, "Missing content-type boundary.")
-        });
+        let boundary = boundary_of(parameters)
+            .ok_or_else(|| ApiError::new(ErrorKind::InvalidData, "Missing content-type boundary."));
         Some(boundary.map(|boundary| MultipartReader::new(&boundary)))
     }
 
@@ -81,7 +82,7 @@ impl MultipartReader {
     }
 
     /// What is found next.
-    pub(crate) fn next(&mut self) -> Result<PartEvent, ProtocolError> {
+    pub(crate) fn next(&mut self) -> Result<PartEvent, ApiError> {
         loop {
             match self.place {
                 Place::Over => return Ok(PartEvent::Over),
@@ -104,10 +105,10 @@ impl MultipartReader {
     }
 
     /// The error for a body that ends before its last boundary.
-    pub(crate) fn cut() -> ProtocolError {
+    pub(crate) fn cut() -> ApiError {
         let message = "Unexpected end of Stream, the content may have already been read by another \
                        component. ";
-        ProtocolError::new(ErrorKind::PartsCut, message)
+        ApiError::new(ErrorKind::PartsCut, message)
     }
 
     fn pass_delimiter(&mut self, at: usize) {
@@ -116,7 +117,7 @@ impl MultipartReader {
     }
 
     /// Whether it is known what follows the boundary: the end, or a part.
-    fn behind_boundary(&mut self) -> Result<bool, ProtocolError> {
+    fn behind_boundary(&mut self) -> Result<bool, ApiError> {
         if self.buffer.starts_with(b"--") {
             self.buffer = BytesMut::new();
             self.place = Place::Over;
@@ -138,7 +139,7 @@ impl MultipartReader {
         }
     }
 
-    fn headers(&mut self) -> Result<PartEvent, ProtocolError> {
+    fn headers(&mut self) -> Result<PartEvent, ApiError> {
         let Some(end) = memchr::memmem::find(&self.buffer, HEADERS_END) else {
             if self.buffer.len() > HEADERS_BYTES_MAX {
                 return Err(invalid("The headers of a part are too long"));
@@ -180,7 +181,7 @@ fn boundary_of(parameters: &str) -> Option<String> {
     (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len()).then(|| boundary.to_owned())
 }
 
-fn read_headers(lines: &[u8]) -> Result<HeaderMap, ProtocolError> {
+fn read_headers(lines: &[u8]) -> Result<HeaderMap, ApiError> {
     let mut headers = HeaderMap::new();
     for line in lines.split(|byte| *byte == b'\n').map(|line| line.trim_ascii()) {
         if line.is_empty() {
@@ -199,8 +200,8 @@ fn read_headers(lines: &[u8]) -> Result<HeaderMap, ProtocolError> {
     Ok(headers)
 }
 
-fn invalid(message: &str) -> ProtocolError {
-    ProtocolError::new(ErrorKind::InvalidData, message)
+fn invalid(message: &str) -> ApiError {
+    ApiError::new(ErrorKind::InvalidData, message)
 }
 
 #[cfg(test)]
@@ -213,13 +214,13 @@ mod tests {
     /// The parts of a body that comes in pieces of `piece_bytes`.
     fn parts(content_type: &str, body: &[u8], piece_bytes: usize) -> Result<Vec<Part>, String> {
         let reader = MultipartReader::of(content_type).expect("a type in parts");
-        let mut reader = reader.map_err(|error| error.message)?;
+        let mut reader = reader.map_err(|error| error.message.clone())?;
         let (mut parts, mut pieces) = (Vec::new(), body.chunks(piece_bytes));
         loop {
-            match reader.next().map_err(|error| error.message)? {
+            match reader.next().map_err(|error| error.message.clone())? {
                 PartEvent::NeedMore => match pieces.next() {
                     Some(piece) => reader.push(piece),
-                    None => return Err(MultipartReader::cut().message),
+                    None => return Err(MultipartReader::cut().message.clone()),
                 },
                 PartEvent::Begin(headers) => {
                     parts.push((headers.keys().map(|name| name.to_string()).collect(), Vec::new()));

@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::{HeaderMap, header};
 use settings::Host;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::admission::NamedHost;
+use crate::{admission::NamedHost, api_error::ApiError};
 
 /// What the listeners speak.
 const SCHEME: &str = "http";
@@ -27,7 +27,7 @@ pub(crate) fn of_listener(bound: SocketAddr) -> String {
 ///
 /// # Errors
 /// When the header is missing, or is no host with an optional port.
-pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ProtocolError> {
+pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ApiError> {
     let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("\u{fffd}").trim());
     let Some(text) = host.filter(|text| !text.is_empty()) else {
         return Err(unusable(ErrorKind::InvalidOperation, ""));
@@ -68,9 +68,9 @@ fn reachable(address: IpAddr) -> IpAddr {
     }
 }
 
-fn unusable(kind: ErrorKind, host: &str) -> ProtocolError {
+fn unusable(kind: ErrorKind, host: &str) -> ApiError {
     let slashes = if host.is_empty() { "" } else { "//" };
-    ProtocolError::new(kind, format!("Could not parse server web url: {SCHEME}:{slashes}{host}"))
+    ApiError::new(kind, format!("Could not parse server web url: {SCHEME}:{slashes}{host}"))
 }
 
 #[cfg(test)]

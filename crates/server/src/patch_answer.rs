@@ -2,12 +2,11 @@
 
 use blittable::{BlittableBuf, write_json_string};
 use commands::{PatchNotes, PatchOutcome, PatchStatus};
-use documents::StoredDocument;
+use documents::{DocumentError, StoredDocument};
 use http::StatusCode;
 use model::date;
-use wire::ProtocolError;
 
-use crate::{answer::Answer, error_mapping::document_error, json_text::JsonObject};
+use crate::{answer::Answer, api_error::ApiError, json_text::JsonObject};
 
 /// The moment of a change that did not happen.
 const NEVER: &str = "0001-01-01T00:00:00.0000000";
@@ -27,7 +26,7 @@ pub(crate) enum Shown {
 }
 
 /// The answer to a patch of one document.
-pub(crate) fn patch_answer(outcome: &PatchOutcome, shown: Shown) -> Result<Answer, ProtocolError> {
+pub(crate) fn patch_answer(outcome: &PatchOutcome, shown: Shown) -> Result<Answer, ApiError> {
     let status = match outcome.status {
         PatchStatus::DocumentDoesNotExist => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
         PatchStatus::Skipped => return Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
@@ -68,7 +67,7 @@ pub(crate) fn write_batch_result(
     by: PatchedBy,
     returns_document: bool,
     body: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let stored = outcome.stored.as_ref();
     let mut object = JsonObject::begin(body);
     object.text("Id", id);
@@ -97,24 +96,21 @@ fn last_modified(stored: Option<&StoredDocument>) -> String {
     stored.map_or_else(|| NEVER.to_owned(), |stored| date::format(stored.last_modified_ticks))
 }
 
-fn write_document(out: &mut Vec<u8>, document: Option<&BlittableBuf>) -> Result<(), ProtocolError> {
+fn write_document(out: &mut Vec<u8>, document: Option<&BlittableBuf>) -> Result<(), ApiError> {
     match document {
         Some(document) => {
             // Its text has about as many bytes: a buffer that doubles would take twice that.
             out.reserve(document.as_bytes().len());
             let root = blittable::Value::Object(document.as_view().root());
-            blittable::write_json(&root, out).map_err(|error| document_error(&error.into()))?;
+            blittable::write_json(&root, out)
+                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
         }
         None => out.extend_from_slice(b"null"),
     }
     Ok(())
 }
 
-fn write_notes(
-    out: &mut Vec<u8>,
-    lines: &'static str,
-    notes: &PatchNotes,
-) -> Result<(), ProtocolError> {
+fn write_notes(out: &mut Vec<u8>, lines: &'static str, notes: &PatchNotes) -> Result<(), ApiError> {
     let mut debug = JsonObject::begin(out);
     write_list(debug.name(lines), &notes.output, |line, out| {
         write_json_string(line, out);
@@ -148,10 +144,7 @@ fn write_notes(
     Ok(())
 }
 
-fn write_counter_notes(
-    actions: &mut JsonObject<'_>,
-    notes: &PatchNotes,
-) -> Result<(), ProtocolError> {
+fn write_counter_notes(actions: &mut JsonObject<'_>, notes: &PatchNotes) -> Result<(), ApiError> {
     write_list(actions.name("GetCounter"), &notes.counters_read, |(name, value), out| {
         let mut read = JsonObject::begin(out);
         read.text("Name", name);
@@ -183,8 +176,8 @@ fn write_counter_notes(
 fn write_list<T>(
     out: &mut Vec<u8>,
     items: &[T],
-    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<(), ProtocolError>,
-) -> Result<(), ProtocolError> {
+    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {

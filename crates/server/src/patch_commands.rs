@@ -1,13 +1,14 @@
 //! Patches of requests as commands.
 
+use documents::DocumentError;
 use std::sync::Arc;
 
 use blittable::BlittableBuf;
 use commands::{PatchCommand, PatchRequest, WhenMissing};
 use model::{DocumentId, IdSeparator};
-use wire::{MissingDocument, PatchBody, ProtocolError};
+use wire::{MissingDocument, PatchBody};
 
-use crate::error_mapping::document_error;
+use crate::api_error::ApiError;
 
 /// The script of a body.
 pub(crate) fn patch_request(body: PatchBody) -> Arc<PatchRequest> {
@@ -24,13 +25,13 @@ pub(crate) fn when_missing(body: MissingDocument) -> WhenMissing {
 }
 
 /// The id of a document that is to be changed: one that is complete.
-pub(crate) fn patched_id(id: &str, separator: IdSeparator) -> Result<DocumentId, ProtocolError> {
+pub(crate) fn patched_id(id: &str, separator: IdSeparator) -> Result<DocumentId, ApiError> {
     let ends = [separator.character(), IdSeparator::IDENTITY_SUFFIX];
     if id.is_empty() || id.ends_with(ends) {
         let message = format!("The ID argument has invalid value: '{id}' (Parameter 'id')");
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
-    DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+    DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 /// A patch by operations (RFC 6902), which a document must be there for.
@@ -38,10 +39,10 @@ pub(crate) fn json_patch(
     id: &str,
     separator: IdSeparator,
     body: &BlittableBuf,
-) -> Result<PatchCommand, ProtocolError> {
+) -> Result<PatchCommand, ApiError> {
     let id = patched_id(id, separator)?;
     let script = PatchRequest::json_patch(&id, body);
-    let script = script.map_err(|error| document_error(&error.into()))?;
+    let script = script.map_err(|error| ApiError::from(DocumentError::from(error)))?;
     // The same script refuses a document that is not there.
     let when_missing = WhenMissing::Run(Arc::clone(&script));
     Ok(PatchCommand { when_missing, ..PatchCommand::new(id, script) })

@@ -24,9 +24,9 @@ use tokio::{
     task::{spawn_blocking, yield_now},
     time::{Instant, timeout},
 };
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::{answer::Piece, answer_places::Place};
+use crate::{answer::Piece, answer_places::Place, api_error::ApiError};
 
 /// About how large the pieces of an answer are.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
@@ -99,7 +99,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn error(self) -> Option<ProtocolError> {
+    fn error(self) -> Option<ApiError> {
         let (kind, message) = match self {
             Cut::Unwanted => return None,
             Cut::Closing => (ErrorKind::OperationCanceled, "The database is being closed."),
@@ -113,7 +113,7 @@ impl Cut {
                 "Nothing of the answer was read for some seconds, and others waited for its place.",
             ),
         };
-        Some(ProtocolError::new(kind, message))
+        Some(ApiError::new(kind, message))
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct PieceSender {
 
 /// How a failed answer says why inside of its body, behind whole rows; the body is then broken off, so
 /// that nobody takes it for a whole one.
-pub(crate) type WriteReason = fn(&ProtocolError, &mut Vec<u8>);
+pub(crate) type WriteReason = fn(&ApiError, &mut Vec<u8>);
 
 impl PieceSender {
     /// For an answer from a snapshot that was taken just now, or before it waited for its place.
@@ -248,7 +248,7 @@ impl PieceSender {
     pub(crate) async fn end(
         self,
         what: &'static str,
-        written: Result<bool, ProtocolError>,
+        written: Result<bool, ApiError>,
         mut rest: Vec<u8>,
         write_reason: WriteReason,
     ) {

@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use crate::api_error::ApiError;
+
 use engine::{NEW_INDEX_WAIT, WakeQuery};
 use query::{ProjectionBehavior, RowOptions};
 use rql::{Query, SourceKind};
 use tokio::sync::Notify;
-use wire::{ErrorKind, ProtocolError, QueryRequest};
+use wire::{ErrorKind, QueryRequest};
 
 /// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
 /// bodies are JSON, which begins with a brace.
@@ -18,7 +20,7 @@ pub(crate) fn exported_by_form(body: &[u8], is_csv: bool) -> Option<Vec<u8>> {
 }
 
 /// How the request wants rows to be shown.
-pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, ProtocolError> {
+pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, ApiError> {
     let projection = match &request.projection_behavior {
         None => ProjectionBehavior::default(),
         Some(name) => ProjectionBehavior::parse(name).ok_or_else(|| {
@@ -26,7 +28,7 @@ pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, Protocol
                 "Could not convert Sparrow.Json.LazyStringValue ('{name}') to \
                  Raven.Client.Documents.Queries.ProjectionBehavior"
             );
-            ProtocolError::new(ErrorKind::Format, message)
+            ApiError::new(ErrorKind::Format, message)
         })?,
     };
     Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
@@ -40,14 +42,14 @@ pub(crate) fn stop_signal() -> (Arc<Notify>, WakeQuery) {
 }
 
 /// How long the request wants to wait for the index.
-pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, ProtocolError> {
+pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, ApiError> {
     if !request.wait_for_non_stale_results {
         return Ok(None);
     }
     let Some(text) = &request.wait_timeout else { return Ok(Some(NEW_INDEX_WAIT)) };
-    let span: model::TimeSpan = text.parse().map_err(|_| {
-        ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
-    })?;
+    let span: model::TimeSpan = text
+        .parse()
+        .map_err(|_| ApiError::argument(format!("'{text}' is not a time span such as 00:00:15")))?;
     Ok(Some(span.to_duration()))
 }
 

@@ -4,10 +4,12 @@
 
 use std::io::{self, Read, Write};
 
+use crate::api_error::ApiError;
+
 use bytes::Bytes;
 use flate2::{read::DeflateDecoder, read::MultiGzDecoder};
 use http::{HeaderMap, header};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 use zstd::stream::raw::Operation as _;
 
 /// What zstd's decoder asks for next when a frame's blocks so far are complete: the header of another.
@@ -24,7 +26,7 @@ pub(crate) enum Coding {
 
 impl Coding {
     /// How the body of a request is coded, as its headers say.
-    pub(crate) fn of_request(headers: &HeaderMap) -> Result<Coding, ProtocolError> {
+    pub(crate) fn of_request(headers: &HeaderMap) -> Result<Coding, ApiError> {
         let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(Coding::Plain) };
         let name = value.to_str().unwrap_or("").trim().to_ascii_lowercase();
         match name.as_str() {
@@ -32,7 +34,7 @@ impl Coding {
             "gzip" | "x-gzip" => Ok(Coding::Gzip),
             "deflate" => Ok(Coding::Deflate),
             "zstd" => Ok(Coding::Zstd),
-            unknown => Err(ProtocolError::new(
+            unknown => Err(ApiError::new(
                 ErrorKind::BadRequest,
                 format!(
                     "The content encoding '{unknown}' is not supported. Use gzip, zstd or none."
@@ -42,7 +44,7 @@ impl Coding {
     }
 
     /// Undoes the coding of a whole body, which may then have `bytes_max` bytes.
-    pub(crate) fn decode(self, body: Bytes, bytes_max: u64) -> Result<Bytes, ProtocolError> {
+    pub(crate) fn decode(self, body: Bytes, bytes_max: u64) -> Result<Bytes, ApiError> {
         match self {
             Coding::Plain => Ok(body),
             Coding::Gzip => read_limited(MultiGzDecoder::new(&body[..]), bytes_max),
@@ -52,7 +54,7 @@ impl Coding {
     }
 
     /// Undoes the coding of a body that arrives in pieces.
-    pub(crate) fn stream_decoder(self) -> Result<StreamDecoder, ProtocolError> {
+    pub(crate) fn stream_decoder(self) -> Result<StreamDecoder, ApiError> {
         Ok(match self {
             Coding::Plain => StreamDecoder::Plain(Vec::new()),
             Coding::Gzip => StreamDecoder::Gzip(flate2::write::MultiGzDecoder::new(Vec::new())),
@@ -67,7 +69,7 @@ impl Coding {
     }
 }
 
-fn read_limited(reader: impl Read, bytes_max: u64) -> Result<Bytes, ProtocolError> {
+fn read_limited(reader: impl Read, bytes_max: u64) -> Result<Bytes, ApiError> {
     let mut decoded = Vec::new();
     let read = reader.take(bytes_max.saturating_add(1)).read_to_end(&mut decoded);
     let count = read.map_err(|error| undecodable(&error))?;
@@ -81,7 +83,7 @@ fn read_limited(reader: impl Read, bytes_max: u64) -> Result<Bytes, ProtocolErro
 ///
 /// The last frame may lack its last block when the body ends between two blocks: the .NET client of
 /// version 7 flushes its frames and never ends them. A body that is cut inside a block is refused.
-fn decode_zstd(body: &[u8], bytes_max: u64) -> Result<Bytes, ProtocolError> {
+fn decode_zstd(body: &[u8], bytes_max: u64) -> Result<Bytes, ApiError> {
     let mut decoder = zstd::stream::raw::Decoder::new().map_err(|error| undecodable(&error))?;
     let mut input = body;
     let mut decoded = Vec::new();
@@ -106,18 +108,18 @@ fn decode_zstd(body: &[u8], bytes_max: u64) -> Result<Bytes, ProtocolError> {
     }
 }
 
-fn undecodable(error: &io::Error) -> ProtocolError {
+fn undecodable(error: &io::Error) -> ApiError {
     let message = format!("The body is not compressed as its header says: {error}");
-    ProtocolError::new(ErrorKind::InvalidData, message)
+    ApiError::new(ErrorKind::InvalidData, message)
 }
 
 /// The error for a body that is longer than allowed.
-pub(crate) fn body_too_large(bytes_max: u64) -> ProtocolError {
+pub(crate) fn body_too_large(bytes_max: u64) -> ApiError {
     let message = format!(
         "The body of the request exceeds {bytes_max} bytes; the limit is the setting \
          Http.MaxRequestBodySizeInMb"
     );
-    ProtocolError::new(ErrorKind::RequestTooLarge, message)
+    ApiError::new(ErrorKind::RequestTooLarge, message)
 }
 
 /// Decodes a body piece by piece.
@@ -130,7 +132,7 @@ pub(crate) enum StreamDecoder {
 
 impl StreamDecoder {
     /// Takes a piece and returns what could be decoded so far.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, ProtocolError> {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, ApiError> {
         let decoded = match self {
             StreamDecoder::Plain(out) => {
                 out.extend_from_slice(piece);

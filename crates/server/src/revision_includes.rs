@@ -2,9 +2,9 @@
 
 use model::date;
 use query::{IncludedRevisions, RevisionIncludes};
-use wire::{ProtocolError, QueryString};
+use wire::QueryString;
 
-use crate::{handlers::revisions::write_revision, json_text::JsonObject};
+use crate::{api_error::ApiError, handlers::revisions::write_revision, json_text::JsonObject};
 
 /// What the parameters of a load ask for. A moment that is none asks for nothing.
 pub(crate) fn of_query(query: &QueryString<'_>) -> RevisionIncludes {
@@ -21,7 +21,7 @@ pub(crate) fn of_query(query: &QueryString<'_>) -> RevisionIncludes {
 pub(crate) fn write_behind(
     found: &IncludedRevisions<'_>,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     if found.iter().next().is_none() {
         return Ok(());
     }

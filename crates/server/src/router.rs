@@ -6,10 +6,11 @@
 
 use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     route_path::{percent_decode_path, split_database},
     web_socket::Session,
@@ -47,22 +48,22 @@ impl Clearance {
 }
 
 /// What a handler's future looks like.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, ProtocolError>> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, ApiError>> + Send>>;
 
 /// The code behind a route.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
     /// Answers at once, on the thread that reads the connection.
-    Inline(fn(&Call) -> Result<Answer, ProtocolError>),
+    Inline(fn(&Call) -> Result<Answer, ApiError>),
     /// Answers on a thread of the blocking pool: reads so much that others on the connection's thread
     /// would notice.
-    Blocking(fn(&Call) -> Result<Answer, ProtocolError>),
+    Blocking(fn(&Call) -> Result<Answer, ApiError>),
     /// Waits for something.
     Waiting(fn(Call) -> Answering),
     /// Answers at once, and the answer ends with the connection: it has no place inside another one.
-    Endless(fn(&Call) -> Result<Answer, ProtocolError>),
+    Endless(fn(&Call) -> Result<Answer, ApiError>),
     /// Begins a session on a WebSocket, or refuses it.
-    WebSocket(fn(&Call) -> Result<Session, ProtocolError>),
+    WebSocket(fn(&Call) -> Result<Session, ApiError>),
 }
 
 /// What becomes of the body of a request.
@@ -137,9 +138,9 @@ fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Opt
 }
 
 /// The error for a request that no route answers. `target` is the path with the query.
-pub(crate) fn route_not_found(method: &str, target: &str) -> ProtocolError {
+pub(crate) fn route_not_found(method: &str, target: &str) -> ApiError {
     let message = format!("There is no handler for path: {method} {target}");
-    ProtocolError::new(ErrorKind::RouteNotFound, message)
+    ApiError::new(ErrorKind::RouteNotFound, message)
 }
 
 #[cfg(test)]

@@ -18,14 +18,13 @@ use http::{HeaderMap, HeaderValue};
 use platform::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use wire::{
-    ProtocolError,
     database_shapes::NODE_TAG,
     server_shapes::{BuildVersion, DebugMetadata},
 };
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_places::AnswerPlaces,
-    answer_threads::AnswerThreads, body_share::BodyRoom, client_configuration,
+    answer_threads::AnswerThreads, api_error::ApiError, body_share::BodyRoom, client_configuration,
     connection_limiter::ConnectionLimiter, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, node_address,
     processor_load::ProcessorLoad, traffic_watch::TrafficWatch,
@@ -165,7 +164,7 @@ impl ServerState {
     ///
     /// # Errors
     /// When the client's `Host` header is missing or unusable.
-    pub(crate) fn address_for(&self, headers: &HeaderMap) -> Result<Cow<'_, str>, ProtocolError> {
+    pub(crate) fn address_for(&self, headers: &HeaderMap) -> Result<Cow<'_, str>, ApiError> {
         match &self.public_address {
             Some(public) => Ok(Cow::Borrowed(public)),
             None => node_address::of_request(headers).map(Cow::Owned),
@@ -183,7 +182,7 @@ impl ServerState {
     ///
     /// # Errors
     /// As [`ServerState::address_for`].
-    pub(crate) fn tcp_address_for(&self, headers: &HeaderMap) -> Result<String, ProtocolError> {
+    pub(crate) fn tcp_address_for(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         match &self.settings.public_tcp_url {
             Some(public) => Ok(public.to_string()),
             None => {

@@ -18,20 +18,20 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
-use wire::{ErrorKind, ProtocolError, QueryString, header_names};
+use wire::{ErrorKind, QueryString, header_names};
 
 use crate::{
     admission::Head,
     answer::{Answer, AnswerBody, Piece, Pieces},
     answer_coding::AnswerCoder,
     answer_share::count,
+    api_error::ApiError,
     body_share::{BodyShare, SMALL_BODY_BYTES, refuse_announced},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
     data_rate::BodyPace,
     database_access::open_database,
-    error_mapping::engine_error,
     handlers::operations::fault_unstarted,
     long_answer::begun,
     piece_sender::PIECE_BYTES,
@@ -183,12 +183,12 @@ impl Exchange {
         headers: HeaderMap,
         incoming: RequestBody,
         upgrade: Upgrade,
-    ) -> Result<Answer, ProtocolError> {
+    ) -> Result<Answer, ApiError> {
         let Service { state, router } = service;
         let line_max = state.settings.http.request_line_bytes_max;
         if target.len() > line_max {
             let message = format!("The address of the request exceeds {line_max} bytes");
-            return Err(ProtocolError::new(ErrorKind::UriTooLong, message));
+            return Err(ApiError::new(ErrorKind::UriTooLong, message));
         }
         let path = target.split('?').next().unwrap_or(target);
         let Some(found) = router.find(method.as_str(), path) else {
@@ -214,11 +214,11 @@ impl Exchange {
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
             BodyUse::Streamed => {
-                state.memory.refuse_when_critical().map_err(engine_error)?;
+                state.memory.refuse_when_critical()?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::WholeOrParts if has_parts(&headers) => {
-                state.memory.refuse_when_critical().map_err(engine_error)?;
+                state.memory.refuse_when_critical()?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::Whole | BodyUse::WholeOrParts => {
@@ -293,7 +293,7 @@ impl Exchange {
 
 /// The error for a route that is not there yet. The operation that the request was to start, under an id
 /// that the client has asked for before, ends with it, since some clients wait for the operation alone.
-async fn refuse_unbuilt(state: &ServerState, route: UnbuiltRoute, target: &str) -> ProtocolError {
+async fn refuse_unbuilt(state: &ServerState, route: UnbuiltRoute, target: &str) -> ApiError {
     let error = route.refusal();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let operation = QueryString::parse(query).long("operationId");
@@ -325,7 +325,7 @@ fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -
     }
 }
 
-async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
+async fn run(route: Route, call: Call) -> Result<Answer, ApiError> {
     let caught = match route.handler {
         Handler::Inline(handler) | Handler::Endless(handler) => {
             catch_unwind(AssertUnwindSafe(|| handler(&call)))
@@ -336,7 +336,7 @@ async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
                 Ok(caught) => caught,
                 Err(error) => {
                     let message = format!("The handler was not run: {error}");
-                    Ok(Err(ProtocolError::new(ErrorKind::Internal, message)))
+                    Ok(Err(ApiError::new(ErrorKind::Internal, message)))
                 }
             }
         }
@@ -344,14 +344,12 @@ async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
             Ok(answering) => CatchUnwind(answering).await,
             Err(panic) => Err(panic),
         },
-        Handler::WebSocket(_) => {
-            Ok(Err(ProtocolError::invalid_operation("Not a WebSocket request.")))
-        }
+        Handler::WebSocket(_) => Ok(Err(ApiError::invalid_operation("Not a WebSocket request."))),
     };
     caught.unwrap_or_else(|panic| {
         let message = panic_message(panic.as_ref());
         tracing::error!(method = route.method, path = route.path, %message, "a handler panicked");
-        Err(ProtocolError::new(ErrorKind::Internal, format!("The handler failed: {message}")))
+        Err(ApiError::new(ErrorKind::Internal, format!("The handler failed: {message}")))
     })
 }
 
@@ -382,7 +380,7 @@ async fn read_body(
     headers: &HeaderMap,
     incoming: RequestBody,
     share: &mut BodyShare,
-) -> Result<Bytes, ProtocolError> {
+) -> Result<Bytes, ApiError> {
     let bytes_max = state.settings.http.request_body_bytes_max;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -418,7 +416,7 @@ async fn read_body(
             }
             Some(Err(error)) => {
                 let message = format!("The body of the request could not be read: {error}");
-                return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+                return Err(ApiError::new(ErrorKind::EndOfStream, message));
             }
         }
     }
@@ -456,7 +454,7 @@ impl BodyPieces {
 }
 
 /// The answer that carries an error.
-pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
+pub(crate) fn error_answer(error: &ApiError, target: &str) -> Answer {
     let status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::IM_A_TEAPOT);
     let mut body = Vec::new();
     error.write_body(target, &mut body);

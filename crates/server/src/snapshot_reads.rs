@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use database::{DatabaseLease, HeldSnapshot, SnapshotEnd};
 use http::HeaderMap;
-use wire::{ErrorKind, ProtocolError, header_names, header_names::unquote};
+use wire::{ErrorKind, header_names, header_names::unquote};
 
-use crate::{router::Route, server_state::ServerState};
+use crate::{api_error::ApiError, router::Route, server_state::ServerState};
 
 /// The routes that read from a snapshot. Their handlers ask [`crate::call::Call::read`] for what they
 /// read; `/multi_get` passes the header on to its parts.
@@ -51,7 +51,7 @@ pub(crate) fn snapshot_of(
     route: &Route,
     headers: &HeaderMap,
     outer: Option<&Arc<HeldSnapshot>>,
-) -> Result<Option<Arc<HeldSnapshot>>, ProtocolError> {
+) -> Result<Option<Arc<HeldSnapshot>>, ApiError> {
     let mut tokens = headers.get_all(header_names::SNAPSHOT).iter();
     let token = tokens.next();
     if token.is_none() && outer.is_none() {
@@ -64,11 +64,11 @@ pub(crate) fn snapshot_of(
             route.path,
             header_names::SNAPSHOT
         );
-        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+        return Err(ApiError::new(ErrorKind::BadRequest, message));
     };
     if tokens.next().is_some() {
         let message = format!("The header {} is there twice", header_names::SNAPSHOT);
-        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+        return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     let Some(token) = token else { return Ok(outer.cloned()) };
     let token = unquote(token.to_str().unwrap_or_default());
@@ -76,7 +76,7 @@ pub(crate) fn snapshot_of(
     database.held_snapshot(token, now).map(Some).map_err(ended)
 }
 
-fn ended(end: SnapshotEnd) -> ProtocolError {
+fn ended(end: SnapshotEnd) -> ApiError {
     let reason = match end {
         SnapshotEnd::Time => "its time was over",
         SnapshotEnd::Released => "it was released",
@@ -84,5 +84,5 @@ fn ended(end: SnapshotEnd) -> ProtocolError {
         SnapshotEnd::Unknown => "there is none of that token in this database",
     };
     let message = format!("The snapshot has ended: {reason}. Open another one and read again");
-    ProtocolError::new(ErrorKind::SnapshotEnded, message)
+    ApiError::new(ErrorKind::SnapshotEnded, message)
 }

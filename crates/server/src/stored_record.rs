@@ -9,15 +9,11 @@ use database::{Decision, WrittenRecord};
 use model::date;
 use serde_json::{Map, Value, json};
 use wire::{
-    CLIENT_CONFIGURATION_PROPERTY, ErrorKind, ProtocolError,
+    CLIENT_CONFIGURATION_PROPERTY, ErrorKind,
     database_shapes::{LockMode, NODE_TAG, TopologyFacts, database_record},
 };
 
-use crate::{
-    client_configuration,
-    error_mapping::{catalog_error, engine_error},
-    server_state::ServerState,
-};
+use crate::{api_error::ApiError, client_configuration, server_state::ServerState};
 
 /// The whole record as the protocol shows it.
 pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
@@ -60,9 +56,9 @@ pub(crate) fn change_body(
     state: &ServerState,
     name: &str,
     mut change: impl FnMut(&mut Map<String, Value>),
-) -> Result<Option<WrittenRecord>, ProtocolError> {
+) -> Result<Option<WrittenRecord>, ApiError> {
     let changed = state.change_record_body(name, |body| change(body.properties_mut()));
-    changed.map_err(engine_error)
+    changed.map_err(ApiError::from)
 }
 
 /// As [`change_body`], for the whole record.
@@ -70,16 +66,16 @@ pub(crate) fn change_record(
     state: &ServerState,
     name: &str,
     mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
-) -> Result<Option<WrittenRecord>, ProtocolError> {
+) -> Result<Option<WrittenRecord>, ApiError> {
     let written = state.registry.change_record(name, |record, draft| {
         change(record, draft);
         Decision::Replace
     });
-    written.map_err(|error| catalog_error(&error))
+    written.map_err(ApiError::from)
 }
 
 /// Reads a body that must be an object.
-pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
+pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_slice(body).map_err(|error| {
         let (kind, message) = if error.is_eof() {
             let message = "Stream ended without reaching end of json content".to_owned();
@@ -89,7 +85,7 @@ pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolErr
         } else {
             (ErrorKind::InvalidData, format!("The body is not JSON: {error}"))
         };
-        ProtocolError::new(kind, message)
+        ApiError::new(kind, message)
     })
 }
 
@@ -98,10 +94,7 @@ pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolErr
 /// # Errors
 /// When it is no array, or has elements that are no texts: what a client wants to name must not be taken for
 /// nothing.
-pub(crate) fn texts_of(
-    body: &Map<String, Value>,
-    property: &str,
-) -> Result<Vec<String>, ProtocolError> {
+pub(crate) fn texts_of(body: &Map<String, Value>, property: &str) -> Result<Vec<String>, ApiError> {
     let elements = match body.get(property) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(elements)) => elements,
@@ -121,7 +114,7 @@ pub(crate) fn texts_of(
 pub(crate) fn object_of<'b>(
     body: &'b Map<String, Value>,
     property: &str,
-) -> Result<Option<&'b Map<String, Value>>, ProtocolError> {
+) -> Result<Option<&'b Map<String, Value>>, ApiError> {
     match body.get(property) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(object)) => Ok(Some(object)),
@@ -129,7 +122,7 @@ pub(crate) fn object_of<'b>(
     }
 }
 
-fn not_convertible(property: &str, value: &Value, kind: &str) -> ProtocolError {
+fn not_convertible(property: &str, value: &Value, kind: &str) -> ApiError {
     let message = format!("Could not convert '{value}' in '{property}' to {kind}");
-    ProtocolError::new(ErrorKind::Format, message)
+    ApiError::new(ErrorKind::Format, message)
 }

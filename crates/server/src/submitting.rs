@@ -4,20 +4,17 @@ use commands::{Batch, BatchOutcome, CommandError};
 use database::DatabaseLease;
 use engine::{HugePuts, finish_ids, identities_of};
 use tokio::sync::oneshot;
-use wire::ProtocolError;
 
-use crate::{
-    cluster_commands::next_identities, error_mapping::engine_error, server_state::ServerState,
-};
+use crate::{api_error::ApiError, cluster_commands::next_identities, server_state::ServerState};
 
 /// Submits a batch and waits until it is durable, or has failed.
 pub(crate) async fn submit(
     state: &ServerState,
     database: &DatabaseLease,
     mut batch: Batch,
-) -> Result<BatchOutcome, ProtocolError> {
+) -> Result<BatchOutcome, ApiError> {
     let numbers = next_identities(state, database, identities_of(&batch)).await?;
-    finish_ids(&mut batch, numbers).map_err(engine_error)?;
+    finish_ids(&mut batch, numbers)?;
     let huge = HugePuts::of(database, &batch);
     let answer = begin(state, database, batch)?;
     let outcome = settle(state, database, answer.await)?;
@@ -33,11 +30,11 @@ pub(crate) fn begin(
     state: &ServerState,
     database: &DatabaseLease,
     batch: Batch,
-) -> Result<Submitted, ProtocolError> {
+) -> Result<Submitted, ApiError> {
     let (sender, receiver) = oneshot::channel();
     // A client that has gone does not cancel its batch.
     let reply = Box::new(move |outcome| drop(sender.send(outcome)));
-    state.engine.submit(database, batch, reply).map_err(engine_error)?;
+    state.engine.submit(database, batch, reply)?;
     Ok(receiver)
 }
 
@@ -46,8 +43,8 @@ pub(crate) fn settle(
     state: &ServerState,
     database: &DatabaseLease,
     outcome: Result<Result<BatchOutcome, CommandError>, oneshot::error::RecvError>,
-) -> Result<BatchOutcome, ProtocolError> {
+) -> Result<BatchOutcome, ApiError> {
     // The queue ended without an outcome; it is unknown whether the batch was written.
     let outcome = outcome.unwrap_or(Err(CommandError::Closed));
-    state.engine.settle(database, outcome).map_err(engine_error)
+    state.engine.settle(database, outcome).map_err(ApiError::from)
 }

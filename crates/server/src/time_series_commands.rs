@@ -1,27 +1,25 @@
 //! Changes of time series, from what a request says to a command.
 
 use commands::{Command, CommandResult};
+use documents::DocumentError;
 use documents::time_series::{
-    CopyTimeSeries, MOMENT_MAX, MomentRange, TICKS_PER_MILLISECOND, TimeSeriesChange,
-    TimeSeriesWritten,
+    CopyTimeSeries, InvalidTimeSeries, MOMENT_MAX, MomentRange, TICKS_PER_MILLISECOND,
+    TimeSeriesChange, TimeSeriesWritten,
 };
 use model::{DocumentId, TimeSeriesName, date};
-use wire::{ProtocolError, TimeSeriesBody};
+use wire::TimeSeriesBody;
 
-use crate::{
-    error_mapping::document_error, json_text::JsonObject, recorded_series::RecordedSeries,
-};
+use crate::{api_error::ApiError, json_text::JsonObject, recorded_series::RecordedSeries};
 
 /// The id of the document that a time series belongs to.
-pub(crate) fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
-    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+pub(crate) fn document_id(text: &str) -> Result<DocumentId, ApiError> {
+    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 /// The name of a series.
-pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ProtocolError> {
-    TimeSeriesName::new(text).map_err(|error| {
-        document_error(&documents::time_series::InvalidTimeSeries::NameTooLong(error).into())
-    })
+pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ApiError> {
+    TimeSeriesName::new(text)
+        .map_err(|error| ApiError::from(DocumentError::from(InvalidTimeSeries::NameTooLong(error))))
 }
 
 /// The command that changes a series of a document as a body says.
@@ -29,7 +27,7 @@ pub(crate) fn change_command(
     id: &str,
     body: TimeSeriesBody,
     series: &RecordedSeries,
-) -> Result<Command, ProtocolError> {
+) -> Result<Command, ApiError> {
     let mut change = TimeSeriesChange::new(document_id(id)?, series_name(&body.name)?);
     change.rollup_right = series.rollup_right(&change.name);
     change.deletes = body.deletes.into_iter().map(|(from, to)| range_of(from, to)).collect();
@@ -43,7 +41,7 @@ fn range_of(from: Option<i64>, to: Option<i64>) -> MomentRange {
 }
 
 /// The command that copies entries between two series.
-pub(crate) fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ProtocolError> {
+pub(crate) fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ApiError> {
     Ok(Command::CopyTimeSeries(Box::new(CopyTimeSeries {
         id: document_id(&copy.id)?,
         name: series_name(&copy.name)?,

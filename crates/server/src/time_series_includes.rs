@@ -9,10 +9,10 @@ use documents::{
 use model::{DocumentId, TimeSeriesName, date};
 use query::{IncludedSeries, SeriesInclude, SeriesPart};
 use storage::ReadTransaction;
-use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
+use wire::{ErrorKind, HashEtag, QueryString};
 
 use crate::{
-    error_mapping::document_error,
+    api_error::ApiError,
     long_answer::{Sink, at_once},
     time_series_commands::series_name,
     time_series_range::{Extras, Output, Page, WantedRange, write_range},
@@ -54,7 +54,7 @@ enum Part {
 
 impl TimeSeriesIncludes {
     /// Reads the parameters.
-    pub(crate) fn of_query(query: &QueryString<'_>) -> Result<TimeSeriesIncludes, ProtocolError> {
+    pub(crate) fn of_query(query: &QueryString<'_>) -> Result<TimeSeriesIncludes, ApiError> {
         let mut includes = TimeSeriesIncludes::default();
         let names: Vec<&str> = query.all("timeseries").collect();
         if !names.is_empty() {
@@ -62,7 +62,7 @@ impl TimeSeriesIncludes {
                 (query.all("from").collect(), query.all("to").collect());
             let lengths = (names.len(), from.len(), to.len());
             if lengths.0 != lengths.1 || lengths.0 != lengths.2 {
-                return Err(ProtocolError::invalid_operation(format!(
+                return Err(ApiError::invalid_operation(format!(
                     "Parameters 'timeseriesNames', 'fromList' and 'toList' must be of equal length. \
                      Got : timeseriesNames.Count = {}, fromList.Count = {}, toList.Count = {}.",
                     lengths.0, lengths.1, lengths.2
@@ -87,7 +87,7 @@ impl TimeSeriesIncludes {
     }
 
     /// What a query asks for of one document.
-    fn of_parts(wanted: &[SeriesInclude]) -> Result<TimeSeriesIncludes, ProtocolError> {
+    fn of_parts(wanted: &[SeriesInclude]) -> Result<TimeSeriesIncludes, ApiError> {
         let mut includes = TimeSeriesIncludes::default();
         for SeriesInclude { name, part } in wanted {
             let part = match *part {
@@ -112,8 +112,8 @@ impl TimeSeriesIncludes {
         property: &str,
         kind: &str,
         value: &str,
-        part: impl Fn(i64, &str) -> Result<Part, ProtocolError>,
-    ) -> Result<(), ProtocolError> {
+        part: impl Fn(i64, &str) -> Result<Part, ApiError>,
+    ) -> Result<(), ApiError> {
         let (mut kinds, mut values) = (query.all(kind), query.all(value));
         let mut units = query.all("timeUnit");
         for name in query.all(property) {
@@ -121,13 +121,13 @@ impl TimeSeriesIncludes {
                 Some(kind) if kind.eq_ignore_ascii_case("Last") => {}
                 Some(kind) if kind.eq_ignore_ascii_case("None") => {
                     let message = format!("Not supported time series range type '{kind}'.");
-                    return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+                    return Err(ApiError::new(ErrorKind::NotSupported, message));
                 }
                 other => return Err(not_found(other.unwrap_or_default())),
             }
             let text = values.next().unwrap_or_default();
             let number = text.trim().parse().map_err(|_| {
-                ProtocolError::argument(format!("Could not parse '{value}', val '{text}'"))
+                ApiError::argument(format!("Could not parse '{value}', val '{text}'"))
             })?;
             self.add(name, part(number, units.next().unwrap_or_default())?)?;
         }
@@ -135,7 +135,7 @@ impl TimeSeriesIncludes {
     }
 
     /// The first that is asked of a series counts, as in the protocol.
-    fn add(&mut self, name: &str, part: Part) -> Result<(), ProtocolError> {
+    fn add(&mut self, name: &str, part: Part) -> Result<(), ApiError> {
         let name = match name {
             ALL_SERIES => None,
             name => Some(series_name(name)?),
@@ -144,7 +144,7 @@ impl TimeSeriesIncludes {
             |name: &Option<TimeSeriesName>| name.as_ref().map(|name| name.lower_cased().to_owned());
         if self.wanted.len() == RANGES_MAX {
             let message = format!("At most {RANGES_MAX} time series may be included at once");
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         }
         if !self.wanted.iter().any(|known| lower(&known.name) == lower(&name)) {
             self.wanted.push(Included { name, part });
@@ -158,13 +158,14 @@ impl TimeSeriesIncludes {
         tx: &ReadTransaction,
         rows: impl Iterator<Item = &'d DocumentRow<'d>>,
         tag: &str,
-    ) -> Result<String, ProtocolError> {
+    ) -> Result<String, ApiError> {
         let mut etag = HashEtag::new();
         etag.add(Some(tag));
         for row in rows {
-            let id = DocumentId::new(row.id()).map_err(|error| document_error(&error.into()))?;
-            for found in series_of(tx, &id).map_err(|error| document_error(&error))? {
-                let found = found.map_err(|error| document_error(&error))?;
+            let id = DocumentId::new(row.id())
+                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
+            for found in series_of(tx, &id)? {
+                let found = found?;
                 etag.add(Some(&found.changed.0.to_string()));
             }
         }
@@ -179,7 +180,7 @@ impl TimeSeriesIncludes {
         rows: impl Iterator<Item = &'d DocumentRow<'d>>,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         if self.is_empty() {
             return Ok(true);
         }
@@ -191,7 +192,8 @@ impl TimeSeriesIncludes {
             }
             blittable::write_json_string(row.id(), out);
             out.extend_from_slice(b":{");
-            let id = DocumentId::new(row.id()).map_err(|error| document_error(&error.into()))?;
+            let id = DocumentId::new(row.id())
+                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
             if !self.write_of_document(tx, &id, &mut Output { out, sink }).await? {
                 return Ok(false);
             }
@@ -206,19 +208,19 @@ impl TimeSeriesIncludes {
         tx: &ReadTransaction,
         id: &DocumentId,
         output: &mut Output<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         // The first that is asked of a series counts.
         let mut met = HashSet::new();
         for Included { name, part } in &self.wanted {
             let names = match name {
                 Some(name) => vec![name.clone()],
-                None => all_names(tx, id).map_err(|error| document_error(&error))?,
+                None => all_names(tx, id)?,
             };
             for name in names {
                 if !met.insert(name.lower_cased().to_owned()) {
                     continue;
                 }
-                let range = part.range(tx, id, name).map_err(|error| document_error(&error))?;
+                let range = part.range(tx, id, name)?;
                 let Some((range, page)) = range else { continue };
                 if output.out.last() != Some(&b'{') {
                     output.out.push(b',');
@@ -243,7 +245,7 @@ pub(crate) async fn write_of_query(
     found: &IncludedSeries,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     out.pop();
     out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
     for (index, (id, wanted)) in found.documents().iter().enumerate() {
@@ -252,7 +254,8 @@ pub(crate) async fn write_of_query(
         }
         blittable::write_json_string(id, out);
         out.extend_from_slice(b":{");
-        let id = DocumentId::new(id.as_str()).map_err(|error| document_error(&error.into()))?;
+        let id = DocumentId::new(id.as_str())
+            .map_err(|error| ApiError::from(DocumentError::from(error)))?;
         let includes = TimeSeriesIncludes::of_parts(wanted)?;
         if !includes.write_of_document(tx, &id, &mut Output { out, sink }).await? {
             return Ok(false);
@@ -269,7 +272,7 @@ pub(crate) fn write_message(
     tx: &ReadTransaction,
     found: &IncludedSeries,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     if found.documents().is_empty() {
         return Ok(());
     }
@@ -278,7 +281,7 @@ pub(crate) fn write_message(
     out.extend_from_slice(b"{\"Type\":\"TimeSeriesIncludes\"}");
     match at_once(write_of_query(tx, found, out, fits)).transpose()? {
         Some(true) => Ok(()),
-        Some(false) | None => Err(ProtocolError::invalid_operation(format!(
+        Some(false) | None => Err(ApiError::invalid_operation(format!(
             "The time series that one batch gives along have more than {MESSAGE_BYTES_MAX} bytes; \
              let it have fewer documents, or give along fewer entries of each"
         ))),
@@ -322,6 +325,6 @@ impl Part {
     }
 }
 
-fn not_found(value: &str) -> ProtocolError {
-    ProtocolError::argument(format!("Requested value '{value}' was not found."))
+fn not_found(value: &str) -> ApiError {
+    ApiError::argument(format!("Requested value '{value}' was not found."))
 }

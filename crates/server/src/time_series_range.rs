@@ -6,10 +6,9 @@ use documents::{
 };
 use model::{DocumentId, TimeSeriesName, date};
 use storage::ReadTransaction;
-use wire::ProtocolError;
 
 use crate::{
-    error_mapping::document_error,
+    api_error::ApiError,
     json_text::write_row_to,
     long_answer::Sink,
     time_series_commands::moment_text,
@@ -34,14 +33,14 @@ impl WantedRange {
         name: TimeSeriesName,
         from: &str,
         to: &str,
-    ) -> Result<WantedRange, ProtocolError> {
+    ) -> Result<WantedRange, ApiError> {
         let end = |text: &str| match text {
             "" => Ok(None),
             text => match date::parse(text) {
                 Some(found) if !matches!(found.zone, date::Zone::Offset(_)) => {
                     Ok(Some(found.utc_ticks()))
                 }
-                Some(_) | None => Err(ProtocolError::argument(format!(
+                Some(_) | None => Err(ApiError::argument(format!(
                     "Could not parse query string '{name}' as date, val '{text}'"
                 ))),
             },
@@ -116,8 +115,8 @@ pub(crate) async fn write_range(
     page: Page,
     extras: Extras,
     output: &mut Output<'_>,
-) -> Result<Option<Page>, ProtocolError> {
-    let failed = |error: DocumentError| document_error(&error);
+) -> Result<Option<Page>, ApiError> {
+    let failed = |error: DocumentError| ApiError::from(error);
     let known = series(tx, id, &wanted.name).map_err(failed)?;
     let ends = ends_of_page(tx, id, wanted, page, known.as_ref()).map_err(failed)?;
     let out = &mut *output.out;
@@ -234,7 +233,7 @@ async fn write_includes(
     tags: &[String],
     extras: Extras,
     output: &mut Output<'_>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     if !extras.document && !extras.tagged_documents {
         return Ok(true);
     }
@@ -243,7 +242,7 @@ async fn write_includes(
     // A tag that is too long names no document.
     let tagged = tags.iter().filter_map(|tag| DocumentId::new(tag.as_str()).ok());
     for id in extras.document.then(|| id.clone()).into_iter().chain(tagged) {
-        let found = documents::get(tx, &id).map_err(|error| document_error(&error))?;
+        let found = documents::get(tx, &id)?;
         let Some(row) = found else { continue };
         if !is_first {
             output.out.push(b',');

@@ -11,8 +11,10 @@ use std::{
     time::Duration,
 };
 
+use crate::api_error::ApiError;
+
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 /// Kinds of requests, as the protocol numbers them.
 const KINDS: [&str; 14] = [
@@ -117,7 +119,7 @@ impl WantedTraffic {
     ///
     /// # Errors
     /// A property of the wrong kind, or a word that is unknown.
-    pub(crate) fn read(body: &Map<String, Value>) -> Result<WantedTraffic, ProtocolError> {
+    pub(crate) fn read(body: &Map<String, Value>) -> Result<WantedTraffic, ApiError> {
         let given = |name: &str| body.get(name).filter(|value| !value.is_null());
         let is_on = match given("TrafficWatchMode").map_or(Some(OFF), Value::as_str) {
             Some(OFF) => false,
@@ -135,7 +137,7 @@ impl WantedTraffic {
                 _ => Err(refused(name)),
             },
         };
-        let texts = |name: &'static str| -> Result<Vec<String>, ProtocolError> {
+        let texts = |name: &'static str| -> Result<Vec<String>, ApiError> {
             let text = |value: &Value| value.as_str().map(str::to_owned);
             list(name)?.iter().map(|value| text(value).ok_or_else(|| refused(name))).collect()
         };
@@ -194,14 +196,14 @@ impl WantedTraffic {
     }
 }
 
-fn refused(property: &str) -> ProtocolError {
+fn refused(property: &str) -> ApiError {
     let message = format!("Could not convert '{property}' of the traffic watch configuration");
-    ProtocolError::new(ErrorKind::Format, message)
+    ApiError::new(ErrorKind::Format, message)
 }
 
-fn kind_named(name: &str) -> Result<&'static str, ProtocolError> {
+fn kind_named(name: &str) -> Result<&'static str, ApiError> {
     let known = KINDS.into_iter().find(|known| *known == name);
-    known.ok_or_else(|| ProtocolError::argument(format!("Requested value '{name}' was not found.")))
+    known.ok_or_else(|| ApiError::argument(format!("Requested value '{name}' was not found.")))
 }
 
 #[cfg(test)]
@@ -219,7 +221,7 @@ mod tests {
         response_bytes: 20,
     };
 
-    fn read(mut body: Value) -> Result<WantedTraffic, ProtocolError> {
+    fn read(mut body: Value) -> Result<WantedTraffic, ApiError> {
         body["TrafficWatchMode"] = TO_LOG_FILE.into();
         WantedTraffic::read(body.as_object().unwrap())
     }

@@ -4,9 +4,9 @@
 //! feature is for and what becomes of it is in `docs/compatibility.md`, section "Routes that are not
 //! there yet".
 
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::route_path::split_database;
+use crate::{api_error::ApiError, route_path::split_database};
 
 /// Where the state of each feature can be followed.
 const FOLLOWED_IN: &str = "docs/compatibility.md, \"Routes that are not there yet\"";
@@ -48,13 +48,13 @@ impl UnbuiltRoute {
     }
 
     /// What a client that asks for it is answered.
-    pub(crate) fn refusal(self) -> ProtocolError {
+    pub(crate) fn refusal(self) -> ApiError {
         let UnbuiltRoute { name, feature } = self;
         let message = format!(
             "'{name}' is not supported by this server yet: it belongs to the feature '{feature}'. \
              See {FOLLOWED_IN}."
         );
-        ProtocolError::new(ErrorKind::NotSupported, message)
+        ApiError::new(ErrorKind::NotSupported, message)
     }
 }
 

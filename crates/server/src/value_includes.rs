@@ -2,14 +2,11 @@
 
 use blittable::write_json_string;
 use cluster_state::DatabaseValues;
-use documents::DocumentRow;
+use documents::{DocumentError, DocumentRow};
 use query::{IncludePath, IncludedValues};
-use wire::{ProtocolError, QueryString};
+use wire::QueryString;
 
-use crate::{
-    error_mapping::{cluster_error, document_error},
-    handlers::compare_exchange::write_include,
-};
+use crate::{api_error::ApiError, handlers::compare_exchange::write_include};
 
 /// What a load wants to know of compare exchange, as it is at one moment.
 pub(crate) struct ValueIncludes {
@@ -29,13 +26,13 @@ impl ValueIncludes {
     }
 
     /// The keys that the documents hold, each once.
-    fn included(&self, rows: &[Option<DocumentRow<'_>>]) -> Result<IncludedValues, ProtocolError> {
+    fn included(&self, rows: &[Option<DocumentRow<'_>>]) -> Result<IncludedValues, ApiError> {
         let mut included = IncludedValues::default();
         for row in rows.iter().flatten() {
-            let root = row.body().map_err(|error| document_error(&error))?.root();
+            let root = row.body()?.root();
             for path in &self.paths {
                 let added = included.add_found(path, root);
-                added.map_err(|error| document_error(&error.into()))?;
+                added.map_err(|error| ApiError::from(DocumentError::from(error)))?;
             }
         }
         Ok(included)
@@ -45,9 +42,9 @@ impl ValueIncludes {
     pub(crate) fn versions(
         &self,
         rows: &[Option<DocumentRow<'_>>],
-    ) -> Result<Vec<Option<u64>>, ProtocolError> {
+    ) -> Result<Vec<Option<u64>>, ApiError> {
         let version = |key: &String| {
-            let found = self.values.get(key).map_err(|error| cluster_error(&error))?;
+            let found = self.values.get(key)?;
             Ok(found.map(|entry| entry.index))
         };
         self.included(rows)?.keys().iter().map(version).collect()
@@ -58,7 +55,7 @@ impl ValueIncludes {
         &self,
         rows: &[Option<DocumentRow<'_>>],
         out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<(), ApiError> {
         write_behind(&self.included(rows)?, &self.values, out)
     }
 }
@@ -68,7 +65,7 @@ pub(crate) fn write_behind(
     included: &IncludedValues,
     values: &DatabaseValues,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     if included.keys().is_empty() {
         return Ok(());
     }
@@ -80,7 +77,7 @@ pub(crate) fn write_behind(
         }
         write_json_string(key, out);
         out.push(b':');
-        let found = values.get(key).map_err(|error| cluster_error(&error))?;
+        let found = values.get(key)?;
         write_include(key, found.as_ref().map(|entry| (entry.index, &entry.value)), out)?;
     }
     out.extend_from_slice(b"}}");

@@ -26,10 +26,12 @@ use tokio_tungstenite::{
         protocol::{Role, WebSocketConfig},
     },
 };
-use wire::ProtocolError;
 
-use crate::answer::{Answer, AnswerBody};
 use crate::gone::Gone;
+use crate::{
+    answer::{Answer, AnswerBody},
+    api_error::ApiError,
+};
 
 /// The largest message that a client may send.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
@@ -95,7 +97,7 @@ impl Handshake {
     ///
     /// # Errors
     /// When it is no request for a WebSocket.
-    pub(crate) fn read(headers: &HeaderMap) -> Result<Handshake, ProtocolError> {
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Handshake, ApiError> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let lists = |name: HeaderName, word: &str| {
             text(name).is_some_and(|list| {
@@ -109,7 +111,7 @@ impl Handshake {
             Some(key) if is_upgrade && is_known => {
                 Ok(Handshake { accept: derive_accept_key(key.as_bytes()) })
             }
-            _ => Err(ProtocolError::invalid_operation("Not a WebSocket request.")),
+            _ => Err(ApiError::invalid_operation("Not a WebSocket request.")),
         }
     }
 
@@ -133,9 +135,9 @@ pub(crate) fn begin(
     handshake: &Handshake,
     upgrade: Upgrade,
     session: Session,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let Some(connection) = upgrade.connection else {
-        return Err(ProtocolError::invalid_operation("Not a WebSocket request."));
+        return Err(ApiError::invalid_operation("Not a WebSocket request."));
     };
     tokio::spawn(async move {
         // A client that went away before it had the answer needs no session.

@@ -10,13 +10,13 @@ use documents::{DocumentError, DocumentRow};
 use http::StatusCode;
 use indexing::Index;
 use query::{CountedFacet, FacetValue, QueryError, ResultFacts, ResultKind, SuggestedTerms};
-use wire::{ErrorKind, ProtocolError, header_names::REQUEST_TIME};
+use wire::{ErrorKind, header_names::REQUEST_TIME};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::query_error,
     handlers::{
         queries::{Prepared, Snapshot},
         query_memory::memory_to_count,
@@ -35,10 +35,10 @@ pub(crate) async fn answer(
     database: DatabaseLease,
     index: Option<Arc<Index>>,
     kind: ResultKind,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     if !prepared.is_page() {
         let message = "Facets and suggestions are not supported by this type of query.";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
     let (state, began) = (Arc::clone(&call.state), prepared.began);
     let held = call.snapshot.clone();
@@ -65,18 +65,17 @@ fn write(
     prepared: &Prepared,
     snapshot: &Snapshot,
     kind: ResultKind,
-) -> Result<(i64, Vec<u8>), ProtocolError> {
+) -> Result<(i64, Vec<u8>), ApiError> {
     let (documents, query, parameters) =
         (snapshot.documents(), &prepared.query, prepared.parameters());
     let Some(index) = prepared.index_snapshot(snapshot) else {
         let message = "Facets and suggestions take an index.".to_owned();
-        return Err(query_error(QueryError::InvalidOperation { message }));
+        return Err(ApiError::from(QueryError::InvalidOperation { message }));
     };
     let mut out = Vec::new();
     let (found, facts) = match kind {
         ResultKind::Suggestions => {
-            let result = query::suggestions_of_index(documents, &index, query, parameters)
-                .map_err(query_error)?;
+            let result = query::suggestions_of_index(documents, &index, query, parameters)?;
             let found = state.platform.clock.monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
             write_list(&result.suggestions, &mut out, write_suggestions);
@@ -86,8 +85,7 @@ fn write(
         ResultKind::Facets | ResultKind::Rows => {
             // It counts until all of it is written.
             let memory = memory_to_count(state);
-            let result = query::facets_of_index(documents, &index, query, parameters, &memory)
-                .map_err(query_error)?;
+            let result = query::facets_of_index(documents, &index, query, parameters, &memory)?;
             let found = state.platform.clock.monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
             write_list(&result.facets, &mut out, write_facet);
@@ -103,7 +101,7 @@ fn write_tail<'t>(
     includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
     facts: &ResultFacts,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let whole = Sink::Whole { bytes_max: usize::MAX };
     at_once(write_page_tail(includes, facts, out, whole)).transpose()?;
     Ok(())

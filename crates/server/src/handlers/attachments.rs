@@ -7,17 +7,17 @@ use documents::{
 use http::{StatusCode, header};
 use model::{AttachmentName, ContentHash, DocumentId};
 use storage::ReadTransaction;
-use wire::{AttachmentOwner, AttachmentRequest, ErrorKind, ProtocolError, QueryString};
+use wire::{AttachmentOwner, AttachmentRequest, ErrorKind, QueryString};
 
 use crate::{
     answer::{ATTACHMENT_HASH, Answer},
+    api_error::ApiError,
     batch_attachments::{attachment_name, document_id},
     body_reader::BodyReader,
     byte_range::Wanted,
     call::Call,
     content_download::{ContentPart, answer_with},
     content_upload::ContentUpload,
-    error_mapping::document_error,
     json_text::JsonObject,
     router::Answering,
     submitting::submit,
@@ -41,7 +41,7 @@ pub(crate) fn put(mut call: Call) -> Answering {
             submit(&call.state, &database, Batch::one(Command::PutAttachment(put))).await?;
         staged.are_put();
         let Some(CommandResult::AttachmentPut(stored)) = outcome.results.into_iter().next() else {
-            return Err(ProtocolError::invalid_operation("the attachment's fate is missing"));
+            return Err(ApiError::invalid_operation("the attachment's fate is missing"));
         };
         Ok(Answer::json_with(StatusCode::CREATED, stored_json(&stored)))
     })
@@ -73,12 +73,12 @@ pub(crate) fn delete(call: Call) -> Answering {
 }
 
 /// `GET /attachments`.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     answer_one(call, AttachmentOwner::Document, None)
 }
 
 /// `POST /attachments`: as `GET`, or that of a revision.
-pub(crate) fn post(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn post(call: &Call) -> Result<Answer, ApiError> {
     let (owner, request) = wire::read_attachment_request(&call.body)?;
     answer_one(call, owner, request.change_vector)
 }
@@ -87,7 +87,7 @@ fn answer_one(
     call: &Call,
     owner: AttachmentOwner,
     change_vector: Option<String>,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let (id, name) = named(&call.query())?;
     let database = call.database()?;
     let tx = database.read();
@@ -123,7 +123,7 @@ fn answer_one(
 }
 
 /// `HEAD /attachments`.
-pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
     let (id, name) = named(&call.query())?;
     let tx = call.database()?.read();
     let Some(row) = find(&tx, AttachmentOwner::Document, &id, &name, None)? else {
@@ -136,7 +136,7 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `POST /attachments/bulk`: what is known about each in JSON, then directly the contents.
-pub(crate) fn many(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
     let (owner, requests) = wire::read_attachments_request(&call.body)?;
     let database = call.database()?;
     let tx = database.read();
@@ -161,14 +161,13 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /debug/attachments/hash`.
-pub(crate) fn hash(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn hash(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let text = query.get("hash").filter(|text| !text.is_empty()).ok_or_else(|| {
-        ProtocolError::argument("Query string hash is mandatory, but wasn't specified.")
+        ApiError::argument("Query string hash is mandatory, but wasn't specified.")
     })?;
     let count = match ContentHash::parse(text) {
-        Some(hash) => documents::references_of(&call.database()?.read(), &hash)
-            .map_err(|error| document_error(&error))?,
+        Some(hash) => documents::references_of(&call.database()?.read(), &hash)?,
         None => 0,
     };
     let mut body = Vec::new();
@@ -180,11 +179,11 @@ pub(crate) fn hash(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /debug/attachments/metadata`.
-pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let text = query.single_non_empty("id")?;
     let id = document_id(text.to_owned())?;
-    let failed = |error| document_error(&error);
+    let failed = |error| ApiError::from(error);
     let tx = call.database()?.read();
     let mut list = b"[".to_vec();
     for row in documents::attachments_of(&tx, &id).map_err(failed)? {
@@ -214,12 +213,12 @@ fn write_row(row: &AttachmentRow<'_>, object: &mut JsonObject<'_>) {
     object.number("Size", row.content_bytes());
 }
 
-fn named(query: &QueryString<'_>) -> Result<(DocumentId, AttachmentName), ProtocolError> {
+fn named(query: &QueryString<'_>) -> Result<(DocumentId, AttachmentName), ApiError> {
     let id = query.single_non_empty("id")?;
     let name = query.single_non_empty("name")?;
     if name.trim().is_empty() {
         let message = "Query string value 'name' must have a non empty value";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
     Ok((document_id(id.to_owned())?, attachment_name(name.to_owned())?))
 }
@@ -230,8 +229,8 @@ fn find<'t>(
     id: &DocumentId,
     name: &AttachmentName,
     change_vector: Option<&str>,
-) -> Result<Option<AttachmentRow<'t>>, ProtocolError> {
-    let failed = |error| document_error(&error);
+) -> Result<Option<AttachmentRow<'t>>, ApiError> {
+    let failed = |error| ApiError::from(error);
     let (AttachmentOwner::Revision, Some(change_vector)) = (owner, change_vector) else {
         return documents::attachment(tx, id, name).map_err(failed);
     };
@@ -248,10 +247,10 @@ fn find<'t>(
     Ok(None)
 }
 
-fn content_of(tx: &ReadTransaction, row: &AttachmentRow<'_>) -> Result<Content, ProtocolError> {
-    let content = documents::content(tx, &row.hash()).map_err(|error| document_error(&error))?;
+fn content_of(tx: &ReadTransaction, row: &AttachmentRow<'_>) -> Result<Content, ApiError> {
+    let content = documents::content(tx, &row.hash())?;
     content.ok_or_else(|| {
-        ProtocolError::new(ErrorKind::Internal, "the content of the attachment is missing")
+        ApiError::new(ErrorKind::Internal, "the content of the attachment is missing")
     })
 }
 

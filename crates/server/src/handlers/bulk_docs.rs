@@ -18,6 +18,7 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     batch_attachments::{
         BatchParts, attachment_command, parts_of, read_parts, write_attachment_result,
     },
@@ -26,7 +27,6 @@ use crate::{
     cluster_transaction,
     content_upload::StagedContents,
     counter_answer::{ShownValues, change_counters, write_details},
-    error_mapping::document_error,
     index_choice::wait_until,
     json_text::JsonObject,
     patch_answer::{PatchedBy, write_batch_result},
@@ -94,7 +94,7 @@ pub(crate) async fn submit_body(
     database: &DatabaseLease,
     share: &mut BodyShare,
     body: &[u8],
-) -> Result<BatchOutcome, ProtocolError> {
+) -> Result<BatchOutcome, ApiError> {
     let body = read_commands(state, share, body)?;
     let series = RecordedSeries::of(database);
     let context = (&series, database.queue().id_separator());
@@ -107,19 +107,22 @@ pub(crate) fn read_commands(
     state: &ServerState,
     share: &mut BodyShare,
     body: &[u8],
-) -> Result<BatchBody, ProtocolError> {
-    let mut room = |commands: usize| share.grow_to((body.len() + commands * COMMAND_BYTES) as u64);
-    state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))
+) -> Result<BatchBody, ApiError> {
+    let mut room = |commands: usize| {
+        let bytes = body.len() + commands * COMMAND_BYTES;
+        share.grow_to(bytes as u64).map_err(ProtocolError::from)
+    };
+    Ok(state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))?)
 }
 
-fn check_content_type(call: &Call) -> Result<(), ProtocolError> {
+fn check_content_type(call: &Call) -> Result<(), ApiError> {
     // Clients that send nothing mean JSON.
     let Some(content_type) = call.header(header::CONTENT_TYPE) else { return Ok(()) };
     let media_type = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     if media_type.is_empty() || media_type == "application/json" {
         return Ok(());
     }
-    Err(ProtocolError::invalid_operation(format!(
+    Err(ApiError::invalid_operation(format!(
         "The requested Content type '{content_type}' is not supported. Use 'application/json' or \
          'multipart/mixed'."
     )))
@@ -154,7 +157,7 @@ fn to_batch(
     commands: Vec<BatchCommand>,
     contents: Vec<NewContent>,
     (series, separator): (&RecordedSeries, IdSeparator),
-) -> Result<(Batch, Vec<Echo>), ProtocolError> {
+) -> Result<(Batch, Vec<Echo>), ApiError> {
     let mut contents = contents.into_iter();
     let mut batch = Batch::default();
     let mut echoes = Vec::with_capacity(commands.len());
@@ -252,11 +255,11 @@ fn to_batch(
     Ok((batch, echoes))
 }
 
-fn too_long(error: model::DocumentIdTooLong) -> ProtocolError {
-    ProtocolError::argument(error.to_string())
+fn too_long(error: model::DocumentIdTooLong) -> ApiError {
+    ApiError::argument(error.to_string())
 }
 
-fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u8>, ProtocolError> {
+fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u8>, ApiError> {
     let mut results = outcome.map_or(&[][..], |outcome| &outcome.results).iter();
     let mut body = b"{\"Results\":[".to_vec();
     let mut is_first = true;
@@ -396,7 +399,7 @@ struct ReplicaWait {
 }
 
 impl Waits {
-    fn of(query: &QueryString<'_>) -> Result<Waits, ProtocolError> {
+    fn of(query: &QueryString<'_>) -> Result<Waits, ApiError> {
         let indexes = match query.time_span("waitForIndexesTimeout")? {
             None => None,
             Some(timeout) => Some(IndexWait {
@@ -419,11 +422,7 @@ impl Waits {
     }
 
     /// The write is done already, so a time-out here does not take it back.
-    async fn wait_for_indexes(
-        &self,
-        call: &Call,
-        outcome: &BatchOutcome,
-    ) -> Result<(), ProtocolError> {
+    async fn wait_for_indexes(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
         let Some(wait) = self.indexes.as_ref().filter(|_| !outcome.collections.is_empty()) else {
             return Ok(());
         };
@@ -434,7 +433,7 @@ impl Waits {
         // All of them are registered before the first is waited for.
         let mut waits = Vec::with_capacity(indexes.len());
         for index in &indexes {
-            let last = index.last_etag_in(&documents).map_err(|error| document_error(&error))?;
+            let last = index.last_etag_in(&documents)?;
             waits.push(wait_until(index, last.min(outcome.last_etag).into(), wait.timeout));
         }
         drop(documents);
@@ -452,7 +451,7 @@ impl Waits {
     }
 
     /// The write is done already, so a time-out here does not take it back.
-    async fn wait_for_replicas(&self, outcome: &BatchOutcome) -> Result<(), ProtocolError> {
+    async fn wait_for_replicas(&self, outcome: &BatchOutcome) -> Result<(), ApiError> {
         let Some(wait) = self.replicas.as_ref().filter(|wait| wait.count > 0) else {
             return Ok(());
         };
@@ -461,7 +460,7 @@ impl Waits {
             return Ok(());
         }
         let change_vector = last_change_vector(outcome).unwrap_or_default();
-        let mut error = ProtocolError::new(
+        let mut error = ApiError::new(
             ErrorKind::Timeout,
             format!(
                 "Could not verify that the change vector '{change_vector}' was replicated to {} \
@@ -495,7 +494,7 @@ fn indexes_are_behind(
     etag: Etag,
     relevant: usize,
     stale: &[&Arc<Index>],
-) -> ProtocolError {
+) -> ApiError {
     let names = |indexes: &[&Arc<Index>]| {
         indexes.iter().map(|index| index.name()).collect::<Vec<_>>().join(", ")
     };
@@ -517,7 +516,7 @@ fn indexes_are_behind(
         let more = format!(", total errored indexes: {} ({})", errored.len(), names(&errored));
         message.push_str(&more);
     }
-    let mut error = ProtocolError::new(ErrorKind::Timeout, message);
+    let mut error = ApiError::new(ErrorKind::Timeout, message);
     error.fields = ErrorFields::FailImmediately;
     error
 }

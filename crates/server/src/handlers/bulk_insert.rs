@@ -22,7 +22,7 @@ use http_body_util::BodyExt;
 use model::{AttachmentName, DocumentId, IdSeparator};
 use tokio::time::{Instant, timeout};
 use wire::{
-    BulkInsertCommand, ErrorKind, ProtocolError,
+    BulkInsertCommand, ErrorKind,
     operation_state::{
         BulkInsertProgress, BulkOperationResult, OperationFailure, OperationStatus, group_digits,
     },
@@ -30,13 +30,13 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     batch_attachments::{attachment_name, document_id},
     body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
     call::Call,
     content_upload::{ContentUpload, StagedContents},
     counter_answer::change_counters,
     data_rate::silent,
-    error_mapping::document_error,
     recorded_series::RecordedSeries,
     request_body::RequestBody,
     request_coding::{Coding, StreamDecoder},
@@ -74,7 +74,7 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
             (query.required_long("id")?, skip)
         };
         let Some(body) = call.stream.take() else {
-            return Err(ProtocolError::invalid_operation("the body of the bulk insert is missing"));
+            return Err(ApiError::invalid_operation("the body of the bulk insert is missing"));
         };
         let decoder = Coding::of_request(&call.headers)?.stream_decoder()?;
         let database = call.database()?.clone();
@@ -82,7 +82,7 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
         let operation = database
             .operations()
             .begin(id, "Bulk Insert", "BulkInsert", now)
-            .map_err(|_| ProtocolError::new(ErrorKind::Overloaded, "Too many operations run"))?;
+            .map_err(|_| ApiError::new(ErrorKind::Overloaded, "Too many operations run"))?;
         let state = Arc::clone(&call.state);
         let insert = Insert::new(state, database, operation, (body, skip_unchanged));
         match tokio::spawn(insert.run(decoder)).await {
@@ -90,7 +90,7 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
             Ok(Err(error)) => {
                 Ok(error_answer(&error, &call.target).with_header("connection", "close"))
             }
-            Err(error) => Err(ProtocolError::new(ErrorKind::Internal, error.to_string())),
+            Err(error) => Err(ApiError::new(ErrorKind::Internal, error.to_string())),
         }
     })
 }
@@ -163,7 +163,7 @@ enum Event {
     Piece(Bytes),
     End,
     Broken(String),
-    Committed(Result<BatchOutcome, ProtocolError>),
+    Committed(Result<BatchOutcome, ApiError>),
     /// Nothing has arrived, and nothing is being written: a good time to write what there is.
     Idle,
 }
@@ -213,7 +213,7 @@ impl Insert {
         }
     }
 
-    async fn run(mut self, mut decoder: StreamDecoder) -> Result<(), ProtocolError> {
+    async fn run(mut self, mut decoder: StreamDecoder) -> Result<(), ApiError> {
         let inserted = self.insert_all(&mut decoder).await;
         let committed = self.wait_for_batch().await;
         let outcome = inserted.and(committed);
@@ -251,8 +251,8 @@ impl Insert {
         }
     }
 
-    fn failure(&self, cause: &ProtocolError) -> ProtocolError {
-        ProtocolError::invalid_operation(format!(
+    fn failure(&self, cause: &ApiError) -> ApiError {
+        ApiError::invalid_operation(format!(
             "Failed to process bulk insert. Inserted {} items in {} batches.",
             group_digits(self.processed),
             group_digits(self.batches)
@@ -260,7 +260,7 @@ impl Insert {
         .caused_by(cause.full_text())
     }
 
-    async fn insert_all(&mut self, decoder: &mut StreamDecoder) -> Result<(), ProtocolError> {
+    async fn insert_all(&mut self, decoder: &mut StreamDecoder) -> Result<(), ApiError> {
         let stall_max = self.state.settings.http.idle_connection_timeout;
         let mut last_piece = Instant::now();
         while !self.is_closed {
@@ -284,31 +284,31 @@ impl Insert {
                 Event::Committed(outcome) => self.note_committed(outcome)?,
                 Event::Idle => self.submit_batch().await?,
                 Event::Broken(message) => {
-                    return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+                    return Err(ApiError::new(ErrorKind::EndOfStream, message));
                 }
                 Event::End => break,
             }
         }
         if self.coming.is_some() {
             let message = "Attempted to read past the end of the stream.";
-            return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+            return Err(ApiError::new(ErrorKind::EndOfStream, message));
         }
         self.scanner.finish().map_err(|error| scan_error(&error))?;
         if !self.is_closed && !self.has_elements {
             let message = "Attempted to read past the end of the stream.";
-            return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+            return Err(ApiError::new(ErrorKind::EndOfStream, message));
         }
         self.submit_batch().await
     }
 
-    fn check_wanted(&self) -> Result<(), ProtocolError> {
+    fn check_wanted(&self) -> Result<(), ApiError> {
         if self.operation.should_stop() {
             let message = "The operation was canceled.";
-            return Err(ProtocolError::new(ErrorKind::OperationCanceled, message));
+            return Err(ApiError::new(ErrorKind::OperationCanceled, message));
         }
         if self.database.is_closing() {
             let message = "The database is being closed.";
-            return Err(ProtocolError::new(ErrorKind::DatabaseDisabled, message));
+            return Err(ApiError::new(ErrorKind::DatabaseDisabled, message));
         }
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Insert {
     }
 
     /// Counts what it holds. When there is no room, what it has gathered makes some.
-    async fn make_room(&mut self) -> Result<(), ProtocolError> {
+    async fn make_room(&mut self) -> Result<(), ApiError> {
         if self.share.try_grow_to(self.held_bytes()).is_ok() {
             return Ok(());
         }
@@ -332,14 +332,14 @@ impl Insert {
     }
 
     /// Waits for so long, as long as the insert is wanted and its client is there.
-    async fn pause(&mut self, time: Duration) -> Result<(), ProtocolError> {
+    async fn pause(&mut self, time: Duration) -> Result<(), ApiError> {
         self.check_wanted()?;
         if self.arrived.is_some() {
             tokio::time::sleep(time).await;
             return Ok(());
         }
         match timeout(time, next_frame(&mut self.body)).await {
-            Ok(Event::Broken(message)) => Err(ProtocolError::new(ErrorKind::EndOfStream, message)),
+            Ok(Event::Broken(message)) => Err(ApiError::new(ErrorKind::EndOfStream, message)),
             Ok(arrived) => {
                 self.arrived = Some(arrived);
                 Ok(())
@@ -349,12 +349,12 @@ impl Insert {
     }
 
     /// Others wait for memory that a silent client has.
-    fn leave_if_wanted(&self) -> Result<(), ProtocolError> {
+    fn leave_if_wanted(&self) -> Result<(), ApiError> {
         if !self.share.is_wanted() {
             return Ok(());
         }
         let message = "Other requests wait for memory, and nothing of this insert arrives.";
-        Err(ProtocolError::new(ErrorKind::RequestTimeout, message))
+        Err(ApiError::new(ErrorKind::RequestTimeout, message))
     }
 
     /// Prefers what arrives over what was written, and both over being idle.
@@ -385,7 +385,7 @@ impl Insert {
         .await
     }
 
-    async fn take_piece(&mut self, mut piece: &[u8]) -> Result<(), ProtocolError> {
+    async fn take_piece(&mut self, mut piece: &[u8]) -> Result<(), ApiError> {
         loop {
             piece = self.take_content(piece).await?;
             match self.scanner.scan(piece).map_err(|error| scan_error(&error))? {
@@ -416,7 +416,7 @@ impl Insert {
     }
 
     /// Takes what belongs to the content of an attachment; gives what is behind it.
-    async fn take_content<'p>(&mut self, piece: &'p [u8]) -> Result<&'p [u8], ProtocolError> {
+    async fn take_content<'p>(&mut self, piece: &'p [u8]) -> Result<&'p [u8], ApiError> {
         let Some(coming) = &mut self.coming else { return Ok(piece) };
         let length = usize::try_from(coming.bytes_left).unwrap_or(usize::MAX).min(piece.len());
         let (content, rest) = piece.split_at(length);
@@ -444,7 +444,7 @@ impl Insert {
         self.batch.commands.push(command);
     }
 
-    fn take_element(&mut self, element: &[u8]) -> Result<(), ProtocolError> {
+    fn take_element(&mut self, element: &[u8]) -> Result<(), ApiError> {
         let read =
             |builder: &mut blittable::Builder| wire::read_bulk_insert_element(element, builder);
         let (id, document) = match self.state.with_builder(read)? {
@@ -493,21 +493,21 @@ impl Insert {
     }
 
     /// Whether the document is stored just so already.
-    fn is_unchanged(&self, put: &PutDocument) -> Result<bool, ProtocolError> {
+    fn is_unchanged(&self, put: &PutDocument) -> Result<bool, ApiError> {
         let RequestedId::Exactly(id) = &put.id else { return Ok(false) };
         if self.unsettled.iter().any(|ids| ids.contains(id.lower_cased())) {
             return Ok(false);
         }
         let tx = self.database.read();
-        let stored = documents::get(&tx, id).map_err(|error| document_error(&error))?;
+        let stored = documents::get(&tx, id)?;
         let Some(stored) = stored.filter(|stored| stored.id() == id.as_str()) else {
             return Ok(false);
         };
-        let stored = stored.body().map_err(|error| document_error(&error))?.root();
+        let stored = stored.body()?.root();
         let new = put.body.as_view().root();
         let equal =
             blittable::equal(&blittable::Value::Object(stored), &blittable::Value::Object(new));
-        equal.map_err(|error| document_error(&DocumentError::from(error)))
+        equal.map_err(|error| ApiError::from(DocumentError::from(error)))
     }
 
     fn is_batch_full(&self) -> bool {
@@ -516,7 +516,7 @@ impl Insert {
 
     /// Waits for the batch in flight, then sends the one that was gathered: as one, or where memory is short as
     /// several small ones.
-    async fn submit_batch(&mut self) -> Result<(), ProtocolError> {
+    async fn submit_batch(&mut self) -> Result<(), ApiError> {
         self.wait_for_batch().await?;
         // What is staged for attachments is settled with all of its batch.
         let has_attachments = 0 < self.beside_documents[0].attachments;
@@ -544,7 +544,7 @@ impl Insert {
 
     /// Inserts a part of a batch. Where its changes find no room, although they are few, it comes again in smaller
     /// parts, and a single element for a while.
-    async fn insert_small(&mut self, mut left: Batch) -> Result<(), ProtocolError> {
+    async fn insert_small(&mut self, mut left: Batch) -> Result<(), ApiError> {
         let (mut part_bytes_max, mut tries) = (SMALL_BATCH_BYTES, 0);
         while !left.commands.is_empty() {
             let part = left.split_first(part_bytes_max);
@@ -566,7 +566,7 @@ impl Insert {
         Ok(())
     }
 
-    fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ProtocolError> {
+    fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ApiError> {
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
         self.in_flight_bytes = bytes;
         Ok(())
@@ -574,7 +574,7 @@ impl Insert {
 
     /// A bulk insert waits for a busy server instead of failing at once, and a while for memory for a single large
     /// element; its client is not read meanwhile.
-    async fn wait_for_room(&mut self, batch_bytes: usize) -> Result<(), ProtocolError> {
+    async fn wait_for_room(&mut self, batch_bytes: usize) -> Result<(), ApiError> {
         for number in 0..FULL_QUEUE_TRIES {
             let is_small = batch_bytes <= SMALL_BATCH_BYTES;
             let may_begin = is_small || MEMORY_TRIES <= number || self.has_memory(batch_bytes);
@@ -583,7 +583,7 @@ impl Insert {
             }
             self.pause(FULL_QUEUE_PAUSE).await?;
         }
-        Err(crate::error_mapping::submit_error(&SubmitError::Full))
+        Err(SubmitError::Full.into())
     }
 
     /// Whether a transaction is likely to find the memory that a batch takes.
@@ -593,14 +593,14 @@ impl Insert {
         budget.share(0).try_grow_to(bytes.min(budget.bytes_max() / 2)).is_ok()
     }
 
-    async fn wait_for_batch(&mut self) -> Result<(), ProtocolError> {
+    async fn wait_for_batch(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
         let outcome = settle(&self.state, &self.database, submitted.await);
         self.note_committed(outcome)
     }
 
     /// Waits for a part of a batch.
-    async fn wait_for_part(&mut self) -> Result<(), ProtocolError> {
+    async fn wait_for_part(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
         let outcome = settle(&self.state, &self.database, submitted.await);
         self.give_back();
@@ -615,10 +615,7 @@ impl Insert {
         self.share.shrink_to(self.held_bytes());
     }
 
-    fn note_committed(
-        &mut self,
-        outcome: Result<BatchOutcome, ProtocolError>,
-    ) -> Result<(), ProtocolError> {
+    fn note_committed(&mut self, outcome: Result<BatchOutcome, ApiError>) -> Result<(), ApiError> {
         self.unsettled[1].clear();
         self.give_back();
         let beside_documents = std::mem::take(&mut self.beside_documents[1]);
@@ -643,27 +640,26 @@ impl Insert {
     }
 }
 
-fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ProtocolError> {
-    let requested = RequestedId::parse(id, separator)
-        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ApiError> {
+    let requested =
+        RequestedId::parse(id, separator).map_err(|error| ApiError::argument(error.to_string()))?;
     if matches!(requested, RequestedId::Identity(_)) {
         let id = id.unwrap_or_default().to_owned();
-        return Err(document_error(&DocumentError::UnresolvedIdentity { id }));
+        return Err(DocumentError::UnresolvedIdentity { id }.into());
     }
     Ok(requested)
 }
 
-fn scan_error(error: &blittable::ScanError) -> ProtocolError {
+fn scan_error(error: &blittable::ScanError) -> ApiError {
     match error {
-        blittable::ScanError::UnexpectedEnd { .. } => ProtocolError::new(
-            ErrorKind::EndOfStream,
-            "Attempted to read past the end of the stream.",
-        ),
+        blittable::ScanError::UnexpectedEnd { .. } => {
+            ApiError::new(ErrorKind::EndOfStream, "Attempted to read past the end of the stream.")
+        }
         blittable::ScanError::ElementTooLarge { .. } => {
-            ProtocolError::new(ErrorKind::RequestTooLarge, error.to_string())
+            ApiError::new(ErrorKind::RequestTooLarge, error.to_string())
         }
         blittable::ScanError::UnexpectedByte { .. } => {
-            ProtocolError::new(ErrorKind::InvalidData, error.to_string())
+            ApiError::new(ErrorKind::InvalidData, error.to_string())
         }
     }
 }

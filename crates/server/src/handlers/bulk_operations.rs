@@ -5,14 +5,12 @@ use http::StatusCode;
 use query::Paging;
 use rql::Query;
 use serde_json::json;
-use wire::{ProtocolError, QueryRequest, database_shapes::NODE_TAG};
+use wire::{QueryRequest, database_shapes::NODE_TAG};
 
-use crate::{
-    answer::Answer, call::Call, error_mapping::engine_error, handlers::operations::show_failure,
-};
+use crate::{answer::Answer, api_error::ApiError, call::Call, handlers::operations::show_failure};
 
 /// The options in the query string of a request.
-pub(crate) fn options_of(call: &Call) -> Result<BulkOptions, ProtocolError> {
+pub(crate) fn options_of(call: &Call) -> Result<BulkOptions, ApiError> {
     let query = call.query();
     Ok(BulkOptions {
         rate: rate(call)?,
@@ -22,11 +20,11 @@ pub(crate) fn options_of(call: &Call) -> Result<BulkOptions, ProtocolError> {
     })
 }
 
-fn rate(call: &Call) -> Result<Option<u32>, ProtocolError> {
+fn rate(call: &Call) -> Result<Option<u32>, ApiError> {
     let Some(rate) = call.query().int("maxOpsPerSec")? else { return Ok(None) };
     match u32::try_from(rate) {
         Ok(rate) if 0 < rate => Ok(Some(rate)),
-        _ => Err(ProtocolError::invalid_operation("MaxOpsPerSecond must be greater than 0")),
+        _ => Err(ApiError::invalid_operation("MaxOpsPerSecond must be greater than 0")),
     }
 }
 
@@ -37,7 +35,7 @@ pub(crate) fn begin(
     query: Query,
     request: QueryRequest,
     work: BulkWork,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let selection = BulkSelection {
         query,
         text: request.text,
@@ -46,6 +44,6 @@ pub(crate) fn begin(
     };
     let (engine, database) = (&call.state.engine, call.database()?);
     let begun = engine.begin_bulk_operation(database, selection, options, work, show_failure);
-    let id = begun.map_err(engine_error)?;
+    let id = begun?;
     Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
 }

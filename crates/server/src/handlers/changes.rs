@@ -6,17 +6,17 @@ use database::ListenerView;
 use http::StatusCode;
 use model::TimeSpan;
 use serde_json::{Map, Value, json};
-use wire::{ProtocolError, changes::Watch};
+use wire::changes::Watch;
 
-use crate::{answer::Answer, call::Call, change_session, web_socket::Session};
+use crate::{answer::Answer, api_error::ApiError, call::Call, change_session, web_socket::Session};
 
 /// `GET /databases/{db}/changes`
-pub(crate) fn connect(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn connect(call: &Call) -> Result<Session, ApiError> {
     change_session::begin(call)
 }
 
 /// `GET /databases/{db}/changes/debug`
-pub(crate) fn connections(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn connections(call: &Call) -> Result<Answer, ApiError> {
     let now = call.state.platform.clock.now();
     let listeners = call.database()?.changes().listeners();
     let shapes = listeners.iter().map(|view| connection_shape(view, now.ticks()));
@@ -26,7 +26,7 @@ pub(crate) fn connections(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `DELETE /databases/{db}/changes?id=`
-pub(crate) fn disconnect(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn disconnect(call: &Call) -> Result<Answer, ApiError> {
     let id = call.query().required_long("id")?;
     call.database()?.changes().drop_listener(id.unsigned_abs());
     Ok(Answer::empty(StatusCode::NO_CONTENT))

@@ -5,12 +5,12 @@ use documents::RevisionsToRemove;
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
     handlers::revision_changes::flag,
     router::Answering,
     stored_record::{object_of, read_object, texts_of},
@@ -45,7 +45,7 @@ pub(crate) fn delete(call: Call) -> Answering {
 fn chosen(
     call: &Call,
     body: &Map<String, Value>,
-) -> Result<Vec<(DocumentId, RevisionsToRemove)>, ProtocolError> {
+) -> Result<Vec<(DocumentId, RevisionsToRemove)>, ApiError> {
     let ids = ids_in(body)?;
     let with_forced = flag(body, "RemoveForceCreatedRevisions")?;
     let from = moment(body, &["From", "After"])?;
@@ -54,7 +54,7 @@ fn chosen(
     if let (Some(from), Some(to)) = (from, to)
         && to <= from
     {
-        return Err(ProtocolError::argument("'To' must be greater than 'From'."));
+        return Err(ApiError::argument("'To' must be greater than 'From'."));
     }
     if change_vectors.is_empty() {
         let what = match (from, to) {
@@ -69,7 +69,7 @@ fn chosen(
     }
     if from.is_some() || to.is_some() {
         let message = "A request that names revisions by their change vectors has no span of time";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
     let mut chosen = Vec::new();
     for change_vector in &change_vectors {
@@ -80,26 +80,26 @@ fn chosen(
     Ok(chosen)
 }
 
-fn ids_in(body: &Map<String, Value>) -> Result<Vec<DocumentId>, ProtocolError> {
+fn ids_in(body: &Map<String, Value>) -> Result<Vec<DocumentId>, ApiError> {
     let ids = texts_of(body, "DocumentIds")?.into_iter().map(DocumentId::new);
     let ids = ids.collect::<Result<Vec<_>, _>>();
-    let ids = ids.map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let ids = ids.map_err(|error| ApiError::argument(error.to_string()))?;
     if ids.is_empty() {
         let message = "request 'DocumentIds' cannot be null or empty. (Parameter 'DocumentIds')";
-        return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
+        return Err(ApiError::new(ErrorKind::ArgumentNull, message));
     }
     Ok(ids)
 }
 
 /// The moment that one of these properties says, in ticks of UTC.
-fn moment(body: &Map<String, Value>, names: &[&str]) -> Result<Option<i64>, ProtocolError> {
+fn moment(body: &Map<String, Value>, names: &[&str]) -> Result<Option<i64>, ApiError> {
     let said = names.iter().find_map(|name| body.get(*name).filter(|value| !value.is_null()));
     let Some(said) = said else { return Ok(None) };
     match said.as_str().and_then(date::parse) {
         Some(date) => Ok(Some(date.utc_ticks())),
         None => {
             let message = format!("Could not convert '{said}' to System.DateTime");
-            Err(ProtocolError::new(ErrorKind::Format, message))
+            Err(ApiError::new(ErrorKind::Format, message))
         }
     }
 }
@@ -109,10 +109,10 @@ fn named(
     call: &Call,
     ids: &[DocumentId],
     change_vector: &str,
-) -> Result<Option<(DocumentId, Etag)>, ProtocolError> {
+) -> Result<Option<(DocumentId, Etag)>, ApiError> {
     let tx = call.database()?.read();
     let found = documents::revision_by_change_vector(&tx, change_vector);
-    let Some(found) = found.map_err(|error| document_error(&error))? else { return Ok(None) };
+    let Some(found) = found? else { return Ok(None) };
     match ids.iter().find(|id| id.lower_cased() == found.lower_id()) {
         Some(id) => Ok(Some((id.clone(), found.etag()))),
         None => {
@@ -122,8 +122,8 @@ fn named(
     }
 }
 
-fn foreign(change_vector: &str, asked: &str, owner: &str) -> ProtocolError {
-    ProtocolError::invalid_operation(format!(
+fn foreign(change_vector: &str, asked: &str, owner: &str) -> ApiError {
+    ApiError::invalid_operation(format!(
         "Revision with the cv \"{change_vector}\" doesn't belong to the doc \"{asked}\" but to the doc \
          \"{owner}\""
     ))
@@ -147,13 +147,13 @@ pub(crate) fn revert(call: Call) -> Answering {
     })
 }
 
-fn restoring(call: &Call, id: &str, version: &Value) -> Result<Command, ProtocolError> {
+fn restoring(call: &Call, id: &str, version: &Value) -> Result<Command, ApiError> {
     let change_vector = version.as_str().filter(|text| !text.is_empty());
     let change_vector =
-        change_vector.ok_or_else(|| ProtocolError::argument("Change Vector is null or empty"))?;
-    let id = DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))?;
+        change_vector.ok_or_else(|| ApiError::argument("Change Vector is null or empty"))?;
+    let id = DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))?;
     if named(call, std::slice::from_ref(&id), change_vector)?.is_none() {
-        return Err(ProtocolError::invalid_operation(format!(
+        return Err(ApiError::invalid_operation(format!(
             "Revision with the cv \"{change_vector}\" doesn't exist (id: '{id}')"
         )));
     }

@@ -10,12 +10,12 @@ use http::StatusCode;
 use model::{CollectionName, DocumentId};
 use serde_json::{Map, json};
 use storage::{ReadTransaction, pass_over};
-use wire::{ProtocolError, QueryRequest};
+use wire::QueryRequest;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::{document_error, query_error},
     handlers::bulk_operations::{begin, options_of},
     long_answer::{LongAnswer, reason_behind_results},
     piece_sender::PieceSender,
@@ -33,7 +33,7 @@ const COLUMNS_MAX: usize = 10_000;
 const EVERYTHING: &str = "@all_docs";
 
 /// `GET /studio/collections/preview`: a page of a collection, or of all documents, the newest first.
-pub(crate) fn preview(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn preview(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let table = Table {
         collection: collection_of(call)?,
@@ -55,28 +55,22 @@ pub(crate) fn preview(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// The collection that a request names; all documents when there is none.
-fn collection_of(call: &Call) -> Result<Option<CollectionName>, ProtocolError> {
+fn collection_of(call: &Call) -> Result<Option<CollectionName>, ApiError> {
     let query = call.query();
     let name = query.get("collection").filter(|name| !name.is_empty());
     let name = name.map(CollectionName::new).transpose();
-    name.map_err(|error| ProtocolError::argument(error.to_string()))
+    name.map_err(|error| ApiError::argument(error.to_string()))
 }
 
 /// What changes when any of the documents does; empty when there is none.
-fn etag_of(
-    tx: &ReadTransaction,
-    collection: Option<&CollectionName>,
-) -> Result<String, ProtocolError> {
+fn etag_of(tx: &ReadTransaction, collection: Option<&CollectionName>) -> Result<String, ApiError> {
     let total = total_of(tx, collection)?;
     let mut rows = rows_of(tx, collection)?;
     let newest = rows.next().transpose().map_err(failed)?;
     Ok(newest.map_or_else(String::new, |newest| format!("{}/{total}", newest.change_vector())))
 }
 
-fn total_of(
-    tx: &ReadTransaction,
-    collection: Option<&CollectionName>,
-) -> Result<u64, ProtocolError> {
+fn total_of(tx: &ReadTransaction, collection: Option<&CollectionName>) -> Result<u64, ApiError> {
     match collection {
         None => Ok(documents::progress(tx).map_err(failed)?.documents),
         Some(name) => {
@@ -91,15 +85,15 @@ type Rows<'t> = Box<dyn Iterator<Item = Result<DocumentRow<'t>, DocumentError>> 
 fn rows_of<'t>(
     tx: &'t ReadTransaction,
     collection: Option<&CollectionName>,
-) -> Result<Rows<'t>, ProtocolError> {
+) -> Result<Rows<'t>, ApiError> {
     Ok(match collection {
         None => Box::new(documents::newest_first(tx).map_err(failed)?),
         Some(name) => Box::new(documents::newest_first_of_collection(tx, name).map_err(failed)?),
     })
 }
 
-fn failed(error: DocumentError) -> ProtocolError {
-    document_error(&error)
+fn failed(error: DocumentError) -> ApiError {
+    ApiError::from(error)
 }
 
 /// A page of documents, of which some columns are shown.
@@ -119,7 +113,7 @@ impl Table {
         tx: &ReadTransaction,
         sender: &PieceSender,
         out: &mut Vec<u8>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         let mut columns = Columns::default();
         if self.shown.is_empty() && self.collection.is_some() {
             // Which columns the first row shows is known when all rows have been read.
@@ -154,12 +148,12 @@ impl Table {
         Ok(true)
     }
 
-    fn page<'t>(&self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
+    fn page<'t>(&self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
         let rows = rows_of(tx, self.collection.as_ref())?;
         Ok(Box::new(rows.skip_while(pass_over(self.skip)).take(self.take)))
     }
 
-    fn write_row(&self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    fn write_row(&self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let mut left_out = LeftOut::default();
         let body = row.body().map_err(failed)?;
         self.note_left_out(&body, &mut left_out).map_err(failed)?;
@@ -231,7 +225,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn add_of(&mut self, row: &DocumentRow<'_>) -> Result<(), ProtocolError> {
+    fn add_of(&mut self, row: &DocumentRow<'_>) -> Result<(), ApiError> {
         for member in row.body().map_err(failed)?.root().iter() {
             let (name, _) = member.map_err(DocumentError::from).map_err(failed)?;
             let is_new = name != METADATA && !self.met.contains(name);
@@ -270,7 +264,7 @@ impl LeftOut {
 
 /// `GET /studio/collections/fields`: the types of the properties of the newest document of a collection, or
 /// of each; of those below a property when a prefix names one.
-pub(crate) fn fields(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let (query, tx) = (call.query(), call.read()?);
     let collection = collection_of(call)?;
     let etag = etag_of(&tx, collection.as_ref())?;
@@ -354,14 +348,14 @@ pub(crate) fn delete(call: Call) -> Answering {
         let body = read_object(&call.body)?;
         let kept = texts_of(&body, "ExcludeIds")?.into_iter().map(DocumentId::new);
         let kept: Result<HashSet<_>, _> = kept.collect();
-        let kept = kept.map_err(|error| ProtocolError::argument(error.to_string()))?;
+        let kept = kept.map_err(|error| ApiError::argument(error.to_string()))?;
         let source = match name {
             EVERYTHING => EVERYTHING.to_owned(),
             name => format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),
         };
         let text = format!("from {source}");
         let request = QueryRequest { text, ..QueryRequest::default() };
-        let chosen = query::parse(&request.text).map_err(query_error)?;
+        let chosen = query::parse(&request.text)?;
         let options = options_of(&call)?;
         begin(&call, options, chosen, request, BulkWork::DeleteOthers(kept))
     })

@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{ProtocolError, database_shapes::NODE_TAG};
+use wire::database_shapes::NODE_TAG;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::engine_error,
     handlers::operations::show_failure,
     router::Answering,
     stored_record::{read_object, texts_of},
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn compact(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let refused = |message: String| Err(ProtocolError::invalid_operation(message));
+        let refused = |message: String| Err(ApiError::invalid_operation(message));
         let Some(name) = body.get("DatabaseName").and_then(Value::as_str) else {
             return refused("DatabaseName is a required field when compacting a database.".into());
         };
@@ -32,7 +32,7 @@ pub(crate) fn compact(call: Call) -> Answering {
         }
         let engine = &call.state.engine;
         let begun = engine.begin_compaction(name, with_documents, indexes, show_failure);
-        let id = begun.map_err(engine_error)?;
+        let id = begun?;
         Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
     })
 }

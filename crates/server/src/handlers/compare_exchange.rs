@@ -6,11 +6,11 @@ use cluster_state::{
 };
 use http::StatusCode;
 use storage::pass_over;
-use wire::{ErrorKind, ProtocolError, QueryString};
+use wire::{ErrorKind, QueryString};
 
 use crate::{
-    answer::Answer, blocking::blocking, call::Call, cluster_commands::submit_of,
-    cluster_transaction::check_expiry, error_mapping::cluster_error, json_text::JsonObject,
+    answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
+    cluster_commands::submit_of, cluster_transaction::check_expiry, json_text::JsonObject,
     router::Answering,
 };
 
@@ -37,7 +37,7 @@ pub(crate) fn get(call: Call) -> Answering {
     })
 }
 
-fn look_up(call: &Call) -> Result<Answer, ProtocolError> {
+fn look_up(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let keys: Vec<&str> = query.all("key").collect();
     let state = call.state.cluster.store().read();
@@ -53,7 +53,7 @@ fn look_up(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::json(entries.end()))
 }
 
-fn list(call: &Call) -> Result<Answer, ProtocolError> {
+fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (start, page_size) = (query.start()?, query.page_size()?);
     let mut entries = Entries::begin();
@@ -68,7 +68,7 @@ fn list(call: &Call) -> Result<Answer, ProtocolError> {
         let entry = entry.map_err(failed)?;
         entries.add(&entry.key, Some((entry.index, &entry.value)))?;
         if LISTED_BYTES_MAX < entries.body.len() {
-            return Err(ProtocolError::invalid_operation(format!(
+            return Err(ApiError::invalid_operation(format!(
                 "The values are more than {LISTED_BYTES_MAX} bytes: ask for them in pages, with \
                  'start' and 'pageSize'"
             )));
@@ -99,16 +99,16 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-async fn change(call: &Call, command: CompareExchangeCommand) -> Result<Answer, ProtocolError> {
+async fn change(call: &Call, command: CompareExchangeCommand) -> Result<Answer, ApiError> {
     let command = Command::CompareExchange(command);
     let Applied { outcome, .. } = submit_of(call, &command).await?;
     let Outcome::CompareExchange(outcome) = outcome else {
-        return Err(ProtocolError::invalid_operation("the value's fate is missing"));
+        return Err(ApiError::invalid_operation("the value's fate is missing"));
     };
     changed(&outcome)
 }
 
-fn changed(outcome: &CompareExchangeOutcome) -> Result<Answer, ProtocolError> {
+fn changed(outcome: &CompareExchangeOutcome) -> Result<Answer, ApiError> {
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
     object.number("Index", outcome.index);
@@ -120,18 +120,18 @@ fn changed(outcome: &CompareExchangeOutcome) -> Result<Answer, ProtocolError> {
 }
 
 /// The key and the version that the client has seen.
-fn target_of(query: &QueryString<'_>) -> Result<(String, u64), ProtocolError> {
+fn target_of(query: &QueryString<'_>) -> Result<(String, u64), ApiError> {
     let key = query.get("key").filter(|key| !key.is_empty());
     let key = key.ok_or_else(missing_key)?;
     let index = query.required_long("index")?;
     let expected = u64::try_from(index).map_err(|_| {
-        ProtocolError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
+        ApiError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
     })?;
     Ok((key.to_owned(), expected))
 }
 
-fn missing_key() -> ProtocolError {
-    ProtocolError::argument("Query string key is mandatory, but wasn't specified.")
+fn missing_key() -> ApiError {
+    ApiError::argument("Query string key is mandatory, but wasn't specified.")
 }
 
 /// The values of an answer, under construction.
@@ -145,7 +145,7 @@ impl Entries {
         Self { body: b"{\"Results\":[".to_vec(), is_empty: true }
     }
 
-    fn add(&mut self, key: &str, value: Option<(u64, &Document<'_>)>) -> Result<(), ProtocolError> {
+    fn add(&mut self, key: &str, value: Option<(u64, &Document<'_>)>) -> Result<(), ApiError> {
         if !self.is_empty {
             self.body.push(b',');
         }
@@ -169,7 +169,7 @@ pub(crate) fn write_include(
     key: &str,
     value: Option<(u64, &Document<'_>)>,
     body: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let mut object = JsonObject::begin(body);
     object.text("Key", key);
     object.number("Index", told_index(value));
@@ -183,7 +183,7 @@ fn write_entry(
     key: &str,
     value: Option<(u64, &Document<'_>)>,
     body: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let mut object = JsonObject::begin(body);
     object.text("Key", key);
     write_value(value.map(|(_, value)| value), object.name("Value"))?;
@@ -192,7 +192,7 @@ fn write_entry(
     Ok(())
 }
 
-fn write_value(value: Option<&Document<'_>>, body: &mut Vec<u8>) -> Result<(), ProtocolError> {
+fn write_value(value: Option<&Document<'_>>, body: &mut Vec<u8>) -> Result<(), ApiError> {
     match value {
         Some(value) => value.write_json(body).map_err(|error| failed(ClusterError::from(error))),
         None => {
@@ -202,6 +202,6 @@ fn write_value(value: Option<&Document<'_>>, body: &mut Vec<u8>) -> Result<(), P
     }
 }
 
-fn failed(error: ClusterError) -> ProtocolError {
-    cluster_error(&error)
+fn failed(error: ClusterError) -> ApiError {
+    ApiError::from(error)
 }

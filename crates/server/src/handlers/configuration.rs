@@ -3,22 +3,22 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use wire::{
-    CLIENT_CONFIGURATION_PROPERTY, ProtocolError, header_names::REFRESH_CLIENT_CONFIGURATION,
+    CLIENT_CONFIGURATION_PROPERTY, header_names::REFRESH_CLIENT_CONFIGURATION,
     read_client_configuration,
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
     client_configuration::{self, SERVER_CONFIGURATION},
-    error_mapping::catalog_error,
     router::Answering,
     stored_record::{body_of, change_record},
 };
 
 /// `GET /configuration/client`.
-pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
     match client_configuration::of_server(&call.state.catalog)? {
         Some(configuration) => Ok(Answer::shape(StatusCode::OK, &configuration.json)),
         None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
@@ -26,7 +26,7 @@ pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /databases/*/configuration/client`.
-pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
     let configuration = client_configuration::effective(&call.state, &record)?;
     let etag = client_configuration::etag(configuration.as_ref());
@@ -42,7 +42,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let index = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
-            let index = index.map_err(|error| catalog_error(&error))?;
+            let index = index?;
             state.client_configuration_changed(index);
             Ok(Answer::empty(StatusCode::CREATED))
         })

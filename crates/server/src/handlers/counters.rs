@@ -4,20 +4,20 @@ use commands::{Batch, Command, CommandResult};
 use documents::{ChangeCounters, CounterDetail, CountersChanged};
 use model::{CounterName, DocumentId};
 use storage::ReadTransaction;
-use wire::{CounterOperationKind, ProtocolError};
+use wire::CounterOperationKind;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     batch_attachments::document_id,
     call::Call,
     counter_answer::{ShownValues, change_counters, detail_of, write_details},
-    error_mapping::document_error,
     router::Answering,
     submitting::submit,
 };
 
 /// `GET /counters`: some counters of a document, or all.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = document_id(query.required("docId")?.to_owned())?;
     let shown = match query.bool("full")?.unwrap_or(false) {
@@ -84,7 +84,7 @@ pub(crate) fn post(call: Call) -> Answering {
 
 type Outcomes = Vec<(DocumentId, Vec<Option<CounterDetail>>)>;
 
-async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Outcomes, ProtocolError> {
+async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Outcomes, ApiError> {
     let commands = changes.into_iter().map(Command::ChangeCounters).collect();
     let outcome = submit(&call.state, call.database()?, Batch { commands }).await?;
     let results = outcome.results.into_iter().filter_map(|result| match result {
@@ -101,19 +101,19 @@ fn look_up(
     tx: &ReadTransaction,
     id: &DocumentId,
     name: &str,
-) -> Result<Option<CounterDetail>, ProtocolError> {
+) -> Result<Option<CounterDetail>, ApiError> {
     let Ok(name) = CounterName::new(name) else { return Ok(None) };
-    let row = documents::counter(tx, id, &name).map_err(|error| document_error(&error))?;
+    let row = documents::counter(tx, id, &name)?;
     row.map(|row| detail_of(&row, name)).transpose()
 }
 
 /// All counters of a document, in the order of their names' bytes.
-fn all_of(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<CounterDetail>, ProtocolError> {
+fn all_of(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<CounterDetail>, ApiError> {
     let mut details = Vec::new();
-    for row in documents::counters_of(tx, id).map_err(|error| document_error(&error))? {
-        let row = row.map_err(|error| document_error(&error))?;
+    for row in documents::counters_of(tx, id)? {
+        let row = row?;
         let name = CounterName::new(row.name());
-        let name = name.map_err(|error| ProtocolError::argument(error.to_string()))?;
+        let name = name.map_err(|error| ApiError::argument(error.to_string()))?;
         details.push(detail_of(&row, name)?);
     }
     details.sort_unstable_by(|a, b| a.name.as_str().cmp(b.name.as_str()));

@@ -3,9 +3,9 @@
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::{answer::Answer, call::Call, stored_record::read_object};
+use crate::{answer::Answer, api_error::ApiError, call::Call, stored_record::read_object};
 
 /// A kind of code.
 struct Kind {
@@ -29,27 +29,27 @@ const SORTER: Kind = Kind {
 };
 
 /// `GET …/analyzers`.
-pub(crate) fn analyzers(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn analyzers(_: &Call) -> Result<Answer, ApiError> {
     Ok(list(&ANALYZER))
 }
 
 /// `PUT …/admin/analyzers`.
-pub(crate) fn put_analyzers(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn put_analyzers(call: &Call) -> Result<Answer, ApiError> {
     put(call, &ANALYZER)
 }
 
 /// `GET …/sorters`.
-pub(crate) fn sorters(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn sorters(_: &Call) -> Result<Answer, ApiError> {
     Ok(list(&SORTER))
 }
 
 /// `PUT …/admin/sorters`.
-pub(crate) fn put_sorters(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn put_sorters(call: &Call) -> Result<Answer, ApiError> {
     put(call, &SORTER)
 }
 
 /// `DELETE …/admin/analyzers` and `…/admin/sorters`: there is none of any name.
-pub(crate) fn delete(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
     call.query().single_non_empty("name")?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
@@ -60,13 +60,13 @@ fn list(kind: &Kind) -> Answer {
     Answer::shape(StatusCode::OK, &shape)
 }
 
-fn put(call: &Call, kind: &Kind) -> Result<Answer, ProtocolError> {
+fn put(call: &Call, kind: &Kind) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let Some(Value::Array(given)) = body.get(kind.property) else {
         let property = kind.property;
         let message =
             format!("Request should have a property name '{property}' which is mandatory.");
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     };
     let Some(first) = given.first() else { return Ok(Answer::empty(StatusCode::CREATED)) };
     let name = first.get("Name").and_then(Value::as_str).unwrap_or_default();
@@ -74,5 +74,5 @@ fn put(call: &Call, kind: &Kind) -> Result<Answer, ProtocolError> {
         "The {} '{name}' cannot be kept: it is C#, which this server does not run. Instead, {}.",
         kind.one, kind.instead
     );
-    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+    Err(ApiError::new(ErrorKind::NotSupported, message))
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wire::{ProtocolError, database_shapes::NODE_TAG};
+use wire::database_shapes::NODE_TAG;
 
 use crate::{
+    api_error::ApiError,
     call::Call,
     dashboard::{Dashboard, Look, Widget},
     gone::Gone,
@@ -19,13 +20,11 @@ use crate::{
 const WATCHED_MAX: usize = 64;
 
 /// `GET /cluster-dashboard/watch?node=`: the reader says which widgets it wants to see.
-pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let node = query.required("node")?;
     if node != NODE_TAG {
-        return Err(ProtocolError::invalid_operation(format!(
-            "There is no node {node} in the cluster"
-        )));
+        return Err(ApiError::invalid_operation(format!("There is no node {node} in the cluster")));
     }
     Ok(pulse_feed::begin(ChosenWidgets {
         dashboard: dashboard(call),
@@ -35,7 +34,7 @@ pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ProtocolError> {
 }
 
 /// `GET /server-dashboard/watch`: everything that the server shows of itself.
-pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch_server(call: &Call) -> Result<Session, ApiError> {
     Ok(pulse_feed::begin(AllWidgets::of(dashboard(call))))
 }
 

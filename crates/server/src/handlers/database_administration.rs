@@ -5,22 +5,22 @@ use engine::check_settings;
 use http::StatusCode;
 use serde_json::{Value, json};
 use wire::{
-    ErrorKind, ProtocolError,
+    ErrorKind,
     database_shapes::{LockMode, NODE_TAG},
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::engine_error,
     router::Answering,
     stored_record::{body_of, change_body, change_record, read_object, texts_of},
 };
 
-fn missing(name: &str) -> ProtocolError {
+fn missing(name: &str) -> ApiError {
     let message = format!("Database '{name}' does not exist.");
-    ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+    ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
 }
 
 /// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They hold
@@ -29,13 +29,12 @@ pub(crate) fn put_settings(call: Call) -> Answering {
     Box::pin(async move {
         let settings = Value::Object(read_object(&call.body)?);
         let name = call.database()?.record().name.as_str().to_owned();
-        check_settings(&call.state.settings, &name, &wire::read_record_settings(Some(&settings))?)
-            .map_err(engine_error)?;
+        check_settings(&call.state.settings, &name, &wire::read_record_settings(Some(&settings))?)?;
         let state = call.state;
         blocking(move || {
             let record = state.catalog.record(&name).ok_or_else(|| missing(&name))?;
             let named = json!({ "Settings": settings }).to_string();
-            state.check_named_directories(&record.name, named.as_bytes()).map_err(engine_error)?;
+            state.check_named_directories(&record.name, named.as_bytes())?;
             let set = |body: &mut serde_json::Map<String, Value>| {
                 body.insert("Settings".to_owned(), settings.clone());
             };
@@ -53,7 +52,7 @@ pub(crate) fn set_lock(call: Call) -> Answering {
         let names = texts_of(&body, "DatabaseNames")?;
         if names.is_empty() {
             let message = "Value cannot be null. (Parameter 'DatabaseNames')";
-            return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
+            return Err(ApiError::new(ErrorKind::ArgumentNull, message));
         }
         let mode = lock_mode_of(body.get("Mode"))?;
         let state = call.state;
@@ -72,7 +71,7 @@ pub(crate) fn set_lock(call: Call) -> Answering {
     })
 }
 
-fn lock_mode_of(mode: Option<&Value>) -> Result<LockMode, ProtocolError> {
+fn lock_mode_of(mode: Option<&Value>) -> Result<LockMode, ApiError> {
     let named = match mode {
         None | Some(Value::Null) => Some(LockMode::Unlock),
         Some(Value::String(name)) => LockMode::named(name),
@@ -81,7 +80,7 @@ fn lock_mode_of(mode: Option<&Value>) -> Result<LockMode, ProtocolError> {
     named.ok_or_else(|| {
         let mode = mode.unwrap_or(&Value::Null);
         let message = format!("{mode} is not a lock mode of a database");
-        ProtocolError::new(ErrorKind::Format, message)
+        ApiError::new(ErrorKind::Format, message)
     })
 }
 
@@ -97,7 +96,7 @@ pub(crate) fn reorder(call: Call) -> Answering {
         if texts_of(&body, "MembersOrder")? != [NODE_TAG] {
             let message = "The reordered list doesn't correspond to the existing nodes of the \
                            database group.";
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         }
         let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
         let order = if is_fixed { json!([NODE_TAG]) } else { json!([]) };
@@ -116,13 +115,13 @@ pub(crate) fn reorder(call: Call) -> Answering {
 }
 
 /// `PUT /admin/databases/node`: there is no other node to add.
-pub(crate) fn add_node(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn add_node(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     if call.state.catalog.record(name).is_none() {
         let message =
             "Database Record not found when trying to add a node to the database topology";
-        return Err(ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message));
+        return Err(ApiError::new(ErrorKind::DatabaseDoesNotExist, message));
     }
     let message = match query.get("node").filter(|node| !node.is_empty()) {
         None => format!("Database {name} already exists on all the nodes of the cluster"),
@@ -134,7 +133,7 @@ pub(crate) fn add_node(call: &Call) -> Result<Answer, ProtocolError> {
              the new topology) is not part of the cluster"
         ),
     };
-    Err(ProtocolError::invalid_operation(message))
+    Err(ApiError::invalid_operation(message))
 }
 
 /// `POST /admin/databases/promote`: the only node is a member already.

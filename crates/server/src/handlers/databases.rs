@@ -9,7 +9,7 @@ use http::StatusCode;
 use model::{DatabaseName, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
-    ErrorKind, ProtocolError,
+    ErrorKind,
     database_shapes::{
         ListedConfigurations, ListedDatabase, LockMode, NODE_TAG, ToggleStatus,
         database_put_result, topology_answer,
@@ -20,10 +20,10 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
     client_configuration,
-    error_mapping::{catalog_error, engine_error},
     handlers::{
         index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
     },
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// `GET /databases`: all, a page, only names, or one.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let state = &call.state;
     if let Some(name) = query.get("name").filter(|name| !name.is_empty()) {
@@ -116,7 +116,7 @@ fn indexing_errors(database: &database::Database) -> Vec<u64> {
 }
 
 /// `GET /topology`.
-pub(crate) fn topology(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn topology(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     let state = &call.state;
@@ -139,7 +139,7 @@ fn missing(status: StatusCode, name: &str) -> Answer {
 }
 
 /// `GET /admin/databases`.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     match call.state.catalog.record(name) {
@@ -149,7 +149,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /databases/*/admin/record`.
-pub(crate) fn record(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn record(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
 }
 
@@ -165,12 +165,10 @@ pub(crate) fn put(call: Call) -> Answering {
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
-            state.check_named_directories(&sent.name, &sent.body).map_err(engine_error)?;
+            state.check_named_directories(&sent.name, &sent.body)?;
             let is_new = state.catalog.record(sent.name.as_str()).is_none();
             let adopts_files = match is_new {
-                true => {
-                    state.check_new_directories(&sent.name, &sent.body).map_err(engine_error)?
-                }
+                true => state.check_new_directories(&sent.name, &sent.body)?,
                 false => false,
             };
             let put = match expected {
@@ -184,7 +182,7 @@ pub(crate) fn put(call: Call) -> Answering {
                     })
                 }
             };
-            let put = put.map_err(|error| catalog_error(&error))?;
+            let put = put?;
             if put.record.client_index == put.index {
                 state.client_configuration_changed(put.index);
             }
@@ -201,9 +199,9 @@ pub(crate) fn put(call: Call) -> Answering {
     })
 }
 
-fn read_record(call: &Call) -> Result<NewDatabase, ProtocolError> {
+fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
     let body = read_object(&call.body)?;
-    let refused = |message: &str| ProtocolError::new(ErrorKind::BadRequest, message);
+    let refused = |message: &str| ApiError::new(ErrorKind::BadRequest, message);
     let name = match body.get("DatabaseName") {
         Some(Value::String(name)) => name,
         Some(Value::Null) | None => return Err(refused("Name cannot be null or empty.")),
@@ -214,14 +212,13 @@ fn read_record(call: &Call) -> Result<NewDatabase, ProtocolError> {
         &call.state.settings,
         name.as_str(),
         &read_record_settings(body.get("Settings"))?,
-    )
-    .map_err(engine_error)?;
+    )?;
     let disabled = match body.get("Disabled") {
         Some(Value::Bool(disabled)) => *disabled,
         Some(Value::Null) | None => false,
         Some(_) => {
             let message = "'Disabled' of a record must be true or false.";
-            return Err(ProtocolError::new(ErrorKind::Format, message));
+            return Err(ApiError::new(ErrorKind::Format, message));
         }
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
@@ -260,7 +257,7 @@ pub(crate) fn delete(call: Call) -> Answering {
 ///
 /// # Errors
 /// When a database must not be deleted; none is then.
-fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ProtocolError> {
+fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ApiError> {
     let mut unlocked = Vec::with_capacity(names.len());
     for name in names {
         let record = state.catalog.record(&name);
@@ -275,13 +272,13 @@ fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, Prot
 ///
 /// # Errors
 /// When it must not be deleted.
-fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ProtocolError> {
+fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ApiError> {
     match lock_mode(record) {
         LockMode::Unlock => Ok(true),
         LockMode::PreventDeletesIgnore => Ok(false),
         mode @ LockMode::PreventDeletesError => {
             let mode = mode.name();
-            Err(ProtocolError::invalid_operation(format!(
+            Err(ApiError::invalid_operation(format!(
                 "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). Please \
                  consider changing the lock mode before deleting the database."
             )))
@@ -289,13 +286,13 @@ fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ProtocolError
     }
 }
 
-fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ProtocolError> {
+fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ApiError> {
     let Some(Value::Array(nodes)) = body.get("FromNodes") else { return Ok(()) };
     let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != NODE_TAG) else {
         return Ok(());
     };
     let name = names.first().map_or("", String::as_str);
-    Err(ProtocolError::invalid_operation(format!(
+    Err(ApiError::invalid_operation(format!(
         "Database '{name}' doesn't reside on node '{other}' so it can't be deleted from it"
     )))
 }
@@ -304,7 +301,7 @@ fn delete_one(
     state: &ServerState,
     name: &str,
     hard: bool,
-) -> Result<Option<FinishedDeletion>, ProtocolError> {
+) -> Result<Option<FinishedDeletion>, ApiError> {
     // The lock mode may have changed since it was checked.
     let mut refusal = None;
     let deleted = state.delete_database(name, hard, |record| {
@@ -315,7 +312,7 @@ fn delete_one(
     });
     match refusal {
         Some(refusal) => Err(refusal),
-        None => deleted.map_err(engine_error),
+        None => deleted.map_err(ApiError::from),
     }
 }
 
@@ -349,18 +346,14 @@ fn toggle(call: Call, disabled: bool) -> Answering {
     })
 }
 
-fn toggle_one(
-    state: &ServerState,
-    name: &str,
-    disabled: bool,
-) -> Result<ToggleStatus, ProtocolError> {
+fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleStatus, ApiError> {
     let mut is_changed = false;
     let changed = state.registry.change_record(name, |record, draft| {
         draft.disabled = disabled;
         is_changed = record.disabled != disabled;
         if is_changed { Decision::Replace } else { Decision::Keep }
     });
-    if changed.map_err(|error| catalog_error(&error))?.is_none() {
+    if changed?.is_none() {
         return Ok(ToggleStatus::missing(name));
     }
     if is_changed {
@@ -371,7 +364,7 @@ fn toggle_one(
 }
 
 /// `GET /debug/is-loaded`.
-pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     let is_loaded = call.state.registry.if_open(name).is_some();

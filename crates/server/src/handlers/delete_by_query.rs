@@ -4,7 +4,6 @@ use engine::BulkWork;
 
 use crate::{
     call::Call,
-    error_mapping::query_error,
     handlers::bulk_operations::{begin, options_of},
     router::Answering,
 };
@@ -14,7 +13,7 @@ pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let options = options_of(&call)?;
         let request = call.state.with_builder(|builder| wire::read_query(&call.body, builder))?;
-        let mut query = query::parse(&request.text).map_err(query_error)?;
+        let mut query = query::parse(&request.text)?;
         // Whole documents are deleted, whatever would be shown of them.
         query.select = None;
         query.include.clear();

@@ -4,20 +4,20 @@ use std::collections::HashSet;
 
 use commands::{Batch, Command, CommandResult};
 use database::DatabaseLease;
-use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
+use documents::{DocumentError, DocumentRow, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use model::{DocumentId, Etag};
 use query::{CounterIncludes, IncludePath, IncludedCounters, IncludedRevisions, RevisionIncludes};
 use serde_json::json;
 use storage::ReadTransaction;
-use wire::{HashEtag, ProtocolError, QueryString};
+use wire::{HashEtag, QueryString};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     counter_includes,
     document_pages::{Listing, list_documents},
-    error_mapping::{document_error, query_error},
     handlers::documents_compression::RowSizes,
     json_text::{JsonObject, write_row_to},
     long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
@@ -33,7 +33,7 @@ use crate::{
 const LOADED_IDS_MAX: usize = 1 << 17;
 
 /// `GET /docs`: by ids, by prefix, by etag, or newest first.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     if query.has("id") {
         let ids: Vec<&str> = query.all("id").collect();
@@ -46,18 +46,18 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
 const TAG_OF_MISSING: &str = "404 Response";
 
 /// `POST /docs`: by ids in the body.
-pub(crate) fn post(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn post(call: &Call) -> Result<Answer, ApiError> {
     let ids = wire::read_ids(&call.body)?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     load(call, &call.query(), &ids)
 }
 
 /// `HEAD /docs`: whether a document exists, and its version.
-pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = document_id(query.single_non_empty("id")?)?;
     let tx = call.read()?;
-    let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+    let Some(row) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     if call.if_none_match() == Some(row.change_vector()) {
@@ -67,11 +67,11 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /docs/size`.
-pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = document_id(query.single_non_empty("id")?)?;
     let tx = call.read()?;
-    let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+    let Some(row) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     let sizes = RowSizes {
@@ -88,7 +88,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /debug/documents/huge`: the largest documents that were used of late.
-pub(crate) fn huge(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn huge(call: &Call) -> Result<Answer, ApiError> {
     let documents = call.database()?.huge_documents().largest();
     let rows: Vec<_> = documents
         .into_iter()
@@ -110,7 +110,7 @@ pub(crate) fn put(call: Call) -> Answering {
         let put = read_put(&call)?;
         let outcome = submit(&call.state, call.database()?, Batch::one(Command::Put(put))).await?;
         let Some(CommandResult::Put(stored)) = outcome.results.into_iter().next() else {
-            return Err(ProtocolError::invalid_operation("the document's fate is missing"));
+            return Err(ApiError::invalid_operation("the document's fate is missing"));
         };
         let mut body = Vec::new();
         let mut object = JsonObject::begin(&mut body);
@@ -121,11 +121,11 @@ pub(crate) fn put(call: Call) -> Answering {
     })
 }
 
-fn read_put(call: &Call) -> Result<PutDocument, ProtocolError> {
+fn read_put(call: &Call) -> Result<PutDocument, ApiError> {
     let query = call.query();
     let id = query.single_non_empty("id")?;
     let id = RequestedId::parse(Some(id), call.id_separator()?)
-        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+        .map_err(|error| ApiError::argument(error.to_string()))?;
     let body = call.state.with_builder(|builder| wire::read_document_body(&call.body, builder))?;
     Ok(PutDocument { id, expected: ExpectedVersion::parse(call.if_match()), body })
 }
@@ -141,11 +141,11 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
-    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+fn document_id(text: &str) -> Result<DocumentId, ApiError> {
+    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
-fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ProtocolError> {
+fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ApiError> {
     check_count(ids.len())?;
     let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
     let paths: Vec<IncludePath> =
@@ -196,16 +196,16 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     Ok(stream_load(call.database()?, tx, load).with_quoted_etag(&etag))
 }
 
-fn check_count(ids: usize) -> Result<(), ProtocolError> {
+fn check_count(ids: usize) -> Result<(), ApiError> {
     if ids <= LOADED_IDS_MAX {
         return Ok(());
     }
-    Err(ProtocolError::argument(format!(
+    Err(ApiError::argument(format!(
         "A load may have {LOADED_IDS_MAX} ids, and as many included ones, but has more: {ids}"
     )))
 }
 
-fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), ProtocolError> {
+fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), ApiError> {
     let known = call.database()?.huge_documents();
     for row in rows.iter().flatten() {
         let bytes = row.body_bytes();
@@ -219,18 +219,18 @@ fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), Protoc
 fn find_all<'t>(
     tx: &'t ReadTransaction,
     ids: &[impl AsRef<str>],
-) -> Result<Vec<Option<DocumentRow<'t>>>, ProtocolError> {
+) -> Result<Vec<Option<DocumentRow<'t>>>, ApiError> {
     ids.iter().map(|id| find(tx, id.as_ref())).collect()
 }
 
-fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>, ProtocolError> {
+fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>, ApiError> {
     if id.is_empty() {
         return Ok(None);
     }
     if id.trim().is_empty() {
-        return Err(ProtocolError::argument("Argument is null or whitespace (Parameter 'id')"));
+        return Err(ApiError::argument("Argument is null or whitespace (Parameter 'id')"));
     }
-    documents::get(tx, &document_id(id)?).map_err(|error| document_error(&error))
+    documents::get(tx, &document_id(id)?).map_err(ApiError::from)
 }
 
 /// The documents that the paths lead to, each once, without those that were asked for.
@@ -238,7 +238,7 @@ fn included_rows<'t>(
     tx: &'t ReadTransaction,
     rows: &[Option<DocumentRow<'t>>],
     paths: &[IncludePath],
-) -> Result<Vec<DocumentRow<'t>>, ProtocolError> {
+) -> Result<Vec<DocumentRow<'t>>, ApiError> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -248,10 +248,10 @@ fn included_rows<'t>(
     for row in rows.iter().flatten() {
         // What is decompressed of it is in memory only meanwhile.
         let row = row.unread();
-        let root = row.body().map_err(|error| document_error(&error))?.root();
+        let root = row.body()?.root();
         for path in paths {
             path.ids(root, &mut |id| ids.push(id.to_owned()))
-                .map_err(|error| document_error(&error.into()))?;
+                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
             check_count(ids.len())?;
         }
     }
@@ -260,7 +260,7 @@ fn included_rows<'t>(
         // An id that is too long names no document.
         let Ok(id) = DocumentId::new(id) else { continue };
         if seen.insert(id.lower_cased().to_owned()) {
-            included.extend(documents::get(tx, &id).map_err(|error| document_error(&error))?);
+            included.extend(documents::get(tx, &id)?);
         }
     }
     Ok(included)
@@ -271,14 +271,14 @@ fn revisions_of<'t>(
     tx: &'t ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
     wanted: &RevisionIncludes,
-) -> Result<IncludedRevisions<'t>, ProtocolError> {
+) -> Result<IncludedRevisions<'t>, ApiError> {
     let mut found = IncludedRevisions::default();
     if wanted.is_empty() {
         return Ok(found);
     }
     for row in rows.iter().flatten() {
-        let root = row.body().map_err(|error| document_error(&error))?.root();
-        found.add(tx, wanted, Some(row.lower_id()), root).map_err(query_error)?;
+        let root = row.body()?.root();
+        found.add(tx, wanted, Some(row.lower_id()), root)?;
     }
     Ok(found)
 }
@@ -288,14 +288,14 @@ fn counters_of(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
     wanted: &CounterIncludes,
-) -> Result<Option<IncludedCounters>, ProtocolError> {
+) -> Result<Option<IncludedCounters>, ApiError> {
     if wanted.is_empty() {
         return Ok(None);
     }
     let mut found = IncludedCounters::default();
     for row in rows.iter().flatten() {
-        let root = row.body().map_err(|error| document_error(&error))?.root();
-        found.add(tx, wanted, Some(row.id()), root).map_err(query_error)?;
+        let root = row.body()?.root();
+        found.add(tx, wanted, Some(row.id()), root)?;
     }
     Ok(Some(found))
 }
@@ -306,7 +306,7 @@ fn write_includes_behind(
     rows: &[Option<DocumentRow<'_>>],
     (revisions, counters, values): Along<'_>,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
         counter_includes::write_behind(&found, out);
     }
@@ -355,7 +355,7 @@ async fn write_load(
     metadata_only: bool,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     if !load_body(rows, included, metadata_only, out, sink).await? {
         return Ok(false);
     }
@@ -370,7 +370,7 @@ async fn load_body(
     metadata_only: bool,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     out.extend_from_slice(b"{\"Results\":[");
     for (index, row) in rows.iter().enumerate() {
         let end = out.len();
@@ -429,7 +429,7 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
     Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))
 }
 
-fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {
+fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let tx = call.read()?;
     let etag = database_change_vector(&tx)?;
@@ -447,7 +447,7 @@ fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {
     Ok(list_documents(database.clone(), tx, listing).with_quoted_etag(&etag))
 }
 
-fn database_change_vector(tx: &ReadTransaction) -> Result<String, ProtocolError> {
-    let progress = documents::progress(tx).map_err(|error| document_error(&error))?;
+fn database_change_vector(tx: &ReadTransaction) -> Result<String, ApiError> {
+    let progress = documents::progress(tx)?;
     Ok(progress.change_vector.to_string())
 }

@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{COMPRESSION_PROPERTY, ProtocolError, database_shapes::NODE_TAG, humane_size};
+use wire::{COMPRESSION_PROPERTY, database_shapes::NODE_TAG, humane_size};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
     handlers::revision_changes::store,
     json_text::JsonObject,
     router::Answering,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// `GET /documents-compression/config`.
-pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     Ok(match body.get(COMPRESSION_PROPERTY).filter(|stored| !stored.is_null()) {
         Some(Value::Object(stored)) => {
@@ -34,10 +34,9 @@ pub(crate) fn configure(call: Call) -> Answering {
 }
 
 /// `GET /debug/storage/compression-dictionaries`: the numbers of the dictionaries that are stored.
-pub(crate) fn dictionaries(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn dictionaries(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
-    let count =
-        documents::dictionaries_count(&database.read()).map_err(|error| document_error(&error))?;
+    let count = documents::dictionaries_count(&database.read())?;
     let entries: Vec<Value> = (1..=count).map(|id| json!({"Id": id})).collect();
     let shown = json!({
         "@metadata": {"NodeTag": NODE_TAG},

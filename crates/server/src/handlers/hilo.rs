@@ -4,10 +4,11 @@ use commands::{Batch, Command, CommandResult};
 use documents::HiLoRequest;
 use http::StatusCode;
 use model::date;
-use wire::{ProtocolError, QueryString};
+use wire::QueryString;
 
 use crate::{
-    answer::Answer, call::Call, json_text::JsonObject, router::Answering, submitting::submit,
+    answer::Answer, api_error::ApiError, call::Call, json_text::JsonObject, router::Answering,
+    submitting::submit,
 };
 
 /// `GET /hilo/next`.
@@ -17,7 +18,7 @@ pub(crate) fn next(call: Call) -> Answering {
         let batch = Batch::one(Command::HiLoNext(request));
         let outcome = submit(&call.state, call.database()?, batch).await?;
         let Some(CommandResult::HiLoRange(range)) = outcome.results.into_iter().next() else {
-            return Err(ProtocolError::invalid_operation("the range is missing"));
+            return Err(ApiError::invalid_operation("the range is missing"));
         };
         let mut body = Vec::new();
         let mut object = JsonObject::begin(&mut body);
@@ -32,7 +33,7 @@ pub(crate) fn next(call: Call) -> Answering {
     })
 }
 
-fn read_request(call: &Call) -> Result<HiLoRequest, ProtocolError> {
+fn read_request(call: &Call) -> Result<HiLoRequest, ApiError> {
     let query = call.query();
     Ok(HiLoRequest {
         tag: query.single_non_empty("tag")?.to_owned(),
@@ -50,11 +51,11 @@ fn read_request(call: &Call) -> Result<HiLoRequest, ProtocolError> {
 
 /// What the client wants between the tag and the number, or else what stands between the parts of ids
 /// in the database.
-fn separator(call: &Call, query: &QueryString<'_>) -> Result<String, ProtocolError> {
+fn separator(call: &Call, query: &QueryString<'_>) -> Result<String, ApiError> {
     match query.get("identityPartsSeparator").filter(|text| !text.is_empty()) {
         None => Ok(call.id_separator()?.to_string()),
         Some(text) if text.encode_utf16().count() == 1 => Ok(text.to_owned()),
-        Some(text) => Err(ProtocolError::invalid_operation(format!(
+        Some(text) => Err(ApiError::invalid_operation(format!(
             "Query string identityPartsSeparator is expecting single character, but got '{text}'."
         ))),
     }

@@ -2,10 +2,9 @@
 
 use cluster_state::{Command, IDENTITY_MAX, IdentityCommand, Outcome};
 use model::DatabaseId;
-use wire::ProtocolError;
 
 use crate::{
-    answer::Answer, call::Call, cluster_commands::submit_of, error_mapping::cluster_error,
+    answer::Answer, api_error::ApiError, call::Call, cluster_commands::submit_of,
     json_text::JsonObject, router::Answering,
 };
 
@@ -28,10 +27,10 @@ pub(crate) fn seed(call: Call) -> Answering {
         let command = {
             let query = call.query();
             let value = query.long("value")?.ok_or_else(|| {
-                ProtocolError::argument("Query string value is mandatory, but wasn't specified.")
+                ApiError::argument("Query string value is mandatory, but wasn't specified.")
             })?;
             if IDENTITY_MAX < value {
-                return Err(ProtocolError::argument(format!(
+                return Err(ApiError::argument(format!(
                     "An identity cannot be set to {value}: the limit is {IDENTITY_MAX}."
                 )));
             }
@@ -50,10 +49,10 @@ async fn change(
     call: &Call,
     command: IdentityCommand,
     property: &'static str,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let applied = submit_of(call, &Command::Identity(command)).await?;
     let Outcome::Identities(values) = applied.outcome else {
-        return Err(ProtocolError::invalid_operation("the identity's value is missing"));
+        return Err(ApiError::invalid_operation("the identity's value is missing"));
     };
     let value = values.first().copied().unwrap_or_default();
     let mut body = Vec::new();
@@ -63,14 +62,14 @@ async fn change(
     Ok(Answer::json(body))
 }
 
-fn database_of(call: &Call) -> Result<DatabaseId, ProtocolError> {
+fn database_of(call: &Call) -> Result<DatabaseId, ApiError> {
     Ok(call.database()?.record().topology_id)
 }
 
 /// `GET /debug/identities`.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let identities = call.state.cluster.store().read().identities(database_of(call)?);
-    let identities = identities.map_err(|error| cluster_error(&error))?;
+    let identities = identities?;
     let mut body = vec![b'{'];
     for (index, (name, value)) in identities.iter().enumerate() {
         if index > 0 {

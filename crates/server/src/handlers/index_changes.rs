@@ -6,15 +6,13 @@ use database::DatabaseLease;
 use engine::{IndexSetting, check_index_name, complete_definition, would_change};
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{
-    ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexState, ProtocolError, RecordBody,
-};
+use wire::{ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexState, RecordBody};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::{engine_error, index_error},
     handlers::indexes::{missing, named},
     router::Answering,
     server_state::ServerState,
@@ -41,14 +39,14 @@ pub(crate) fn put_javascript(call: Call) -> Answering {
     Box::pin(put_from(call, Source::Anybody))
 }
 
-async fn put_from(call: Call, source: Source) -> Result<Answer, ProtocolError> {
+async fn put_from(call: Call, source: Source) -> Result<Answer, ApiError> {
     let definitions = definitions_of(&call, source)?;
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {
         let mut results = Vec::new();
         for definition in definitions {
             let name = definition.name.clone();
-            let index = state.define_index(&database, &definition).map_err(engine_error)?;
+            let index = state.define_index(&database, &definition)?;
             results.push(json!({"Index": name, "RaftCommandIndex": index}));
         }
         Ok(Answer::shape(StatusCode::CREATED, &json!({"Results": results})))
@@ -56,15 +54,15 @@ async fn put_from(call: Call, source: Source) -> Result<Answer, ProtocolError> {
     .await
 }
 
-fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, ProtocolError> {
+fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, ApiError> {
     let mut body = read_object(&call.body)?;
     let Some(Value::Array(listed)) = body.remove("Indexes") else {
         let message = "Request should have a property name 'Indexes' which is mandatory.";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     };
     if DEFINITIONS_MAX < listed.len() {
         let message = format!("One request defines at most {DEFINITIONS_MAX} indexes");
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
     listed.into_iter().map(|definition| definition_of(definition, source)).collect()
 }
@@ -74,39 +72,39 @@ pub(crate) fn define_all(
     state: &ServerState,
     database: &DatabaseLease,
     definitions: Vec<Value>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     for definition in definitions {
         let definition = definition_of(definition, Source::Administrator)?;
-        state.define_index(database, &definition).map_err(engine_error)?;
+        state.define_index(database, &definition)?;
     }
     Ok(())
 }
 
 /// Reads a definition.
-pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ProtocolError> {
+pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ApiError> {
     serde_json::from_value(json)
-        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))
+        .map_err(|error| ApiError::new(ErrorKind::InvalidData, error.to_string()))
 }
 
 /// Refuses settings of an index that no index can have.
-pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), ProtocolError> {
+pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), ApiError> {
     for (name, value) in &definition.configuration {
         let Some(value) = value else { continue };
         if let Err(expected) = settings::check_of_index(name, value) {
             let message = format!("Could not set '{name}' configuration setting value.");
-            return Err(ProtocolError::invalid_operation(message).caused_by(expected));
+            return Err(ApiError::invalid_operation(message).caused_by(expected));
         }
     }
     Ok(())
 }
 
 /// Reads a definition, and finds out what kind it is.
-fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ProtocolError> {
+fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ApiError> {
     let mut definition = definition_in(json)?;
     definition.name = definition.name.trim().to_owned();
-    check_index_name(&definition.name).map_err(engine_error)?;
+    check_index_name(&definition.name)?;
     let Some(map) = definition.maps.first() else {
-        return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+        return Err(ApiError::argument("Index must have a 'Maps' fields"));
     };
     let is_javascript = indexing::is_javascript(map);
     check_configuration(&definition)?;
@@ -117,7 +115,7 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, Protoco
              is not allowed.",
             definition.name
         );
-        return Err(ProtocolError::new(ErrorKind::UnauthorizedAccess, message));
+        return Err(ApiError::new(ErrorKind::UnauthorizedAccess, message));
     }
     Ok(definition)
 }
@@ -127,7 +125,7 @@ pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
-        blocking(move || match state.delete_index(&database, &name).map_err(engine_error)? {
+        blocking(move || match state.delete_index(&database, &name)? {
             true => Ok(Answer::empty(StatusCode::NO_CONTENT)),
             false => Ok(Answer::empty(StatusCode::NOT_FOUND)),
         })
@@ -142,7 +140,7 @@ pub(crate) fn replace(call: Call) -> Answering {
         let database = call.database()?.clone();
         blocking(move || {
             let indexes = database.indexes();
-            if indexes.replace_now(&name).map_err(|error| index_error(&error))? {
+            if indexes.replace_now(&name)? {
                 return Ok(Answer::empty(StatusCode::NO_CONTENT));
             }
             let message = match indexes.get(&name) {
@@ -152,14 +150,14 @@ pub(crate) fn replace(call: Call) -> Answering {
                     format!("Could not find '{name}' and '{prefix}{name}' indexes.")
                 }
             };
-            Err(ProtocolError::new(ErrorKind::IndexDoesNotExist, message))
+            Err(ApiError::new(ErrorKind::IndexDoesNotExist, message))
         })
         .await
     })
 }
 
 /// `GET /indexes/history`: the definitions that an index had, the newest first.
-pub(crate) fn history(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn history(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     let body = RecordBody::read(&call.database()?.record().body);
@@ -176,7 +174,7 @@ pub(crate) fn reset(call: Call) -> Answering {
         let database = call.database()?.clone();
         blocking(move || {
             let reset = database.indexes().reset(&name).ok_or_else(|| missing(&name))?;
-            let index = reset.map_err(|error| index_error(&error))?;
+            let index = reset?;
             Ok(Answer::shape(StatusCode::OK, &json!({"Index": index.shown_definition()})))
         })
         .await
@@ -194,7 +192,7 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
         };
         blocking(move || {
             for index in indexes {
-                index.clear_errors().map_err(|error| index_error(&error))?;
+                index.clear_errors()?;
             }
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
@@ -203,10 +201,10 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
 }
 
 /// `POST /indexes/has-changed`: whether the definition would change anything.
-pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn has_changed(call: &Call) -> Result<Answer, ApiError> {
     let body = Value::Object(read_object(&call.body)?);
     let definition = definition_in(body)?;
-    let changed = would_change(call.database()?, definition).map_err(engine_error)?;
+    let changed = would_change(call.database()?, definition)?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Changed": changed})))
 }
 
@@ -231,28 +229,24 @@ fn configure(
         if names.is_empty() {
             let shown = body.get("IndexNames").unwrap_or(&Value::Null);
             let message = format!("'IndexNames' names no index: {shown}");
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         }
         let setting = body.get(property).and_then(Value::as_str).and_then(read);
         let setting = setting.ok_or_else(|| {
             let shown = body.get(property).unwrap_or(&Value::Null);
-            ProtocolError::argument(format!("'{property}' has no known value: {shown}"))
+            ApiError::argument(format!("'{property}' has no known value: {shown}"))
         })?;
         set(&call, names, setting).await
     })
 }
 
-async fn set(
-    call: &Call,
-    names: Vec<String>,
-    setting: IndexSetting,
-) -> Result<Answer, ProtocolError> {
+async fn set(call: &Call, names: Vec<String>, setting: IndexSetting) -> Result<Answer, ApiError> {
     for name in &names {
         named(call, name)?;
     }
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {
-        state.set_of_indexes(&database, &names, setting).map_err(engine_error)?;
+        state.set_of_indexes(&database, &names, setting)?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })
     .await
@@ -276,16 +270,16 @@ fn set_state(call: Call, state: IndexState) -> Answering {
 }
 
 /// `POST /admin/indexes/stop`: of all, or of one, until the server stops.
-pub(crate) fn pause(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn pause(call: &Call) -> Result<Answer, ApiError> {
     set_paused(call, true)
 }
 
 /// `POST /admin/indexes/start`.
-pub(crate) fn resume(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn resume(call: &Call) -> Result<Answer, ApiError> {
     set_paused(call, false)
 }
 
-fn set_paused(call: &Call, paused: bool) -> Result<Answer, ProtocolError> {
+fn set_paused(call: &Call, paused: bool) -> Result<Answer, ApiError> {
     let query = call.query();
     match query.get("name").filter(|name| !name.is_empty()) {
         Some(name) => {

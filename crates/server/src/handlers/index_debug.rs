@@ -9,12 +9,12 @@ use indexing::{Index, IndexError, IndexKind, MapError, ReduceItems, ReduceNode, 
 use model::{DocumentId, lower_case};
 use search::IndexReader;
 use serde_json::json;
-use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType, ProtocolError};
+use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::index_error,
     handlers::indexes::{known_or_all, results},
     json_text::JsonObject,
 };
@@ -29,7 +29,7 @@ const DOCUMENTS_MAX: usize = 64;
 const SHOWN_VERSION: u32 = 54_004;
 
 /// The index that a request names; `None` when there is none of that name.
-fn index_of(call: &Call) -> Result<Option<Arc<Index>>, ProtocolError> {
+fn index_of(call: &Call) -> Result<Option<Arc<Index>>, ApiError> {
     let query = call.query();
     Ok(call.database()?.indexes().get(query.single_non_empty("name")?))
 }
@@ -39,12 +39,12 @@ fn not_found() -> Answer {
 }
 
 /// `GET /indexes/debug`: what `op` says.
-pub(crate) fn debug(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn debug(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let query = call.query();
     let Some(operation) = query.get("op") else {
         let message = "Query string op is mandatory, but wasn't specified.";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     };
     match operation.to_ascii_lowercase().as_str() {
         "entries-fields" => entries_fields(&index),
@@ -56,19 +56,19 @@ pub(crate) fn debug(call: &Call) -> Result<Answer, ProtocolError> {
         }
         _ => {
             let message = format!("{operation} is not supported");
-            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+            Err(ApiError::new(ErrorKind::NotSupported, message))
         }
     }
 }
 
 /// The fields that the definition names, and those that only documents do.
-fn entries_fields(index: &Index) -> Result<Answer, ProtocolError> {
+fn entries_fields(index: &Index) -> Result<Answer, ApiError> {
     let mut named = index.fields();
     if !index.shows_results() {
         named.push("id()".to_owned());
     }
     let tx = index.read();
-    let failed = |error| index_error(&IndexError::from(error));
+    let failed = |error| ApiError::from(IndexError::from(error));
     let reader = IndexReader::open(&tx).map_err(failed)?;
     let mut others = Vec::new();
     if index.has_created_fields() {
@@ -85,38 +85,38 @@ fn is_shown(name: &str) -> bool {
 }
 
 /// The documents that have rows.
-fn source_ids(call: &Call, index: &Index) -> Result<Answer, ProtocolError> {
+fn source_ids(call: &Call, index: &Index) -> Result<Answer, ApiError> {
     if !index.has_reduce() {
         let message = "Getting doc ids for map indexes is not supported";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
     let query = call.query();
-    let number = |name: &str| -> Result<Option<usize>, ProtocolError> {
+    let number = |name: &str| -> Result<Option<usize>, ApiError> {
         Ok(query.int(name)?.and_then(|number| usize::try_from(number).ok()))
     };
     let prefix = lower_case(query.get("startsWith").unwrap_or_default());
     let skip = number("start")?.unwrap_or(0);
     let take = number("pageSize")?.unwrap_or(IDS_DEFAULT).min(IDS_MAX);
-    let ids = index.reduced_documents(&prefix, skip, take).map_err(|error| index_error(&error))?;
+    let ids = index.reduced_documents(&prefix, skip, take)?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": ids, "Count": ids.len()})))
 }
 
-fn documents_of(call: &Call) -> Result<Vec<DocumentId>, ProtocolError> {
+fn documents_of(call: &Call) -> Result<Vec<DocumentId>, ApiError> {
     let query = call.query();
     let ids = query.all("docId").filter(|id| !id.is_empty());
     let ids: Vec<_> = ids.filter_map(|id| DocumentId::new(id).ok()).collect();
     if DOCUMENTS_MAX < ids.len() {
         let message = format!("The trees of at most {DOCUMENTS_MAX} documents are shown at once");
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
     Ok(ids)
 }
 
 /// What is kept of the reduce keys of documents.
-fn trees(index: &Index, documents: &[DocumentId]) -> Result<Answer, ProtocolError> {
+fn trees(index: &Index, documents: &[DocumentId]) -> Result<Answer, ApiError> {
     let trees = index.reduce_trees(documents).map_err(|error| match error {
-        MapError::Index(error) => index_error(&error),
-        MapError::Document { message } => ProtocolError::invalid_operation(message),
+        MapError::Index(error) => ApiError::from(error),
+        MapError::Document { message } => ApiError::invalid_operation(message),
     })?;
     let mut out = Vec::new();
     let mut shape = JsonObject::begin(&mut out);
@@ -181,7 +181,7 @@ fn write_node(out: &mut Vec<u8>, node: &ReduceNode, last: &mut u64) {
 }
 
 /// `GET /indexes/debug/metadata`: what indexes are, of all or of those that are named.
-pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let of_one = |index: Arc<Index>| {
         let definition = index.shown_definition();
         json!({
@@ -197,18 +197,18 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// The definition of an index that an application wrote.
-fn written(index: &Index, refusal: &str) -> Result<IndexDefinition, ProtocolError> {
+fn written(index: &Index, refusal: &str) -> Result<IndexDefinition, ApiError> {
     match index.kind().as_ref() {
         IndexKind::Static(definition) => Ok((**definition).clone()),
-        IndexKind::Auto(_) => Err(ProtocolError::invalid_operation(refusal)),
+        IndexKind::Auto(_) => Err(ApiError::invalid_operation(refusal)),
     }
 }
 
 /// `GET /indexes/source`: the definition as it was understood.
-pub(crate) fn source(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn source(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let definition = written(&index, "Source can be only retrieved for static indexes.")?;
-    let source = indexing::source_of(&definition).map_err(|error| index_error(&error))?;
+    let source = indexing::source_of(&definition)?;
     match source {
         Some(source) => {
             let shape = json!({"Index": index.name(), "Source": source});
@@ -216,13 +216,13 @@ pub(crate) fn source(call: &Call) -> Result<Answer, ProtocolError> {
         }
         None => {
             let message = "Could not retrieve source for given index.";
-            Err(ProtocolError::invalid_operation(message))
+            Err(ApiError::invalid_operation(message))
         }
     }
 }
 
 /// `GET /indexes/c-sharp-index-definition`: a class that defines the index, for an application.
-pub(crate) fn class(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn class(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let refusal = "Can't create C# index definition from auto indexes";
     let text = wire::csharp_class_of(&written(&index, refusal)?);

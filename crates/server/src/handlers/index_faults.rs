@@ -7,10 +7,10 @@ use model::date;
 use serde_json::{Value, json};
 use wire::{
     IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-    ProtocolError, index_shapes::IndexStatistics,
+    index_shapes::IndexStatistics,
 };
 
-use crate::error_mapping::index_error;
+use crate::api_error::ApiError;
 
 /// An index that there is.
 pub(crate) enum Known {
@@ -30,9 +30,9 @@ impl Known {
     }
 
     /// How many errors it has: one, when it could not be opened.
-    pub(crate) fn error_count(&self) -> Result<u64, ProtocolError> {
+    pub(crate) fn error_count(&self) -> Result<u64, ApiError> {
         match self {
-            Known::Open(index) => index.error_count().map_err(|error| index_error(&error)),
+            Known::Open(index) => index.error_count().map_err(ApiError::from),
             Known::Faulty(_) => Ok(1),
         }
     }

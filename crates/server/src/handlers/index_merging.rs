@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use indexing::{IndexKind, PlainMap, plain_map_of};
 use serde_json::{Value, json};
-use wire::{ErrorKind, IndexDefinition, IndexType, ProtocolError};
+use wire::{ErrorKind, IndexDefinition, IndexType};
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 const ALONE: &str = "Can't find any other index to merge this index with.";
 /// How the source of a plain map over a collection begins.
@@ -20,7 +20,7 @@ struct Candidate {
 }
 
 /// `GET /indexes/suggest-index-merge`.
-pub(crate) fn suggestions(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn suggestions(call: &Call) -> Result<Answer, ApiError> {
     let (mut candidates, mut unmergeable) = (Vec::new(), BTreeMap::new());
     for index in call.database()?.indexes().all().iter().filter(|index| !index.is_replacement()) {
         let kind = index.kind();
@@ -70,7 +70,7 @@ fn fit(one: &Candidate, other: &Candidate) -> bool {
         && one.definition.configuration == other.definition.configuration
 }
 
-fn suggestion(group: &[Candidate]) -> Result<Value, ProtocolError> {
+fn suggestion(group: &[Candidate]) -> Result<Value, ApiError> {
     let source = group[0].map.source.clone();
     let collection = source.strip_prefix(COLLECTION_PREFIX).unwrap_or("@all_docs").to_owned();
     let mut merged = PlainMap { source, fields: BTreeMap::new() };
@@ -99,7 +99,7 @@ fn suggestion(group: &[Candidate]) -> Result<Value, ProtocolError> {
     })
 }
 
-fn merged_index(group: &[Candidate], merged: &PlainMap) -> Result<Value, ProtocolError> {
+fn merged_index(group: &[Candidate], merged: &PlainMap) -> Result<Value, ApiError> {
     let fields = group.iter().flat_map(|candidate| candidate.definition.fields.clone());
     let definition = IndexDefinition {
         maps: vec![merged.text()],
@@ -110,7 +110,7 @@ fn merged_index(group: &[Candidate], merged: &PlainMap) -> Result<Value, Protoco
         ..IndexDefinition::default()
     };
     let mut shape = serde_json::to_value(definition)
-        .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
+        .map_err(|error| ApiError::new(ErrorKind::Internal, error.to_string()))?;
     shape["Name"] = Value::Null;
     shape["ClusterState"] = json!({"LastStateIndex": 0});
     Ok(shape)

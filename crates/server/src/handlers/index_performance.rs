@@ -9,13 +9,11 @@ use model::{TimeSpan, date};
 use platform::Timestamp;
 use serde_json::{Value, json};
 use storage::PAGE_BYTES;
-use wire::{
-    ProtocolError,
-    index_performance::{IndexBatch, ReduceStep},
-};
+use wire::index_performance::{IndexBatch, ReduceStep};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     handlers::indexes::{known_or_all, results},
     live_feed::{LiveFeed, News},
@@ -23,7 +21,7 @@ use crate::{
 };
 
 /// `GET /indexes/performance`: the last batches. Names of indexes that there are not are left out.
-pub(crate) fn performance(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn performance(call: &Call) -> Result<Answer, ApiError> {
     let shown = known_or_all(call)?.into_iter().map(|index| shown_batches(&index, 0));
     Ok(results(call, shown.collect()))
 }
@@ -70,7 +68,7 @@ pub(crate) fn shown_batch(index: &Index, batch: &BatchFacts) -> IndexBatch {
 
 /// `GET /indexes/total-time`: what all batches since the index was opened took, and how long changes
 /// waited for them.
-pub(crate) fn total_time(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn total_time(call: &Call) -> Result<Answer, ApiError> {
     let span = |time: std::time::Duration| {
         TimeSpan { ticks: i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX) }.to_string()
     };
@@ -86,7 +84,7 @@ pub(crate) fn total_time(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /indexes/performance/live`: first the last batches, then every few seconds those that are new.
-pub(crate) fn live(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let names = query.all("name").filter(|name| !name.is_empty()).map(str::to_lowercase);
     let batches = NewBatches { names: names.collect(), told: BTreeMap::new() };

@@ -12,17 +12,17 @@ use indexing::{Index, SourceKind};
 use model::{CollectionName, Etag, date};
 use serde_json::json;
 use storage::ReadTransaction;
-use wire::{ProtocolError, index_shapes::CollectionProgress};
+use wire::index_shapes::CollectionProgress;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::{cluster_error, document_error},
     handlers::indexes::{named, statistics_of},
 };
 
 /// `GET /indexes/progress`: of those that are stale.
-pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn progress(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let mut shown = Vec::new();
     for index in database.indexes().all() {
@@ -35,7 +35,7 @@ pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /indexes/staleness`.
-pub(crate) fn staleness(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn staleness(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let index = named(call, query.single_non_empty("name")?)?;
     let database = call.database()?;
@@ -45,14 +45,8 @@ pub(crate) fn staleness(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
-fn staleness_reasons(
-    documents: &ReadTransaction,
-    index: &Index,
-) -> Result<Vec<String>, ProtocolError> {
-    let behind = progress_of(documents, index)
-        .map_err(|error| document_error(&error))?
-        .into_iter()
-        .filter(CollectionProgress::is_behind);
+fn staleness_reasons(documents: &ReadTransaction, index: &Index) -> Result<Vec<String>, ApiError> {
+    let behind = progress_of(documents, index)?.into_iter().filter(CollectionProgress::is_behind);
     match index.source_kind() {
         SourceKind::Documents => {}
         SourceKind::Counters => {
@@ -73,7 +67,7 @@ fn staleness_reasons(
             }
             _ => documents::progress(documents).map(|progress| progress.last_etag),
         };
-        let last = last.map_err(|error| document_error(&error))?.0;
+        let last = last?.0;
         let newest = newest_of(documents, &progress.collection, last)?;
         let CollectionProgress { collection, last_etag, .. } = progress;
         Ok(format!(
@@ -86,11 +80,11 @@ fn staleness_reasons(
 }
 
 /// Why an index is stale that has not seen the newest values of compare exchange.
-fn values_reasons(values: &DatabaseValues, index: &Index) -> Result<Vec<String>, ProtocolError> {
+fn values_reasons(values: &DatabaseValues, index: &Index) -> Result<Vec<String>, ApiError> {
     if !index.reads_values() {
         return Ok(Vec::new());
     }
-    let last = values.last_change().map_err(|error| cluster_error(&error))?;
+    let last = values.last_change()?;
     let reached = index.record().last_value;
     let names = match index.collections() {
         [] => vec![ALL_DOCUMENTS],
@@ -111,8 +105,8 @@ fn values_reasons(values: &DatabaseValues, index: &Index) -> Result<Vec<String>,
 fn counters_reason(
     documents: &ReadTransaction,
     progress: &CollectionProgress,
-) -> Result<String, ProtocolError> {
-    let failed = |error| document_error(&error);
+) -> Result<String, ApiError> {
+    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
     let counters = Selection::of_collection(EntryKinds::COUNTERS, name.as_ref());
@@ -131,8 +125,8 @@ fn add_time_series_reasons(
     documents: &ReadTransaction,
     progress: &CollectionProgress,
     reasons: &mut Vec<String>,
-) -> Result<(), ProtocolError> {
-    let failed = |error| document_error(&error);
+) -> Result<(), ApiError> {
+    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
     let newest_of = |kind: EntryKind| {
@@ -191,12 +185,8 @@ fn collection_named(name: &str) -> Option<CollectionName> {
 }
 
 /// Which document the last change of a collection was; empty when it was a deletion.
-fn newest_of(
-    documents: &ReadTransaction,
-    collection: &str,
-    last: u64,
-) -> Result<String, ProtocolError> {
-    let failed = |error| document_error(&error);
+fn newest_of(documents: &ReadTransaction, collection: &str, last: u64) -> Result<String, ApiError> {
+    let failed = |error| ApiError::from(error);
     let newest = match CollectionName::new(collection) {
         Ok(name) if collection != ALL_DOCUMENTS => {
             documents::newest_first_of_collection(documents, &name).map_err(failed)?.next()

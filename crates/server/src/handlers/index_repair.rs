@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::json;
-use wire::{ProtocolError, database_shapes::NODE_TAG, operation_state::OperationStatus};
+use wire::{database_shapes::NODE_TAG, operation_state::OperationStatus};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::index_error,
     handlers::{
         indexes::{missing, named},
         operations::too_many_operations,
@@ -28,12 +28,12 @@ pub(crate) fn open_faulty(call: Call) -> Answering {
             let Some(faulty) = indexes.faulty_named(&name) else {
                 let index = indexes.get(&name).ok_or_else(|| missing(&name))?;
                 let message = format!("Cannot open non faulty index named: {}", index.name());
-                return Err(ProtocolError::invalid_operation(message));
+                return Err(ApiError::invalid_operation(message));
             };
             let opened = indexes.open(&faulty.kind.name(), faulty.kind);
-            opened.map_err(|error| index_error(&error))?;
+            opened?;
             match indexes.faulty_named(&name) {
-                Some(still) => Err(index_error(&still.error)),
+                Some(still) => Err(still.error.into()),
                 None => Ok(Answer::empty(StatusCode::NO_CONTENT)),
             }
         })
@@ -43,7 +43,7 @@ pub(crate) fn open_faulty(call: Call) -> Answering {
 
 /// `POST /admin/indexes/optimize`. An index has no segments that could be merged: its terms are kept
 /// merged by every batch. So the operation ends at once, and says so.
-pub(crate) fn optimize(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn optimize(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let index = named(call, query.single_non_empty("name")?)?;
     let (database, now) = (call.database()?, call.state.platform.clock.now());

@@ -5,10 +5,9 @@ use indexing::{Index, IndexError, array_mark_name};
 use search::{FieldId, IndexReader, SearchError, TermValue};
 use serde_json::json;
 use storage::Transaction;
-use wire::ProtocolError;
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::index_error, handlers::indexes::named,
+    answer::Answer, api_error::ApiError, call::Call, handlers::indexes::named,
     index_choice::refuse_invalid,
 };
 
@@ -16,7 +15,7 @@ use crate::{
 const TERMS_MAX: usize = 1024;
 
 /// `GET /indexes/terms`.
-pub(crate) fn terms(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn terms(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     let field = query.single_non_empty("field")?;
@@ -60,8 +59,8 @@ fn terms_of(
     field: &str,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<String>, ProtocolError> {
-    let failed = |error| index_error(&IndexError::from(error));
+) -> Result<Vec<String>, ApiError> {
+    let failed = |error| ApiError::from(IndexError::from(error));
     let reader = IndexReader::open(tx).map_err(failed)?;
     let layout = index.spatial_layout(field);
     let field = listed_field(&reader, field).map_err(failed)?;

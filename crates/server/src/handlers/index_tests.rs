@@ -14,13 +14,13 @@ use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
 use storage::WorkingMemory;
 use tokio::time::Instant;
-use wire::{ErrorKind, IndexDefinition, ProtocolError, QueryRequest};
+use wire::{ErrorKind, IndexDefinition, QueryRequest};
 
 use crate::{
     answer::Answer,
+    api_error::{ApiError, no_room},
     blocking::blocking,
     call::Call,
-    error_mapping::{index_error, no_room, query_error},
     handlers::{
         index_changes::{check_configuration, definition_in},
         queries::{Prepared, Snapshot},
@@ -67,7 +67,7 @@ pub(crate) fn test(call: Call) -> Answering {
         let (indexes, budget) = (database.clone(), Arc::clone(&state.memory.answers));
         let (definition, index) = blocking(move || {
             let index = indexes.indexes().begin_trial(&definition, documents_max, &budget);
-            Ok((definition, index.map_err(|error| index_error(&error))?))
+            Ok((definition, index?))
         })
         .await?;
         let is_indexed = is_indexed_within(&database, &index, wait).await?;
@@ -91,7 +91,7 @@ async fn is_indexed_within(
     database: &DatabaseLease,
     index: &TrialIndex,
     wait: Duration,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     let ends = Instant::now() + wait;
     loop {
         let left = ends.saturating_duration_since(Instant::now());
@@ -105,9 +105,9 @@ async fn is_indexed_within(
     }
 }
 
-fn too_large(refusal: TrialRefusal) -> ProtocolError {
+fn too_large(refusal: TrialRefusal) -> ApiError {
     match refusal {
-        TrialRefusal::TooLarge(bytes_max) => ProtocolError::invalid_operation(format!(
+        TrialRefusal::TooLarge(bytes_max) => ApiError::invalid_operation(format!(
             "The index takes more than {bytes_max} bytes for these documents. Try the definition on fewer \
              documents, or smaller ones."
         )),
@@ -124,14 +124,14 @@ struct Tested {
     trial: Trial,
 }
 
-fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ProtocolError> {
+fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ApiError> {
     let Some(definition) = body.get("IndexDefinition").filter(|value| !value.is_null()) else {
         let message = "Index must have an IndexDefinition field";
-        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+        return Err(ApiError::new(ErrorKind::BadRequest, message));
     };
     let mut definition = complete_definition(definition_in(definition.clone())?);
     if definition.maps.is_empty() {
-        return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+        return Err(ApiError::argument("Index must have a 'Maps' fields"));
     }
     check_configuration(&definition)?;
     definition.name = definition.name.trim().to_owned();
@@ -141,7 +141,7 @@ fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ProtocolE
     Ok(definition)
 }
 
-fn documents_max(body: &Map<String, Value>) -> Result<usize, ProtocolError> {
+fn documents_max(body: &Map<String, Value>) -> Result<usize, ApiError> {
     let given = match body.get("MaxDocumentsToProcess") {
         None | Some(Value::Null) => return Ok(DOCUMENTS_DEFAULT),
         Some(given) => given.as_u64().and_then(|given| usize::try_from(given).ok()),
@@ -150,12 +150,12 @@ fn documents_max(body: &Map<String, Value>) -> Result<usize, ProtocolError> {
         let message = format!(
             "Number of documents to process cannot be bigger than {DOCUMENTS_MAX} or less than 1."
         );
-        ProtocolError::new(ErrorKind::BadRequest, message)
+        ApiError::new(ErrorKind::BadRequest, message)
     })
 }
 
 /// How long the index may take; never longer than a query waits that does not say.
-fn wait_of(body: &Map<String, Value>) -> Result<Duration, ProtocolError> {
+fn wait_of(body: &Map<String, Value>) -> Result<Duration, ApiError> {
     match body.get("WaitForNonStaleResultsTimeoutInSec") {
         None | Some(Value::Null) => Ok(NEW_INDEX_WAIT),
         Some(given) => match given.as_u64() {
@@ -165,7 +165,7 @@ fn wait_of(body: &Map<String, Value>) -> Result<Duration, ProtocolError> {
                     "Could not convert '{given}' in 'WaitForNonStaleResultsTimeoutInSec' to a number \
                      of seconds"
                 );
-                Err(ProtocolError::new(ErrorKind::Format, message))
+                Err(ApiError::new(ErrorKind::Format, message))
             }
         },
     }
@@ -177,16 +177,16 @@ fn prepare(
     request: QueryRequest,
     index_name: &str,
     began: Duration,
-) -> Result<Prepared, ProtocolError> {
+) -> Result<Prepared, ApiError> {
     let mut prepared = Prepared::page_of(call, request, began)?;
     prepared.query.source.kind = SourceKind::Index(index_name.into());
     if query::result_kind(&prepared.query) != ResultKind::Rows {
         let message = "Facets and suggestions are not supported by this type of query.";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
     if !prepared.query.include.is_empty() {
         let message = "Includes are not supported by this type of query.";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
     Ok(prepared)
 }
@@ -198,14 +198,14 @@ fn tried(
     definition: &IndexDefinition,
     documents_max: usize,
     memory: &WorkingMemory,
-) -> Result<Trial, ProtocolError> {
+) -> Result<Trial, ApiError> {
     let (documents, values) = (database.read(), database.values());
     let beside = Beside { documents: &documents, values: Some(&values) };
     let (source, on_failure) = (TrialSource::Oldest(documents_max), TrialFailure::LeavesOut);
     let trial = try_definition(definition, state.scripts(), beside, source, on_failure, memory);
     trial.map_err(|error| match error {
-        MapError::Index(error) => index_error(&error),
-        MapError::Document { message } => ProtocolError::invalid_operation(message),
+        MapError::Index(error) => ApiError::from(error),
+        MapError::Document { message } => ApiError::invalid_operation(message),
     })
 }
 
@@ -215,14 +215,14 @@ fn answer(
     prepared: &Prepared,
     tested: &Tested,
     memory: &Rc<WorkingMemory>,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let Tested { definition, index, is_indexed, trial } = tested;
     let index = index.index();
     let snapshot = Snapshot::take(database, Some(Arc::clone(index)), None)?;
     let entries = entries_of(prepared, &snapshot, memory)?;
     let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX, memory)? else {
         let message = format!("The results of the query take more than {ANSWER_BYTES_MAX} bytes");
-        return Err(ProtocolError::invalid_operation(message));
+        return Err(ApiError::invalid_operation(message));
     };
     let reduced = trial.reduced.as_deref().unwrap_or_default();
     let of_trial = trial.mapped.iter().chain(reduced).map(|row| row.len() + 1).sum::<usize>();
@@ -260,14 +260,14 @@ fn entries_of(
     prepared: &Prepared,
     snapshot: &Snapshot,
     memory: &WorkingMemory,
-) -> Result<Vec<u8>, ProtocolError> {
+) -> Result<Vec<u8>, ApiError> {
     let Some(entries) = prepared.index_snapshot(snapshot) else { return Ok(b"[]".to_vec()) };
     let query = Query { limit: None, offset: None, ..prepared.query.clone() };
     let (documents, parameters) = (snapshot.documents(), prepared.parameters());
     let page = Paging::default();
     let shown = query::entries_of_index(documents, &entries, &query, parameters, page, memory);
     let mut out = vec![b'['];
-    for (number, entry) in shown.map_err(query_error)?.entries.into_iter().enumerate() {
+    for (number, entry) in shown?.entries.into_iter().enumerate() {
         if 0 < number {
             out.push(b',');
         }
@@ -278,7 +278,7 @@ fn entries_of(
         if ANSWER_BYTES_MAX < out.len() {
             let message =
                 format!("The entries of the index take more than {ANSWER_BYTES_MAX} bytes");
-            return Err(ProtocolError::invalid_operation(message));
+            return Err(ApiError::invalid_operation(message));
         }
     }
     out.push(b']');

@@ -7,13 +7,13 @@ use http::StatusCode;
 use indexing::{Beside, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
 use model::DocumentId;
 use serde_json::{Value, json};
-use wire::{ErrorKind, IndexDefinition, ProtocolError};
+use wire::{ErrorKind, IndexDefinition};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::index_error,
     handlers::{index_changes::definition_in, query_memory::memory_to_count},
     json_text::JsonObject,
     router::Answering,
@@ -29,11 +29,11 @@ pub(crate) fn try_out(call: Call) -> Answering {
         let mut body = read_object(&call.body)?;
         let Some(definition) = body.remove("Definition").filter(|value| !value.is_null()) else {
             let message = "Request should have a property name 'Definition' which is mandatory.";
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         };
         let definition = definition_in(definition)?;
         if definition.maps.is_empty() {
-            return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+            return Err(ApiError::argument("Index must have a 'Maps' fields"));
         }
         let ids = ids_of(body.get("Ids"))?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
@@ -51,30 +51,30 @@ pub(crate) fn try_out(call: Call) -> Answering {
             let ends = TrialFailure::Ends;
             let trial = try_definition(&definition, state.scripts(), beside, source, ends, &memory);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
-                MapError::Index(error) => index_error(&error),
-                MapError::Document { message } => ProtocolError::invalid_operation(message),
+                MapError::Index(error) => ApiError::from(error),
+                MapError::Document { message } => ApiError::invalid_operation(message),
             })
         })
         .await
     })
 }
 
-fn ids_of(given: Option<&Value>) -> Result<Vec<DocumentId>, ProtocolError> {
+fn ids_of(given: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
     let listed = match given {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(listed)) if listed.len() <= IDS_MAX => listed,
         Some(Value::Array(_)) => {
             let message = format!("A definition is tried on at most {IDS_MAX} documents");
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         }
         Some(_) => {
             let message = "'Ids' is not an array of ids";
-            return Err(ProtocolError::new(ErrorKind::InvalidData, message));
+            return Err(ApiError::new(ErrorKind::InvalidData, message));
         }
     };
     let read = |id: &Value| {
         let id = id.as_str().unwrap_or_default();
-        DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+        DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
     };
     listed.iter().map(read).collect()
 }
@@ -103,7 +103,7 @@ fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
 }
 
 /// `POST /studio/index-type`: what kind of index a definition is of.
-pub(crate) fn kind(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn kind(call: &Call) -> Result<Answer, ApiError> {
     let definition = complete_definition(definition_in(Value::Object(read_object(&call.body)?))?);
     let shape =
         json!({"IndexType": definition.index_type, "IndexSourceType": definition.source_type});
@@ -111,16 +111,16 @@ pub(crate) fn kind(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `POST /studio/index-fields`: the fields that a map gives.
-pub(crate) fn fields(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let Some(map) = body.get("Map").and_then(Value::as_str) else {
         let message = "Request should have a property name 'Map' which is mandatory.";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     };
     let sources = body.get("AdditionalSources").cloned().unwrap_or(Value::Null);
     let definition: IndexDefinition =
         definition_in(json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources}))?;
     let fields = indexing::fields_of(&definition, call.state.scripts());
-    let fields = fields.map_err(|error| index_error(&error))?;
+    let fields = fields?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": fields})))
 }

@@ -11,14 +11,14 @@ use search::IndexReader;
 use serde_json::{Value, json};
 use storage::ReadTransaction;
 use wire::{
-    ErrorKind, IndexState, ProtocolError,
+    ErrorKind, IndexState,
     index_shapes::{IndexStatistics, IndexSummary},
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::{document_error, index_error},
     handlers::{
         index_faults::{Known, all_known, errors_of_faulty, known, statistics_of_faulty},
         index_performance::shown_batch,
@@ -26,18 +26,18 @@ use crate::{
 };
 
 /// The refusal of who names an index that there is not.
-pub(crate) fn missing(name: &str) -> ProtocolError {
+pub(crate) fn missing(name: &str) -> ApiError {
     let message = format!("There is no index with '{name}' name.");
-    ProtocolError::new(ErrorKind::IndexDoesNotExist, message)
+    ApiError::new(ErrorKind::IndexDoesNotExist, message)
 }
 
 /// The index that the request names.
-pub(crate) fn named(call: &Call, name: &str) -> Result<Arc<Index>, ProtocolError> {
+pub(crate) fn named(call: &Call, name: &str) -> Result<Arc<Index>, ApiError> {
     call.database()?.indexes().get(name).ok_or_else(|| missing(name))
 }
 
 /// The indexes that the request names, as far as there are such, or all of them.
-pub(crate) fn known_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ProtocolError> {
+pub(crate) fn known_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ApiError> {
     let indexes = call.database()?.indexes();
     let query = call.query();
     let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
@@ -54,7 +54,7 @@ pub(crate) fn results(call: &Call, results: Vec<Value>) -> Answer {
 }
 
 /// `GET /indexes`: definitions, or names.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let indexes = call.database()?.indexes();
     let listed = match query.get("name").filter(|name| !name.is_empty()) {
@@ -77,7 +77,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /indexes/stats`: of all, or of one.
-pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let listed = match call.query().get("name").filter(|name| !name.is_empty()) {
         Some(name) => match known(database.indexes(), name) {
@@ -87,7 +87,7 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
         None => all_known(database.indexes()),
     };
     let of_one = |index: &Known| match index {
-        Known::Open(index) => Ok(statistics_of(database, index)?.to_json()),
+        Known::Open(index) => Ok::<_, ApiError>(statistics_of(database, index)?.to_json()),
         Known::Faulty(faulty) => Ok(statistics_of_faulty(faulty).to_json()),
     };
     let shown: Result<_, _> = listed.iter().map(of_one).collect();
@@ -98,12 +98,12 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn summary_of(
     documents: &ReadTransaction,
     index: &Index,
-) -> Result<IndexSummary, ProtocolError> {
+) -> Result<IndexSummary, ApiError> {
     let definition = index.shown_definition();
     let last_indexing_ticks = index.record().last_indexing_ticks;
     Ok(IndexSummary {
         name: definition.name,
-        is_stale: index.is_stale(documents).map_err(|error| index_error(&error))?,
+        is_stale: index.is_stale(documents)?,
         lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
         priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
         state: index.state(),
@@ -117,13 +117,13 @@ pub(crate) fn summary_of(
 pub(crate) fn statistics_of(
     database: &Database,
     index: &Index,
-) -> Result<IndexStatistics, ProtocolError> {
+) -> Result<IndexStatistics, ApiError> {
     let documents = database.read();
     // Asked first: an index that is told to have everything shows the entries of everything.
-    let is_stale = index.is_stale(&documents).map_err(|error| index_error(&error))?;
+    let is_stale = index.is_stale(&documents)?;
     let definition = index.shown_definition();
     let (record, state, rates) = (index.record(), index.state(), index.rates());
-    let failed = |error| index_error(&IndexError::from(error));
+    let failed = |error| ApiError::from(IndexError::from(error));
     let tx = index.read();
     let entries = IndexReader::open(&tx).map_err(failed)?.entry_count();
     let time = |ticks: i64| (ticks != 0).then(|| date::format(ticks));
@@ -135,7 +135,7 @@ pub(crate) fn statistics_of(
         reduce_attempts: record.reduce_attempts,
         reduce_errors: record.reduce_errors,
         outputs_max: record.outputs_max,
-        collections: progress_of(&documents, index).map_err(|error| document_error(&error))?,
+        collections: progress_of(&documents, index)?,
         last_querying_time: time(index.last_query_ticks()),
         last_indexing_time: time(record.last_indexing_ticks),
         created: date::format(record.created_ticks),
@@ -148,7 +148,7 @@ pub(crate) fn statistics_of(
         is_stale,
         is_invalid: state == IndexState::Error,
         entries,
-        errors: index.error_count().map_err(|error| index_error(&error))?,
+        errors: index.error_count()?,
         disk_bytes: files.data_file_bytes + files.journal_bytes,
         mapped_per_second: rates.mapped,
         reduced_per_second: rates.reduced,
@@ -170,7 +170,7 @@ fn status_of(index: &Index) -> &'static str {
 }
 
 /// `GET /indexes/errors`: of all, or of those that are named.
-pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn errors(call: &Call) -> Result<Answer, ApiError> {
     let indexes = call.database()?.indexes();
     let query = call.query();
     let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
@@ -184,9 +184,11 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
     let of_one = |index: Known| {
         let index = match index {
             Known::Open(index) => index,
-            Known::Faulty(faulty) => return Ok(errors_of_faulty(&faulty, now_ticks)),
+            Known::Faulty(faulty) => {
+                return Ok::<_, ApiError>(errors_of_faulty(&faulty, now_ticks));
+            }
         };
-        let errors = index.errors().map_err(|error| index_error(&error))?;
+        let errors = index.errors()?;
         let shown: Vec<_> = errors
             .iter()
             .map(|error| {
@@ -221,7 +223,7 @@ pub(crate) fn indexing_status(indexes: &IndexSet) -> &'static str {
 }
 
 /// `GET /indexes/status`.
-pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn status(call: &Call) -> Result<Answer, ApiError> {
     let indexes = call.database()?.indexes();
     let status = indexing_status(indexes);
     let of_one = |index: &Known| {

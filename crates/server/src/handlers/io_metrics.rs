@@ -7,10 +7,11 @@ use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
 use storage::{FileIo, IoKind, IoOperation, IoPosition, IoSummary};
-use wire::{ProtocolError, humane_size};
+use wire::humane_size;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     live_feed::{LiveFeed, News},
     web_socket::Session,
@@ -19,7 +20,7 @@ use crate::{
 const TICKS_PER_MILLISECOND: f64 = 10_000.0;
 
 /// `GET /debug/io-metrics`.
-pub(crate) fn all(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn all(call: &Call) -> Result<Answer, ApiError> {
     let (environment, _) = io_of(call.database()?, IoPosition::default());
     let answer = json!({
         "@metadata": call.state.debug_metadata(),
@@ -31,7 +32,7 @@ pub(crate) fn all(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /debug/io-metrics/live`: first everything that is remembered, then every few seconds what is
 /// new. A reader that is late misses what has been summed up meanwhile.
-pub(crate) fn live(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     LiveFeed::begin(call, NewOperations { position: None })
 }
 

@@ -20,11 +20,12 @@ use bytes::Bytes;
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use model::date;
 use tokio::sync::{OwnedSemaphorePermit, mpsc::Sender};
-use wire::{ErrorKind, ProtocolError, QueryString, database_shapes::NODE_TAG};
+use wire::{ErrorKind, QueryString, database_shapes::NODE_TAG};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     answer::{Answer, Piece},
+    api_error::ApiError,
     call::Call,
     log_file_names::LogFileName,
     piece_sender::PIECE_BYTES,
@@ -36,16 +37,16 @@ const NOTHING_FOUND: &str = "No logs matched the date range.txt";
 
 /// `GET /admin/logs/download?from=&to=`: the files of the days from one moment to another, of all days
 /// without them.
-pub(crate) fn download(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn download(call: &Call) -> Result<Answer, ApiError> {
     let span = Span::of(&call.query())?;
     let Some(directory) = call.state.settings.logs.directory.clone() else {
         let message = "The server logs to no files: its setting 'Logs.Path' names no directory.";
-        return Err(ProtocolError::invalid_operation(message));
+        return Err(ApiError::invalid_operation(message));
     };
     let place = Arc::clone(&call.state.log_downloads).try_acquire_owned().map_err(|_| {
         let message =
             format!("{LOG_DOWNLOADS_MAX} downloads of logs are being sent. Try again later.");
-        ProtocolError::new(ErrorKind::Overloaded, message)
+        ApiError::new(ErrorKind::Overloaded, message)
     })?;
     let (answer, pieces) = Answer::stream();
     let archive = Archive { directory, span, pieces, _place: place };
@@ -64,21 +65,21 @@ struct Span {
 }
 
 impl Span {
-    fn of(query: &QueryString<'_>) -> Result<Span, ProtocolError> {
+    fn of(query: &QueryString<'_>) -> Result<Span, ApiError> {
         let moment = |name: &str| {
             let Some(text) = query.get(name).filter(|text| !text.is_empty()) else {
                 return Ok(None);
             };
             let moment = date::parse(text).map(|moment| moment.utc_ticks());
             moment.map(Some).ok_or_else(|| {
-                ProtocolError::argument(format!(
+                ApiError::argument(format!(
                     "Could not parse query string '{name}' as date, val '{text}'"
                 ))
             })
         };
         let span = Span { from: moment("from")?, to: moment("to")? };
         match (span.from, span.to) {
-            (Some(from), Some(to)) if to <= from => Err(ProtocolError::argument(format!(
+            (Some(from), Some(to)) if to <= from => Err(ApiError::argument(format!(
                 "End Date '{}' must be greater than Start Date '{}'",
                 date::format(to),
                 date::format(from)

@@ -3,21 +3,21 @@
 use std::sync::PoisonError;
 
 use http::StatusCode;
-use wire::ProtocolError;
 
 use crate::{
-    answer::Answer, call::Call, log_feed::LogWatcher, logs_configuration::LogsConfiguration,
-    pulse_feed, stored_record::read_object, web_socket::Session,
+    answer::Answer, api_error::ApiError, call::Call, log_feed::LogWatcher,
+    logs_configuration::LogsConfiguration, pulse_feed, stored_record::read_object,
+    web_socket::Session,
 };
 
 /// `GET /admin/logs/configuration`.
-pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
     let logs = call.state.logs.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(Answer::shape(StatusCode::OK, &logs.to_json()))
 }
 
 /// `POST /admin/logs/configuration`.
-pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let mut logs = call.state.logs.lock().unwrap_or_else(PoisonError::into_inner);
     let starting = LogsConfiguration::starting(&call.state.settings.logs);
@@ -32,9 +32,9 @@ pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /admin/logs/watch`: the entries of the log from now on.
-pub(crate) fn watch(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch(call: &Call) -> Result<Session, ApiError> {
     let feed = call.state.log_feed.get().ok_or_else(|| {
-        ProtocolError::invalid_operation("The process of this server does not show its log.")
+        ApiError::invalid_operation("The process of this server does not show its log.")
     })?;
     Ok(pulse_feed::begin(LogWatcher::of(feed)))
 }

@@ -4,12 +4,12 @@ use database::{MemoryChange, MemoryLevel};
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
-use wire::{ProtocolError, humane_size};
+use wire::humane_size;
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 /// `GET /admin/debug/memory/stats`. What there is of RavenDB's shape, and what bounds the memory here.
-pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let plan = &call.state.memory;
     let pressure = &plan.pressure;
     // Fresh where the system tells, else what was last seen.
@@ -61,7 +61,7 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /admin/debug/memory/low-mem-log`: the newest changes, newest first.
-pub(crate) fn changes(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn changes(call: &Call) -> Result<Answer, ApiError> {
     let pressure = &call.state.memory.pressure;
     let changes: Vec<Value> = pressure.changes().iter().rev().map(change_item).collect();
     let answer = json!({"@metadata": call.state.debug_metadata(), "Low Memory Events": changes});

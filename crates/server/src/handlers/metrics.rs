@@ -5,32 +5,31 @@ use http::StatusCode;
 use model::date;
 use platform::{Meter, Timestamp};
 use serde_json::{Map, Value, json};
-use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 /// Where the time of the day stands in a date.
 const TIME_OF_DAY: std::ops::Range<usize> = 11..19;
 
 /// `GET /admin/metrics`: since the server started.
-pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &all(call.state.files.activity())))
 }
 
 /// `GET /metrics`: since the database was opened.
-pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &all(call.database()?.activity())))
 }
 
 /// `GET /metrics/puts?empty=`: with the events of each second of the last fifteen minutes, those without
 /// events only where they are asked for.
-pub(crate) fn puts(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn puts(call: &Call) -> Result<Answer, ApiError> {
     by_second(call, "PutsPerSec", |meters| &meters.puts)
 }
 
 /// `GET /metrics/bytes?empty=`: the same of bytes.
-pub(crate) fn bytes(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn bytes(call: &Call) -> Result<Answer, ApiError> {
     by_second(call, "BytesPutsPerSec", |meters| &meters.bytes)
 }
 
@@ -38,7 +37,7 @@ fn by_second(
     call: &Call,
     name: &str,
     meter_of: fn(&StoredMeters) -> &Meter,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let leaves_out_empty = call.query().bool("empty")?.unwrap_or(true);
     let activity = call.database()?.activity();
     let now_ticks = call.state.platform.clock.now().ticks();

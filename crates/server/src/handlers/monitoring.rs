@@ -6,10 +6,11 @@ use bytes::Bytes;
 use database::DatabaseLease;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::{ProtocolError, database_shapes::NODE_TAG};
+use wire::database_shapes::NODE_TAG;
 
 use crate::{
     answer::{Answer, AnswerBody},
+    api_error::ApiError,
     call::Call,
     database_measures,
     measures::{Labels, Measure, PROMETHEUS_TYPE, to_json, write_prometheus},
@@ -20,13 +21,13 @@ use crate::{
 const DATABASES_MAX: usize = 1024;
 
 /// `GET /admin/monitoring/v1/server`.
-pub(crate) fn server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn server(call: &Call) -> Result<Answer, ApiError> {
     let answer = to_json(server_measures::measures(&call.state));
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// `GET /admin/monitoring/v1/databases?name=`.
-pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
     let of_one = |(name, database): &(String, DatabaseLease)| {
         database_measures::of_one(&call.state, name, database).map(to_json)
     };
@@ -35,12 +36,12 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /admin/monitoring/v1/indexes?name=`.
-pub(crate) fn indexes(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn indexes(call: &Call) -> Result<Answer, ApiError> {
     by_database(call, "Indexes", |database| database_measures::of_indexes(&call.state, database))
 }
 
 /// `GET /admin/monitoring/v1/collections?name=`.
-pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn collections(call: &Call) -> Result<Answer, ApiError> {
     by_database(call, "Collections", |database| database_measures::of_collections(&database.read()))
 }
 
@@ -49,8 +50,8 @@ type Named = Vec<(String, Vec<Measure>)>;
 fn by_database(
     call: &Call,
     parts: &str,
-    measure: impl Fn(&DatabaseLease) -> Result<Named, ProtocolError>,
-) -> Result<Answer, ProtocolError> {
+    measure: impl Fn(&DatabaseLease) -> Result<Named, ApiError>,
+) -> Result<Answer, ApiError> {
     let mut results = Vec::new();
     for (name, database) in open(call) {
         let measured = measure(&database)?;
@@ -84,7 +85,7 @@ fn open(call: &Call) -> Vec<(String, DatabaseLease)> {
 }
 
 /// `GET /admin/monitoring/v1/prometheus`: everything that is a number.
-pub(crate) fn prometheus(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn prometheus(call: &Call) -> Result<Answer, ApiError> {
     let mut text = String::new();
     write_server(call, &mut text);
     let open = open(call);
@@ -92,7 +93,7 @@ pub(crate) fn prometheus(call: &Call) -> Result<Answer, ProtocolError> {
         let measures = database_measures::of_one(&call.state, name, database)?;
         Ok((Labels::new([("database_name", name)]), measures))
     };
-    let databases: Result<Vec<_>, ProtocolError> = open.iter().map(of_one).collect();
+    let databases: Result<Vec<_>, ApiError> = open.iter().map(of_one).collect();
     write_prometheus(&mut text, &databases?);
     let of_indexes =
         |database: &DatabaseLease| database_measures::of_indexes(&call.state, database);
@@ -118,8 +119,8 @@ fn write_server(call: &Call, text: &mut String) {
 fn labelled(
     open: &[(String, DatabaseLease)],
     label: &'static str,
-    measure: impl Fn(&DatabaseLease) -> Result<Named, ProtocolError>,
-) -> Result<Vec<(Labels, Vec<Measure>)>, ProtocolError> {
+    measure: impl Fn(&DatabaseLease) -> Result<Named, ApiError>,
+) -> Result<Vec<(Labels, Vec<Measure>)>, ApiError> {
     let mut all = Vec::new();
     for (name, database) in open {
         for (part, measures) in measure(database)? {

@@ -3,12 +3,12 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt;
 use storage::MemoryShare;
-use wire::{InnerRequest, ProtocolError};
+use wire::InnerRequest;
 
 use crate::{
     answer::Answer,
+    api_error::{ApiError, no_room},
     call::Call,
-    error_mapping::no_room,
     json_text::JsonObject,
     router::{Answering, route_not_found},
     service::serve_inner,
@@ -46,7 +46,7 @@ async fn answer_one(
     call: &Call,
     request: InnerRequest,
     gathered: &mut Gathered<'_>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let (Some(url), true) = (&request.url, request.query.is_some() || request.content.is_some())
     else {
         gathered.out.extend_from_slice(b"{}");
@@ -55,7 +55,7 @@ async fn answer_one(
     let target = format!("{url}{}", request.query.as_deref().unwrap_or(""));
     let name = request.method.as_deref().filter(|name| !name.is_empty()).unwrap_or("GET");
     let method = Method::from_bytes(name.as_bytes())
-        .map_err(|_| ProtocolError::argument(format!("'{name}' is not a method")))?;
+        .map_err(|_| ApiError::argument(format!("'{name}' is not a method")))?;
     let headers = header_map(&request.headers);
     let content = request.content.unwrap_or_default().into();
     let database = call.database()?;
@@ -76,7 +76,7 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     parsed.collect()
 }
 
-async fn write_answer(answer: Answer, gathered: &mut Gathered<'_>) -> Result<(), ProtocolError> {
+async fn write_answer(answer: Answer, gathered: &mut Gathered<'_>) -> Result<(), ApiError> {
     let status = answer.status;
     let etag = answer.header(&header::ETAG).map(str::to_owned);
     let mut object = JsonObject::begin(gathered.out);
@@ -85,7 +85,7 @@ async fn write_answer(answer: Answer, gathered: &mut Gathered<'_>) -> Result<(),
     let mut body = answer.body;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            ProtocolError::invalid_operation(format!("an inner answer was not completed: {error}"))
+            ApiError::invalid_operation(format!("an inner answer was not completed: {error}"))
         })?;
         out.extend_from_slice(&frame.into_data().unwrap_or_default());
         let grown = gathered.share.try_grow_to(out.len() as u64);

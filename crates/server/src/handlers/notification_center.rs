@@ -9,13 +9,12 @@ use http::StatusCode;
 use model::date;
 use platform::Timestamp;
 use serde_json::{Map, Value, json};
-use wire::{ProtocolError, QueryString, operation_state::OperationStatus};
+use wire::{QueryString, operation_state::OperationStatus};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
-    error_mapping::index_error,
     gone::Gone,
     handlers::{
         index_faults::{Known, all_known},
@@ -35,7 +34,7 @@ const COLLECTIONS_MAX: usize = 1024;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// `GET /server/notification-center/watch`.
-pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch_server(call: &Call) -> Result<Session, ApiError> {
     let address = call.state.address_in_passing(&call.headers).into_owned();
     let topology = topology_notification(&call.state, &address);
     Ok(pulse_feed::begin(ServerCenter {
@@ -46,7 +45,7 @@ pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
 }
 
 /// `GET /databases/*/notification-center/watch`.
-pub(crate) fn watch_database(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch_database(call: &Call) -> Result<Session, ApiError> {
     Ok(pulse_feed::begin(DatabaseCenter {
         database: OpenedDatabase::of(call)?,
         sent: Sent::default(),
@@ -55,32 +54,32 @@ pub(crate) fn watch_database(call: &Call) -> Result<Session, ProtocolError> {
 }
 
 /// `POST /server/notification-center/dismiss`.
-pub(crate) fn dismiss_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn dismiss_of_server(call: &Call) -> Result<Answer, ApiError> {
     dismiss(call, &call.state.notices)
 }
 
 /// `POST /databases/*/notification-center/dismiss`.
-pub(crate) fn dismiss_of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn dismiss_of_database(call: &Call) -> Result<Answer, ApiError> {
     dismiss(call, call.database()?.notices())
 }
 
 /// `POST /server/notification-center/postpone`.
-pub(crate) fn postpone_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn postpone_of_server(call: &Call) -> Result<Answer, ApiError> {
     postpone(call, &call.state.notices)
 }
 
 /// `POST /databases/*/notification-center/postpone`.
-pub(crate) fn postpone_of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn postpone_of_database(call: &Call) -> Result<Answer, ApiError> {
     postpone(call, call.database()?.notices())
 }
 
 /// No notice has a longer id, and what is hidden is kept.
 const NOTICE_ID_BYTES_MAX: usize = 1024;
 
-fn notice_id<'q>(query: &'q QueryString<'_>) -> Result<&'q str, ProtocolError> {
+fn notice_id<'q>(query: &'q QueryString<'_>) -> Result<&'q str, ApiError> {
     let id = query.required("id")?;
     if NOTICE_ID_BYTES_MAX < id.len() {
-        return Err(ProtocolError::argument(format!(
+        return Err(ApiError::argument(format!(
             "The id of a notification has at most {NOTICE_ID_BYTES_MAX} bytes, this one has {}.",
             id.len()
         )));
@@ -88,7 +87,7 @@ fn notice_id<'q>(query: &'q QueryString<'_>) -> Result<&'q str, ProtocolError> {
     Ok(id)
 }
 
-fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
+fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = notice_id(&query)?;
     let is_forever = query.bool("forever")?.unwrap_or(false);
@@ -97,7 +96,7 @@ fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
-fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
+fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ApiError> {
     let query = call.query();
     let (id, seconds) = (notice_id(&query)?, query.required_long("timeInSec")?);
     let now = call.state.platform.clock.now();
@@ -107,7 +106,7 @@ fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /databases/*/notification-center/stats`.
-pub(crate) fn numbers(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn numbers(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let numbers = Numbers::of(database)?;
     let mut answer = numbers.shape();
@@ -336,7 +335,7 @@ impl Collection {
 impl Numbers {
     /// # Errors
     /// When documents or indexes cannot be read.
-    fn of(database: &Database) -> Result<Numbers, ProtocolError> {
+    fn of(database: &Database) -> Result<Numbers, ApiError> {
         let tx = database.read();
         let progress = documents::progress(&tx).map_err(failed)?;
         let indexes = all_known(database.indexes());
@@ -344,10 +343,10 @@ impl Numbers {
         for index in &indexes {
             errors += index.error_count()?;
             let Known::Open(index) = index else { continue };
-            if index.is_stale(&tx).map_err(|error| index_error(&error))? {
+            if index.is_stale(&tx)? {
                 stale.push(index.name().to_owned());
             }
-            let newest = index.errors().map_err(|error| index_error(&error))?;
+            let newest = index.errors()?;
             last_error = last_error.max(newest.iter().map(|error| error.ticks).max());
         }
         let mut collections = BTreeMap::new();
@@ -384,8 +383,8 @@ impl Numbers {
     }
 }
 
-fn failed(error: DocumentError) -> ProtocolError {
-    document_error(&error)
+fn failed(error: DocumentError) -> ApiError {
+    ApiError::from(error)
 }
 
 #[cfg(test)]

@@ -8,14 +8,15 @@ use indexing::FanOut;
 use model::date;
 use serde_json::{Map, Value, json};
 use storage::{IoOperation, IoPosition};
-use wire::{ProtocolError, humane_size};
+use wire::humane_size;
 
 use crate::{
-    answer::Answer, call::Call, handlers::io_metrics::kind_name, server_state::ServerState,
+    answer::Answer, api_error::ApiError, call::Call, handlers::io_metrics::kind_name,
+    server_state::ServerState,
 };
 
 /// `GET /notifications`.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let start = query.long("pageStart")?.unwrap_or(0).max(0);
     let count = query.long("pageSize")?.unwrap_or(i64::MAX).max(0);

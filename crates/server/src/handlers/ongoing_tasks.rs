@@ -3,10 +3,11 @@
 use cluster_state::SubscriptionRecord;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG};
+use wire::{ErrorKind, database_shapes::NODE_TAG};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     handlers::subscriptions::{
         all, missing_name, named_by, remove, set_disabled, shown_time, shown_vector,
@@ -15,17 +16,17 @@ use crate::{
 };
 
 /// The kind of task that a request is about has to be one that there is.
-fn require_subscription(call: &Call) -> Result<(), ProtocolError> {
+fn require_subscription(call: &Call) -> Result<(), ApiError> {
     let query = call.query();
     let kind = query.single_non_empty("type")?;
     if kind.eq_ignore_ascii_case("Subscription") {
         return Ok(());
     }
     let message = format!("Tasks of the type '{kind}' are not supported by this server yet");
-    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+    Err(ApiError::new(ErrorKind::NotSupported, message))
 }
 
-fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ProtocolError> {
+fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ApiError> {
     let query = call.query();
     let id = query.long("key")?.and_then(|id| u64::try_from(id).ok());
     let named = named_by(call, query.get("taskName").filter(|name| !name.is_empty()), id);
@@ -37,10 +38,7 @@ fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ProtocolError> {
 }
 
 /// What every kind of task shows.
-fn task_json(
-    call: &Call,
-    record: &SubscriptionRecord,
-) -> Result<Map<String, Value>, ProtocolError> {
+fn task_json(call: &Call, record: &SubscriptionRecord) -> Result<Map<String, Value>, ApiError> {
     let subscription = call.database()?.subscriptions().get(record.id);
     let has_workers = subscription.is_some_and(|found| !found.connections().is_empty());
     let settings = &record.settings;
@@ -68,7 +66,7 @@ fn task_json(
 }
 
 /// `GET /tasks`.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let records = all(call)?;
     let mut tasks = Vec::with_capacity(records.len());
     for record in &records {
@@ -85,7 +83,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /task`.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     require_subscription(call)?;
     let Some(record) = named(call)? else {
         return Err(missing_name(call.query().get("taskName").unwrap_or_default()));
@@ -108,7 +106,7 @@ pub(crate) fn set_state(call: Call) -> Answering {
         let (key, is_disabled) = {
             let query = call.query();
             let disable = query.bool("disable")?.ok_or_else(|| {
-                ProtocolError::argument("Query string disable is mandatory, but wasn't specified.")
+                ApiError::argument("Query string disable is mandatory, but wasn't specified.")
             })?;
             (query.long("key")?.unwrap_or(0), disable)
         };
@@ -118,7 +116,7 @@ pub(crate) fn set_state(call: Call) -> Answering {
                 "Cannot find subscription {name} @ {}",
                 call.database()?.record().name.as_str()
             );
-            return Err(ProtocolError::new(ErrorKind::StateChangeRefused, message));
+            return Err(ApiError::new(ErrorKind::StateChangeRefused, message));
         };
         let changed = set_disabled(&call, &record, is_disabled).await?;
         let answer = json!({"TaskId": key, "RaftCommandIndex": changed.index});
@@ -136,7 +134,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let record = named_by(&call, name.as_deref(), key)?;
         remove(&call, record.name).await?;
         let index = call.state.cluster.store().read().last_index();
-        let index = index.map_err(|error| crate::error_mapping::cluster_error(&error))?;
+        let index = index?;
         let answer = json!({"TaskId": id, "RaftCommandIndex": index});
         Ok(Answer::shape(StatusCode::OK, &answer))
     })

@@ -8,36 +8,35 @@ use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
 use wire::{
-    ProtocolError,
     database_shapes::NODE_TAG,
     operation_state::{OperationFailure, OperationStatus, operation_state},
 };
 
-use crate::{answer::Answer, call::Call, error_mapping::engine_error, server_state::ServerState};
+use crate::{answer::Answer, api_error::ApiError, call::Call, server_state::ServerState};
 
 /// The type of the task of an operation that could not start.
 const NOT_STARTED: &str = "NotSupported";
 
 /// `GET /operations/next-operation-id`.
-pub(crate) fn next_id(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn next_id(call: &Call) -> Result<Answer, ApiError> {
     let id = call.database()?.operations().next_id();
     Ok(Answer::shape(StatusCode::OK, &json!({"Id": id, "NodeTag": NODE_TAG})))
 }
 
 /// `GET /operations/state`.
-pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn state(call: &Call) -> Result<Answer, ApiError> {
     let id = call.query().required_long("id")?;
     Ok(state_answer(call.database()?.operations().get(id)))
 }
 
 /// `GET /operations/state` of the server.
-pub(crate) fn server_state(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn server_state(call: &Call) -> Result<Answer, ApiError> {
     let id = call.query().required_long("id")?;
     Ok(state_answer(call.state.operations.get(id)))
 }
 
 /// `GET /admin/operations/next-operation-id`.
-pub(crate) fn next_server_id(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn next_server_id(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Id": call.state.operations.next_id()})))
 }
 
@@ -49,7 +48,7 @@ fn state_answer(operation: Option<Arc<Operation>>) -> Answer {
 }
 
 /// The end of an operation that this error stopped.
-pub(crate) fn failed(error: &ProtocolError) -> OperationStatus {
+pub(crate) fn failed(error: &ApiError) -> OperationStatus {
     OperationStatus::Faulted(OperationFailure {
         type_name: error.kind.type_name().to_owned(),
         message: error.message.clone(),
@@ -60,7 +59,7 @@ pub(crate) fn failed(error: &ProtocolError) -> OperationStatus {
 
 /// As [`failed`], of an operation of the engine.
 pub(crate) fn show_failure(error: EngineError) -> OperationStatus {
-    failed(&engine_error(error))
+    failed(&ApiError::from(error))
 }
 
 /// Registers an operation that could not start as one that failed, unless there is one of this id.
@@ -69,7 +68,7 @@ pub(crate) fn fault_unstarted(
     database: &DatabaseLease,
     id: i64,
     description: &str,
-    error: &ProtocolError,
+    error: &ApiError,
 ) {
     if database.operations().get(id).is_some() {
         return;
@@ -82,29 +81,29 @@ pub(crate) fn fault_unstarted(
 }
 
 /// The refusal of one operation more.
-pub(crate) fn too_many_operations() -> ProtocolError {
-    engine_error(EngineError::TooManyOperations)
+pub(crate) fn too_many_operations() -> ApiError {
+    ApiError::from(EngineError::TooManyOperations)
 }
 
 /// `POST /operations/kill`.
-pub(crate) fn kill(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn kill(call: &Call) -> Result<Answer, ApiError> {
     kill_one(call.database()?.operations(), call.query().required_long("id")?)
 }
 
 /// `POST /admin/operations/kill`.
-pub(crate) fn kill_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn kill_of_server(call: &Call) -> Result<Answer, ApiError> {
     kill_one(&call.state.operations, call.query().required_long("id")?)
 }
 
-fn kill_one(operations: &Operations, id: i64) -> Result<Answer, ProtocolError> {
+fn kill_one(operations: &Operations, id: i64) -> Result<Answer, ApiError> {
     if operations.kill(id) {
         return Ok(Answer::empty(StatusCode::NO_CONTENT));
     }
-    Err(ProtocolError::argument(format!("Operation {id} was not registered")))
+    Err(ApiError::argument(format!("Operation {id} was not registered")))
 }
 
 /// `GET /operations`.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let wanted = call.query().long("id")?;
     let operations = call.database()?.operations().all();
     let results: Vec<Value> = operations

@@ -2,9 +2,9 @@
 
 use commands::{Batch, Command, CommandResult, HeldResults, PatchCommand, PatchOutcome};
 use documents::ExpectedVersion;
-use wire::ProtocolError;
 
 use crate::{
+    api_error::ApiError,
     call::Call,
     patch_answer::{Shown, patch_answer},
     patch_commands::{self, patch_request, patched_id, when_missing},
@@ -39,7 +39,7 @@ pub(crate) fn json_patch(call: Call) -> Answering {
     })
 }
 
-fn read(call: &Call) -> Result<PatchCommand, ProtocolError> {
+fn read(call: &Call) -> Result<PatchCommand, ApiError> {
     let query = call.query();
     let id = patched_id(query.single_non_empty("id")?, call.id_separator()?)?;
     let is_test = query.bool("test")?.unwrap_or(false);
@@ -61,11 +61,11 @@ fn read(call: &Call) -> Result<PatchCommand, ProtocolError> {
 pub(crate) async fn submit_patch(
     call: &Call,
     patch: PatchCommand,
-) -> Result<(PatchOutcome, HeldResults), ProtocolError> {
+) -> Result<(PatchOutcome, HeldResults), ApiError> {
     let batch = Batch::one(Command::Patch(Box::new(patch)));
     let outcome = submit(&call.state, call.database()?, batch).await?;
     match outcome.results.into_iter().next() {
         Some(CommandResult::Patched(patched)) => Ok((*patched, outcome.held)),
-        _ => Err(ProtocolError::invalid_operation("the patch's fate is missing")),
+        _ => Err(ApiError::invalid_operation("the patch's fate is missing")),
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use commands::{PatchCommand, PatchRequest};
 use engine::BulkWork;
-use wire::{ProtocolError, QueryRequest};
+use wire::QueryRequest;
 
 use crate::{
+    api_error::ApiError,
     call::Call,
-    error_mapping::query_error,
     handlers::{
         bulk_operations::{begin, options_of},
         patch::submit_patch,
@@ -52,14 +52,13 @@ struct Update {
     script: Arc<PatchRequest>,
 }
 
-fn read(call: &Call) -> Result<Update, ProtocolError> {
+fn read(call: &Call) -> Result<Update, ApiError> {
     let ignores_steps_max = call.query().bool("ignoreMaxStepsForScript")?.unwrap_or(false);
     let request =
         call.state.with_builder(|builder| wire::read_update_query(&call.body, builder))?;
-    let mut query = query::parse_update(&request.text).map_err(query_error)?;
+    let mut query = query::parse_update(&request.text)?;
     let parameters = request.parameters.as_ref().map(|values| values.as_view().root());
-    let text =
-        query::take_update(&mut query, parameters, call.state.scripts()).map_err(query_error)?;
+    let text = query::take_update(&mut query, parameters, call.state.scripts())?;
     let values = request.parameters.clone();
     let script = Arc::new(PatchRequest { text, values, ignores_steps_max });
     Ok(Update { query, request, script })

@@ -26,17 +26,17 @@ use script::ScriptPool;
 use storage::{ReadTransaction, WorkingMemory};
 use tokio::sync::Notify;
 use wire::{
-    ErrorKind, ProtocolError,
+    ErrorKind,
     header_names::{INDEX_CREATED, REQUEST_TIME},
 };
 
 use crate::{
     answer::Answer,
+    api_error::{ApiError, canceled},
     blocking::blocking,
     call::Call,
     counter_includes,
     csv_rows::{self, CsvRows},
-    error_mapping::{canceled, query_error},
     handlers::{
         aggregated_queries, query_debug,
         query_memory::{forget_behind, memory_to_count},
@@ -78,7 +78,7 @@ pub(crate) fn query(call: Call) -> Answering {
         let began = call.state.platform.clock.monotonic();
         match call.query().get("debug").filter(|operation| !operation.is_empty()) {
             None => run(call, Shape::Page).await,
-            Some(operation) if call.snapshot.is_some() => Err(ProtocolError::new(
+            Some(operation) if call.snapshot.is_some() => Err(ApiError::new(
                 ErrorKind::BadRequest,
                 format!("'debug={operation}' does not read from a snapshot"),
             )),
@@ -87,7 +87,7 @@ pub(crate) fn query(call: Call) -> Answering {
             }
             Some("explain") => query_debug::explain(&call, &prepare(&call, Shape::Page, began)?),
             Some("serverSideQuery") => query_debug::text(&prepare(&call, Shape::Page, began)?),
-            Some(operation) => Err(ProtocolError::new(
+            Some(operation) => Err(ApiError::new(
                 ErrorKind::NotSupported,
                 format!("Not supported query debug operation: '{operation}'"),
             )),
@@ -159,7 +159,7 @@ impl Snapshot {
         database: &DatabaseLease,
         index: Option<Arc<Index>>,
         held: Option<&HeldSnapshot>,
-    ) -> Result<Self, ProtocolError> {
+    ) -> Result<Self, ApiError> {
         let entries_of = |index: Arc<Index>| {
             let entries = match held {
                 None => index.read(),
@@ -168,7 +168,7 @@ impl Snapshot {
                     entries.ok_or_else(|| no_index_in_snapshot(index.name()))?.clone()
                 }
             };
-            Ok::<_, ProtocolError>((index, entries))
+            Ok::<_, ApiError>((index, entries))
         };
         let index = index.map(entries_of).transpose()?;
         let documents = held.map_or_else(|| database.read(), |held| held.documents().clone());
@@ -181,7 +181,7 @@ impl Snapshot {
     }
 }
 
-async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
+async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
     let clock = &call.state.platform.clock;
     let began = clock.monotonic();
     let mut prepared = prepare(&call, shape, began)?;
@@ -280,13 +280,13 @@ fn answer(
     prepared: Prepared,
     database: DatabaseLease,
     index: Option<Arc<Index>>,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let (shape, began) = (prepared.shape, prepared.began);
     let csv_source = whole_collection(&prepared.query);
     let snapshot = Snapshot::take(&database, index, call.snapshot.as_deref())?;
     let scripts = prepared.scripts(call.state.scripts())?;
     let scripts = prepared.bind(scripts.as_ref())?;
-    let result = prepared.execute(&snapshot).map_err(query_error)?;
+    let result = prepared.execute(&snapshot)?;
     let memory = memory_to_count(&call.state);
     let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
     if shape == Shape::Page {
@@ -298,7 +298,7 @@ fn answer(
         || result.included_series().is_some();
     if shape != Shape::Page && gives_along {
         let message = "Includes are not supported by this type of query.";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
     refuse_notes_of_a_stream(shape, &result)?;
     let etag = result.result_etag().to_string();
@@ -341,14 +341,14 @@ fn answer(
 fn refuse_notes_of_a_stream(
     shape: Shape,
     result: &QueryResult<'_, ReadTransaction>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let message = match shape {
         Shape::Page => return Ok(()),
         _ if result.wants_highlights() => "Highlighting is not supported by this type of query.",
         _ if result.wants_explanations() => "Explanations are not supported by this type of query.",
         Shape::Stream | Shape::Lines | Shape::Csv => return Ok(()),
     };
-    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+    Err(ApiError::new(ErrorKind::NotSupported, message))
 }
 
 /// Clients know a missing index by the status; only those who stream are told the name.
@@ -363,7 +363,7 @@ fn missing_index(name: &str, shape: Shape) -> Answer {
     answer.with_header(REQUEST_TIME, "0")
 }
 
-fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ProtocolError> {
+fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ApiError> {
     let parameters = call.query();
     let request = if call.method == http::Method::POST {
         let body = exported_by_form(&call.body, shape == Shape::Csv)
@@ -371,7 +371,7 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         call.state.with_builder(|builder| wire::read_query(&body, builder))?
     } else {
         let text = parameters.get("query").ok_or_else(|| {
-            ProtocolError::invalid_operation("Missing mandatory query string parameter 'query'.")
+            ApiError::invalid_operation("Missing mandatory query string parameter 'query'.")
         })?;
         wire::QueryRequest {
             text: text.to_owned(),
@@ -394,11 +394,11 @@ fn prepare_request(
     request: wire::QueryRequest,
     shape: Shape,
     began: Duration,
-) -> Result<Prepared, ProtocolError> {
+) -> Result<Prepared, ApiError> {
     let parameters = call.query();
     let wait = wait_of(&request)?;
     let rows = row_options(&request)?;
-    let query = query::parse(&request.text).map_err(query_error)?;
+    let query = query::parse(&request.text)?;
     Ok(Prepared {
         query,
         parameters: request.parameters,
@@ -435,7 +435,7 @@ fn stream_result(
         }
         let scripts = prepared.scripts(state.scripts())?;
         let scripts = prepared.bind(scripts.as_ref())?;
-        let result = prepared.execute(&snapshot).map_err(query_error)?;
+        let result = prepared.execute(&snapshot)?;
         let sink = Sink::Pieces(sender);
         let mut result = result.with_scripts(scripts.as_ref()).counted_in(sender.memory());
         if prepared.shape == Shape::Page {
@@ -452,7 +452,7 @@ impl Prepared {
         call: &Call,
         request: wire::QueryRequest,
         began: Duration,
-    ) -> Result<Prepared, ProtocolError> {
+    ) -> Result<Prepared, ApiError> {
         prepare_request(call, request, Shape::Page, began)
     }
 
@@ -464,10 +464,10 @@ impl Prepared {
         snapshot: &Snapshot,
         bytes_max: usize,
         memory: &Rc<WorkingMemory>,
-    ) -> Result<Option<Vec<u8>>, ProtocolError> {
+    ) -> Result<Option<Vec<u8>>, ApiError> {
         let scripts = self.scripts(state.scripts())?;
         let scripts = self.bind(scripts.as_ref())?;
-        let result = self.execute(snapshot).map_err(query_error)?;
+        let result = self.execute(snapshot)?;
         let mut result = result.with_scripts(scripts.as_ref()).counted_in(memory);
         let (mut rows, sink) = (Vec::new(), Sink::Whole { bytes_max });
         let written = at_once(self.write_rows(&mut result, memory, &mut rows, sink));
@@ -480,17 +480,17 @@ impl Prepared {
         self.parameters.as_ref().map(|values| values.as_view().root())
     }
 
-    fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, ProtocolError> {
-        QueryScripts::of(&self.query, self.parameters(), pool).map_err(query_error)
+    fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, ApiError> {
+        QueryScripts::of(&self.query, self.parameters(), pool).map_err(ApiError::from)
     }
 
     /// Gives the scripts of the query its parameters.
     fn bind<'s>(
         &self,
         scripts: Option<&'s QueryScripts>,
-    ) -> Result<Option<BoundScripts<'s>>, ProtocolError> {
+    ) -> Result<Option<BoundScripts<'s>>, ApiError> {
         let bound = scripts.map(|scripts| scripts.bind(&self.query, self.parameters()));
-        bound.transpose().map_err(query_error)
+        bound.transpose().map_err(ApiError::from)
     }
 
     /// The entries of the snapshot; `None` without an index.
@@ -572,7 +572,7 @@ impl Prepared {
         result: QueryResult<'_, ReadTransaction>,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         let memory = sink.working_memory();
         let mut result = result.counted_in(&memory);
         self.with_room(sink, || result.expect_notes()).await?;
@@ -610,7 +610,7 @@ impl Prepared {
         memory: &WorkingMemory,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         let mut is_first = true;
         let mut csv = CsvRows::new(&self.csv_columns(result));
         while let Some(row) = self.with_room(sink, || result.next_row()).await? {
@@ -680,7 +680,7 @@ impl Prepared {
         memory: &WorkingMemory,
         csv: &mut CsvRows,
         out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<(), ApiError> {
         if self.shape != Shape::Csv {
             return self.write_row(result, row, out);
         }
@@ -688,7 +688,7 @@ impl Prepared {
         self.write_row(result, row, &mut json)?;
         // The text is parsed, and its cells become lines.
         let taken = memory.take(CSV_COPIES * json.len() as u64);
-        taken.map_err(|exhausted| query_error(exhausted.into()))?;
+        taken.map_err(|exhausted| ApiError::from(QueryError::from(exhausted)))?;
         let rows = json.split(|byte| *byte == BETWEEN_CSV_ROWS[0]);
         rows.filter(|row| !row.is_empty()).try_for_each(|row| csv.write(row, out))
     }
@@ -702,7 +702,7 @@ impl Prepared {
         result: &mut QueryResult<'_, ReadTransaction>,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         if !write_page_tail(result.includes(), result.facts(), out, sink).await? {
             return Ok(false);
         }
@@ -757,10 +757,12 @@ impl Prepared {
         result: &mut QueryResult<'t, ReadTransaction>,
         row: &query::Row<'t>,
         out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<(), ApiError> {
         match self.metadata_only {
-            true => result.write_row_metadata(row, self.between_rows(), out).map_err(query_error),
-            false => result.write_row(row, self.between_rows(), out).map_err(query_error),
+            true => {
+                result.write_row_metadata(row, self.between_rows(), out).map_err(ApiError::from)
+            }
+            false => result.write_row(row, self.between_rows(), out).map_err(ApiError::from),
         }
     }
 

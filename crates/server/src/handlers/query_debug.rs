@@ -10,12 +10,12 @@ use query::{IndexSnapshot, Paging, QueryError, ResultKind, ScanCounts, ShownEntr
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::{ErrorKind, IndexState, ProtocolError, database_shapes::NODE_TAG};
+use wire::{ErrorKind, IndexState, database_shapes::NODE_TAG};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::query_error,
     handlers::{queries::Prepared, query_memory::memory_to_count, query_pages::time_or_none},
     index_choice::{catch_up, refuse_invalid},
 };
@@ -24,17 +24,17 @@ use crate::{
 const NO_INDEX: &str = "Failure/None";
 
 /// The query as the server understood it.
-pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ProtocolError> {
+pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ApiError> {
     let text = prepared.query.to_string();
     Ok(Answer::shape(StatusCode::OK, &json!({"ServerSideQuery": text})))
 }
 
 /// Which automatic index would be taken, and why each other over the same documents would not.
-pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
+pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiError> {
     let database = call.database()?;
     if matches!(prepared.query.source.kind, SourceKind::Index(_)) {
         let message = "Explain can only work on dynamic indexes".to_owned();
-        return Err(ProtocolError::invalid_operation(message));
+        return Err(ApiError::invalid_operation(message));
     }
     let wanted = wanted_index(prepared)?;
     let beside: Vec<_> = database
@@ -83,7 +83,7 @@ fn execution_of(
     prepared: &Prepared,
     database: &DatabaseLease,
     index: &Index,
-) -> Result<Option<Value>, ProtocolError> {
+) -> Result<Option<Value>, ApiError> {
     if query::result_kind(&prepared.query) != ResultKind::Rows || index.failure().is_some() {
         return Ok(None);
     }
@@ -99,7 +99,7 @@ fn execution_of(
         prepared.parameters(),
         prepared.paging,
     );
-    let ScanCounts { scanned, matched, returned } = counts.map_err(query_error)?;
+    let ScanCounts { scanned, matched, returned } = counts?;
     let micros = clock.monotonic().saturating_sub(began).as_micros() as u64;
     Ok(Some(json!({
         "Index": index.name(), "EntriesScanned": scanned, "EntriesMatched": matched,
@@ -123,14 +123,14 @@ fn why_not(
 }
 
 /// The automatic index that a query needs; one without fields when it needs none.
-fn wanted_index(prepared: &Prepared) -> Result<AutoIndexDefinition, ProtocolError> {
+fn wanted_index(prepared: &Prepared) -> Result<AutoIndexDefinition, ApiError> {
     let parameters = prepared.parameters();
     match query::plan(&prepared.query, parameters, Paging::default()) {
         Ok(_) => Ok(AutoIndexDefinition::new(collection_of(&prepared.query), [])),
         Err(QueryError::NeedsIndex { .. }) => {
-            query::needed_index(&prepared.query, parameters).map_err(query_error)
+            query::needed_index(&prepared.query, parameters).map_err(ApiError::from)
         }
-        Err(error) => Err(query_error(error)),
+        Err(error) => Err(ApiError::from(error)),
     }
 }
 
@@ -142,7 +142,7 @@ fn collection_of(query: &Query) -> String {
 }
 
 /// The terms of the entries that a query chooses.
-pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
+pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let index = existing_index(database, prepared)?;
     index.note_query();
@@ -168,8 +168,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
         prepared.parameters(),
         prepared.paging,
         &memory_to_count(&call.state),
-    )
-    .map_err(query_error)?;
+    )?;
     let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();
     let (facts, etag) = (shown.facts.index, shown.facts.result_etag);
     let elapsed = call.state.platform.clock.monotonic().saturating_sub(prepared.began);
@@ -201,7 +200,7 @@ pub(crate) fn entry_shape(entry: ShownEntry) -> Value {
 }
 
 /// `GET /debug/queries/running`: by index.
-pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?.record().name.as_str().to_owned();
     let now = call.state.platform.clock.monotonic();
     let mut shape = Map::new();
@@ -233,7 +232,7 @@ fn query_info(facts: &QueryFacts) -> Value {
 }
 
 /// `POST /debug/queries/kill`.
-pub(crate) fn kill(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn kill(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (index_name, id) = (query.required("indexName")?, query.required_long("id")?);
     let database = call.database()?.record().name.as_str().to_owned();
@@ -244,32 +243,29 @@ pub(crate) fn kill(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// The index that would answer; none is made to look into it.
-fn existing_index(
-    database: &DatabaseLease,
-    prepared: &Prepared,
-) -> Result<Arc<Index>, ProtocolError> {
+fn existing_index(database: &DatabaseLease, prepared: &Prepared) -> Result<Arc<Index>, ApiError> {
     if let SourceKind::Index(name) = &prepared.query.source.kind {
         return database
             .indexes()
             .get(name)
-            .ok_or_else(|| query_error(QueryError::MissingIndex { name: name.to_owned() }));
+            .ok_or_else(|| ApiError::from(QueryError::MissingIndex { name: name.to_owned() }));
     }
     let parameters = prepared.parameters();
     match query::plan(&prepared.query, parameters, Paging::default()) {
         Ok(_) => {
             let message = "Collection query is handled directly by documents storage so index \
                            entries aren't created underneath";
-            return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+            return Err(ApiError::new(ErrorKind::NotSupported, message));
         }
         Err(QueryError::NeedsIndex { .. }) => {}
-        Err(error) => return Err(query_error(error)),
+        Err(error) => return Err(ApiError::from(error)),
     }
-    let wanted = query::needed_index(&prepared.query, parameters).map_err(query_error)?;
+    let wanted = query::needed_index(&prepared.query, parameters)?;
     match database.indexes().choose_auto(&wanted) {
         AutoChoice::Answers(index) => Ok(index),
         AutoChoice::Wanted { .. } => {
             let message = "No Auto Index matching the given query was found.";
-            Err(ProtocolError::new(ErrorKind::IndexDoesNotExist, message))
+            Err(ApiError::new(ErrorKind::IndexDoesNotExist, message))
         }
     }
 }

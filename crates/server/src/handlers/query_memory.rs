@@ -7,10 +7,9 @@ use database::DatabaseLease;
 use engine::RunningQuery;
 use query::{QueryError, QueryResult};
 use storage::{ReadTransaction, WorkingMemory};
-use wire::ProtocolError;
 
 use crate::{
-    error_mapping::{canceled, query_error},
+    api_error::{ApiError, canceled},
     handlers::queries::Prepared,
     long_answer::{INLINE_BYTES_MAX, Sink},
     piece_sender::{LOOK_INTERVAL, PIECE_BYTES, RoomWait},
@@ -36,23 +35,23 @@ impl Prepared {
         database: &DatabaseLease,
         result: &mut QueryResult<'_, ReadTransaction>,
         memory: &WorkingMemory,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<(), ApiError> {
         let mut wait = RoomWait::default();
         loop {
             match result.count_filtered() {
                 Err(error) if error.is_for_want_of_memory() && self.query.filter.is_some() => {
                     if wait.is_over() || database.is_closing() {
-                        return Err(query_error(error));
+                        return Err(ApiError::from(error));
                     }
                     self.refuse_when_stopped()?;
                     memory.wait_for_room(LOOK_INTERVAL);
                 }
-                counted => return counted.map_err(query_error),
+                counted => return counted.map_err(ApiError::from),
             }
         }
     }
 
-    pub(super) fn refuse_when_stopped(&self) -> Result<(), ProtocolError> {
+    pub(super) fn refuse_when_stopped(&self) -> Result<(), ApiError> {
         match self.running.as_ref().is_some_and(RunningQuery::should_stop) {
             true => Err(canceled()),
             false => Ok(()),
@@ -64,10 +63,10 @@ impl Prepared {
         &self,
         sink: Sink<'_>,
         mut work: impl FnMut() -> Result<T, QueryError>,
-    ) -> Result<T, ProtocolError> {
+    ) -> Result<T, ApiError> {
         sink.with_room(|| {
             self.refuse_when_stopped()?;
-            work().map_err(query_error)
+            work().map_err(ApiError::from)
         })
         .await
     }

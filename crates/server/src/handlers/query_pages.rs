@@ -4,9 +4,9 @@ use documents::{DocumentError, DocumentRow};
 use model::date;
 use query::{QueryResult, ResultFacts};
 use storage::ReadTransaction;
-use wire::{ProtocolError, database_shapes::NODE_TAG};
+use wire::database_shapes::NODE_TAG;
 
-use crate::{error_mapping::document_error, json_text::write_row_to, long_answer::Sink};
+use crate::{api_error::ApiError, json_text::write_row_to, long_answer::Sink};
 
 /// The time that stands for no time: collections are never indexed.
 const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
@@ -30,10 +30,10 @@ pub(crate) async fn write_page_tail<'t>(
     facts: &ResultFacts,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     out.extend_from_slice(b"],\"Includes\":{");
     for (index, row) in includes.enumerate() {
-        let row = row.map_err(|error| document_error(&error))?;
+        let row = row?;
         if index > 0 {
             out.push(b',');
         }

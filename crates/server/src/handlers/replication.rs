@@ -2,12 +2,11 @@
 
 use http::StatusCode;
 use serde_json::json;
-use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 /// `GET /replication/conflicts`: all, or of one document.
-pub(crate) fn conflicts(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn conflicts(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let answer = match query.get("docId").filter(|id| !id.is_empty()) {
         Some(id) => json!({"Id": id, "LargestEtag": 0, "Results": []}),
@@ -17,17 +16,17 @@ pub(crate) fn conflicts(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /replication/conflicts/solver`: nobody has said how to solve conflicts.
-pub(crate) fn conflict_solver(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn conflict_solver(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NOT_FOUND))
 }
 
 /// `GET /replication/active-connections`.
-pub(crate) fn active_connections(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn active_connections(_: &Call) -> Result<Answer, ApiError> {
     let answer = json!({"IncomingConnections": [], "OutgoingConnections": []});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// `GET /replication/performance`.
-pub(crate) fn performance(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn performance(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Incoming": [], "Outgoing": []})))
 }

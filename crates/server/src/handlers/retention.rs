@@ -1,10 +1,11 @@
 //! The configurations of documents that expire, are refreshed or archived at a time.
 
 use http::StatusCode;
-use wire::{ProtocolError, RetentionKind};
+use wire::RetentionKind;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     handlers::revision_changes::store,
     router::Answering,
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// `GET /expiration/config`.
-pub(crate) fn expiration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn expiration(call: &Call) -> Result<Answer, ApiError> {
     configuration(call, RetentionKind::Expiration)
 }
 
@@ -22,7 +23,7 @@ pub(crate) fn configure_expiration(call: Call) -> Answering {
 }
 
 /// `GET /refresh/config`.
-pub(crate) fn refresh(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn refresh(call: &Call) -> Result<Answer, ApiError> {
     configuration(call, RetentionKind::Refresh)
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn configure_refresh(call: Call) -> Answering {
 }
 
 /// `GET /data-archival/config`.
-pub(crate) fn archival(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn archival(call: &Call) -> Result<Answer, ApiError> {
     configuration(call, RetentionKind::Archival)
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn configure_archival(call: Call) -> Answering {
     Box::pin(configure(call, RetentionKind::Archival))
 }
 
-fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ProtocolError> {
+fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     Ok(match body.get(kind.property()).filter(|stored| !stored.is_null()) {
         Some(stored) => Answer::shape(StatusCode::OK, stored),
@@ -49,7 +50,7 @@ fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ProtocolErr
     })
 }
 
-async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ProtocolError> {
+async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
     let configuration = kind.read(&read_object(&call.body)?, record.name.as_str())?;
     store(call, kind.property(), configuration).await

@@ -5,16 +5,13 @@ use engine::RevisionTask;
 use http::StatusCode;
 use model::{CollectionName, date};
 use serde_json::{Map, Value, json};
-use wire::{
-    CONFLICT_REVISIONS_PROPERTY, ErrorKind, ProtocolError, REVISIONS_PROPERTY,
-    database_shapes::NODE_TAG,
-};
+use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY, database_shapes::NODE_TAG};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::engine_error,
     handlers::operations::show_failure,
     router::Answering,
     stored_record::{body_of, change_body, read_object, texts_of},
@@ -23,7 +20,7 @@ use crate::{
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// `GET /revisions/config`.
-pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     Ok(match body.get(REVISIONS_PROPERTY).filter(|stored| !stored.is_null()) {
         Some(stored) => Answer::shape(StatusCode::OK, stored),
@@ -40,7 +37,7 @@ pub(crate) fn configure(call: Call) -> Answering {
 }
 
 /// `GET /revisions/conflicts/config`.
-pub(crate) fn of_conflicts(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_conflicts(call: &Call) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     let stored = body.get(CONFLICT_REVISIONS_PROPERTY).filter(|stored| !stored.is_null());
     let shown = stored.cloned().unwrap_or_else(wire::default_conflict_revisions);
@@ -60,7 +57,7 @@ pub(crate) async fn store(
     call: Call,
     property: &'static str,
     configuration: Value,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let name = call.database()?.record().name.as_str().to_owned();
     let state = call.state;
     blocking(move || {
@@ -69,7 +66,7 @@ pub(crate) async fn store(
         };
         let written = change_body(&state, &name, set)?.ok_or_else(|| {
             let message = format!("Database '{name}' does not exist");
-            ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+            ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
         })?;
         Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index})))
     })
@@ -77,25 +74,25 @@ pub(crate) async fn store(
 }
 
 /// `POST /admin/revisions/config/enforce`.
-pub(crate) fn enforce(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn enforce(call: &Call) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let with_forced = flag(&body, "IncludeForceCreated")?;
     begin(call, &body, RevisionTask::Enforce { with_forced })
 }
 
 /// `POST /revisions/revert`.
-pub(crate) fn revert(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn revert(call: &Call) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let text = body.get("Time").and_then(Value::as_str).unwrap_or("");
     let Some(time) = date::parse(text) else {
         let message = format!("Could not convert '{text}' to System.DateTime");
-        return Err(ProtocolError::new(ErrorKind::Format, message));
+        return Err(ApiError::new(ErrorKind::Format, message));
     };
     let window = match body.get("WindowInSec") {
         None | Some(Value::Null) => 0,
         Some(window) => window.as_i64().ok_or_else(|| {
             let message = format!("Could not convert '{window}' to System.Int64");
-            ProtocolError::new(ErrorKind::Format, message)
+            ApiError::new(ErrorKind::Format, message)
         })?,
     };
     let to = time.utc_ticks();
@@ -103,26 +100,22 @@ pub(crate) fn revert(call: &Call) -> Result<Answer, ProtocolError> {
     begin(call, &body, RevisionTask::Revert { to, oldest })
 }
 
-fn begin(
-    call: &Call,
-    body: &Map<String, Value>,
-    task: RevisionTask,
-) -> Result<Answer, ProtocolError> {
+fn begin(call: &Call, body: &Map<String, Value>, task: RevisionTask) -> Result<Answer, ApiError> {
     let collections = texts_of(body, "Collections")?.into_iter().map(CollectionName::new);
     let collections: Result<Vec<_>, _> = collections.collect();
-    let collections = collections.map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
     let (engine, database) = (&call.state.engine, call.database()?);
     let begun = engine.begin_revision_operation(database, task, collections, show_failure);
-    let id = begun.map_err(engine_error)?;
+    let id = begun?;
     Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
 }
 
-pub(crate) fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, ProtocolError> {
+pub(crate) fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, ApiError> {
     match body.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(value) => value.as_bool().ok_or_else(|| {
             let message = format!("Could not convert '{value}' to System.Boolean");
-            ProtocolError::new(ErrorKind::Format, message)
+            ApiError::new(ErrorKind::Format, message)
         }),
     }
 }

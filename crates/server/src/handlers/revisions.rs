@@ -7,13 +7,13 @@ use documents::{
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
 use storage::{ReadTransaction, pass_over};
-use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
+use wire::{ErrorKind, HashEtag, QueryString};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::document_error,
     handlers::documents_compression::RowSizes,
     json_text::JsonObject,
     long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
@@ -48,7 +48,7 @@ fn answer(
     wanted: Wanted,
     metadata_only: bool,
     may_be_short: bool,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let tx = call.read()?;
     let Some(etag) = wanted.etag(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -78,12 +78,12 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn of(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+    fn of(query: &QueryString<'_>) -> Result<Wanted, ApiError> {
         if query.has("changeVector") {
             let versions: Vec<_> = query.all("changeVector").map(change_vector).collect();
             if VERSIONS_MAX < versions.len() {
                 let message = format!("At most {VERSIONS_MAX} revisions may be asked for at once");
-                return Err(ProtocolError::argument(message));
+                return Err(ApiError::argument(message));
             }
             return Ok(Wanted::Versions(versions));
         }
@@ -92,7 +92,7 @@ impl Wanted {
             let Some(date) = date::parse(text) else {
                 let message =
                     format!("Could not parse query string 'before' as date, val '{text}'");
-                return Err(ProtocolError::argument(message));
+                return Err(ApiError::argument(message));
             };
             return Ok(Wanted::Before { id, ticks: date.utc_ticks() });
         }
@@ -101,7 +101,7 @@ impl Wanted {
     }
 
     /// How many revisions have to be looked at, at most.
-    fn rows_looked_at(&self, tx: &ReadTransaction) -> Result<u64, ProtocolError> {
+    fn rows_looked_at(&self, tx: &ReadTransaction) -> Result<u64, ApiError> {
         match self {
             Wanted::Versions(versions) => Ok(versions.len() as u64),
             Wanted::Before { id, .. } => count_of(tx, id),
@@ -113,8 +113,8 @@ impl Wanted {
     }
 
     /// What there is; nothing for a version that is not there.
-    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
-        let failed = |error: DocumentError| document_error(&error);
+    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
+        let failed = |error: DocumentError| ApiError::from(error);
         match self {
             Wanted::Versions(versions) => Ok(Box::new(versions.iter().map(move |version| {
                 documents::revision_by_change_vector(tx, version).map_err(failed)
@@ -132,7 +132,7 @@ impl Wanted {
     }
 
     /// The entity tag; `None` when the one version that was asked for is not there.
-    fn etag(&self, tx: &ReadTransaction) -> Result<Option<String>, ProtocolError> {
+    fn etag(&self, tx: &ReadTransaction) -> Result<Option<String>, ApiError> {
         if let Wanted::Versions(versions) = self
             && versions.len() != 1
         {
@@ -157,7 +157,7 @@ impl Wanted {
         metadata_only: bool,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, ApiError> {
         out.extend_from_slice(b"{\"Results\":[");
         let mut written = 0_u64;
         for row in self.rows(tx)? {
@@ -193,10 +193,10 @@ impl Wanted {
     }
 }
 
-type Rows<'t> = Box<dyn Iterator<Item = Result<Option<RevisionRow<'t>>, ProtocolError>> + 't>;
+type Rows<'t> = Box<dyn Iterator<Item = Result<Option<RevisionRow<'t>>, ApiError>> + 't>;
 
-fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ProtocolError> {
-    documents::revision_count(tx, id).map_err(|error| document_error(&error))
+fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ApiError> {
+    documents::revision_count(tx, id).map_err(ApiError::from)
 }
 
 /// Appends a revision as the protocol shows it.
@@ -204,28 +204,28 @@ pub(crate) fn write_revision(
     row: &RevisionRow<'_>,
     metadata_only: bool,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let written = match metadata_only {
         true => documents::write_revision_metadata_json(row, out),
         false => documents::write_revision_json(row, out),
     };
-    written.map_err(|error| document_error(&error))
+    written.map_err(ApiError::from)
 }
 
 /// `GET /revisions/count`.
-pub(crate) fn count(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn count(call: &Call) -> Result<Answer, ApiError> {
     let id = document_id(call.query().single_non_empty("id")?)?;
     let count = count_of(&call.read()?, &id)?;
     Ok(Answer::json(format!("{{\"RevisionsCount\":{count}}}").into_bytes()))
 }
 
 /// `GET /revisions/size`.
-pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let version = change_vector(query.single_non_empty("changeVector")?);
     let tx = call.database()?.read();
     let found = documents::revision_by_change_vector(&tx, &version);
-    let Some(row) = found.map_err(|error| document_error(&error))? else {
+    let Some(row) = found? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     let sizes = RowSizes {
@@ -242,14 +242,14 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /revisions/bin`: the deleted documents, the last deletion first.
-pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (start, take) = page_of(&query)?;
     // What clients of 5.x send under this name is how many to pass over.
     let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
     let start = start.max(passed_over);
     let tx = call.read()?;
-    let failed = |error: DocumentError| document_error(&error);
+    let failed = |error: DocumentError| ApiError::from(error);
     let newest = documents::deleted_documents(&tx).map_err(failed)?.next();
     let etag = match newest.transpose().map_err(failed)? {
         Some(newest) => {
@@ -277,12 +277,12 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /revisions/difference`: what makes the version `from` into the version `to`, or into the document
 /// as it is. RavenDB has no such thing.
-pub(crate) fn difference(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let from = change_vector(query.single_non_empty("from")?);
     let to = query.get("to").filter(|to| !to.is_empty()).map(change_vector);
     let tx = call.database()?.read();
-    let failed = |error: DocumentError| document_error(&error);
+    let failed = |error: DocumentError| ApiError::from(error);
     let by_version =
         |version: &str| documents::revision_by_change_vector(&tx, version).map_err(failed);
     let Some(old) = by_version(&from)? else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
@@ -301,7 +301,7 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ProtocolError> {
     };
     if lower_id != old.lower_id() {
         let message = "The two versions are of different documents";
-        return Err(ProtocolError::argument(message));
+        return Err(ApiError::argument(message));
     }
     let (before, after) = (old.body().map_err(failed)?, body.map_err(failed)?);
     let mut out = Vec::new();
@@ -323,27 +323,27 @@ fn write_version(change_vector: &str, last_modified_ticks: i64, out: &mut Vec<u8
 }
 
 /// `GET /revisions/resolved`: there are no other nodes, so there are no conflicts to resolve.
-pub(crate) fn resolved(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn resolved(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     query.int("take")?;
     if let Some(since) = query.get("since").filter(|since| !since.is_empty())
         && date::parse(since).is_none()
     {
         let message = format!("The string '{since}' was not recognized as a valid DateTime.");
-        return Err(ProtocolError::new(ErrorKind::Format, message));
+        return Err(ApiError::new(ErrorKind::Format, message));
     }
     Ok(Answer::json(b"{\"Results\":[]}".to_vec()))
 }
 
 /// `GET /debug/documents/get-revisions`: the log of revisions from an etag on.
-pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (start, _) = page_of(&query)?;
     let take = query.int("pageSize")?.map(|size| usize::try_from(size).unwrap_or(0));
     let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
     let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
     let tx = call.database()?.read();
-    let failed = |error: DocumentError| document_error(&error);
+    let failed = |error: DocumentError| ApiError::from(error);
     let revisions = [Selection::all(EntryKind::Revision)];
     let after = Etag(from.saturating_sub(1));
     let log = documents::log::read(&tx, &revisions, after).map_err(failed)?;
@@ -366,7 +366,7 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// How many to skip and how many to show. A negative start or size selects nothing.
-fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ProtocolError> {
+fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ApiError> {
     let (start, size) = (query.start()?, query.page_size()?);
     let take = if start < 0 { 0 } else { usize::try_from(size).unwrap_or(0) };
     Ok((usize::try_from(start).unwrap_or(0), take))
@@ -378,6 +378,6 @@ fn change_vector(text: &str) -> String {
     text.replace(", ", "\n").replace(' ', "+").replace('\n', ", ")
 }
 
-fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
-    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+fn document_id(text: &str) -> Result<DocumentId, ApiError> {
+    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }

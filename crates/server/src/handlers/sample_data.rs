@@ -8,17 +8,17 @@ use http::StatusCode;
 use model::DocumentId;
 use serde_json::{Map, Value};
 use wire::{
-    ProtocolError, REVISIONS_PROPERTY, TIME_SERIES_PROPERTY, read_revisions_configuration,
+    REVISIONS_PROPERTY, TIME_SERIES_PROPERTY, read_revisions_configuration,
     read_time_series_configuration,
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     batch_attachments::attachment_name,
     blocking::blocking,
     body_share::BodyShare,
     call::Call,
-    error_mapping::document_error,
     handlers::{bulk_docs::submit_body, index_changes::define_all},
     router::Answering,
     sample_data::{self, SampleTypes},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// `GET /studio/sample-data/classes`.
-pub(crate) fn classes(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn classes(_: &Call) -> Result<Answer, ApiError> {
     let answer = Answer::json(sample_data::CLASSES.as_bytes().to_vec());
     Ok(answer.with_content_type("text/plain"))
 }
@@ -37,10 +37,10 @@ pub(crate) fn create(call: Call) -> Answering {
     Box::pin(async move {
         let types = types_of(&call)?;
         let progress = documents::progress(&call.database()?.read());
-        if progress.map_err(|error| document_error(&error))?.documents != 0 {
+        if progress?.documents != 0 {
             let message =
                 "You cannot create sample data in a database that already contains documents";
-            return Err(ProtocolError::invalid_operation(message));
+            return Err(ApiError::invalid_operation(message));
         }
         configure(&call, types).await?;
         let mut share = BodyShare::none_of(&call.state);
@@ -54,18 +54,18 @@ pub(crate) fn create(call: Call) -> Answering {
     })
 }
 
-fn types_of(call: &Call) -> Result<SampleTypes, ProtocolError> {
+fn types_of(call: &Call) -> Result<SampleTypes, ApiError> {
     let query = call.query();
     let mut names = query.all("operateOnTypes").peekable();
     if names.peek().is_none() {
         return Ok(SampleTypes::ALL);
     }
     SampleTypes::named(names)
-        .map_err(|name| ProtocolError::argument(format!("Requested value '{name}' was not found.")))
+        .map_err(|name| ApiError::argument(format!("Requested value '{name}' was not found.")))
 }
 
 /// Writes what the record of the database says about the data, indexes too, before the data comes.
-async fn configure(call: &Call, types: SampleTypes) -> Result<(), ProtocolError> {
+async fn configure(call: &Call, types: SampleTypes) -> Result<(), ApiError> {
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {
         let name = database.record().name.as_str().to_owned();
@@ -90,12 +90,12 @@ async fn configure(call: &Call, types: SampleTypes) -> Result<(), ProtocolError>
     .await
 }
 
-fn pictures() -> Result<Batch, ProtocolError> {
-    let put = |picture: sample_data::Picture| -> Result<Command, ProtocolError> {
+fn pictures() -> Result<Batch, ApiError> {
+    let put = |picture: sample_data::Picture| -> Result<Command, ApiError> {
         let bytes = picture.content.into_bytes();
         Ok(Command::PutAttachment(PutAttachment {
             id: DocumentId::new(picture.id)
-                .map_err(|error| ProtocolError::argument(error.to_string()))?,
+                .map_err(|error| ApiError::argument(error.to_string()))?,
             name: attachment_name(picture.name.to_owned())?,
             content_type: sample_data::PICTURE_TYPE.to_owned(),
             expected: ExpectedVersion::Any,

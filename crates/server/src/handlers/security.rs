@@ -1,20 +1,19 @@
 //! Who asks, and keys. There are no certificates yet, so nobody is known by one.
 
 use http::StatusCode;
-use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
 
 /// `GET /certificates/whoami`: the certificate of the client, which has none.
-pub(crate) fn who_am_i(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn who_am_i(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
 /// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. Nothing keeps it.
-pub(crate) fn generate(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn generate(call: &Call) -> Result<Answer, ApiError> {
     let mut key = [0; KEY_BYTES];
     call.state.platform.entropy.fill(&mut key);
     let text = model::base64_text(&key);

@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use http::StatusCode;
 use serde_json::{Value, json};
 use wire::{
-    ProtocolError,
     database_shapes::NODE_TAG,
     guid_text,
     server_shapes::{ClusterTopology, ClusterTopologyAnswer, NodeInfo, NodeLicenseDetails},
 };
 
-use crate::{answer::Answer, call::Call, router::Answering, server_state::ServerState};
+use crate::{
+    answer::Answer, api_error::ApiError, call::Call, router::Answering, server_state::ServerState,
+};
 
 /// The version of the protocol's server-wide storage that clients compare.
 const SERVER_SCHEMA_VERSION: u32 = 53_001;
@@ -76,7 +77,7 @@ const MISSING_FEATURES: [&str; 35] = [
 ];
 
 /// `GET /license/status`: there are no licences, and nothing that needs one.
-pub(crate) fn license_status(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn license_status(call: &Call) -> Result<Answer, ApiError> {
     let mut status = json!({
         "Id": null,
         "LicensedTo": null,
@@ -101,7 +102,7 @@ pub(crate) fn license_status(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /build/version`.
-pub(crate) fn build_version(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn build_version(call: &Call) -> Result<Answer, ApiError> {
     let mut build = call.state.build();
     build.assembly_version = None;
     Ok(Answer::shape(StatusCode::OK, &build))
@@ -112,7 +113,7 @@ pub(crate) fn build_version(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn delay(call: Call) -> Answering {
     Box::pin(async move {
         let value = call.query().int("value")?.ok_or_else(|| {
-            ProtocolError::argument("Query string value is mandatory, but wasn't specified.")
+            ApiError::argument("Query string value is mandatory, but wasn't specified.")
         })?;
         let wanted = Duration::from_millis(u64::try_from(value).unwrap_or(0));
         tokio::time::sleep(wanted.min(DELAY_MAX)).await;
@@ -121,12 +122,12 @@ pub(crate) fn delay(call: Call) -> Answering {
 }
 
 /// `GET /setup/alive`.
-pub(crate) fn alive(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn alive(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
 /// `GET /cluster/node-info`.
-pub(crate) fn node_info(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn node_info(call: &Call) -> Result<Answer, ApiError> {
     let state = &call.state;
     let info = NodeInfo {
         node_tag: NODE_TAG.to_owned(),
@@ -149,7 +150,7 @@ pub(crate) fn node_info(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /cluster/topology`.
-pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ApiError> {
     let address = call.state.address_for(&call.headers)?.into_owned();
     Ok(Answer::shape(StatusCode::OK, &topology_of(&call.state, address)))
 }
@@ -210,7 +211,7 @@ fn license_details(state: &ServerState) -> NodeLicenseDetails {
 }
 
 /// `GET /info/tcp`, of the server and of a database, and `GET /info/remote-task/tcp`.
-pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ApiError> {
     let url = call.state.tcp_address_for(&call.headers)?;
     let answer = json!({
         "Url": url, "Certificate": null, "NodeTag": NODE_TAG,
@@ -220,6 +221,6 @@ pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /databases/*/healthcheck`.
-pub(crate) fn health_check(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn health_check(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

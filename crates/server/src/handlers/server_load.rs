@@ -6,15 +6,15 @@ use http::StatusCode;
 use model::{TimeSpan, date};
 use platform::processor_time::{allowed_processors, process_times};
 use serde_json::json;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
 use crate::{
-    answer::Answer, call::Call, pulse_feed, stored_record::read_object, traffic_log::WantedTraffic,
-    web_socket::Session,
+    answer::Answer, api_error::ApiError, call::Call, pulse_feed, stored_record::read_object,
+    traffic_log::WantedTraffic, web_socket::Session,
 };
 
 /// `GET /admin/stats`.
-pub(crate) fn statistics(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn statistics(call: &Call) -> Result<Answer, ApiError> {
     let state = &call.state;
     let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
     let answer = json!({
@@ -28,7 +28,7 @@ pub(crate) fn statistics(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /admin/traffic-watch`: the requests that are answered from now on, of all databases or of one.
-pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let database = query.get("resourceName").filter(|name| !name.is_empty()).map(str::to_owned);
     let address = call.state.address_in_passing(&call.headers).into_owned();
@@ -36,12 +36,12 @@ pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ProtocolError> {
 }
 
 /// `GET /admin/traffic-watch/configuration`: which requests are logged.
-pub(crate) fn traffic_configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn traffic_configuration(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &call.state.traffic.log.wanted().to_json()))
 }
 
 /// `POST /admin/traffic-watch/configuration`: from now on, until the server stops.
-pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ApiError> {
     let wanted = WantedTraffic::read(&read_object(&call.body)?)?;
     tracing::info!("a client sets which requests are logged");
     call.state.traffic.log.set(wanted);
@@ -49,8 +49,8 @@ pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /admin/debug/cpu/stats`.
-pub(crate) fn processor(call: &Call) -> Result<Answer, ProtocolError> {
-    let unknown = |error: io::Error| ProtocolError::new(ErrorKind::Internal, error.to_string());
+pub(crate) fn processor(call: &Call) -> Result<Answer, ApiError> {
+    let unknown = |error: io::Error| ApiError::new(ErrorKind::Internal, error.to_string());
     let times = process_times().map_err(unknown)?;
     let text = |time| TimeSpan::of(time).to_string();
     let answer = json!({

@@ -7,19 +7,18 @@ use cluster_state::DatabaseRecord;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use settings::{Effective, Key, Scope, SizeUnit, Source, TimeUnit, ValueType, find_key};
-use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call, stored_record::body_of};
+use crate::{answer::Answer, api_error::ApiError, call::Call, stored_record::body_of};
 
 /// `GET /admin/configuration/settings`.
-pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
     let shown = |setting: &Effective| json!({"Metadata": metadata(setting), "ServerValues": server_values(setting)});
     let settings: Vec<Value> = call.state.settings.effective().iter().map(shown).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Settings": settings})))
 }
 
 /// `GET /databases/*/admin/configuration/settings`.
-pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     let recorded = recorded(&call.database()?.record());
     let shown = |setting: &Effective| {
         json!({

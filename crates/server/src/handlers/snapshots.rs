@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::{answer::Answer, call::Call, error_mapping::document_error, json_text::JsonObject};
+use crate::{answer::Answer, api_error::ApiError, call::Call, json_text::JsonObject};
 
 /// `POST /snapshots`: holds the newest durable state, and gives its token.
-pub(crate) fn open(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn open(call: &Call) -> Result<Answer, ApiError> {
     let (database, limits) = (call.database()?, &call.state.settings.snapshots);
     let lifetime = match call.query().long("lifetimeInSec")? {
         None => limits.lifetime.min(limits.lifetime_max),
@@ -23,9 +23,9 @@ pub(crate) fn open(call: &Call) -> Result<Answer, ProtocolError> {
              some, or wait until they end",
             limits.open_max
         );
-        ProtocolError::new(ErrorKind::Overloaded, message)
+        ApiError::new(ErrorKind::Overloaded, message)
     })?;
-    let progress = documents::progress(held.documents()).map_err(|error| document_error(&error))?;
+    let progress = documents::progress(held.documents())?;
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
     object.text("Snapshot", held.token());
@@ -36,7 +36,7 @@ pub(crate) fn open(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::json_with(StatusCode::CREATED, body))
 }
 
-fn checked_lifetime(seconds: i64, lifetime_max: Duration) -> Result<Duration, ProtocolError> {
+fn checked_lifetime(seconds: i64, lifetime_max: Duration) -> Result<Duration, ApiError> {
     let lifetime = u64::try_from(seconds).ok().filter(|seconds| *seconds != 0);
     let lifetime = lifetime.map(Duration::from_secs).filter(|asked| *asked <= lifetime_max);
     lifetime.ok_or_else(|| {
@@ -45,12 +45,12 @@ fn checked_lifetime(seconds: i64, lifetime_max: Duration) -> Result<Duration, Pr
              'lifetimeInSec' is {seconds}",
             lifetime_max.as_secs()
         );
-        ProtocolError::new(ErrorKind::ArgumentOutOfRange, message)
+        ApiError::new(ErrorKind::ArgumentOutOfRange, message)
     })
 }
 
 /// `DELETE /snapshots`: ends one.
-pub(crate) fn release(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn release(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let is_there = call.database()?.release_snapshot(query.single_non_empty("id")?);
     Ok(Answer::empty(if is_there { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }))

@@ -7,10 +7,10 @@ use std::fmt::{self, Write as _};
 use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::json;
-use wire::ProtocolError;
 
 use crate::{
     answer::{Answer, AnswerBody},
+    api_error::ApiError,
     call::Call,
     server_state::ServerState,
 };
@@ -39,7 +39,7 @@ const ROUTES: [(&str, &str); 5] = [
 ];
 
 /// `GET /`: a page for browsers, and the versions as JSON for any other client.
-pub(crate) fn start_page(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn start_page(call: &Call) -> Result<Answer, ApiError> {
     let accepts = call.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     match accepts.is_some_and(|accepts| accepts.contains("text/html")) {
         true => Ok(page(&call.state, &call.state.address_in_passing(&call.headers))),

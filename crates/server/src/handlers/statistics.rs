@@ -9,7 +9,6 @@ use http::StatusCode;
 use model::{CollectionName, Etag};
 use storage::{Environment, ReadTransaction};
 use wire::{
-    ProtocolError,
     database_shapes::ListedConfigurations,
     statistics_shapes::{
         ClusterStatistics, CollectionStatistics, DatabaseStatistics, collections_answer,
@@ -19,9 +18,9 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     document_pages::{Listing, list_documents},
-    error_mapping::{cluster_error, document_error},
     handlers::indexes::summary_of,
     stored_record::body_of,
 };
@@ -32,16 +31,16 @@ const SAMPLED_ROWS_MAX: usize = 1024;
 const SAMPLED_ENTRIES_MAX: usize = 4 * SAMPLED_ROWS_MAX;
 
 /// `GET /stats`.
-pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn database(call: &Call) -> Result<Answer, ApiError> {
     let statistics = of_database(call.database()?)?;
     Ok(Answer::shape(StatusCode::OK, &statistics.to_json(&call.state.debug_metadata())))
 }
 
 /// `GET /stats/detailed`.
-pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn detailed(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let (state, id) = (call.state.cluster.store().read(), database.record().topology_id);
-    let failed_there = |error| cluster_error(&error);
+    let failed_there = |error| ApiError::from(error);
     let cluster = ClusterStatistics {
         identities_count: state.identities(id).map_err(failed_there)?.len() as u64,
         compare_exchange_count: state.compare_exchange_count(id).map_err(failed_there)?,
@@ -53,18 +52,18 @@ pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /stats/essential`.
-pub(crate) fn essential(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn essential(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &of_database(call.database()?)?.to_essential_json()))
 }
 
 /// `GET /collections/stats`.
-pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn collections(call: &Call) -> Result<Answer, ApiError> {
     let collections = of_collections(&call.read()?)?;
     Ok(Answer::shape(StatusCode::OK, &collections_answer(&collections)))
 }
 
 /// `GET /collections/stats/detailed`.
-pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ApiError> {
     let collections = collections_with_bytes(&call.database()?.read())?;
     Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
 }
@@ -72,7 +71,7 @@ pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError>
 /// The collections with their bytes: counted where there are few rows, else estimated.
 pub(crate) fn collections_with_bytes(
     tx: &ReadTransaction,
-) -> Result<Vec<CollectionStatistics>, ProtocolError> {
+) -> Result<Vec<CollectionStatistics>, ApiError> {
     let mut collections = of_collections(tx)?;
     for collection in &mut collections {
         estimate_bytes(tx, collection)?;
@@ -81,17 +80,17 @@ pub(crate) fn collections_with_bytes(
 }
 
 /// `GET /collections/docs`.
-pub(crate) fn collection_documents(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn collection_documents(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = CollectionName::new(query.required("name")?)
-        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+        .map_err(|error| ApiError::argument(error.to_string()))?;
     let database = call.database()?;
     let listing = Listing::of(&query)?.of_collection(name).pinned(call.snapshot.is_some());
     Ok(list_documents(database.clone(), call.read()?, listing))
 }
 
 /// The numbers of an open database.
-pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, ProtocolError> {
+pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, ApiError> {
     let tx = database.read();
     let progress = documents::progress(&tx).map_err(failed)?;
     let newest =
@@ -133,7 +132,7 @@ pub(crate) fn size_on_disk(database: &Database) -> u64 {
         + indexes.iter().map(|index| of_one(index.environment())).sum::<u64>()
 }
 
-fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, ProtocolError> {
+fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, ApiError> {
     let collections = documents::collections(tx).map_err(failed)?;
     let of_one = |one: documents::CollectionStatistics| CollectionStatistics {
         name: one.name.as_str().to_owned(),
@@ -149,9 +148,9 @@ fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, Pro
 fn estimate_bytes(
     tx: &ReadTransaction,
     collection: &mut CollectionStatistics,
-) -> Result<(), ProtocolError> {
+) -> Result<(), ApiError> {
     let name = CollectionName::new(collection.name.as_str())
-        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+        .map_err(|error| ApiError::argument(error.to_string()))?;
     let documents = documents::newest_first_of_collection(tx, &name).map_err(failed)?;
     let sizes = documents.map(|row| row.map(|row| row.size_bytes()));
     collection.documents_bytes = estimate(sizes, collection.documents_count)?;
@@ -175,7 +174,7 @@ fn estimate_bytes(
 fn estimate(
     sizes: impl Iterator<Item = Result<usize, DocumentError>>,
     count: u64,
-) -> Result<u64, ProtocolError> {
+) -> Result<u64, ApiError> {
     let (mut bytes, mut sampled) = (0, 0);
     for size in sizes.take(SAMPLED_ROWS_MAX) {
         bytes += size.map_err(failed)? as u64;
@@ -185,6 +184,6 @@ fn estimate(
     Ok(u64::try_from(estimate).unwrap_or(u64::MAX))
 }
 
-fn failed(error: DocumentError) -> ProtocolError {
-    document_error(&error)
+fn failed(error: DocumentError) -> ApiError {
+    ApiError::from(error)
 }

@@ -8,9 +8,9 @@ use http::StatusCode;
 use indexing::Index;
 use serde_json::{Value, json};
 use storage::{Environment, JournalReport, StorageReport, TableReport, TreeReport};
-use wire::{ErrorKind, ProtocolError};
+use wire::ErrorKind;
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 const DOCUMENTS: &str = "Documents";
 const INDEX: &str = "Index";
@@ -18,7 +18,7 @@ const INDEX: &str = "Index";
 const JOURNAL_SECTOR_BYTES: u64 = 4096;
 
 /// `GET /debug/storage/report`: the totals of every environment.
-pub(crate) fn totals(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn totals(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let path = database.environment().options().directory.display().to_string();
     let total = |one: &Reported| {
@@ -31,8 +31,7 @@ pub(crate) fn totals(call: &Call) -> Result<Answer, ProtocolError> {
             "CountOfTables": report.tables.len(),
         })))
     };
-    let results: Result<Vec<Value>, ProtocolError> =
-        environments(database).iter().map(total).collect();
+    let results: Result<Vec<Value>, ApiError> = environments(database).iter().map(total).collect();
     let answer = json!({
         "@metadata": call.state.debug_metadata(), "BasePath": path, "Results": results?
     });
@@ -40,10 +39,10 @@ pub(crate) fn totals(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /debug/storage/all-environments/report`: everything about every environment.
-pub(crate) fn all_environments(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn all_environments(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let all = environments(database);
-    let shown: Result<Vec<Value>, ProtocolError> = all.iter().map(Reported::whole).collect();
+    let shown: Result<Vec<Value>, ApiError> = all.iter().map(Reported::whole).collect();
     let answer = json!({
         "@metadata": call.state.debug_metadata(),
         "DatabaseName": database.record().name.as_str(),
@@ -53,7 +52,7 @@ pub(crate) fn all_environments(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /debug/storage/environment/report?name=&type=`: everything about one environment.
-pub(crate) fn one_environment(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn one_environment(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (name, kind) = (query.single_non_empty("name")?, query.single_non_empty("type")?);
     let is_it = |one: &&Reported| {
@@ -89,16 +88,16 @@ fn environments(database: &Database) -> Vec<Reported> {
 }
 
 impl Reported {
-    fn report(&self) -> Result<StorageReport, ProtocolError> {
+    fn report(&self) -> Result<StorageReport, ApiError> {
         let report = self.environment.report();
-        report.map_err(|error| ProtocolError::new(ErrorKind::StorageFailed, error.to_string()))
+        report.map_err(|error| ApiError::new(ErrorKind::StorageFailed, error.to_string()))
     }
 
     fn named(&self, report: Value) -> Value {
         json!({"Name": self.name, "Type": self.kind, "Report": report})
     }
 
-    fn whole(&self) -> Result<Value, ProtocolError> {
+    fn whole(&self) -> Result<Value, ApiError> {
         Ok(self.named(details(&self.report()?)))
     }
 }

@@ -1,15 +1,14 @@
 //! `/streams/docs`: all documents, or those of a prefix, one after the other.
 
-use wire::ProtocolError;
-
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     document_pages::{Form, Listing, list_documents},
 };
 
 /// `GET /streams/docs`.
-pub(crate) fn documents(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn documents(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let form = match query.get("format") {
         Some(format) if format.eq_ignore_ascii_case("jsonl") => Form::Lines,

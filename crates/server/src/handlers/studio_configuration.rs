@@ -2,13 +2,13 @@
 
 use http::StatusCode;
 use serde_json::Value;
-use wire::{ProtocolError, STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration};
+use wire::{STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::catalog_error,
     router::Answering,
     stored_record::{body_of, change_body, read_object},
 };
@@ -17,9 +17,9 @@ use crate::{
 const SERVER_CONFIGURATION: &str = "Configuration/Studio";
 
 /// `GET /configuration/studio`.
-pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
     let stored = call.state.catalog.value(SERVER_CONFIGURATION);
-    let stored = stored.map_err(|error| catalog_error(&error))?;
+    let stored = stored?;
     Ok(match stored {
         Some(value) => Answer::json(value.bytes),
         None => Answer::empty(StatusCode::NOT_FOUND),
@@ -27,7 +27,7 @@ pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /databases/*/configuration/studio`.
-pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     Ok(match body.get(STUDIO_CONFIGURATION_PROPERTY).filter(|stored| !stored.is_null()) {
         Some(stored) => Answer::shape(StatusCode::OK, stored),
@@ -43,7 +43,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let put = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
-            put.map_err(|error| catalog_error(&error))?;
+            put?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await

@@ -7,13 +7,11 @@ use http::StatusCode;
 use model::{CollectionName, Etag, date, lower_case};
 use serde_json::{Value, json};
 use storage::ReadTransaction;
-use wire::ProtocolError;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
-    error_mapping::index_error,
     handlers::{
         index_faults::{Known, all_known},
         indexes::action_name,
@@ -26,7 +24,7 @@ const ROWS_MAX: usize = 4096;
 const LOOKED_AT_MAX: usize = 1_000_000;
 
 /// `GET /studio/footer/stats`.
-pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn footer(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let tx = database.read();
     let documents = documents::progress(&tx).map_err(failed)?.documents;
@@ -35,7 +33,7 @@ pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
     for index in &known {
         errors += index.error_count()?;
         if let Known::Open(index) = index
-            && index.is_stale(&tx).map_err(|error| index_error(&error))?
+            && index.is_stale(&tx)?
         {
             stale.push(index.name().to_owned());
         }
@@ -48,7 +46,7 @@ pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /studio/indexes/errors-count`: how many errors the indexes have, by what they did.
-pub(crate) fn index_errors(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn index_errors(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let names: Vec<&str> = query.all("name").filter(|name| !name.is_empty()).collect();
     let mut results = Vec::new();
@@ -65,20 +63,20 @@ pub(crate) fn index_errors(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": results})))
 }
 
-fn counts_of(index: &Known) -> Result<BTreeMap<&'static str, u64>, ProtocolError> {
+fn counts_of(index: &Known) -> Result<BTreeMap<&'static str, u64>, ApiError> {
     let mut counts = BTreeMap::new();
     let index = match index {
         Known::Open(index) => index,
         Known::Faulty(_) => return Ok(BTreeMap::from([("Initialization", 1)])),
     };
-    for error in index.errors().map_err(|error| index_error(&error))? {
+    for error in index.errors()? {
         *counts.entry(action_name(error.action)).or_insert(0) += 1;
     }
     Ok(counts)
 }
 
 /// `GET /studio/revisions/ids`: documents with revisions whose ids begin with a prefix.
-pub(crate) fn revised_ids(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn revised_ids(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let prefix = lower_case(query.required("prefix")?).into_owned();
     let take = usize::try_from(query.page_size()?).unwrap_or(0).min(ROWS_MAX);
@@ -106,14 +104,14 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(text: Option<&str>) -> Result<Kind, ProtocolError> {
+    fn of(text: Option<&str>) -> Result<Kind, ApiError> {
         match text.unwrap_or("all").to_ascii_lowercase().as_str() {
             "" | "all" => Ok(Kind::All),
             "regular" => Ok(Kind::Regular),
             "deleted" => Ok(Kind::Deleted),
             _ => {
                 let text = text.unwrap_or("");
-                Err(ProtocolError::argument(format!(
+                Err(ApiError::argument(format!(
                     "Invalid value '{text}' provided for 'type'. Please use one of the following \
                      options: All, Regular, Deleted."
                 )))
@@ -131,12 +129,12 @@ impl Kind {
 }
 
 /// `GET /studio/revisions/preview`: revisions of all documents, or of a collection, the newest first.
-pub(crate) fn revisions(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn revisions(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let kind = Kind::of(query.get("type"))?;
     let collection = query.get("collection").filter(|name| !name.is_empty());
     let collection = collection.map(CollectionName::new).transpose();
-    let collection = collection.map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let collection = collection.map_err(|error| ApiError::argument(error.to_string()))?;
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0).min(ROWS_MAX);
     let tx = call.read()?;
@@ -161,7 +159,7 @@ pub(crate) fn revisions(call: &Call) -> Result<Answer, ProtocolError> {
             break;
         }
         if looked_at == LOOKED_AT_MAX {
-            return Err(ProtocolError::invalid_operation(format!(
+            return Err(ApiError::invalid_operation(format!(
                 "The page lies behind the newest {LOOKED_AT_MAX} revisions. Choose a collection, or ask \
                  for the revisions of one document."
             )));
@@ -185,7 +183,7 @@ type Revisions<'t> = Box<dyn Iterator<Item = Result<RevisionRow<'t>, DocumentErr
 fn newest_first<'t>(
     tx: &'t ReadTransaction,
     collection: Option<&CollectionName>,
-) -> Result<Revisions<'t>, ProtocolError> {
+) -> Result<Revisions<'t>, ApiError> {
     let from = Etag(u64::MAX);
     Ok(match collection {
         None => Box::new(documents::revision_log_newest_first(tx, from).map_err(failed)?),
@@ -195,7 +193,7 @@ fn newest_first<'t>(
     })
 }
 
-fn shown(row: &RevisionRow<'_>, names: &mut CollectionNames<'_>) -> Result<Value, ProtocolError> {
+fn shown(row: &RevisionRow<'_>, names: &mut CollectionNames<'_>) -> Result<Value, ApiError> {
     Ok(json!({
         "Id": row.id(), "Etag": row.etag().0, "LastModified": date::format(row.last_modified_ticks()),
         "ChangeVector": row.change_vector(), "Flags": row.flags().to_string(),
@@ -210,7 +208,7 @@ struct CollectionNames<'t> {
 }
 
 impl CollectionNames<'_> {
-    fn get(&mut self, number: u32) -> Result<&str, ProtocolError> {
+    fn get(&mut self, number: u32) -> Result<&str, ApiError> {
         if !self.names.contains_key(&number) {
             let found = documents::collection_numbered(self.tx, number).map_err(failed)?;
             self.names.insert(number, found.name.as_str().to_owned());
@@ -219,6 +217,6 @@ impl CollectionNames<'_> {
     }
 }
 
-fn failed(error: DocumentError) -> ProtocolError {
-    document_error(&error)
+fn failed(error: DocumentError) -> ApiError {
+    ApiError::from(error)
 }

@@ -9,13 +9,14 @@ use http::StatusCode;
 use model::{DatabaseName, date};
 use serde_json::{Value, json};
 use wire::{
-    IndexDefinition, ProtocolError,
+    IndexDefinition,
     database_shapes::{ListedConfigurations, NODE_TAG},
     humane_size, studio_environment_of_record,
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     cron_expression::CronExpression,
     handlers::databases::listed_state,
@@ -23,21 +24,21 @@ use crate::{
 };
 
 /// `GET /studio-tasks/is-valid-name`.
-pub(crate) fn is_valid_name(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn is_valid_name(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (kind, name) = (query.single_non_empty("type")?, query.get("name").unwrap_or(""));
     let error = match kind.to_ascii_lowercase().as_str() {
         "database" => DatabaseName::new(name).err().map(|error| error.to_string()),
         "index" => check_index_name(name).err().map(|error| error.to_string()),
         "script" => name.trim().is_empty().then(|| "Name cannot be empty.".to_owned()),
-        _ => return Err(ProtocolError::argument(format!("Type {kind} is not supported"))),
+        _ => return Err(ApiError::argument(format!("Type {kind} is not supported"))),
     };
     let answer = json!({"IsValid": error.is_none(), "ErrorMessage": error});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// `GET /studio-tasks/next-cron-expression-occurrence`. The server's clock is that of UTC.
-pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let parsed = CronExpression::parse(query.single_non_empty("expression")?);
     let now = call.state.platform.clock.now().ticks();
@@ -57,7 +58,7 @@ pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /admin/studio-tasks/full-data-directory`: where the files of a new database would be, and how much
 /// room there is.
-pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ApiError> {
     let (query, state) = (call.query(), &call.state);
     let text = |name: &str| query.get(name).map(str::trim).filter(|text| !text.is_empty());
     let (directory, refusal) = state.directory_of_new(text("name"), text("path"));
@@ -84,7 +85,7 @@ fn space_at(call: &Call, directory: &Path) -> Option<platform::DiskSpace> {
 
 /// `POST /admin/studio-tasks/folder-path-options`: the directories in a directory, where records may name
 /// some; the roots of these when none is named.
-pub(crate) fn folder_options(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn folder_options(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let directory = query.get("path").map(str::trim).filter(|path| !path.is_empty());
     let listed = call.state.directories_below(directory.map(Path::new));
@@ -93,7 +94,7 @@ pub(crate) fn folder_options(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /studio-tasks/indexes/configuration/defaults`: how indexes are made when nobody says anything else.
-pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ApiError> {
     let answer = json!({
         "AutoIndexDeploymentMode": "Parallel", "StaticIndexDeploymentMode": "Parallel",
         "StaticIndexingEngineType": IndexDefinition::default().search_engine()
@@ -102,12 +103,12 @@ pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /studio-tasks/bootstrap`.
-pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"CertificateExpiringThresholdInDays": 14})))
 }
 
 /// `GET /studio-tasks/databases`: what the records of databases say.
-pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
     let address = call.state.address_in_passing(&call.headers);
     let records = call.state.catalog.records();
     let of_one = |record: &std::sync::Arc<DatabaseRecord>| {
@@ -139,7 +140,7 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /studio-tasks/databases/state`: what databases do; none is opened for it.
-pub(crate) fn database_states(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn database_states(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.get("name").filter(|name| !name.is_empty());
     let records = call.state.catalog.records();

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use subscriptions::{
     ActivityFacts, BatchFacts, ConnectionFacts, Strategy, Subscription, WorkerShared,
 };
-use wire::ProtocolError;
 
 use crate::{
+    api_error::ApiError,
     call::Call,
     live_feed::{LiveFeed, News},
     server_state::ServerState,
@@ -22,7 +22,7 @@ use crate::{
 
 /// `GET /subscriptions/performance/live`: every few seconds all subscriptions, with the connections and
 /// batches that are under way or have ended since the last time.
-pub(crate) fn live(call: &Call) -> Result<Session, ProtocolError> {
+pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     let state = Arc::clone(&call.state);
     LiveFeed::begin(call, Performance { state, told: Told::default() })
 }

@@ -7,10 +7,11 @@ use subscriptions::{
     ActivityFacts, BatchFacts, EndedConnection, Standing, Subscription, WorkerShared,
     changes_behind, preview,
 };
-use wire::{ProtocolError, SubscriptionBody};
+use wire::SubscriptionBody;
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
     handlers::subscriptions::{all, named_by, position_of, shown_time, shown_vector},
     tcp::{check_query, read_error},
@@ -103,7 +104,7 @@ fn ended_json(subscription: &Subscription, ended: &EndedConnection) -> Value {
 }
 
 /// `GET /subscriptions/connection-details`.
-pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn details(call: &Call) -> Result<Answer, ApiError> {
     let name = call.query().single_non_empty("name")?.to_owned();
     let known = named_by(call, Some(&name), None).ok();
     let subscriptions = call.database()?.subscriptions();
@@ -130,7 +131,7 @@ pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `POST /subscriptions/drop`.
-pub(crate) fn drop_workers(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn drop_workers(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = query.long("id")?.and_then(|id| u64::try_from(id).ok());
     let record = named_by(call, query.get("name"), id)?;
@@ -140,7 +141,7 @@ pub(crate) fn drop_workers(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /debug/subscriptions/running`: how far behind each subscription is, who works on it and how
 /// fast, and what went wrong last.
-pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let mut results = Vec::new();
     for record in all(call)? {
@@ -198,7 +199,7 @@ fn failed_json(activity: &ActivityFacts) -> Value {
 }
 
 /// `POST /subscriptions/try`: what a query would show. Nothing is stored.
-pub(crate) fn try_out(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn try_out(call: &Call) -> Result<Answer, ApiError> {
     let body = SubscriptionBody::read(&call.body)?;
     let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
     let query = check_query(&call.state, body.query.as_deref().unwrap_or_default())?;

@@ -11,13 +11,13 @@ use http::StatusCode;
 use model::{DatabaseId, date};
 use serde_json::{Map, Value, json};
 use subscriptions::Ended;
-use wire::{ErrorKind, ProtocolError, SubscriptionBody, SubscriptionStart};
+use wire::{ErrorKind, SubscriptionBody, SubscriptionStart};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
-    error_mapping::{cluster_error, document_error, storage_error},
     handlers::subscription_workers::{PastShown, connections_json},
     router::Answering,
     server_state::ServerState,
@@ -37,7 +37,7 @@ async fn create_from(
     call: &Call,
     body: SubscriptionBody,
     id: Option<u64>,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let query = body.query.clone().unwrap_or_default();
     checked_query(call, &query).await?;
@@ -68,22 +68,22 @@ fn named(record: &SubscriptionRecord) -> Answer {
     Answer::shape(StatusCode::CREATED, &json!({"Name": record.name}))
 }
 
-fn name_taken(database: &Database, name: &str) -> ProtocolError {
+fn name_taken(database: &Database, name: &str) -> ApiError {
     let database = database.record();
     let message = format!(
         "A subscription could not be modified because the name 'values/{}/subscriptions/{name}' is \
          already in use in a subscription with different Id.",
         database.name.as_str()
     );
-    ProtocolError::new(ErrorKind::StateChangeRefused, message)
+    ApiError::new(ErrorKind::StateChangeRefused, message)
 }
 
-fn unexpected(outcome: &SubscriptionOutcome) -> ProtocolError {
-    ProtocolError::new(ErrorKind::Internal, format!("the fate of a subscription: {outcome:?}"))
+fn unexpected(outcome: &SubscriptionOutcome) -> ApiError {
+    ApiError::new(ErrorKind::Internal, format!("the fate of a subscription: {outcome:?}"))
 }
 
 /// Compiling scripts takes a while.
-async fn checked_query(call: &Call, query: &str) -> Result<(), ProtocolError> {
+async fn checked_query(call: &Call, query: &str) -> Result<(), ApiError> {
     let (state, query) = (Arc::clone(&call.state), query.to_owned());
     blocking(move || check_query(&state, &query).map(drop)).await
 }
@@ -92,16 +92,16 @@ async fn checked_query(call: &Call, query: &str) -> Result<(), ProtocolError> {
 pub(crate) fn position_of(
     database: &Database,
     start: &SubscriptionStart,
-) -> Result<Option<SubscriptionPosition>, ProtocolError> {
+) -> Result<Option<SubscriptionPosition>, ApiError> {
     let tx = database.read();
-    let read_at = database.environment().point_of(&tx).map_err(|error| storage_error(&error))?;
+    let read_at = database.environment().point_of(&tx)?;
     let change_vector = match start {
         SubscriptionStart::Unspecified => return Ok(None),
         SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
         SubscriptionStart::LastDocument => {
-            let last = documents::newest_first(&tx).map_err(|error| document_error(&error))?.next();
+            let last = documents::newest_first(&tx)?.next();
             let Some(last) = last else { return Ok(Some(SubscriptionPosition::default())) };
-            let last = last.map_err(|error| document_error(&error))?;
+            let last = last?;
             return Ok(Some(SubscriptionPosition {
                 cursor: last.etag(),
                 change_vector: last.change_vector().to_owned(),
@@ -122,25 +122,25 @@ pub(crate) fn position_of(
 async fn submit(
     call: &Call,
     command: SubscriptionCommand,
-) -> Result<SubscriptionOutcome, ProtocolError> {
+) -> Result<SubscriptionOutcome, ApiError> {
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
     let command = Command::Subscription(command);
     let submitted = call.state.cluster.submit(&command, request_id.as_deref());
-    let submitted = submitted.map_err(|error| cluster_error(&error))?;
-    match submitted.await.map_err(|error| cluster_error(&error))? {
+    let submitted = submitted?;
+    match submitted.await? {
         Applied { outcome: Outcome::Subscription(outcome), .. } => Ok(outcome),
-        _ => Err(ProtocolError::new(ErrorKind::Internal, "the fate of a subscription is missing")),
+        _ => Err(ApiError::new(ErrorKind::Internal, "the fate of a subscription is missing")),
     }
 }
 
-pub(crate) fn missing_name(name: &str) -> ProtocolError {
+pub(crate) fn missing_name(name: &str) -> ApiError {
     let message = format!("Subscription with name '{name}' was not found in server store");
-    ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+    ApiError::new(ErrorKind::SubscriptionDoesNotExist, message)
 }
 
-fn missing_id(id: u64) -> ProtocolError {
+fn missing_id(id: u64) -> ApiError {
     let message = format!("Subscription with id '{id}' was not found in server store");
-    ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+    ApiError::new(ErrorKind::SubscriptionDoesNotExist, message)
 }
 
 /// The subscription of a name.
@@ -148,9 +148,9 @@ pub(crate) fn stored(
     state: &ServerState,
     database: DatabaseId,
     name: &str,
-) -> Result<SubscriptionRecord, ProtocolError> {
+) -> Result<SubscriptionRecord, ApiError> {
     let found = state.cluster.store().read().subscription(database, name);
-    found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_name(name))
+    found?.ok_or_else(|| missing_name(name))
 }
 
 /// The subscription that a request names by its name or its number.
@@ -158,13 +158,13 @@ pub(crate) fn named_by(
     call: &Call,
     name: Option<&str>,
     id: Option<u64>,
-) -> Result<SubscriptionRecord, ProtocolError> {
+) -> Result<SubscriptionRecord, ApiError> {
     let database = call.database()?.record().topology_id;
     match (name, id) {
         (Some(name), _) => stored(&call.state, database, name),
         (None, Some(id)) => {
             let found = call.state.cluster.store().read().subscription_by_id(database, id);
-            found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_id(id))
+            found?.ok_or_else(|| missing_id(id))
         }
         (None, None) => Err(missing_name("")),
     }
@@ -191,7 +191,7 @@ async fn update_known(
     call: &Call,
     known: SubscriptionRecord,
     body: SubscriptionBody,
-) -> Result<Answer, ProtocolError> {
+) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let position = position_of(database, &body.start(true)?)?
         .filter(|position| position.change_vector != known.position.change_vector);
@@ -245,7 +245,7 @@ pub(crate) fn delete(call: Call) -> Answering {
 }
 
 /// Deletes a subscription, if there is one.
-pub(crate) async fn remove(call: &Call, name: String) -> Result<(), ProtocolError> {
+pub(crate) async fn remove(call: &Call, name: String) -> Result<(), ApiError> {
     let database = call.database()?;
     let command = SubscriptionCommand::Delete { database: database.record().topology_id, name };
     match submit(call, command).await? {
@@ -264,7 +264,7 @@ pub(crate) async fn set_disabled(
     call: &Call,
     known: &SubscriptionRecord,
     is_disabled: bool,
-) -> Result<SubscriptionRecord, ProtocolError> {
+) -> Result<SubscriptionRecord, ApiError> {
     let database = call.database()?;
     let command = SubscriptionCommand::Disable {
         database: database.record().topology_id,
@@ -294,7 +294,7 @@ pub(crate) fn shown_vector(record: &SubscriptionRecord) -> Value {
 }
 
 /// `GET /subscriptions/state`.
-pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn state(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = query.long("id")?.and_then(|id| u64::try_from(id).ok());
     let record = named_by(call, query.get("name"), id)?;
@@ -316,7 +316,7 @@ pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /subscriptions`.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (name, id) = (query.get("name"), query.long("id")?);
     let database = call.database()?;
@@ -331,14 +331,14 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// Every subscription of the database of a request.
-pub(crate) fn all(call: &Call) -> Result<Vec<SubscriptionRecord>, ProtocolError> {
+pub(crate) fn all(call: &Call) -> Result<Vec<SubscriptionRecord>, ApiError> {
     let state = call.state.cluster.store().read();
     let database = call.database()?.record().topology_id;
-    let failed = |error| cluster_error(&error);
+    let failed = |error| ApiError::from(error);
     state.subscriptions(database).map_err(failed)?.map(|record| record.map_err(failed)).collect()
 }
 
-fn page(call: &Call) -> Result<Vec<SubscriptionRecord>, ProtocolError> {
+fn page(call: &Call) -> Result<Vec<SubscriptionRecord>, ApiError> {
     let query = call.query();
     let is_running = query.bool("running")?.unwrap_or(false);
     let start = usize::try_from(query.start()?).unwrap_or(0);

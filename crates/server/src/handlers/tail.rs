@@ -5,12 +5,12 @@ use std::sync::Arc;
 use database::Database;
 use documents::DocumentError;
 use model::{CollectionName, Etag, lower_case};
-use wire::{ErrorKind, ProtocolError, QueryString};
+use wire::{ErrorKind, QueryString};
 
 use crate::{
     answer::{Answer, EVENT_STREAM_CONTENT_TYPE},
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
     tail::{Tail, TailFilter, TailPosition},
 };
 
@@ -18,7 +18,7 @@ use crate::{
 const COLLECTIONS_MAX: usize = 100;
 
 /// `GET /databases/{db}/tail`
-pub(crate) fn tail(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn tail(call: &Call) -> Result<Answer, ApiError> {
     let (query, database) = (call.query(), call.database()?);
     let filter = filter_of(&query)?;
     let tail = Tail {
@@ -35,14 +35,14 @@ pub(crate) fn tail(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(answer.with_header("cache-control", "no-store"))
 }
 
-fn filter_of(query: &QueryString<'_>) -> Result<TailFilter, ProtocolError> {
+fn filter_of(query: &QueryString<'_>) -> Result<TailFilter, ApiError> {
     let named = query.all("collection").take(COLLECTIONS_MAX + 1).map(CollectionName::new);
     let collections: Vec<_> = named
         .collect::<Result<_, _>>()
-        .map_err(|error| document_error(&DocumentError::from(error)))?;
+        .map_err(|error| ApiError::from(DocumentError::from(error)))?;
     if COLLECTIONS_MAX < collections.len() {
         let message = format!("A tail is of at most {COLLECTIONS_MAX} collections");
-        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+        return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     Ok(TailFilter {
         collections,
@@ -57,8 +57,8 @@ fn position_of(
     query: &QueryString<'_>,
     database: &Database,
     filter: &TailFilter,
-) -> Result<TailPosition, ProtocolError> {
-    let refused = |error| document_error(&error);
+) -> Result<TailPosition, ApiError> {
+    let refused = |error| ApiError::from(error);
     let tx = database.read();
     let newest = documents::progress(&tx).map_err(refused)?.last_etag;
     let Some(text) = call.header("last-event-id").or_else(|| query.get("etag")) else {
@@ -69,21 +69,21 @@ fn position_of(
             "'{text}' is no position in the document log, such as 12 or 12-{}",
             database.identity().database_id
         );
-        ProtocolError::new(ErrorKind::BadRequest, message)
+        ApiError::new(ErrorKind::BadRequest, message)
     })?;
     let id = text.split('-').nth(1);
     if id.is_some_and(|id| id != database.identity().database_id.to_string())
         || newest < position.known()
     {
         let message = format!("'{text}' is a position in the document log of another database");
-        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+        return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     if position.known() < filter.last_removed(&tx).map_err(refused)? {
         let message = format!(
             "Deletions behind '{text}' are forgotten: their tombstones were removed. Read the log \
              from its beginning, which is 0, and drop what it does not have"
         );
-        return Err(ProtocolError::new(ErrorKind::PositionGone, message));
+        return Err(ApiError::new(ErrorKind::PositionGone, message));
     }
     Ok(position)
 }

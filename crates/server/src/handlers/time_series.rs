@@ -5,12 +5,12 @@ use documents::time_series::{MomentRange, SeriesReader, series, series_of};
 use http::StatusCode;
 use model::DocumentId;
 use storage::ReadTransaction;
-use wire::{HashEtag, ProtocolError, QueryString};
+use wire::{HashEtag, QueryString};
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     call::Call,
-    error_mapping::document_error,
     json_text::JsonObject,
     long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
     piece_sender::PieceSender,
@@ -66,7 +66,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn one(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+    fn one(query: &QueryString<'_>) -> Result<Wanted, ApiError> {
         let id = document_id(query.single_non_empty("docId")?)?;
         let name = series_name(query.required("name")?)?;
         let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
@@ -76,7 +76,7 @@ impl Wanted {
         Ok(Wanted { id, ranges, page, extras, is_one: true })
     }
 
-    fn several(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+    fn several(query: &QueryString<'_>) -> Result<Wanted, ApiError> {
         let id = document_id(query.single_non_empty("docId")?)?;
         query.required("name")?;
         query.required("from")?;
@@ -89,7 +89,7 @@ impl Wanted {
             ("from", "to", (from.len(), to.len())),
         ] {
             if of.0 != of.1 {
-                return Err(ProtocolError::argument(format!(
+                return Err(ApiError::argument(format!(
                     "Length of query string values '{first}' must be equal to the length of query \
                      string values '{second}'"
                 )));
@@ -97,10 +97,10 @@ impl Wanted {
         }
         if RANGES_MAX < names.len() {
             let message = format!("At most {RANGES_MAX} ranges may be asked for at once");
-            return Err(ProtocolError::argument(message));
+            return Err(ApiError::argument(message));
         }
         if names.contains(&"") {
-            return Err(ProtocolError::invalid_operation(format!(
+            return Err(ApiError::invalid_operation(format!(
                 "GetMultipleTimeSeriesOperation : Missing 'Name' argument in 'TimeSeriesRange' on \
                  document '{id}'. 'Name' cannot be null or empty"
             )));
@@ -108,19 +108,18 @@ impl Wanted {
         let ranges = names.iter().zip(from.iter().zip(&to));
         let ranges =
             ranges.map(|(name, (from, to))| WantedRange::parse(series_name(name)?, from, to));
-        let ranges = ranges.collect::<Result<_, ProtocolError>>()?;
+        let ranges = ranges.collect::<Result<_, ApiError>>()?;
         let (page, extras) = (page_of(query)?, extras_of(query)?);
         Ok(Wanted { id, ranges, page, extras, is_one: false })
     }
 
     /// The tag of the answer, and about how many entries are looked at; `None` when there is nothing to
     /// answer with.
-    fn survey(&self, tx: &ReadTransaction) -> Result<Option<(String, u64)>, ProtocolError> {
+    fn survey(&self, tx: &ReadTransaction) -> Result<Option<(String, u64)>, ApiError> {
         let mut etag = HashEtag::new();
         let mut entries: u64 = 0;
         for range in &self.ranges {
-            let found =
-                series(tx, &self.id, &range.name).map_err(|error| document_error(&error))?;
+            let found = series(tx, &self.id, &range.name)?;
             if found.is_none() && self.is_one {
                 return Ok(None);
             }
@@ -128,18 +127,14 @@ impl Wanted {
             entries = entries.saturating_add(found.map_or(0, |found| found.entries));
         }
         if self.extras.document || self.extras.tagged_documents {
-            let progress = documents::progress(tx).map_err(|error| document_error(&error))?;
+            let progress = documents::progress(tx)?;
             etag.add(Some(progress.change_vector.as_str()));
         }
         Ok(Some((etag.finish(), entries.min(self.page.start.saturating_add(self.page.size)))))
     }
 
     /// Writes the whole answer; `false` when it must not go on.
-    async fn write(
-        &self,
-        tx: &ReadTransaction,
-        output: &mut Output<'_>,
-    ) -> Result<bool, ProtocolError> {
+    async fn write(&self, tx: &ReadTransaction, output: &mut Output<'_>) -> Result<bool, ApiError> {
         if let ([range], true) = (self.ranges.as_slice(), self.is_one) {
             let written = write_range(tx, &self.id, range, self.page, self.extras, output).await?;
             return Ok(written.is_some());
@@ -181,20 +176,20 @@ impl Wanted {
     }
 }
 
-fn page_of(query: &QueryString<'_>) -> Result<Page, ProtocolError> {
+fn page_of(query: &QueryString<'_>) -> Result<Page, ApiError> {
     let start = u64::try_from(query.start()?).unwrap_or(0);
     let size = match query.int("pageSize")? {
         None => u64::MAX,
         Some(size) => u64::try_from(size)
-            .map_err(|_| ProtocolError::argument(format!("A page cannot have {size} entries")))?,
+            .map_err(|_| ApiError::argument(format!("A page cannot have {size} entries")))?,
     };
     // The greatest size that clients can write means all.
     let size = if size == i32::MAX as u64 { u64::MAX } else { size };
     Ok(Page { start, size })
 }
 
-fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
-    let flag = |name| Ok::<_, ProtocolError>(query.bool(name)?.unwrap_or(false));
+fn extras_of(query: &QueryString<'_>) -> Result<Extras, ApiError> {
+    let flag = |name| Ok::<_, ApiError>(query.bool(name)?.unwrap_or(false));
     Ok(Extras {
         document: flag("includeDocument")?,
         tagged_documents: flag("includeTags")?,
@@ -204,7 +199,7 @@ fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
 }
 
 /// Answers what is short at once, and what is long while it is sent.
-async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
+async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ApiError> {
     let tx = call.read()?;
     let Some((etag, entries)) = wanted.survey(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -224,7 +219,7 @@ async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
 }
 
 /// Writes a short answer to its end; `None` for one that is not short.
-fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>, ProtocolError> {
+fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>, ApiError> {
     let mut body = Vec::new();
     let sink = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
     let written = at_once(wanted.write(tx, &mut Output { out: &mut body, sink }));
@@ -232,7 +227,7 @@ fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>,
 }
 
 /// An answer that is written while it is sent.
-fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ProtocolError> {
+fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ApiError> {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
     };
@@ -241,11 +236,11 @@ fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answe
 }
 
 /// `GET /timeseries/stats`: the series of a document.
-pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = document_id(query.required("docId")?)?;
     let tx = call.read()?;
-    let Some(document) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+    let Some(document) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     let mut body = Vec::new();
@@ -253,9 +248,9 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
     object.text("DocumentId", document.id());
     let out = object.name("TimeSeries");
     out.push(b'[');
-    let all = series_of(&tx, &id).map_err(|error| document_error(&error))?;
+    let all = series_of(&tx, &id)?;
     for (index, found) in all.enumerate() {
-        let found = found.map_err(|error| document_error(&error))?;
+        let found = found?;
         if index > 0 {
             out.push(b',');
         }
@@ -272,7 +267,7 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 /// `GET /streams/timeseries`.
-pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn stream(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = document_id(query.single_non_empty("docId")?)?;
     let name = series_name(query.required("name")?)?;
@@ -299,11 +294,11 @@ async fn stream_entries(
     wanted: &WantedRange,
     sender: &PieceSender,
     out: &mut Vec<u8>,
-) -> Result<bool, ProtocolError> {
+) -> Result<bool, ApiError> {
     let range: MomentRange = wanted.moments();
     let reader = SeriesReader::new(tx, id, &wanted.name, range);
-    let mut reader = reader.map_err(|error| document_error(&error))?;
-    while let Some(entry) = reader.next_entry().map_err(|error| document_error(&error))? {
+    let mut reader = reader?;
+    while let Some(entry) = reader.next_entry()? {
         write_streamed_entry(&entry, out);
         out.push(b',');
         if !sender.send_if_enough(out).await {

@@ -3,12 +3,13 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use wire::{
-    ErrorKind, ProtocolError, TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy,
-    with_value_names, without_policy,
+    ErrorKind, TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy, with_value_names,
+    without_policy,
 };
 
 use crate::{
     answer::Answer,
+    api_error::ApiError,
     blocking::blocking,
     call::Call,
     router::Answering,
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// `GET /timeseries/config`.
-pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
     let body = body_of(&call.database()?.record());
     Ok(match body.get(TIME_SERIES_PROPERTY).filter(|stored| !stored.is_null()) {
         Some(stored) => Answer::shape(StatusCode::OK, stored),
@@ -28,7 +29,7 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
         let sent = read_object(&call.body)?;
-        change(call, move |_| read_time_series_configuration(&sent).map(Some)).await
+        change(call, move |_| Ok(Some(read_time_series_configuration(&sent)?))).await
     })
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn put_policy(call: Call) -> Answering {
     Box::pin(async move {
         let collection = call.query().single_non_empty("collection")?.to_owned();
         let policy = read_object(&call.body)?;
-        change(call, move |stored| with_policy(stored, &collection, &policy).map(Some)).await
+        change(call, move |stored| Ok(Some(with_policy(stored, &collection, &policy)?))).await
     })
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn delete_policy(call: Call) -> Answering {
     Box::pin(async move {
         let collection = call.query().single_non_empty("collection")?.to_owned();
         let name = call.query().single_non_empty("name")?.to_owned();
-        change(call, move |stored| without_policy(stored, &collection, &name)).await
+        change(call, move |stored| Ok(without_policy(stored, &collection, &name)?)).await
     })
 }
 
@@ -54,15 +55,15 @@ pub(crate) fn delete_policy(call: Call) -> Answering {
 pub(crate) fn name_values(call: Call) -> Answering {
     Box::pin(async move {
         let sent = read_object(&call.body)?;
-        change(call, move |stored| with_value_names(stored, &sent)).await
+        change(call, move |stored| Ok(with_value_names(stored, &sent)?)).await
     })
 }
 
 /// Changes the configuration as `work` says of the stored one; `None` changes nothing.
 async fn change(
     call: Call,
-    work: impl Fn(Option<&Value>) -> Result<Option<Value>, ProtocolError> + Send + 'static,
-) -> Result<Answer, ProtocolError> {
+    work: impl Fn(Option<&Value>) -> Result<Option<Value>, ApiError> + Send + 'static,
+) -> Result<Answer, ApiError> {
     let name = call.database()?.record().name.as_str().to_owned();
     let stored = body_of(&call.database()?.record());
     if work(stored.get(TIME_SERIES_PROPERTY))?.is_none() {
@@ -78,7 +79,7 @@ async fn change(
         };
         let written = change_body(&state, &name, set)?.ok_or_else(|| {
             let message = format!("Database '{name}' does not exist");
-            ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+            ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
         })?;
         Ok(Answer::shape(StatusCode::OK, &json!({ "RaftCommandIndex": written.index })))
     })

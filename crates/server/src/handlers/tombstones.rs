@@ -8,14 +8,9 @@ use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
 use storage::Transaction;
-use wire::{ProtocolError, database_shapes::NODE_TAG};
+use wire::database_shapes::NODE_TAG;
 
-use crate::{
-    answer::Answer,
-    call::Call,
-    error_mapping::document_error,
-    error_mapping::{command_error, engine_error},
-};
+use crate::{answer::Answer, api_error::ApiError, call::Call};
 
 /// Where tombstones of each kind are: collection and etag.
 type Positions = HashMap<TombstoneKind, Vec<(u32, Etag)>>;
@@ -26,24 +21,24 @@ const NOBODY: u64 = i64::MAX as u64;
 const OF_NO_COLLECTION: [&str; 2] = ["Attachments.Tombstones", "Revisions.Tombstones"];
 
 /// `POST /databases/{db}/admin/tombstones/cleanup`: removes what nobody needs, and says how many.
-pub(crate) fn clean(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn clean(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let removed = database.remove_tombstones(&|| true).map_err(|error| match error {
-        TombstoneError::Documents(error) => document_error(&error),
+        TombstoneError::Documents(error) => ApiError::from(error),
         TombstoneError::NotSubmitted(error) => {
-            engine_error(call.state.not_submitted(database, error))
+            ApiError::from(call.state.not_submitted(database, error))
         }
         TombstoneError::Failed(error) => {
             call.state.note_failure(database, &error);
-            command_error(&error)
+            ApiError::from(error)
         }
     })?;
     Ok(Answer::shape(StatusCode::OK, &json!({ "Value": removed })))
 }
 
 /// `GET /databases/{db}/admin/tombstones/state`
-pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
-    let mut state = state_of(call.database()?).map_err(|error| document_error(&error))?;
+pub(crate) fn state(call: &Call) -> Result<Answer, ApiError> {
+    let mut state = state_of(call.database()?)?;
     let date = date::format(call.state.platform.clock.now().ticks());
     state["@metadata"] = json!({ "DateTime": date, "NodeTag": NODE_TAG });
     Ok(Answer::shape(StatusCode::OK, &state))

@@ -8,7 +8,6 @@ use subscriptions::{GivenAlongFacts, Standing, Worker};
 use wire::tcp_shapes::END_OF_BATCH;
 
 use crate::{
-    error_mapping::storage_error,
     tcp::{
         messages::send,
         session_end::End,
@@ -77,7 +76,7 @@ fn read_with(database: &OpenedDatabase, worker: &mut Worker) -> Result<ReadPiece
     let lease = database.lease()?;
     let mut bytes = Vec::new();
     let (tx, values) = (lease.read(), lease.values());
-    let at = lease.environment().point_of(&tx).map_err(|error| storage_error(&error))?;
+    let at = lease.environment().point_of(&tx)?;
     let piece = worker.read((&tx, at), Some(&values), database.state.scripts(), &mut bytes);
     let piece = piece.map_err(read_error)?;
     if !piece.is_last {

@@ -6,9 +6,9 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
-use wire::{ErrorKind, ObjectSplitter, ProtocolError};
+use wire::{ErrorKind, ObjectSplitter};
 
-use crate::gone::Gone;
+use crate::{api_error::ApiError, gone::Gone};
 
 /// How long a client may take to make room for what is sent to it, and its machine to acknowledge it.
 pub(super) const SEND_TIME_MAX: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ pub(super) enum ReadEnd {
     /// The client has gone.
     Gone,
     /// What it sends is no message.
-    Broken(ProtocolError),
+    Broken(ApiError),
 }
 
 /// Messages of a client.
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
                 }
                 Ok(None) if MESSAGE_BYTES_MAX <= self.received.len() => {
                     let message = format!("A message is larger than {MESSAGE_BYTES_MAX} bytes");
-                    let error = ProtocolError::new(ErrorKind::InvalidData, message);
+                    let error = ApiError::new(ErrorKind::InvalidData, message);
                     return Err(ReadEnd::Broken(error));
                 }
                 Ok(None) => {}
@@ -62,10 +62,10 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
     }
 }
 
-fn not_an_object(byte: u8) -> ProtocolError {
+fn not_an_object(byte: u8) -> ApiError {
     let found = char::from(byte).escape_default();
     let message = format!("Cannot have a '{found}' in this position, where an object should begin");
-    ProtocolError::new(ErrorKind::InvalidData, message)
+    ApiError::new(ErrorKind::InvalidData, message)
 }
 
 /// Sends bytes. The client has some time for each piece of them that it takes.

@@ -5,12 +5,10 @@ use tokio::{
     net::tcp::{OwnedReadHalf, OwnedWriteHalf},
     time::{Instant, timeout_at},
 };
-use wire::{
-    ProtocolError,
-    tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error},
-};
+use wire::tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error};
 
 use crate::{
+    api_error::ApiError,
     gone::Gone,
     tcp::{
         connection::TcpConnection,
@@ -51,7 +49,7 @@ async fn negotiate(
 ) -> Result<TcpHeader, Gone> {
     for _ in 0..PROPOSALS_MAX {
         let read = match messages.next().await {
-            Ok(message) => TcpHeader::read(&message),
+            Ok(message) => TcpHeader::read(&message).map_err(ApiError::from),
             Err(ReadEnd::Broken(error)) => Err(error),
             Err(ReadEnd::Gone) => return Err(Gone),
         };
@@ -65,13 +63,13 @@ async fn negotiate(
                 return Ok(header);
             }
             Negotiated::Proposed(version) => send(writing, &header.proposing(version)).await?,
-            Negotiated::Refused(error) => return refuse(writing, &error).await,
+            Negotiated::Refused(error) => return refuse(writing, &error.into()).await,
         }
     }
     Err(Gone)
 }
 
-async fn refuse(writing: &mut OwnedWriteHalf, error: &ProtocolError) -> Result<TcpHeader, Gone> {
+async fn refuse(writing: &mut OwnedWriteHalf, error: &ApiError) -> Result<TcpHeader, Gone> {
     send(writing, &header_error(error)).await?;
     Err(Gone)
 }

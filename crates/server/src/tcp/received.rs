@@ -27,10 +27,9 @@ pub(super) fn receive(mut messages: MessageReader<OwnedReadHalf>) -> Received {
     let (sender, receiver) = mpsc::channel(RECEIVED_MAX);
     let reading = tokio::spawn(async move {
         loop {
-            let read = messages
-                .next()
-                .await
-                .and_then(|message| WorkerMessage::read(&message).map_err(ReadEnd::Broken));
+            let read = messages.next().await.and_then(|message| {
+                WorkerMessage::read(&message).map_err(|error| ReadEnd::Broken(error.into()))
+            });
             let is_last = read.is_err();
             if sender.send(read).await.is_err() || is_last {
                 return;

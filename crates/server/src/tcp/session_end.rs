@@ -2,11 +2,11 @@
 
 use subscriptions::{Ended, Occupied};
 use wire::{
-    ErrorKind, ProtocolError,
+    ErrorKind,
     tcp_shapes::{ConnectionStatus, header_error, refused, session_error},
 };
 
-use crate::gone::Gone;
+use crate::{api_error::ApiError, gone::Gone};
 
 /// Why a session ends.
 pub(super) enum End {
@@ -25,14 +25,14 @@ pub(super) struct LastMessage {
 
 impl End {
     /// The connection is for nothing that there is.
-    pub(super) fn unusable(error: &ProtocolError) -> End {
+    pub(super) fn unusable(error: &ApiError) -> End {
         End::Told(LastMessage { bytes: header_error(error), why: error.message.clone() })
     }
 
     /// The worker may not begin, or not go on.
     pub(super) fn refused(status: ConnectionStatus, kind: ErrorKind, message: String) -> End {
-        let error = ProtocolError::new(kind, message);
-        End::Told(LastMessage { bytes: refused(status, &error), why: error.message })
+        let error = ApiError::new(kind, message);
+        End::Told(LastMessage { bytes: refused(status, &error), why: error.message.clone() })
     }
 
     pub(super) fn not_found(message: String) -> End {
@@ -53,7 +53,7 @@ impl End {
     }
 
     pub(super) fn canceled() -> End {
-        ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.").into()
+        ApiError::new(ErrorKind::OperationCanceled, "The operation was canceled.").into()
     }
 
     /// The worker's work on the subscription of that name came to an end that it did not ask for.
@@ -96,9 +96,13 @@ impl From<Gone> for End {
     }
 }
 
-impl From<ProtocolError> for End {
-    fn from(error: ProtocolError) -> End {
-        End::Told(LastMessage { bytes: session_error(&error), why: error.message })
+impl<E> From<E> for End
+where
+    ApiError: From<E>,
+{
+    fn from(error: E) -> End {
+        let error = ApiError::from(error);
+        End::Told(LastMessage { bytes: session_error(&error), why: error.message.clone() })
     }
 }
 

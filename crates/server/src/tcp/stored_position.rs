@@ -6,10 +6,7 @@ use database::Database;
 use subscriptions::Position;
 use wire::database_shapes::NODE_TAG;
 
-use crate::{
-    error_mapping::{cluster_error, document_error, storage_error},
-    tcp::{session_end::End, worker_session::OpenedDatabase, working::Working},
-};
+use crate::tcp::{session_end::End, worker_session::OpenedDatabase, working::Working};
 
 impl Working<'_> {
     /// Stores that a worker came.
@@ -33,8 +30,8 @@ impl Working<'_> {
             let command = advance(&database, id, version, position, Some(ticks));
             database.state.cluster.submit(&Command::Subscription(command), None)
         });
-        let submitted = submitted.map_err(|error| cluster_error(&error))?;
-        submitted.await.map_err(|error| cluster_error(&error))?;
+        let submitted = submitted?;
+        submitted.await?;
         let now_ticks = self.now_ticks();
         self.worker()?.activity().batch_acknowledged(now_ticks);
         Ok(())
@@ -52,8 +49,8 @@ impl Working<'_> {
     async fn submit(&self, command: SubscriptionCommand) -> Result<(), End> {
         let cluster = &self.database.state.cluster;
         let submitted = cluster.submit(&Command::Subscription(command), None);
-        let submitted = submitted.map_err(|error| cluster_error(&error))?;
-        submitted.await.map_err(|error| cluster_error(&error))?;
+        let submitted = submitted?;
+        submitted.await?;
         Ok(())
     }
 }
@@ -69,13 +66,13 @@ pub(super) fn check_position(
     let mismatch = match &position.read_at {
         Some(point) => {
             let vouched = database.environment().vouches_for(point);
-            let vouched = vouched.map_err(|error| storage_error(&error))?;
+            let vouched = vouched?;
             vouched.err().map(|mismatch| mismatch.to_string())
         }
         // It is not known when; but not before there was such an etag.
         None => {
             let progress = documents::progress(&database.read());
-            let last = progress.map_err(|error| document_error(&error))?.last_etag;
+            let last = progress?.last_etag;
             (last < position.cursor).then(|| format!("it ends at etag {}", last.0))
         }
     };

@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use wire::{
-    ErrorKind, ProtocolError, guid_text,
+    ErrorKind, guid_text,
     tcp_shapes::{
         COUNTER_INCLUDES_SINCE, INCLUDES_SINCE, SubscriptionOptions, TIME_SERIES_INCLUDES_SINCE,
         TcpHeader,
@@ -32,8 +32,8 @@ use wire::{
 };
 
 use crate::{
+    api_error::ApiError,
     database_access::open_database,
-    error_mapping::{cluster_error, document_error, query_error},
     server_state::ServerState,
     tcp::{
         messages::{MessageReader, ReadEnd, send},
@@ -82,18 +82,18 @@ impl OpenedDatabase {
 }
 
 /// What the protocol calls a failure of reading.
-pub(crate) fn read_error(error: ReadError) -> ProtocolError {
+pub(crate) fn read_error(error: ReadError) -> ApiError {
     match error {
-        ReadError::Documents(error) => document_error(&error),
-        ReadError::Query(error) => query_error(error),
+        ReadError::Documents(error) => ApiError::from(error),
+        ReadError::Query(error) => ApiError::from(error),
     }
 }
 
 /// Checks the text of a subscription's query as far as it can be checked without documents. Blocks.
-pub(crate) fn check_query(state: &ServerState, text: &str) -> Result<LogQuery, ProtocolError> {
-    let query = LogQuery::parse(text).map_err(query_error)?;
-    if let Some(scripts) = query.scripts(state.scripts()).map_err(query_error)? {
-        query.bind(&scripts).map_err(query_error)?;
+pub(crate) fn check_query(state: &ServerState, text: &str) -> Result<LogQuery, ApiError> {
+    let query = LogQuery::parse(text)?;
+    if let Some(scripts) = query.scripts(state.scripts())? {
+        query.bind(&scripts)?;
     }
     Ok(query)
 }
@@ -172,7 +172,7 @@ impl Session {
             return Err(End::not_found(message.to_owned()));
         };
         let found = self.state.cluster.store().read().subscription(database.id, name);
-        let found = found.map_err(|error| cluster_error(&error))?;
+        let found = found?;
         let record = found.ok_or_else(|| {
             End::not_found(format!("Cannot find any Subscription Task with name: {name}"))
         })?;
@@ -200,9 +200,9 @@ impl Session {
                  Raven.Client.Documents.Subscriptions.SubscriptionOpeningStrategy",
                 options.strategy
             );
-            return Err(ProtocolError::new(ErrorKind::Format, message).into());
+            return Err(ApiError::new(ErrorKind::Format, message).into());
         };
-        let query = LogQuery::parse(&record.settings.query).map_err(query_error)?;
+        let query = LogQuery::parse(&record.settings.query)?;
         let needed = [
             (query.has_includes(), INCLUDES_SINCE, "Includes"),
             (query.has_counters(), COUNTER_INCLUDES_SINCE, "Counter Includes"),

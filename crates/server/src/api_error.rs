@@ -1,5 +1,11 @@
 //! The engine's errors as the protocol shows them.
 
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
 use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
@@ -12,8 +18,91 @@ use settings::Problem;
 use storage::{MemoryExhausted, StorageError};
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
 
+/// An error of a request. Whatever a handler calls, its errors convert to this one with `?`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ApiError(ProtocolError);
+
+impl ApiError {
+    /// As [`ProtocolError::new`].
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> ApiError {
+        ApiError(ProtocolError::new(kind, message))
+    }
+
+    /// As [`ProtocolError::argument`].
+    pub(crate) fn argument(message: impl Into<String>) -> ApiError {
+        ApiError(ProtocolError::argument(message))
+    }
+
+    /// As [`ProtocolError::invalid_operation`].
+    pub(crate) fn invalid_operation(message: impl Into<String>) -> ApiError {
+        ApiError(ProtocolError::invalid_operation(message))
+    }
+
+    /// As [`ProtocolError::caused_by`].
+    pub(crate) fn caused_by(self, cause: impl Into<String>) -> ApiError {
+        ApiError(self.0.caused_by(cause))
+    }
+}
+
+impl Deref for ApiError {
+    type Target = ProtocolError;
+
+    fn deref(&self) -> &ProtocolError {
+        &self.0
+    }
+}
+
+impl DerefMut for ApiError {
+    fn deref_mut(&mut self) -> &mut ProtocolError {
+        &mut self.0
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<ProtocolError> for ApiError {
+    fn from(error: ProtocolError) -> ApiError {
+        ApiError(error)
+    }
+}
+
+impl From<ApiError> for ProtocolError {
+    fn from(error: ApiError) -> ProtocolError {
+        error.0
+    }
+}
+
+/// Errors whose protocol form is found by a function of this file.
+macro_rules! from {
+    ($($source:ty => $shown:expr),+ $(,)?) => {
+        $(impl From<$source> for ApiError {
+            fn from(error: $source) -> ApiError {
+                ApiError($shown(error))
+            }
+        })+
+    };
+}
+
+from! {
+    EngineError => engine_error,
+    QueryError => query_error,
+    CatalogError => |error| catalog_error(&error),
+    ClusterError => |error| cluster_error(&error),
+    CommandError => |error| command_error(&error),
+    DocumentError => |error| document_error(&error),
+    IndexError => |error| index_error(&error),
+    Arc<IndexError> => |error: Arc<IndexError>| index_error(&error),
+    StorageError => |error| storage_error(&error),
+    SubmitError => |error| submit_error(&error),
+    Arc<CommandError> => |error: Arc<CommandError>| command_error(&error),
+}
+
 /// An error of the engine.
-pub(crate) fn engine_error(error: EngineError) -> ProtocolError {
+fn engine_error(error: EngineError) -> ProtocolError {
     let message = error.to_string();
     match error {
         EngineError::Catalog(error) => catalog_error(&error),
@@ -65,17 +154,17 @@ fn setting_error(problem: &Problem) -> ProtocolError {
 }
 
 /// The answer when there is no room for something; `what` begins a sentence, in the plural.
-pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ProtocolError {
+pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ApiError {
     let MemoryExhausted { taken, bytes_max } = exhausted;
     let message = format!(
         "{what} in progress and all else leave no room for this one: {taken} bytes of memory would be \
          taken, and {bytes_max} may be. Nothing of it was done; try again later, or ask for less at once."
     );
-    ProtocolError::new(ErrorKind::LowMemory, message)
+    ApiError::new(ErrorKind::LowMemory, message)
 }
 
 /// An error of reading or writing documents.
-pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
+fn document_error(error: &DocumentError) -> ProtocolError {
     let message = error.to_string();
     let kind = match error {
         DocumentError::Concurrency { id, expected, actual, message } => {
@@ -118,7 +207,7 @@ pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
 }
 
 /// An error of the storage.
-pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
+fn storage_error(error: &StorageError) -> ProtocolError {
     let kind = match error {
         StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => ErrorKind::Argument,
         StorageError::DiskFull { .. } => ErrorKind::DiskFull,
@@ -147,7 +236,7 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
 }
 
 /// A batch that was not done.
-pub(crate) fn command_error(error: &CommandError) -> ProtocolError {
+fn command_error(error: &CommandError) -> ProtocolError {
     match error {
         CommandError::Document(error) => document_error(error),
         CommandError::Patch(error) => patch_error(error),
@@ -179,7 +268,7 @@ fn patch_error(error: &PatchError) -> ProtocolError {
 }
 
 /// A batch that was not taken.
-pub(crate) fn submit_error(error: &SubmitError) -> ProtocolError {
+fn submit_error(error: &SubmitError) -> ProtocolError {
     let kind = match error {
         SubmitError::Full => ErrorKind::Overloaded,
         SubmitError::Closed => ErrorKind::StorageFailed,
@@ -189,23 +278,23 @@ pub(crate) fn submit_error(error: &SubmitError) -> ProtocolError {
 }
 
 /// A database that cannot be used. `name` is as the client wrote it.
-pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
+pub(crate) fn access_error(error: &AccessError, name: &str) -> ApiError {
     match error {
-        AccessError::Missing => ProtocolError::new(
+        AccessError::Missing => ApiError::new(
             ErrorKind::DatabaseDoesNotExist,
             format!("Database '{name}' does not exist."),
         ),
         AccessError::Disabled => {
-            ProtocolError::new(ErrorKind::DatabaseDisabled, format!("{name} has been disabled"))
+            ApiError::new(ErrorKind::DatabaseDisabled, format!("{name} has been disabled"))
         }
-        AccessError::Locked { reason } => ProtocolError::new(
+        AccessError::Locked { reason } => ApiError::new(
             ErrorKind::DatabaseDisabled,
             format!("The database '{name}' has been unloaded and locked because {reason}"),
         ),
         AccessError::TooManyWaiting | AccessError::ShuttingDown => {
-            ProtocolError::new(ErrorKind::Overloaded, error.to_string())
+            ApiError::new(ErrorKind::Overloaded, error.to_string())
         }
-        AccessError::Load(cause) => ProtocolError::new(
+        AccessError::Load(cause) => ApiError::new(
             ErrorKind::DatabaseLoadFailure,
             format!("Failed to start database {name}: {cause}"),
         ),
@@ -213,7 +302,7 @@ pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
 }
 
 /// An error of the cluster's state.
-pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
+fn cluster_error(error: &ClusterError) -> ProtocolError {
     let kind = match error {
         ClusterError::CommandTooLarge { .. } => ErrorKind::RequestTooLarge,
         ClusterError::NameTooLong { .. } => ErrorKind::Argument,
@@ -231,7 +320,7 @@ pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
 }
 
 /// An error of the server's catalog.
-pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
+fn catalog_error(error: &CatalogError) -> ProtocolError {
     let message = error.to_string();
     match error {
         CatalogError::AlreadyExists { .. } => {
@@ -253,7 +342,7 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
 }
 
 /// An error of an index.
-pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
+fn index_error(error: &IndexError) -> ProtocolError {
     match error {
         IndexError::Definition { message } => {
             ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
@@ -263,7 +352,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         }
         IndexError::Documents(error) => document_error(error),
         IndexError::Values(error) => cluster_error(error),
-        IndexError::Storage(StorageError::NoMemory(exhausted)) => no_room("Indexes", *exhausted),
+        IndexError::Storage(StorageError::NoMemory(exhausted)) => no_room("Indexes", *exhausted).0,
         IndexError::Storage(_)
         | IndexError::Search(_)
         | IndexError::Directory { .. }
@@ -276,7 +365,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
 }
 
 /// An error of a query.
-pub(crate) fn query_error(error: QueryError) -> ProtocolError {
+fn query_error(error: QueryError) -> ProtocolError {
     let kind = match error.family() {
         Family::Parse => ErrorKind::QueryParse,
         Family::InvalidQuery => ErrorKind::InvalidQuery,
@@ -292,10 +381,10 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::Shape => ErrorKind::InvalidShape,
         Family::Pattern => ErrorKind::RegularExpression,
         Family::Index => ErrorKind::Internal,
-        Family::Interrupted => return canceled(),
+        Family::Interrupted => return canceled().0,
         Family::Script => ErrorKind::JavaScript,
         Family::Memory => match error {
-            QueryError::Memory(exhausted) => return no_room("Answers", exhausted),
+            QueryError::Memory(exhausted) => return no_room("Answers", exhausted).0,
             _ => ErrorKind::LowMemory,
         },
         Family::Documents => match &error {
@@ -308,6 +397,6 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
 }
 
 /// The answer to a query that somebody stopped.
-pub(crate) fn canceled() -> ProtocolError {
-    ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
+pub(crate) fn canceled() -> ApiError {
+    ApiError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
 }
