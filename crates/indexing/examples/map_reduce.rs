@@ -95,7 +95,7 @@ impl Stage {
         Index::open("I", IndexKind::Static(Box::new(definition)), context).unwrap()
     }
 
-    /// Waits until the index has everything; how long that took.
+    /// Waits until the index has everything; returns the duration.
     fn follow(&self, index: &Index) -> Duration {
         let began = self.platform.clock.monotonic();
         index.notice_changes();
@@ -108,7 +108,7 @@ impl Stage {
                     assert!(reached, "{:?}", index.failure());
                     return self.platform.clock.monotonic() - began;
                 }
-                // Nobody else flushes here.
+                // Nothing else flushes here.
                 Err(_) => drop(index.environment().flush()),
             }
         }

@@ -1,10 +1,10 @@
-//! Attachments as the maps of an index see them.
+//! Access to attachments for maps.
 
 use documents::{AttachmentRow, DocumentError};
 use model::{AttachmentName, ContentHash, DocumentId};
 use storage::ReadTransaction;
 
-/// The attachment of that name; `None` also when there can be no such document or name.
+/// The attachment of that name; `None` also when the document or name is invalid.
 pub(crate) fn attachment<'t>(
     tx: &'t ReadTransaction,
     id: &str,
@@ -25,7 +25,7 @@ pub(crate) fn attachments<'t>(
     documents::attachments_of(tx, &id)?.collect()
 }
 
-/// The whole content with that hash. Its caller has looked at how long it is.
+/// The whole content with that hash. The caller has checked its length.
 pub(crate) fn content(tx: &ReadTransaction, hash: &str) -> Result<Option<Vec<u8>>, DocumentError> {
     let Some(hash) = ContentHash::parse(hash) else { return Ok(None) };
     let Some(content) = documents::content(tx, &hash)? else { return Ok(None) };

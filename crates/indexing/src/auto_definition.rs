@@ -1,7 +1,7 @@
-//! Automatic indexes: what a query needs of one, how it is named, and how one grows into another.
+//! Automatic indexes: what a query requires of one, how it is named, and how it is extended.
 //!
-//! Names are part of the protocol: clients and people know an automatic index by its name, so the rules
-//! follow the measured ones to the letter.
+//! Names are part of the protocol: clients and users refer to an automatic index by its name, so
+//! the rules follow the measured ones exactly.
 
 use std::{cmp::Ordering, fmt::Write as _};
 
@@ -9,19 +9,19 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::auto_grouping::AutoGrouping;
 
-/// Longer names are cut here and end with a hash of the whole.
+/// Longer names are truncated to this length and end with a hash of the whole name.
 const NAME_CHARACTERS_MAX: usize = 256;
-/// How queries over all documents name their source, and how names of indexes do.
+/// The name of the source of queries over all documents, and its form in the names of indexes.
 const ALL_DOCUMENTS: (&str, &str) = ("@all_docs", "AllDocs");
 
-/// What queries can ask of an automatic index.
+/// What a query can require of an automatic index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutoIndexDefinition {
-    /// The collection in the spelling of the query that made the index, or `@all_docs`.
+    /// The collection, in the spelling of the query that created the index, or `@all_docs`.
     pub collection: String,
-    /// In the order in which the name has them; no two have the same source.
+    /// In the order of the index's name; no two have the same source.
     fields: Vec<AutoField>,
-    /// Of an index of groups, which has no fields beside those of its groups.
+    /// The grouping, of an index that has no fields other than those of its groups.
     grouping: Option<AutoGrouping>,
 }
 
@@ -30,7 +30,7 @@ pub struct AutoIndexDefinition {
 pub struct AutoField {
     /// Where the values are.
     pub source: AutoFieldSource,
-    /// How they are indexed, beside the default.
+    /// How they are indexed, in addition to the default.
     pub ways: AutoFieldWays,
 }
 
@@ -41,7 +41,7 @@ pub enum AutoFieldSource {
     Path {
         /// Without quotes: `Lines[].Product`.
         path: String,
-        /// Whether it is one name that was written in quotes.
+        /// Whether it is a single, quoted name.
         is_quoted: bool,
     },
     /// Two paths with a latitude and a longitude.
@@ -58,21 +58,21 @@ pub enum AutoFieldSource {
     },
 }
 
-/// The ways in which a field is indexed beside the default.
+/// How a field is indexed, in addition to the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AutoFieldWays {
     /// Analysed into words.
     pub search: bool,
-    /// As it is.
+    /// As one unanalyzed term.
     pub exact: bool,
-    /// Analysed, kept, with the places of words.
+    /// Analyzed and stored, with the positions of words.
     pub highlight: bool,
-    /// With what suggestions need.
+    /// With the data for suggestions.
     pub suggest: bool,
 }
 
 impl AutoFieldWays {
-    /// Everything that either has.
+    /// The union of both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self {
@@ -83,18 +83,18 @@ impl AutoFieldWays {
         }
     }
 
-    /// Whether it can do what `wanted` asks.
+    /// Whether it supports everything in `wanted`.
     pub(crate) fn covers(self, wanted: Self) -> bool {
         self.union(wanted) == self
     }
 
-    /// A field as names of indexes have it: `Search(Name)AndExact(Name)`.
+    /// The field's part of an index name: `Search(Name)AndExact(Name)`.
     pub(crate) fn decorated(self, key: &str) -> String {
         let decorated: Vec<_> = self.decorations().map(|way| format!("{way}({key})")).collect();
         if decorated.is_empty() { key.to_owned() } else { decorated.join("And") }
     }
 
-    /// The names of the ways, in the order in which names of indexes have them.
+    /// The names of the ways, in the order of index names.
     fn decorations(self) -> impl Iterator<Item = &'static str> {
         [
             (self.search, "Search"),
@@ -108,13 +108,13 @@ impl AutoFieldWays {
 }
 
 impl AutoField {
-    /// A field of a path that is indexed in the default way.
+    /// A field at a path that is indexed only in the default way.
     pub fn of_path(path: impl Into<String>) -> Self {
         let source = AutoFieldSource::Path { path: path.into(), is_quoted: false };
         Self { source, ways: AutoFieldWays::default() }
     }
 
-    /// Whether its values are places or shapes.
+    /// Whether its values are points or shapes.
     pub fn is_spatial(&self) -> bool {
         !matches!(self.source, AutoFieldSource::Path { .. })
     }
@@ -130,7 +130,7 @@ impl AutoField {
         }
     }
 
-    /// The part of the index's name that tells of this field.
+    /// The field's part of the index's name.
     fn name_part(&self) -> String {
         let key = match &self.source {
             AutoFieldSource::Path { path, is_quoted: true } => format!("'{path}'"),
@@ -145,7 +145,7 @@ impl AutoField {
 }
 
 impl AutoFieldSource {
-    /// Whether both find the same values: a name in quotes is a path of one step.
+    /// Whether both have the same values: a quoted name is a path of one step.
     fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Path { path, .. }, Self::Path { path: other, .. })
@@ -159,7 +159,7 @@ impl AutoFieldSource {
 }
 
 impl AutoIndexDefinition {
-    /// The definition that has these fields; those of the same source become one.
+    /// The definition with these fields; fields of the same source are merged.
     pub fn new(collection: impl Into<String>, fields: impl IntoIterator<Item = AutoField>) -> Self {
         let collection = collection.into();
         let mut definition = Self { collection, fields: Vec::new(), grouping: None };
@@ -185,17 +185,17 @@ impl AutoIndexDefinition {
         }
     }
 
-    /// In the order of the name.
+    /// The fields, in the order of the index's name.
     pub fn fields(&self) -> &[AutoField] {
         &self.fields
     }
 
-    /// What it groups by; `None` when an entry is a document.
+    /// The grouping; `None` when each entry is a document.
     pub fn grouping(&self) -> Option<&AutoGrouping> {
         self.grouping.as_ref()
     }
 
-    /// How many fields it has.
+    /// The number of fields.
     pub fn width(&self) -> usize {
         self.fields.len() + self.grouping.as_ref().map_or(0, |groups| groups.aggregates().len())
     }
@@ -219,7 +219,7 @@ impl AutoIndexDefinition {
         shortened(name)
     }
 
-    /// Whether an index of this definition answers queries that need `wanted`.
+    /// Whether an index of this definition can answer queries that require `wanted`.
     pub fn covers(&self, wanted: &Self) -> bool {
         if let (Some(own), Some(wanted_groups)) = (&self.grouping, &wanted.grouping) {
             return self.is_over_the_same_documents_as(wanted) && own.covers(wanted_groups);
@@ -232,7 +232,7 @@ impl AutoIndexDefinition {
             })
     }
 
-    /// The definition that answers what either answers.
+    /// The union of both definitions.
     pub fn extended_by(&self, wanted: &Self) -> Self {
         if let (Some(own), Some(wanted)) = (&self.grouping, &wanted.grouping) {
             return Self::grouped(self.collection.clone(), own.extended_by(wanted));
@@ -240,8 +240,8 @@ impl AutoIndexDefinition {
         Self::new(self.collection.clone(), self.fields.iter().chain(&wanted.fields).cloned())
     }
 
-    /// Whether both have entries of the same documents, or of the same groups of them. Collections are
-    /// compared in any case.
+    /// Whether both have entries for the same documents, or for the same groups. Collections are
+    /// compared without regard to case.
     pub fn is_over_the_same_documents_as(&self, other: &Self) -> bool {
         let has_the_same_groups = match (&self.grouping, &other.grouping) {
             (None, None) => true,
@@ -251,7 +251,7 @@ impl AutoIndexDefinition {
         has_the_same_groups && self.collection.eq_ignore_ascii_case(&other.collection)
     }
 
-    /// What of `wanted` is not there, for people: `The following field is missing: Age`.
+    /// What `wanted` requires and this lacks, as a message: `The following field is missing: Age`.
     pub fn what_is_missing(&self, wanted: &Self) -> Option<String> {
         match (&self.grouping, &wanted.grouping) {
             (None, None) => {}
@@ -273,11 +273,11 @@ impl AutoIndexDefinition {
     }
 }
 
-/// Signs come before digits and digits before letters, signs in this order.
+/// Punctuation sorts before digits and digits before letters; punctuation sorts in this order.
 const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// How the parts of a name are ordered: as .NET compares texts without a culture, so letters first
-/// without regard to case, then small ones before large ones.
+/// The order of the parts of a name: that of .NET's invariant comparison, so letters first without
+/// regard to case, then lower case before upper case.
 pub(crate) fn in_the_order_of_names(left: &str, right: &str) -> Ordering {
     let without_case = |text: &str| text.chars().map(weight).collect::<Vec<_>>();
     let case = |text: &str| text.chars().map(char::is_uppercase).collect::<Vec<_>>();
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(grown.name(), "Auto/Users/ByAgeAndName");
         assert!(grown.covers(&by_name) && grown.covers(&by_age) && !by_name.covers(&grown));
         let search = AutoIndexDefinition::new("Users", [with(path("Name"), &["search"])]);
-        assert!(search.covers(&by_name), "the default comes with every way");
+        assert!(search.covers(&by_name), "every way includes the default");
         assert!(!grown.covers(&search));
         assert_eq!(
             by_name.what_is_missing(&grown).as_deref(),

@@ -1,48 +1,48 @@
-//! What an automatic index groups by, and what it tells of each group. Names follow the measured ones
-//! to the letter, as in `auto_definition`.
+//! The groups of an automatic index and their aggregates. Names follow the measured ones exactly,
+//! as in `auto_definition`.
 
 use crate::auto_definition::{AutoFieldWays, in_the_order_of_names};
 
-/// The name under which the number of documents of a group is known.
+/// The name of the number of documents in a group.
 const COUNT: &str = "Count";
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AutoGrouping {
-    /// In the order in which the name has them; no two have the same path.
+    /// In the order of the index's name; no two have the same path.
     keys: Vec<GroupKey>,
-    /// In the order in which the name has them.
+    /// In the order of the index's name.
     aggregates: Vec<Aggregate>,
 }
 
-/// One of the fields that decide to which group a document belongs.
+/// One of the fields that determine a document's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupKey {
     /// Where the values are, without quotes: `Lines[].Product`.
     pub path: String,
-    /// Whether it is one name that was written in quotes.
+    /// Whether it is a single, quoted name.
     pub is_quoted: bool,
-    /// What an array is.
+    /// How arrays are grouped.
     pub arrays: ArrayGroups,
-    /// How the values are indexed, beside the default.
+    /// How the values are indexed, in addition to the default.
     pub ways: AutoFieldWays,
 }
 
-/// To which groups a document belongs whose key is an array.
+/// The groups of a document whose key is an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayGroups {
-    /// The query does not speak of arrays; one is a value like any other.
+    /// The query does not mention arrays; an array is a value like any other.
     Whole,
-    /// To that of the array: `array(Tags)`.
+    /// The group of the whole array: `array(Tags)`.
     Content,
-    /// To those of its elements: `Tags[]`.
+    /// The groups of its elements: `Tags[]`.
     Elements,
 }
 
-/// What is told of a group.
+/// An aggregate of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many documents, or elements of documents, it has.
+    /// The number of documents, or of elements of documents.
     Count,
     /// The sum of the numbers at this path.
     Sum(String),
@@ -54,7 +54,7 @@ impl GroupKey {
         self.path == other.path && self.arrays == other.arrays
     }
 
-    /// The part of the index's name that tells of this key.
+    /// The key's part of the index's name.
     fn name_part(&self) -> String {
         let key = match (self.is_quoted, self.arrays) {
             (true, _) => format!("'{}'", self.path),
@@ -66,7 +66,7 @@ impl GroupKey {
 }
 
 impl Aggregate {
-    /// The name of the result's property: `Count`, or the path whose numbers are added up.
+    /// The name of the result's property: `Count`, or the path that is summed.
     pub fn name(&self) -> &str {
         match self {
             Self::Count => COUNT,
@@ -74,7 +74,7 @@ impl Aggregate {
         }
     }
 
-    /// What is done, as the record of a database says it.
+    /// The operation, as a database record names it.
     pub fn operation(&self) -> &'static str {
         match self {
             Self::Count => "Count",
@@ -113,7 +113,7 @@ impl AutoGrouping {
         &self.keys
     }
 
-    /// What is told of each group, in the order of the name.
+    /// The aggregates of each group, in the order of the name.
     pub fn aggregates(&self) -> &[Aggregate] {
         &self.aggregates
     }
@@ -132,7 +132,7 @@ impl AutoGrouping {
             && self.keys.iter().all(|key| other.keys.iter().any(|other| other.is_same_as(key)))
     }
 
-    /// Whether everything that `wanted` tells of its groups is told here.
+    /// Whether it has all aggregates of `wanted`.
     pub(crate) fn covers(&self, wanted: &Self) -> bool {
         self.has_the_groups_of(wanted)
             && wanted.aggregates.iter().all(|aggregate| self.aggregates.contains(aggregate))
@@ -141,13 +141,13 @@ impl AutoGrouping {
             })
     }
 
-    /// What either tells of the groups.
+    /// The aggregates of both.
     pub(crate) fn extended_by(&self, wanted: &Self) -> Self {
         let keys = self.keys.iter().chain(&wanted.keys).cloned();
         Self::new(keys, self.aggregates.iter().chain(&wanted.aggregates).cloned())
     }
 
-    /// What of `wanted` is not there, for people.
+    /// What `wanted` requires and this lacks, as a message.
     pub(crate) fn what_is_missing(&self, wanted: &Self) -> Option<String> {
         if !self.has_the_groups_of(wanted) {
             let keys: Vec<_> = self.keys.iter().map(|key| key.path.as_str()).collect();
@@ -160,7 +160,7 @@ impl AutoGrouping {
         let key = wanted.keys.iter().find(|key| {
             !self.keys.iter().any(|own| own.is_same_as(key) && own.ways.covers(key.ways))
         })?;
-        Some(format!("The field {} is not indexed in the way that is asked for", key.path))
+        Some(format!("The field {} is not indexed in the requested way", key.path))
     }
 }
 

@@ -19,12 +19,12 @@ use crate::{
 
 const ALL_DOCUMENTS: &str = "@all_docs";
 
-/// The name of the index's field that has a field analysed into words.
+/// The name of the index field that has a field's analyzed words.
 pub fn search_field_name(field: &str) -> String {
     format!("search({field})")
 }
 
-/// The name of the index's field that has a field as it is.
+/// The name of the index field that has a field as one unanalyzed term.
 pub fn exact_field_name(field: &str) -> String {
     format!("exact({field})")
 }
@@ -36,14 +36,14 @@ pub(crate) struct AutoMap {
     places: Vec<MappedPlace>,
 }
 
-/// The field of a place or a shape, and the paths that it is made of.
+/// A spatial field, and the paths of its values.
 struct MappedPlace {
     name: String,
     /// The latitude and the longitude, or the text of a shape.
     paths: Vec<FieldPath>,
 }
 
-/// A path, and the fields of the index that its values go to.
+/// A path, and the index fields of its values.
 struct MappedField {
     path: FieldPath,
     targets: Vec<(String, FieldOptions)>,
@@ -61,7 +61,7 @@ impl AutoMap {
     }
 }
 
-/// The collection as the maps of an index know it; none is all documents.
+/// The collections of the map; empty for all documents.
 pub(crate) fn collections_of(collection: &str) -> Result<Vec<CollectionName>, IndexError> {
     if collection == ALL_DOCUMENTS {
         return Ok(Vec::new());
@@ -176,7 +176,7 @@ impl MappedPlace {
     }
 }
 
-/// A coordinate that a path finds.
+/// The coordinate at a path.
 fn coordinate(found: &Found<'_>) -> Result<Option<f64>, String> {
     match found {
         Found::Missing => Ok(None),
@@ -188,7 +188,7 @@ fn coordinate(found: &Found<'_>) -> Result<Option<f64>, String> {
     }
 }
 
-/// The texts that a path finds; nothing else is a shape.
+/// The strings at a path; other values are not shapes.
 fn collect_texts(found: &Found<'_>, texts: &mut Vec<String>) -> Result<(), blittable::Corrupt> {
     match found {
         Found::Missing | Found::Length(_) => Ok(()),
@@ -205,7 +205,7 @@ fn add_all(
 ) -> Result<(), IndexError> {
     let has_words = field.options().has_words();
     for value in values {
-        // Among words null is no word; alone it can be asked for.
+        // Among words null is not a term; alone it can be searched for.
         if has_words && is_list && *value == IndexValue::Null {
             continue;
         }
@@ -229,8 +229,8 @@ fn text_of<'v>(value: &'v IndexValue<'_>) -> Option<&'v str> {
     }
 }
 
-/// What a path finds in a document, its metadata as the server shows it included; and whether it is
-/// elements of an array.
+/// The values at a path of a document, including its metadata as the server returns it; and whether
+/// they are elements of an array.
 fn values_of<'d>(
     document: &'d DocumentRow<'_>,
     path: &FieldPath,
@@ -246,7 +246,7 @@ fn values_of<'d>(
     Ok((values, is_list))
 }
 
-/// The metadata that is kept beside the body.
+/// The stored metadata next to the body.
 pub(crate) fn kept_metadata<'d>(
     document: &'d DocumentRow<'_>,
     path: &FieldPath,

@@ -1,4 +1,4 @@
-//! Automatic definitions as the record of a database keeps them.
+//! Automatic definitions as stored in a database record.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ const SHAPE: &str = "Wkt";
 /// The flag of a way of indexing.
 type Flag = fn(&mut AutoFieldWays) -> &mut bool;
 
-/// How the ways of indexing are listed.
+/// The names of the ways of indexing.
 const WAYS: [(&str, Flag); 3] = [
     ("Search", |ways| &mut ways.search),
     ("Exact", |ways| &mut ways.exact),
     ("Highlighting", |ways| &mut ways.highlight),
 ];
 const DEFAULT_WAY: &str = "Default";
-/// How it is listed what an array is to a group.
+/// The names of the groupings of arrays.
 const ARRAY_GROUPS: [(ArrayGroups, &str); 3] = [
     (ArrayGroups::Whole, "NotApplicable"),
     (ArrayGroups::Content, "ByContent"),
@@ -29,7 +29,7 @@ const ARRAY_GROUPS: [(ArrayGroups, &str); 3] = [
 ];
 
 impl AutoIndexDefinition {
-    /// The definition as a record keeps it.
+    /// The definition as stored in a record.
     pub fn to_shape(&self) -> AutoIndexShape {
         let (collection, name) = (self.collection.clone(), self.name());
         if let Some(grouping) = self.grouping() {
@@ -53,7 +53,7 @@ impl AutoIndexDefinition {
         }
     }
 
-    /// The definition that a record keeps.
+    /// The definition stored in a record.
     pub fn of_shape(shape: &AutoIndexShape) -> Self {
         if !shape.group_by_fields.is_empty() {
             return Self::grouped(shape.collection.clone(), grouping_of(shape));

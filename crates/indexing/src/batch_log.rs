@@ -1,49 +1,49 @@
-//! The last batches of an index: what they took and how long, for whoever asks why indexing is slow.
+//! The last batches of an index: their work and durations, for diagnosing slow indexing.
 
 use std::{collections::VecDeque, time::Duration};
 
-/// Batches that are kept of one index.
+/// The number of batches that are kept for an index.
 pub const BATCHES_KEPT: usize = 25;
-/// The rate of an index is that of its batches within this time.
+/// The rate of an index is computed over its batches within this time.
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// What one batch did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchFacts {
-    /// Counts the batches since the index was opened, from 1.
+    /// The batch's number since the index was opened, from 1.
     pub number: u64,
     /// When it began, in ticks.
     pub started_ticks: i64,
-    /// How long the oldest of its changes had waited when it began.
+    /// How long its oldest change had waited when it began.
     pub lag: Duration,
     /// How long its steps took.
     pub times: BatchTimes,
     /// Documents that were mapped.
     pub mapped: u64,
-    /// Documents of them that failed.
+    /// How many of them failed.
     pub failed: u64,
-    /// Entries, or rows for the reduce, that they gave.
+    /// The entries, or rows for the reduce, that the maps returned.
     pub outputs: u64,
     /// Rows that were reduced.
     pub reduced: u64,
-    /// Rows of them whose reduce failed.
+    /// How many of them failed.
     pub reduces_failed: u64,
     /// Pages that its transaction changed.
     pub pages: u64,
-    /// Why it ended.
+    /// Why the batch ended.
     pub end: BatchEnd,
 }
 
-/// How long the steps of a batch took.
+/// The durations of a batch's steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTimes {
-    /// Reading, mapping and analysing.
+    /// Reading, mapping and analyzing.
     pub map: Duration,
-    /// Reducing, with keeping the rows.
+    /// Reducing, including storing the rows.
     pub reduce: Duration,
-    /// Bringing entries to their terms.
+    /// Writing entries and their terms.
     pub entries: Duration,
-    /// Noting which documents the maps looked at.
+    /// Recording which documents the maps read.
     pub references: Duration,
     /// Making it durable.
     pub commit: Duration,
@@ -59,21 +59,21 @@ impl BatchTimes {
 /// Why a batch ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BatchEnd {
-    /// Everything that was there at its beginning is indexed.
+    /// Everything that was pending at its beginning is indexed.
     #[default]
     Finished,
-    /// It had as many changes as one may have.
+    /// It reached the maximum number of changes.
     Changes,
-    /// Its entries took as much memory as they may.
+    /// Its entries reached the memory limit.
     Memory,
-    /// It took as long as one may.
+    /// It reached the time limit.
     Time,
-    /// The index is to be closed.
+    /// The index is closing.
     Closing,
 }
 
 impl BatchEnd {
-    /// Whether changes were left for the next batch.
+    /// Whether changes remain for the next batch.
     pub fn has_more(self) -> bool {
         self != Self::Finished
     }
@@ -86,19 +86,19 @@ pub(crate) struct BatchLog {
     totals: BatchTotals,
 }
 
-/// What all batches since the index was opened came to.
+/// The totals of all batches since the index was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTotals {
-    /// How many there were.
+    /// The number of batches.
     pub batches: u64,
-    /// How long they took.
+    /// Their total duration.
     pub time: Duration,
-    /// How long changes waited for them.
+    /// How long changes waited for them, in total.
     pub lag: Duration,
 }
 
 impl BatchLog {
-    /// Notes a batch, under the next number.
+    /// Adds a batch under the next number.
     pub(crate) fn add(&mut self, batch: BatchFacts) {
         if self.batches.len() == BATCHES_KEPT {
             self.batches.pop_front();
@@ -109,17 +109,18 @@ impl BatchLog {
         self.batches.push_back(BatchFacts { number: self.totals.batches, ..batch });
     }
 
-    /// The oldest first.
+    /// The batches, oldest first.
     pub(crate) fn batches(&self) -> Vec<BatchFacts> {
         self.batches.iter().copied().collect()
     }
 
-    /// Of all batches, also those that are not kept.
+    /// The totals, including batches that are no longer kept.
     pub(crate) fn totals(&self) -> BatchTotals {
         self.totals
     }
 
-    /// Documents mapped and rows reduced per second lately, as far as batches of that time are kept.
+    /// Documents mapped and rows reduced per second recently, computed over the batches that are
+    /// still kept.
     pub(crate) fn rates(&self, now_ticks: i64) -> BatchRates {
         let window = i64::try_from(RATE_WINDOW.as_nanos() / 100).unwrap_or(i64::MAX);
         let recent = self.batches.iter().filter(|batch| now_ticks - window <= batch.started_ticks);
@@ -131,7 +132,7 @@ impl BatchLog {
     }
 }
 
-/// What a batch added to the work of its index.
+/// The work that a batch did for its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexedBatch {
     /// Whether the index has a reduce.
@@ -176,7 +177,7 @@ mod tests {
         let batches = log.batches();
         assert_eq!((batches.len(), batches[0].number), (BATCHES_KEPT, 6));
         assert_eq!(log.rates(started(30)), BatchRates { mapped: 2.5, reduced: 5.0 });
-        assert_eq!(log.rates(started(87)).mapped, 0.3, "three of them are no older");
+        assert_eq!(log.rates(started(87)).mapped, 0.3, "three of them are recent enough");
         assert_eq!(log.rates(started(1000)), BatchRates::default());
         let (time, lag) = (Duration::from_millis(150), Duration::from_millis(90));
         assert_eq!(log.totals(), BatchTotals { batches: 30, time, lag }, "nothing is forgotten");

@@ -1,53 +1,52 @@
-//! How large the batches of an index may be: what they gather and what their transactions change is
-//! drawn from the memory that all indexes share.
+//! The size of an index's batches: what they gather and what their transactions change is drawn
+//! from a memory budget that all indexes share.
 //!
-//! A batch ends when it has gathered its part, or when there is no room for more. Its transaction draws
-//! from the same budget. How many pages a change leads to is known only when they are changed, so the
-//! number of changes of a batch follows what those before took; a transaction that still finds no room
-//! is given up, and the same changes come again in batches of half as many. A reduce may take several
-//! transactions for a batch: a part ends when it has changed so much that the next key may be too much. So
-//! what its last transaction took says nothing about how many changes a batch should have: it grows until
-//! what it gathers bounds it.
+//! A batch ends when it has gathered its share, or when the budget is exhausted. Its transaction
+//! draws from the same budget. How many pages a change touches is known only afterwards, so the
+//! number of changes of a batch is estimated from previous batches; a transaction that still
+//! exceeds the budget is abandoned, and the same changes are retried in batches of half the size. A
+//! reduce may split a batch into several transactions: a part ends when the next key might not fit.
+//! So the size of its last transaction says nothing about how many changes a batch should have: it
+//! grows until what it gathers limits it.
 //!
-//! Invariant: a batch of one change is always begun, and what it gathers up to [`ALLOWED_BYTES`] never
-//! refused; so an index goes on as long as one change at a time has room.
+//! Invariant: a batch of one change is always started, and is never refused up to
+//! [`ALLOWED_BYTES`]; so an index makes progress as long as one change at a time fits.
 
 use std::{sync::Arc, time::Duration};
 
 use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
 
-/// What one thread may gather is never refused up to here.
+/// A thread may always gather up to this much.
 const ALLOWED_BYTES: u64 = 256 << 10;
-/// Buffers of an index that are larger are given back after a batch.
+/// Larger buffers of an index are released after a batch.
 pub(crate) const BUFFERS_KEPT_BYTES: usize = 256 << 10;
-/// A batch gathers no more, however much memory there is.
+/// A batch never gathers more, however much memory there is.
 const GATHERED_BYTES_MAX: usize = 32 << 20;
-/// A thread gathers at most this part of what it may hold; the rest is for what it makes of that.
+/// A thread gathers at most this part of its share; the rest is for the data derived from it.
 const GATHERED_PART: u64 = 4;
-/// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
-/// few large ones make an index sooner than many small ones.
+/// The maximum number of changes in a batch. Each batch traverses the terms of the whole index
+/// once, so few large batches build an index faster than many small ones.
 const CHANGES_MAX: usize = 128 * 1024;
-/// A batch has at most so many times the changes of the one before when its size is not known yet.
+/// The maximum growth of a batch relative to the previous one while its size is unknown.
 const GROWTH_MAX: usize = 4;
-/// A batch that comes in parts has at most this part more changes than the one before, while its parts are
-/// smaller than they were.
+/// The maximum relative growth of a batch that is split, while its parts are halved.
 const GROWTH_PART_AFTER_HALVING: usize = 4;
-/// The first batch has that many changes when memory is bounded.
+/// The number of changes in the first batch when memory is bounded.
 const CHANGES_FIRST: usize = 1024;
-/// How long a batch waits for room before it begins with what there is.
+/// How long a batch waits for memory before it starts with what is available.
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Unused memory is released whenever transactions have taken this part of what there is.
+/// Unused memory is released whenever transactions have used this part of the budget.
 const RELEASE_PART: u64 = 2;
 /// Entries take at most this part of what a transaction may change before they are written to it.
 const ENTRIES_PART: u64 = 4;
-/// After parts that found no room they are halved so often at most.
+/// The maximum number of times that parts are halved.
 const HALVINGS_MAX: u32 = 5;
-/// After so many batches that found room the parts are doubled again.
+/// After this many successful batches the parts are doubled again.
 const BATCHES_UNTIL_DOUBLED: u32 = 16;
-/// The share grows by steps, so that not every change asks.
+/// The share grows in steps, so that not every change asks the budget.
 const STEP_BYTES: u64 = 64 << 10;
 
-/// What the indexes of a pool share, and how many threads it is for.
+/// What the indexes of a pool share, and its number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexingMemory {
     pub(crate) budget: Arc<MemoryBudget>,
@@ -59,32 +58,33 @@ impl IndexingMemory {
         self.budget.bytes_max() < u64::MAX
     }
 
-    /// Bytes that one thread may hold when all are at work.
+    /// The bytes that one thread may hold when all are busy.
     fn bytes_of_thread(&self) -> u64 {
         self.budget.bytes_max() / self.threads.max(1)
     }
 
-    /// Bytes that a batch may gather.
+    /// The bytes that a batch may gather.
     pub(crate) fn gathered_bytes_max(&self) -> usize {
         let bytes = self.bytes_of_thread() / GATHERED_PART;
         usize::try_from(bytes).unwrap_or(usize::MAX).min(GATHERED_BYTES_MAX)
     }
 
-    /// Threads that may help with one batch: each holds pieces of the log and what was made of them.
+    /// The number of threads that may help with one batch: each holds pieces of the log and their
+    /// output.
     pub(crate) fn lanes_max(&self, bytes_of_lane: u64) -> usize {
         usize::try_from(self.bytes_of_thread() / bytes_of_lane).unwrap_or(usize::MAX)
     }
 }
 
-/// The memory of one index at work.
+/// The memory of one index while it runs.
 pub(crate) struct BatchMemory {
     memory: IndexingMemory,
     share: MemoryShare,
     gathered_bytes_max: usize,
     changes_max: usize,
-    /// Bytes that transactions held since unused memory was last released.
+    /// Bytes held by transactions since unused memory was last released.
     written_bytes: u64,
-    /// How often parts of batches were halved, and how many batches were written since.
+    /// How often parts were halved, and how many batches were written since.
     halvings: u32,
     batches_since: u32,
 }
@@ -102,34 +102,34 @@ impl BatchMemory {
         }
     }
 
-    /// Whether there is a bound at all.
+    /// Whether memory is bounded.
     pub(crate) fn is_bounded(&self) -> bool {
         self.memory.is_bounded()
     }
 
-    /// A batch begins: waits a little for room, and makes do with less when there is none.
+    /// Begins a batch: waits a little for memory, and continues with less when there is none.
     pub(crate) fn begin(&mut self) {
         let wanted = self.gathered_bytes_max as u64 / 4;
-        // What is not there in time is asked for again while the batch gathers.
+        // What is not available in time is requested again while the batch gathers.
         let _is_there = self.share.grow_to_within(wanted, WAIT_MAX).is_ok();
     }
 
-    /// A batch has ended, and its buffers are as good as empty.
+    /// Ends a batch, whose buffers are nearly empty.
     pub(crate) fn end(&mut self) {
         self.share.shrink_to(0);
     }
 
-    /// Changes that a batch may have.
+    /// The maximum number of changes in a batch.
     pub(crate) fn changes_max(&self) -> usize {
         self.changes_max
     }
 
-    /// Whether a batch that has gathered so many bytes may gather more.
+    /// Whether a batch that has gathered this many bytes may gather more.
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         bytes < self.gathered_bytes_max && self.hold(bytes).is_ok()
     }
 
-    /// Counts so many bytes as held by the batch.
+    /// Sets the number of bytes that the batch holds.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
         let bytes = bytes as u64;
         if bytes <= self.share.bytes() {
@@ -138,23 +138,23 @@ impl BatchMemory {
         self.share.try_grow_to(bytes.next_multiple_of(STEP_BYTES))
     }
 
-    /// Whether what changes that many bytes of pages may be written in one transaction.
+    /// Whether a change of that many bytes of pages fits in one transaction.
     pub(crate) fn fits_one_part(&self, bytes: u64) -> bool {
         !self.is_bounded() || bytes <= self.part_bytes(0)
     }
 
-    /// Whether a transaction that holds so many bytes should take no more.
+    /// Whether a transaction that holds this many bytes is full.
     pub(crate) fn ends_part(&self, held_bytes: u64) -> bool {
         self.is_bounded() && self.part_bytes(held_bytes) < held_bytes
     }
 
-    /// Bytes of entries that may wait for being written to the transaction.
+    /// The bytes of entries that may wait to be written to the transaction.
     pub(crate) fn entries_bytes_max(&self) -> usize {
         let bytes = usize::try_from(self.part_bytes(0) / ENTRIES_PART).unwrap_or(usize::MAX);
         bytes.min(self.gathered_bytes_max)
     }
 
-    /// A part of a batch was written.
+    /// Records that part of a batch was written.
     pub(crate) fn part_was_written(&mut self, held_bytes: u64) {
         self.written_bytes = self.written_bytes.saturating_add(held_bytes);
     }
@@ -163,18 +163,18 @@ impl BatchMemory {
         self.transaction_bytes(own_bytes) >> self.halvings
     }
 
-    /// A batch was written in one transaction. The next takes as many changes as fit into half of what
-    /// others leave, if they are like these.
+    /// Records that a batch was written in one transaction. The next one takes as many similar
+    /// changes as fit into half of the free memory.
     pub(crate) fn was_written(&mut self, changes: usize, held_bytes: u64) {
         if self.notes_batch(changes, held_bytes) {
             let fitting = self.fitting(changes, held_bytes, held_bytes);
-            // A small batch says little about a large one.
+            // A small batch is a poor estimate for a large one.
             self.changes_max = fitting.min(grown(changes)).clamp(1, CHANGES_MAX);
         }
     }
 
-    /// A batch was written that takes as many transactions as it needs. The last one held `held_bytes`,
-    /// and `whole_bytes` of them for what is never parted.
+    /// Records that a batch was written in several transactions. The last one held `held_bytes`, of
+    /// which `whole_bytes` cannot be split.
     pub(crate) fn was_written_in_parts(
         &mut self,
         changes: usize,
@@ -191,13 +191,13 @@ impl BatchMemory {
         }
     }
 
-    /// How many changes may be in one transaction, if so many lead to `bytes`.
+    /// The number of changes that fit in one transaction, if this many take `bytes`.
     fn fitting(&self, changes: usize, bytes: u64, own_bytes: u64) -> usize {
         let wanted = changes as u128 * u128::from(self.transaction_bytes(own_bytes));
         usize::try_from(wanted / u128::from(bytes.max(1))).unwrap_or(usize::MAX)
     }
 
-    /// Counts a batch; `false` when it says nothing about the next.
+    /// Records a batch; `false` when it is no estimate for the next one.
     fn notes_batch(&mut self, changes: usize, held_bytes: u64) -> bool {
         self.part_was_written(held_bytes);
         if !self.is_bounded() || changes == 0 {
@@ -210,8 +210,8 @@ impl BatchMemory {
         true
     }
 
-    /// Whether so much was written that the allocator should release what this thread has allocated and
-    /// others have freed since: what the allocator keeps is in no budget.
+    /// Whether so much was written that the allocator should release what this thread allocated and
+    /// others freed since: memory kept by the allocator is in no budget.
     pub(crate) fn is_release_due(&mut self) -> bool {
         let is_due = self.memory.budget.bytes_max() / RELEASE_PART < self.written_bytes;
         if is_due {
@@ -220,8 +220,8 @@ impl BatchMemory {
         is_due
     }
 
-    /// Bytes that a transaction may change: a thread's part, or more when the others do not use theirs. One
-    /// that turns out larger has as much room again.
+    /// The bytes that a transaction may change: a thread's share, or more when the others do not
+    /// use theirs. A transaction that exceeds the estimate may take as much again.
     fn transaction_bytes(&self, own_bytes: u64) -> u64 {
         let own_bytes = own_bytes + self.share.bytes();
         let others = self.memory.budget.held_bytes().saturating_sub(own_bytes);
@@ -229,9 +229,8 @@ impl BatchMemory {
         self.memory.bytes_of_thread().max(left) / 2
     }
 
-    /// There was no room for a batch of that many changes: they come again, half as many at once, and in
-    /// smaller parts.
-    /// `false` when that cannot be.
+    /// Records that a batch of that many changes did not fit: they are retried, half as many at
+    /// once, and in smaller parts. `false` when they cannot be halved.
     pub(crate) fn halve(&mut self, changes: usize) -> bool {
         self.end();
         (self.halvings, self.batches_since) = ((self.halvings + 1).min(HALVINGS_MAX), 0);
@@ -240,7 +239,7 @@ impl BatchMemory {
     }
 }
 
-/// Changes of the batch after one of so many, at most.
+/// The maximum number of changes of the batch after one of that size.
 fn grown(changes: usize) -> usize {
     changes.saturating_mul(GROWTH_MAX).max(CHANGES_FIRST)
 }
@@ -278,7 +277,7 @@ mod tests {
         let mut others = memory.budget.share(0);
         others.try_grow_to(30 * MB).unwrap();
         batch.was_written(1000, 8 * MB);
-        assert_eq!(batch.changes_max(), 1000, "a thread's part is not taken away");
+        assert_eq!(batch.changes_max(), 1000, "a thread's share is guaranteed");
         drop(others);
         batch.was_written(100, 1);
         assert_eq!(batch.changes_max(), 1024);
@@ -317,16 +316,16 @@ mod tests {
         batch.was_written_in_parts(CHANGES_FIRST, 15 * MB, 0);
         assert_eq!(batch.changes_max(), 4 * CHANGES_FIRST);
         batch.was_written_in_parts(1000, 15 * MB, 8 * MB);
-        assert_eq!(batch.changes_max(), 2000, "what is never parted has to fit");
+        assert_eq!(batch.changes_max(), 2000, "what cannot be split has to fit");
         assert!(batch.halve(400));
         assert_eq!(batch.changes_max(), 200);
         batch.was_written_in_parts(3, 1, 0);
-        assert_eq!(batch.changes_max(), 200, "a few changes are no reason for fewer");
+        assert_eq!(batch.changes_max(), 200, "a small batch does not lower the limit");
         batch.was_written_in_parts(200, 15 * MB, 0);
         assert_eq!(batch.changes_max(), 251);
         assert!(batch.halve(2));
         batch.was_written_in_parts(1, 15 * MB, 0);
-        assert_eq!(batch.changes_max(), 2, "it grows from the least, too");
+        assert_eq!(batch.changes_max(), 2, "it also grows from the minimum");
         (0..2 * BATCHES_UNTIL_DOUBLED).for_each(|_| batch.was_written_in_parts(2, 15 * MB, 0));
         assert_eq!(batch.changes_max(), CHANGES_FIRST);
     }

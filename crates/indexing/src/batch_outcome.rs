@@ -1,4 +1,4 @@
-//! What one batch of an index did beside its entries: progress, errors, references, and what it took.
+//! The result of one batch, except its entries: progress, errors, references and statistics.
 
 use std::collections::HashSet;
 
@@ -14,34 +14,34 @@ use crate::{
     references::{Looked, References},
 };
 
-/// Errors kept of one batch; the others are counted.
+/// The number of errors kept of one batch; further ones are only counted.
 const BATCH_ERRORS_MAX: usize = 100;
-/// What a remembered name takes beside its text, about.
+/// The approximate overhead of a recorded name.
 const NAME_OVERHEAD_BYTES: usize = 128;
 
 /// An index stops when more than this share of its documents failed …
 const ERRORS_PERCENT_MAX: u64 = 15;
-/// … of at least so many while there is more to do, …
+/// … of at least this many while more are pending, …
 const ATTEMPTS_MIN_WHILE_BEHIND: u64 = 100;
-/// … or of so many when it has seen them all.
+/// … or of this many when all were mapped.
 const ATTEMPTS_MIN: u64 = 6;
 
-/// What one batch did beside its entries.
+/// The result of one batch, except its entries.
 pub(crate) struct BatchOutcome {
     pub(crate) record: IndexRecord,
     pub(crate) errors: Vec<IndexingError>,
-    /// What the mapped documents looked at.
+    /// What the mapped documents read.
     pub(crate) looked: Vec<Looked>,
-    /// Whether results changed that go to documents.
+    /// Whether results changed that are written as documents.
     pub(crate) owes_output: bool,
-    /// Documents that are in the batch already.
+    /// Documents that the batch has already mapped.
     pub(crate) mapped: HashSet<String>,
     pub(crate) changes: usize,
-    /// Of `looked` and `mapped`, nearly.
+    /// Approximately, of `looked` and `mapped`.
     names_bytes: usize,
-    /// Entries or rows that documents gave.
+    /// Entries or rows that the maps returned.
     pub(crate) outputs: u64,
-    /// Documents that gave very many.
+    /// Documents with very many entries.
     pub(crate) fan_out: FanOut,
     pub(crate) times: BatchTimes,
     pub(crate) pages: u64,
@@ -49,7 +49,7 @@ pub(crate) struct BatchOutcome {
 }
 
 impl BatchOutcome {
-    /// The batch contains the changes up to this one.
+    /// The batch contains the changes up to this etag.
     pub(crate) fn advance_to(&mut self, etag: Etag) -> Result<(), IndexError> {
         invariant!(
             self.record.last_etag <= etag.0,
@@ -76,7 +76,7 @@ impl BatchOutcome {
         }
     }
 
-    /// Notes how many entries or rows a document gave.
+    /// Records the number of entries or rows of a document.
     pub(crate) fn note_outputs(&mut self, document: &str, outputs: usize, core: &IndexCore) {
         let outputs = outputs as u64;
         self.outputs += outputs;
@@ -86,19 +86,19 @@ impl BatchOutcome {
         }
     }
 
-    /// Bytes of memory that it takes, nearly.
+    /// The approximate memory use in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.names_bytes
     }
 
-    /// What a document looked at while it was mapped.
+    /// Records what a document read while it was mapped.
     pub(crate) fn note_looked(&mut self, document: String, at: References) {
         self.names_bytes += NAME_OVERHEAD_BYTES + 2 * document.len() + at.memory_bytes();
         self.mapped.insert(document.clone());
         self.looked.push(Looked { document, at });
     }
 
-    /// A document is gone, and what it looked at with it.
+    /// A document was deleted, and its references with it.
     pub(crate) fn forget(&mut self, document: &str) {
         self.names_bytes += NAME_OVERHEAD_BYTES + document.len();
         self.looked.push(Looked { document: document.to_owned(), at: References::default() });
@@ -108,7 +108,7 @@ impl BatchOutcome {
         self.note_failure(IndexingAction::Map, ticks, document, message);
     }
 
-    /// Notes what went wrong with a document, or with a reduce key in its place.
+    /// Records the failure of a document or of a reduce key.
     pub(crate) fn note_failure(
         &mut self,
         action: IndexingAction,

@@ -2,16 +2,15 @@
 //! the process cannot do so again and again.
 //!
 //! ```text
-//! tree `Index`
-//!   Begun   one byte: how many processes began a batch here, one after the other, of which none ended
+//! tree `Index`   Begun   one byte: how many processes in a row began a batch here that did not end
 //! ```
 //!
 //! The mark is written before the first batch, and removed in the transaction of the batch, or when the
-//! batch fails in a process that goes on. A process that ends in a later batch begins with that one when it
-//! comes back, so the first is enough. Kept only where memory is bounded: elsewhere there is nothing that
+//! batch fails in a process that continues. A process that ends in a later batch begins with that one when it
+//! restarts, so the first is enough. Kept only where memory is bounded: elsewhere there is nothing that
 //! a batch could run out of.
 //!
-//! Invariant: an index that starts paused has an error that says why, and its count begins anew: the next
+//! Invariant: an index that starts paused has an error that says why, and its count is reset: the next
 //! process tries again.
 
 use std::sync::Arc;
@@ -24,16 +23,16 @@ use crate::{
 };
 
 const BEGUN: &[u8] = b"Begun";
-/// An index starts paused when so many processes ended in its batch.
+/// The number of processes that must end during a batch before the index starts paused.
 const BEGUN_MAX: u8 = 2;
 
-/// How many processes began a batch of which none ended.
+/// The number of processes that began a batch that did not end.
 fn read(tx: &impl Transaction) -> Result<u8, StorageError> {
     let stored = tx.tree(&index_tree())?.get(BEGUN)?;
     Ok(stored.and_then(|bytes| bytes.first().copied()).unwrap_or(0))
 }
 
-/// A batch begins.
+/// Marks the beginning of a batch.
 pub(crate) fn begin(environment: &Arc<Environment>) -> Result<(), StorageError> {
     let mut tx = environment.write()?;
     let begun = read(&tx)?.saturating_add(1);
@@ -41,19 +40,19 @@ pub(crate) fn begin(environment: &Arc<Environment>) -> Result<(), StorageError> 
     tx.commit()
 }
 
-/// The batch ends with this transaction.
+/// Removes the mark in the transaction of the batch.
 pub(crate) fn end_in(tx: &mut WriteTransaction) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.delete(BEGUN).map(drop)
 }
 
-/// The batch has failed, and the process goes on.
+/// Removes the mark after a failure that the process survives.
 pub(crate) fn end(environment: &Arc<Environment>) -> Result<(), StorageError> {
     let mut tx = environment.write()?;
     end_in(&mut tx)?;
     tx.commit()
 }
 
-/// Whether an index that is opened is not to begin by itself, which is noted among its errors.
+/// Whether an index starts paused when it is opened; if so, its errors say why.
 pub(crate) fn starts_paused(
     environment: &Arc<Environment>,
     now_ticks: i64,

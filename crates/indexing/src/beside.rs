@@ -1,21 +1,21 @@
-//! What maps see beside the thing that they map.
+//! What maps can read besides the item that they map.
 
 use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::{DocumentId, EMPTY_COLLECTION};
 use storage::ReadTransaction;
 
-/// The other documents, and the values of compare exchange, each as they are at one moment.
+/// The other documents, and the values of compare exchange, each as of one snapshot.
 #[derive(Clone, Copy)]
 pub struct Beside<'t> {
     /// The documents.
     pub documents: &'t ReadTransaction,
-    /// The values; there are none without.
+    /// The values, if there are any.
     pub values: Option<&'t DatabaseValues>,
 }
 
 impl<'t> Beside<'t> {
-    /// The document that a map loads: one of this collection, or of none, if it names any.
+    /// Loads a document for a map; `None` unless it is in one of the named collections, if any.
     pub(crate) fn load(
         &self,
         id: &DocumentId,

@@ -1,5 +1,5 @@
-//! A definition seen without an index: what was understood of it, the fields that it gives, and whether
-//! other definitions could take it in.
+//! Views of a definition that need no index: its compiled form, its fields, and whether it can be
+//! merged with others.
 
 use linq::{NotPlain, PlainMap};
 use script::ScriptPool;
@@ -11,11 +11,11 @@ use crate::{
     static_definition::is_javascript,
 };
 
-/// The fields that a definition gives, as far as they are known without a document.
+/// The fields of a definition that are known without a document.
 ///
 /// # Errors
 ///
-/// [`IndexError::Definition`] when it is none.
+/// [`IndexError::Definition`] when it is invalid.
 pub fn fields_of(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
@@ -23,12 +23,11 @@ pub fn fields_of(
     Ok(mapper_of(&IndexKind::Static(Box::new(definition.clone())), scripts)?.fields())
 }
 
-/// A definition in C# with what was understood of it; `None` when it is JavaScript, which is run as it
-/// is.
+/// A C# definition as it was compiled; `None` when it is JavaScript, which is run as written.
 ///
 /// # Errors
 ///
-/// [`IndexError::Definition`] when it is none.
+/// [`IndexError::Definition`] when it is invalid.
 pub fn source_of(definition: &IndexDefinition) -> Result<Option<String>, IndexError> {
     if definition.maps.iter().any(|map| is_javascript(map)) {
         return Ok(None);
@@ -63,8 +62,8 @@ pub fn source_of(definition: &IndexDefinition) -> Result<Option<String>, IndexEr
     Ok(Some(parts.join("\n\n")))
 }
 
-/// The map of a definition that others could take in, or why none can, in words; `None` when there is
-/// nothing to say of it.
+/// The map of a definition that can be merged with others, or the reason why it cannot; `None` when
+/// merging does not apply.
 pub fn plain_map_of(definition: &IndexDefinition) -> Option<Result<PlainMap, &'static str>> {
     if definition.maps.iter().any(|map| is_javascript(map)) {
         return None;
@@ -80,7 +79,7 @@ pub fn plain_map_of(definition: &IndexDefinition) -> Option<Result<PlainMap, &'s
         Err(NotPlain::Where) => Err("Cannot merge indexes that have a where clause."),
         Err(NotPlain::Let) => Err("Cannot merge indexes that are using a let clause."),
         Err(NotPlain::SeveralFroms) => {
-            Err("Cannot merge indexes that give several entries for a document.")
+            Err("Cannot merge indexes that create several entries for a document.")
         }
         Err(NotPlain::Other) => Err("Cannot merge indexes of this form."),
     })

@@ -1,4 +1,4 @@
-//! What a written index does with what is not there: values that are missing, entries without values.
+//! How a static index treats missing values, and entries without values.
 
 use wire::IndexDefinition;
 
@@ -8,14 +8,14 @@ const KEEPS_ENTRIES: &str = "Indexing.IndexEmptyEntries";
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EmptyValues {
-    /// A missing value is found like `null`.
+    /// A missing value is indexed as `null`.
     pub(crate) missing_as_null: bool,
-    /// A map that gives no value at all makes an entry all the same.
+    /// A map that returns no value still creates an entry.
     pub(crate) keeps_entries: bool,
 }
 
 impl EmptyValues {
-    /// What the settings of the index itself say.
+    /// The definition's own settings.
     pub(crate) fn of(definition: &IndexDefinition) -> Self {
         let is_on = |key: &str| {
             definition.configuration.iter().any(|(name, value)| {

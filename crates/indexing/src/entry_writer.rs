@@ -1,25 +1,25 @@
-//! Where a map puts what it gives for a document: entries, and their values by field.
+//! Receives the output of a map: entries, and their values by field.
 //!
-//! A date is found by its text and, apart from it, by its moment: its ticks go to a field of their own
-//! beside the field, so that a comparison with a date looks at moments and one with a number at numbers.
+//! A date is indexed by its text and separately by its moment: its ticks are in a field of their
+//! own, so that comparisons with dates use moments and comparisons with numbers use numbers.
 
 use search::{EntryBuilder, Field, FieldOptions, FieldSet, Indexing};
 use spatial::Shape;
 
 use crate::{error::IndexError, index_value::IndexValue, references::References};
 
-/// The name of the field that holds the moments of a field's dates, in ticks.
+/// The name of the field with the moments of a field's dates, in ticks.
 pub fn time_field_name(field: &str) -> String {
     format!("{field}_Time")
 }
 
-/// The name of the field that has a term in each entry whose value of `field` is an array, and else none.
-/// No property can be addressed by it in a query.
+/// The name of the field that has a term in each entry whose value of `field` is an array. It is no
+/// property name, so queries cannot address it.
 pub fn array_mark_name(field: &str) -> String {
     format!("array({field})")
 }
 
-/// Whether a field is one that marks the arrays of another one.
+/// Whether a field marks the arrays of another one.
 pub fn is_array_mark(field: &str) -> bool {
     field.starts_with("array(") && field.ends_with(')')
 }
@@ -28,16 +28,16 @@ pub fn is_array_mark(field: &str) -> bool {
 pub struct EntryWriter<'a> {
     fields: &'a mut FieldSet,
     entries: &'a mut Entries,
-    /// What each value that is added boosts its field by, if it does.
+    /// The boost of each value that is added, if any.
     boost: Option<f64>,
 }
 
-/// Entries of one document; reused from one document to the next.
+/// The entries of one document; reused for the next document.
 #[derive(Default)]
 pub(crate) struct Entries {
     builders: Vec<EntryBuilder>,
     used: usize,
-    /// What the map looked at.
+    /// What the map read.
     references: References,
 }
 
@@ -47,12 +47,12 @@ impl Entries {
         self.references.clear();
     }
 
-    /// Forgets the entries, not what was looked at: the map failed.
+    /// Discards the entries, but not the references: the map failed.
     pub(crate) fn forget(&mut self) {
         self.used = 0;
     }
 
-    /// What the map looked at.
+    /// Takes the references of the map.
     pub(crate) fn take_references(&mut self) -> References {
         std::mem::take(&mut self.references)
     }
@@ -86,22 +86,22 @@ impl<'a> EntryWriter<'a> {
         Self { fields, entries, boost: None }
     }
 
-    /// Begins the document's next entry; values go to it from now on.
+    /// Begins the document's next entry; following values are added to it.
     pub fn begin_entry(&mut self) {
         self.entries.begin();
     }
 
-    /// Drops the entry that was begun last.
+    /// Drops the current entry.
     pub fn drop_entry(&mut self) {
         self.entries.take_back();
     }
 
-    /// Notes what the map looked at beside its document.
+    /// Records what the map read besides its document.
     pub(crate) fn note_references(&mut self, looked_at: References) {
         self.entries.references.add(looked_at);
     }
 
-    /// The field of that name. The options of its first call count.
+    /// The field of that name. The options of its first call apply.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl<'a> EntryWriter<'a> {
         Ok(self.fields.define(name, options)?)
     }
 
-    /// Adds a value to a field of the entry that was begun last.
+    /// Adds a value to a field of the current entry.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<'a> EntryWriter<'a> {
         Ok(())
     }
 
-    /// Notes that the value of a field of the entry that was begun last is an array, an empty one too.
+    /// Marks the value of a field of the current entry as an array, even if it is empty.
     ///
     /// # Errors
     ///
@@ -152,8 +152,8 @@ impl<'a> EntryWriter<'a> {
         Ok(())
     }
 
-    /// Adds values with a boost: each of them multiplies the scores that the entry gets by its field.
-    /// Of a boost inside of another only the outer one counts.
+    /// Adds values with a boost, which multiplies the scores of the entry by its field. Of nested
+    /// boosts only the outer one applies.
     pub(crate) fn with_boost<R>(&mut self, factor: f64, add: impl FnOnce(&mut Self) -> R) -> R {
         let around = self.boost;
         self.boost = around.or(Some(factor));
@@ -162,23 +162,24 @@ impl<'a> EntryWriter<'a> {
         added
     }
 
-    /// Multiplies the scores of the entry that was begun last.
+    /// Multiplies the scores of the current entry.
     pub(crate) fn boost_entry(&mut self, factor: f64) {
         self.entries.current().boost_entry(factor);
     }
 
-    /// Adds a shape to a field of the entry that was begun last.
+    /// Adds a shape to a field of the current entry.
     pub(crate) fn add_shape(&mut self, field: &Field, shape: &Shape) {
         self.entries.current().shape(field, shape);
     }
 
-    /// Keeps bytes for a field of the entry that was begun last.
+    /// Stores bytes for a field of the current entry.
     pub fn store(&mut self, field: &Field, bytes: &[u8]) {
         self.entries.current().stored(field, bytes);
     }
 }
 
-/// Numbers, dates and objects keep their case where a field is one term; words are taken apart like any text.
+/// Numbers, dates and objects keep their case where a field is one term; words are analyzed like
+/// any text.
 fn add_unanalyzed(entry: &mut EntryBuilder, field: &Field, text: &str) {
     if field.options().has_words() {
         entry.text(field, text);

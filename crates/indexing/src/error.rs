@@ -1,4 +1,4 @@
-//! What can go wrong with an index.
+//! Errors of indexes.
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
@@ -7,55 +7,55 @@ use documents::DocumentError;
 use search::SearchError;
 use storage::StorageError;
 
-/// Why an index could not be made, opened, written or read.
+/// Why an index could not be created, opened, written or read.
 #[derive(Debug)]
 pub enum IndexError {
-    /// The caller's: the definition cannot be an index.
+    /// The caller's: the definition is invalid.
     Definition {
-        /// What is wrong with it, where.
+        /// What is wrong, and where.
         message: String,
     },
-    /// The caller's: the definition is sound, but there can be no such index here.
+    /// The caller's: the definition is valid, but not for this database.
     Invalid {
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// The environment's, retryable: outputs could not be written to the documents.
     Output {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// The files of the index, or the disk below.
+    /// The files of the index, or the disk.
     Storage(StorageError),
     /// The entries.
     Search(SearchError),
     /// The directory of its files.
     Directory {
-        /// Which.
+        /// The directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The documents that it reads.
     Documents(DocumentError),
     /// Compare exchange, which it reads.
     Values(ClusterError),
-    /// The files of the index hold what they should not. Its documents are safe: it can be reset.
+    /// The files of the index are damaged. Its documents are safe: it can be reset.
     Corrupt {
-        /// What was found.
+        /// The damage.
         detail: &'static str,
     },
-    /// Tombstones are gone that it has not seen, as when its files are older than its documents. It has to
-    /// begin anew, which it does when it is opened again.
+    /// Tombstones that it has not read were removed, for example because its files are older than
+    /// its documents. It is rebuilt when it is opened again.
     DeletionsMissed,
     /// Ours: a batch ended in a panic.
     Panicked,
-    /// The index was closed in the middle of a batch, of which nothing is kept.
+    /// The index was closed during a batch, which was discarded.
     Closing,
 }
 
 impl IndexError {
-    /// Whether there was no memory for what a batch changes, or for what it has changed before.
+    /// Whether there was not enough memory for the changes of a batch, pending or written.
     pub(crate) fn is_short_of_memory(&self) -> bool {
         let of_memory = |error| {
             matches!(error, &StorageError::NoMemory(_) | &StorageError::TooManyUnflushed { .. })
@@ -63,7 +63,7 @@ impl IndexError {
         self.storage().is_some_and(of_memory)
     }
 
-    /// The error of the storage that this one is.
+    /// The underlying storage error.
     pub(crate) fn storage(&self) -> Option<&StorageError> {
         match self {
             Self::Storage(error)
@@ -91,11 +91,11 @@ impl fmt::Display for IndexError {
                 write!(f, "the files in {} could not be deleted: {source}", directory.display())
             }
             Self::Corrupt { detail } => write!(f, "the files of the index are damaged: {detail}"),
-            Self::DeletionsMissed => f.write_str(
-                "deletions of documents are forgotten that the index has not seen; it begins anew",
-            ),
-            Self::Panicked => f.write_str("indexing ended in an error of the program"),
-            Self::Closing => f.write_str("the index is being closed"),
+            Self::DeletionsMissed => {
+                f.write_str("tombstones that the index has not read were removed; it is rebuilt")
+            }
+            Self::Panicked => f.write_str("indexing panicked"),
+            Self::Closing => f.write_str("the index is closing"),
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Documents that make very many entries: they make an index slow and large, and their author seldom
-//! means it, so an operator is told of them.
+//! Documents with very many entries: they make an index slow and large, usually unintentionally, so
+//! the operator is notified.
 
 use wire::IndexDefinition;
 
-/// The key of a definition's configuration that says from how many outputs on a document is noted.
+/// The configuration key that sets how many outputs of a document are reported.
 const SETTING: &str = "PerformanceHints.Indexing.MaxIndexOutputsPerDocument";
-/// Documents with more outputs are noted when a definition says nothing.
+/// Documents with more outputs are reported by default.
 const OUTPUTS_DEFAULT: u64 = 1024;
 
-/// Documents that gave more outputs than they should.
+/// Documents with more outputs than they should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FanOut {
-    /// How many there were since the index was opened; one that was mapped again counts again.
+    /// Their number since the index was opened; a document that is mapped again is counted again.
     pub documents: u64,
     /// The id of the last of them.
     pub sample: String,
-    /// The most outputs of one.
+    /// The maximum number of outputs of one document.
     pub outputs_max: u64,
-    /// When the last was met, in ticks.
+    /// When the last one was mapped, in ticks.
     pub last_ticks: i64,
 }
 
 impl FanOut {
-    /// Notes a document.
+    /// Adds a document.
     pub(crate) fn add(&mut self, document: &str, outputs: u64, now_ticks: i64) {
         self.documents += 1;
         self.outputs_max = self.outputs_max.max(outputs);
@@ -30,7 +30,7 @@ impl FanOut {
         document.clone_into(&mut self.sample);
     }
 
-    /// Adds those of a batch.
+    /// Adds the documents of a batch.
     pub(crate) fn merge(&mut self, batch: Self) {
         if 0 < batch.documents {
             let documents = self.documents + batch.documents;
@@ -40,14 +40,14 @@ impl FanOut {
     }
 }
 
-/// A document of this index with more outputs is noted.
+/// The number of outputs above which a document of this index is reported.
 pub(crate) fn outputs_noted(definition: &IndexDefinition) -> u64 {
     let setting =
         definition.configuration.iter().find(|(key, _)| key.eq_ignore_ascii_case(SETTING));
     setting.and_then(|(_, value)| value.as_ref()?.parse().ok()).unwrap_or(OUTPUTS_DEFAULT)
 }
 
-/// As [`outputs_noted`], for an index that no definition says anything about.
+/// As [`outputs_noted`], for an index without a definition's setting.
 pub(crate) const OUTPUTS_NOTED_DEFAULT: u64 = OUTPUTS_DEFAULT;
 
 #[cfg(test)]

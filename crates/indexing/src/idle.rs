@@ -1,7 +1,8 @@
-//! Automatic indexes that nobody asks any more: they become idle, and some time later they go.
+//! Automatic indexes that are no longer queried: they become idle, and are deleted later.
 //!
-//! Idle is relative: an index is idle when other automatic indexes of the database were asked much
-//! later. So a quiet night makes none of them idle. An idle index goes on indexing, and a query wakes it.
+//! Idle is relative: an index is idle when other automatic indexes of the database were queried
+//! much later. So a quiet night makes none of them idle. An idle index continues to index, and a
+//! query makes it active again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +16,11 @@ const TICKS_PER_SECOND: i64 = 10_000_000;
 /// How long automatic indexes are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct AutoIndexLimits {
-    /// When a wider one answers their queries.
+    /// When a wider index answers their queries.
     pub superseded_kept: Duration,
-    /// They are idle when others were asked so much later.
+    /// They become idle when others were queried this much later.
     pub idle_after: Duration,
-    /// They are deleted when they are idle and were not asked for that long.
+    /// They are deleted when they are idle and have not been queried for this long.
     pub idle_kept: Duration,
 }
 
@@ -36,7 +37,7 @@ impl Default for AutoIndexLimits {
 type Auto = (Arc<Index>, AutoIndexDefinition);
 
 impl IndexSet {
-    /// Marks automatic indexes as idle, and names those that are to be deleted.
+    /// Marks automatic indexes as idle, and returns the names of those to delete.
     pub fn look_at_automatic(&self, limits: &AutoIndexLimits) -> Vec<String> {
         let autos = self.automatic();
         let newest = autos.iter().map(|(index, _)| index.last_query_ticks()).max();
@@ -66,7 +67,7 @@ impl IndexSet {
     }
 }
 
-/// Whether `other` answers every query of the index, and no later than it.
+/// Whether `other` can answer every query of the index and is at least as far.
 fn supersedes(other: &Auto, index: &Arc<Index>, definition: &AutoIndexDefinition) -> bool {
     let (wider, of_wider) = other;
     !Arc::ptr_eq(wider, index)

@@ -1,6 +1,6 @@
-//! One index: its environment, its turns, how far it is, and who waits for it.
+//! One index: its environment, its turns, its progress, and its waiters.
 //!
-//! Invariant: what [`Index::progress`] says is in the entries of every snapshot that is taken after.
+//! Invariant: every snapshot taken after [`Index::progress`] contains the entries up to it.
 
 use std::sync::{
     Arc, Condvar, Mutex, PoisonError, RwLock,
@@ -39,24 +39,24 @@ use crate::{
     static_fields::static_field_options,
 };
 
-/// More waiters are answered at once, as if their time was over.
+/// Further waiters are answered at once, as if they had timed out.
 const WAITERS_MAX: usize = 10_000;
 
-/// Where an index lives and what it reads.
+/// The storage of an index and its sources.
 pub struct IndexContext {
     /// Disk, time and randomness.
     pub platform: Platform,
     /// The documents.
     pub documents: Arc<Environment>,
-    /// Compare exchange, if there is any.
+    /// Compare exchange, if available.
     pub values: Option<ValueSource>,
-    /// The directory of its files, and the limits of their storage.
+    /// The directory of its files, and their storage limits.
     pub environment: EnvironmentOptions,
     /// Runs maps in JavaScript.
     pub scripts: ScriptPool,
-    /// Whose threads index.
+    /// The threads that index.
     pub pool: IndexingPool,
-    /// Through which results become documents.
+    /// Writes results as documents.
     pub outputs: Arc<dyn OutputQueue>,
 }
 
@@ -65,23 +65,23 @@ pub struct Index {
     pub(crate) core: Arc<IndexCore>,
     work: Arc<IndexWork>,
     pool: IndexingPool,
-    /// Wakes it when values change that it may look at.
+    /// Notifies it when values change that it may read.
     _values: Option<ValueWatch>,
 }
 
-/// What an index is started with.
+/// The parts of a new index.
 pub(crate) struct IndexParts {
     pub(crate) name: String,
     pub(crate) kind: IndexKind,
     pub(crate) files: IndexFiles,
     pub(crate) on_event: OnEvent,
-    /// Of each collection, if it follows a few of its oldest items only.
+    /// The maximum number of items of each collection, if it indexes only the oldest ones.
     pub(crate) items_max: Option<usize>,
 }
 
 impl Index {
-    /// Opens the files of an index, or makes them, and puts it in line. Files of another definition
-    /// are emptied first.
+    /// Opens or creates the files of an index, and enqueues it. Files of another definition are
+    /// emptied first.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Index {
         Ok(index)
     }
 
-    /// An index on files that are open and belong to its definition. It does nothing until it is told
+    /// An index on open files that belong to its definition. It does nothing until it is notified
     /// of changes.
     pub(crate) fn start(
         parts: IndexParts,
@@ -116,7 +116,7 @@ impl Index {
         let now_ticks = context.platform.clock.now().ticks();
         let is_paused = begun_batch::starts_paused(&files.environment, now_ticks)?;
         let last_query_ticks = match &kind {
-            // Whoever made it is about to ask it.
+            // A new index is about to be queried.
             IndexKind::Auto(_) => match files.last_query_ticks {
                 0 => context.platform.clock.now().ticks(),
                 known => known,
@@ -162,7 +162,7 @@ impl Index {
                 failure: None,
                 rests_for_memory: 0,
                 is_broken: false,
-                // What an index that was found did is old news.
+                // An existing index reports nothing about its past.
                 tells_when_done: files.is_new,
                 waiters: Vec::new(),
             }),
@@ -183,23 +183,23 @@ impl Index {
         Ok(Self { core, work, pool, _values: watch })
     }
 
-    /// Its name; until it takes the place of another, with [`REPLACEMENT_PREFIX`].
+    /// Its name; with [`REPLACEMENT_PREFIX`] until it replaces another index.
     pub fn name(&self) -> &str {
         self.core.names.current()
     }
 
-    /// The name of its definition.
+    /// The name in its definition.
     pub(crate) fn own_name(&self) -> &str {
         &self.core.names.own
     }
 
-    /// Whether it is to take the place of the index of its definition's name.
+    /// Whether it is to replace the index of the same name.
     pub fn is_replacement(&self) -> bool {
         self.core.names.is_replacement.load(Ordering::Acquire)
     }
 
-    /// Takes the place: says so in its files, durably, then answers to its definition's name. What
-    /// `old` wrote is left to it to delete.
+    /// Completes the replacement: records it durably in its files, then takes the definition's
+    /// name. It deletes what `old` wrote.
     pub(crate) fn end_replacement(&self, old: Option<&Self>) -> Result<(), IndexError> {
         let sweeps = match (&self.core.target, old) {
             (Some(own), Some(old)) => own.also_where_it_refers(old.sweeps_before(own.number())?),
@@ -212,8 +212,8 @@ impl Index {
         Ok(())
     }
 
-    /// The sweeps that delete all its outputs, those that are asked for included, but for those that
-    /// the index of this number notes.
+    /// The sweeps that delete all its outputs, including pending ones, except those recorded by the
+    /// index of this number.
     pub(crate) fn sweeps_before(&self, number: u64) -> Result<Vec<Sweep>, IndexError> {
         let Some(target) = &self.core.target else { return Ok(Vec::new()) };
         let asked = output::sweeps(&self.read())?.into_iter().map(|(_, sweep)| sweep);
@@ -221,7 +221,7 @@ impl Index {
         Ok(asked.map(|sweep| Sweep { number, ..sweep }).chain([own]).collect())
     }
 
-    /// The sweeps that are to be done when it begins anew.
+    /// The sweeps to run when it is rebuilt.
     pub(crate) fn sweeps_before_reset(&self) -> Result<Vec<Sweep>, IndexError> {
         match &self.core.target {
             Some(target) if !self.is_replacement() => self.sweeps_before(target.number()),
@@ -229,7 +229,7 @@ impl Index {
         }
     }
 
-    /// Writes its outputs from now on; the index before it has written its last.
+    /// Starts writing outputs; the previous index has written its last.
     pub(crate) fn begin_outputs(&self) {
         if self.core.target.is_some() {
             self.core.writes_outputs.store(true, Ordering::Release);
@@ -237,7 +237,7 @@ impl Index {
         }
     }
 
-    /// Its collections as they go in and out.
+    /// The collections that it reads and writes.
     pub(crate) fn flow(&self) -> Flow {
         Flow::of(self.own_name(), self.core.mapper.as_ref(), self.core.target.as_ref())
     }
@@ -247,13 +247,13 @@ impl Index {
         self.core.target.as_ref().map(OutputTarget::collection)
     }
 
-    /// What it was made after.
+    /// Its definition.
     pub fn kind(&self) -> Arc<IndexKind> {
         Arc::clone(&self.core.kind.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes over a definition that gives the same entries: another lock, priority or state. `false`
-    /// when it would give others, and nothing is changed.
+    /// Adopts a definition with the same entries: another lock, priority or state. `false`, and no
+    /// change, when the entries would differ.
     pub(crate) fn take_over(&self, kind: &IndexKind) -> bool {
         let own = self.kind();
         if !own.has_the_same_entries_as(kind) {
@@ -263,7 +263,7 @@ impl Index {
         true
     }
 
-    /// Takes over what does not decide entries: lock, priority and state.
+    /// Adopts what does not affect entries: lock, priority and state.
     pub(crate) fn take_over_settings(&self, kind: &IndexKind) {
         if let (IndexKind::Static(own), IndexKind::Static(other)) = (self.kind().as_ref(), kind) {
             let mut taken = own.clone();
@@ -287,25 +287,26 @@ impl Index {
         });
     }
 
-    /// Changes what decides whether the index has work, and puts it in line when it has.
+    /// Changes what decides whether the index has work, and enqueues it if it has.
     fn change(&self, change: impl FnOnce(&mut Progress)) {
         if self.core.enters_line(change) {
             self.pool.enqueue(Arc::clone(&self.work) as Arc<dyn Worker>);
         }
     }
 
-    /// The collections that it is over; none is all documents.
+    /// The collections that it maps; empty for all documents.
     pub fn collections(&self) -> &[CollectionName] {
         self.core.mapper.collections()
     }
 
-    /// Whether a change in one of the collections may change its entries: it maps it or looks at it.
+    /// Whether a change in one of the collections may change its entries, because it maps or reads
+    /// it.
     pub fn follows(&self, collections: &[CollectionName]) -> bool {
         let followed = self.core.followed.collections();
         followed.is_empty() || followed.iter().any(|name| collections.contains(name))
     }
 
-    /// How far a moment of its entries is.
+    /// The record in a snapshot of its entries.
     ///
     /// # Errors
     ///
@@ -314,21 +315,22 @@ impl Index {
         index_record::read_record(entries)
     }
 
-    /// What is kept of the reduce keys in which these documents have rows; none without a reduce.
+    /// The stored trees of the reduce keys in which these documents have rows; empty without a
+    /// reduce.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn reduce_trees(&self, documents: &[DocumentId]) -> Result<Vec<ReduceTree>, MapError> {
         let Some(reducer) = self.core.mapper.reducer() else { return Ok(Vec::new()) };
         trees_of(&self.read(), reducer, documents)
     }
 
-    /// The lower-cased ids of the documents that have rows, in their order.
+    /// The lower-cased ids of the documents that have rows, in order.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn reduced_documents(
         &self,
         prefix: &str,
@@ -338,17 +340,17 @@ impl Index {
         documents_with_rows(&self.read(), prefix, skip, take)
     }
 
-    /// What its maps are run over.
+    /// The kind of items that it maps.
     pub fn source_kind(&self) -> SourceKind {
         self.core.mapper.source_kind()
     }
 
-    /// Whether its entries are shown by themselves, and not the documents that they were made of.
+    /// Whether queries return its entries, and not the documents that they were made from.
     pub fn shows_results(&self) -> bool {
         self.has_reduce() || self.source_kind() != SourceKind::Documents
     }
 
-    /// Whether its entries are results of a reduce, and not of documents.
+    /// Whether its entries are results of a reduce.
     pub fn has_reduce(&self) -> bool {
         self.core.mapper.reducer().is_some()
     }
@@ -358,27 +360,27 @@ impl Index {
         self.core.mapper.fields()
     }
 
-    /// Whether documents may name further fields.
+    /// Whether documents may create further fields.
     pub fn has_created_fields(&self) -> bool {
         self.core.mapper.has_created_fields()
     }
 
-    /// The newest entries.
+    /// A snapshot of its entries.
     pub fn read(&self) -> ReadTransaction {
         self.core.environment.read()
     }
 
-    /// The files of its entries.
+    /// The environment of its entries.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.core.environment
     }
 
-    /// How far it is.
+    /// Its progress and statistics.
     pub fn record(&self) -> IndexRecord {
         self.core.lock().record
     }
 
-    /// Whether it is a trial, and there are more items than it takes.
+    /// Whether it is a trial that skips some items.
     pub fn leaves_out_items(&self) -> bool {
         self.core.followed.leaves_out()
     }
@@ -388,46 +390,48 @@ impl Index {
         Etag(self.record().last_etag)
     }
 
-    /// The etag of the last change that it is to follow, as `documents` sees it.
+    /// The etag of the last change that it follows, in the snapshot `documents`.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
         self.core.last_etag_in(documents)
     }
 
-    /// Whether changes that `documents` sees are missing in the entries, or in the documents that
-    /// it writes.
+    /// Whether changes in the snapshot `documents` are missing in its entries, or in the documents
+    /// that it writes.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn is_stale(&self, documents: &impl Transaction) -> Result<bool, IndexError> {
         Ok(!self.has_reached(self.last_position_in(documents)?))
     }
 
-    /// Up to where it is to follow: the documents as `documents` sees them, and compare exchange now.
+    /// The position that it has to reach: that of the snapshot `documents`, and of compare exchange
+    /// now.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn last_position_in(&self, documents: &impl Transaction) -> Result<Position, IndexError> {
         self.core.last_position_in(documents, self.core.read_values().as_ref())
     }
 
-    /// Whether its maps look at values of compare exchange.
+    /// Whether its maps read compare exchange values.
     pub fn reads_values(&self) -> bool {
         self.core.mapper.reads_values()
     }
 
-    /// Whether every change up to there is in the entries, and in the documents that it writes.
+    /// Whether every change up to the position is in its entries, and in the documents that it
+    /// writes.
     pub fn has_reached(&self, position: impl Into<Position>) -> bool {
         self.core.lock().has_reached(position.into())
     }
 
-    /// Tells `reply` as soon as every change up to `position` is in the entries, and in the documents that
-    /// it writes, which may be at once.
+    /// Calls `reply` as soon as every change up to `position` is in its entries, and in the
+    /// documents that it writes, which may be at once.
     pub fn when_indexed(&self, position: impl Into<Position>, reply: WaitReply) {
         let position = position.into();
         let mut progress = self.core.lock();
@@ -441,49 +445,49 @@ impl Index {
         reply(reached);
     }
 
-    /// Its last batches since it was opened, the oldest first.
+    /// Its last batches since it was opened, oldest first.
     pub fn batches(&self) -> Vec<BatchFacts> {
         self.core.batch_log().batches()
     }
 
-    /// What all batches since it was opened came to.
+    /// The totals of all batches since it was opened.
     pub fn batch_totals(&self) -> BatchTotals {
         self.core.batch_log().totals()
     }
 
-    /// What it did per second lately.
+    /// Its recent rates per second.
     pub fn rates(&self) -> BatchRates {
         self.core.batch_log().rates(self.core.now_ticks())
     }
 
-    /// Documents that gave very many outputs since it was opened, if any did.
+    /// Documents with very many outputs since it was opened, if any.
     pub fn fan_out(&self) -> Option<FanOut> {
         Some(self.core.fan_out().clone()).filter(|found| 0 < found.documents)
     }
 
-    /// Its errors, the oldest first.
+    /// Its errors, oldest first.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn errors(&self) -> Result<Vec<IndexingError>, IndexError> {
         index_record::errors(&self.read())
     }
 
-    /// How many errors there are.
+    /// The number of errors.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn error_count(&self) -> Result<u64, IndexError> {
         Ok(index_record::error_count(&self.read())?)
     }
 
-    /// Forgets its errors.
+    /// Deletes its errors.
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// Storage errors.
     pub fn clear_errors(&self) -> Result<(), IndexError> {
         let mut tx = self.core.environment.write()?;
         index_record::clear_errors(&mut tx)?;
@@ -507,7 +511,7 @@ impl Index {
         });
     }
 
-    /// Lets it follow the documents no more.
+    /// Stops following the documents, because of a setting of the database.
     pub(crate) fn disable_by_setting(&self) {
         self.change(|progress| progress.is_disabled_by_setting = true);
     }
@@ -531,33 +535,34 @@ impl Index {
         }
     }
 
-    /// Why it ended by itself, or rests; `None` while it works, or when only documents failed.
+    /// Why it stopped or is waiting to retry; `None` while it works, or when only documents failed.
     pub fn failure(&self) -> Option<Arc<IndexError>> {
         self.core.lock().failure.clone()
     }
 
-    /// Whether it stopped for good, until it is opened again.
+    /// Whether it stopped until it is opened again.
     pub(crate) fn is_broken(&self) -> bool {
         self.core.lock().is_broken
     }
 
-    /// Whether a batch since it was opened ended with everything in it that was there at its beginning.
+    /// Whether a batch since it was opened has indexed everything that was pending at its
+    /// beginning.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.core.lock().has_caught_up
     }
 
-    /// Whether it is closed, or being closed.
+    /// Whether it is closed or closing.
     pub(crate) fn is_closed(&self) -> bool {
         self.core.is_closing()
     }
 
-    /// Lets those who wait for this index wait for another one.
+    /// Transfers its waiters to another index.
     pub(crate) fn give_waiters_to(&self, successor: &Self) {
         let waiters = std::mem::take(&mut self.core.lock().waiters);
         waiters.into_iter().for_each(|(position, reply)| successor.when_indexed(position, reply));
     }
 
-    /// When it was last asked, in ticks; 0 is never.
+    /// When it was last queried, in ticks; 0 is never.
     pub fn last_query_ticks(&self) -> i64 {
         self.core.last_query_ticks.load(Ordering::Relaxed)
     }
@@ -574,7 +579,7 @@ impl Index {
         }
     }
 
-    /// Notes that it was asked now.
+    /// Records that it was queried now.
     pub fn note_query(&self) {
         if self.core.is_idle.load(Ordering::Relaxed) {
             self.set_idle(false);
@@ -582,24 +587,24 @@ impl Index {
         self.core.last_query_ticks.store(self.core.now_ticks(), Ordering::Relaxed);
     }
 
-    /// There may be changes; they are looked for.
+    /// Looks for changes.
     pub fn notice_changes(&self) {
         self.change(|progress| self.core.notice(progress));
     }
 
-    /// Waits for the batch that it is at, and closes the files. Those that wait are notified; no changes of
-    /// it are reported any more.
+    /// Waits for the current batch, and closes the files. Waiters are notified; no further changes
+    /// are reported.
     pub fn close(&self) {
         if !self.core.end_indexing() {
             return;
         }
         self.core.tell_waiters();
         self.keep_last_query();
-        // What could not be flushed is still in the journal and is recovered from there.
+        // What could not be flushed is still in the journal and is recovered from it.
         drop(self.core.environment.close());
     }
 
-    /// How a field keeps places and shapes, if it has any.
+    /// How a field stores spatial values, if it has any.
     pub fn spatial_layout(&self, field: &str) -> SpatialLayout {
         let options = match self.kind().as_ref() {
             IndexKind::Auto(_) => None,
@@ -608,16 +613,16 @@ impl Index {
         options.and_then(|options| options.spatial).unwrap_or_default()
     }
 
-    /// Writes down when an automatic index was last asked, so that it is not forgotten, nor kept for
-    /// ever, because the database is closed now and then.
+    /// Stores when an automatic index was last queried, so that closing the database neither
+    /// shortens nor extends its life.
     fn keep_last_query(&self) {
         if matches!(self.kind().as_ref(), IndexKind::Auto(_)) {
-            // What cannot be written is as if it was asked when it is opened again.
+            // If this fails, it counts as queried when it is opened again.
             drop(index_files::keep_last_query(&self.core.environment, self.last_query_ticks()));
         }
     }
 
-    /// The definition as the protocol shows it.
+    /// The definition as the protocol returns it.
     pub fn shown_definition(&self) -> IndexDefinition {
         match self.kind().as_ref() {
             IndexKind::Static(definition) => {
@@ -628,7 +633,7 @@ impl Index {
     }
 }
 
-/// Has an index look for changes whenever values change that its maps may look at.
+/// Notifies an index whenever values change that its maps may read.
 fn watch_values(
     core: &Arc<IndexCore>,
     work: &Arc<IndexWork>,

@@ -1,28 +1,28 @@
-//! What may happen to an index that somebody watches.
+//! Changes of an index that listeners are notified of.
 
-/// What happened to it.
+/// A change of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexChange {
-    /// It is there.
+    /// It was created.
     Added,
-    /// It is gone.
+    /// It was deleted.
     Removed,
-    /// A batch of changes is in its entries, or there is none left to come.
+    /// A batch was indexed, or nothing more is pending.
     BatchCompleted,
     /// It failed.
     MarkedAsErrored,
-    /// Its definition says that it follows the documents no more.
+    /// Its definition disabled it.
     Disabled,
-    /// It rests until it is told to go on.
+    /// It was paused until it is resumed.
     Paused,
-    /// Nobody asks it.
+    /// It is no longer queried.
     BecameIdle,
-    /// Somebody asks it again.
+    /// It is queried again.
     IsAskedAgain,
-    /// It took the place of the one before it.
+    /// It replaced the previous index.
     TookPlace,
-    /// Who may change it has changed.
+    /// Its lock mode changed.
     LockModeChanged,
-    /// How soon it has its turn has changed.
+    /// Its priority changed.
     PriorityChanged,
 }

@@ -1,5 +1,5 @@
-//! What the threads and the users of an index share: how far it is, where it is on its way through the
-//! pool, and who waits for it.
+//! The state that an index's threads and users share: its progress, its stage in the pool, and its
+//! waiters.
 
 use std::{
     sync::{
@@ -31,29 +31,30 @@ use crate::{
     source::Followed,
 };
 
-/// How often in a row an index may find no memory before it counts as failed: others may hold the memory only
-/// for a moment.
+/// How often in a row an index may run out of memory before it fails: others may hold the memory
+/// only briefly.
 const RESTS_FOR_MEMORY_MAX: u32 = 30;
-/// How long an index rests after a failure that may pass.
+/// How long an index waits after a transient failure.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// What the threads and the users of an index share.
+/// The state that an index's threads and users share.
 pub(crate) struct IndexCore {
     pub(crate) names: Names,
     pub(crate) kind: RwLock<Arc<IndexKind>>,
     pub(crate) mapper: Box<dyn Mapper>,
-    /// Where its results go as documents, if they do.
+    /// Where its results are written as documents, if anywhere.
     pub(crate) target: Option<OutputTarget>,
     pub(crate) outputs: Arc<dyn OutputQueue>,
-    /// Whether outputs may be written: another index whose place it takes writes none any more.
+    /// Whether outputs may be written: an index that replaces another waits until that one has
+    /// written its last.
     pub(crate) writes_outputs: AtomicBool,
-    /// The logs that it reads.
+    /// The logs that it follows.
     pub(crate) followed: Followed,
-    /// The last etag of the database when it began.
+    /// The last etag of the database when it was created.
     pub(crate) began_at: Etag,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
-    /// Compare exchange, if there is any.
+    /// Compare exchange, if available.
     pub(crate) values: Option<ValueSource>,
     pub(crate) environment: Arc<Environment>,
     pub(crate) progress: Mutex<Progress>,
@@ -61,16 +62,16 @@ pub(crate) struct IndexCore {
     pub(crate) last_query_ticks: AtomicI64,
     pub(crate) is_idle: AtomicBool,
     pub(crate) batches: Mutex<BatchLog>,
-    /// From how many outputs on a document is noted.
+    /// The number of outputs above which a document is reported.
     pub(crate) outputs_noted: u64,
     pub(crate) fan_out: Mutex<FanOut>,
-    /// Whether it is closed, so that its changes are of no interest any more. Held while one is reported:
-    /// none is reported after [`IndexCore::end_indexing`].
+    /// Whether it is closed and reports no further changes. Locked during each report: nothing is
+    /// reported after [`IndexCore::end_indexing`].
     pub(crate) is_silent: Mutex<bool>,
     pub(crate) on_event: OnEvent,
 }
 
-/// The name of an index, and the one that it has until it takes the place of another.
+/// The name of an index, and the one that it has until it replaces another.
 pub(crate) struct Names {
     pub(crate) own: String,
     pub(crate) as_replacement: String,
@@ -78,43 +79,43 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The name that it has now.
+    /// Its current name.
     pub(crate) fn current(&self) -> &str {
         if self.is_replacement.load(Ordering::Acquire) { &self.as_replacement } else { &self.own }
     }
 }
 
-/// How far an index is, and what keeps it.
+/// The progress of an index, and what stops it.
 pub(crate) struct Progress {
     pub(crate) record: IndexRecord,
-    /// Whether documents do not show yet what is in the entries.
+    /// Whether documents are yet to be written for its entries.
     pub(crate) owes_output: bool,
-    /// Whether there may be changes that nobody has looked for.
+    /// Whether there may be pending changes.
     pub(crate) has_news: bool,
     /// Since when, on the monotonic clock.
     pub(crate) news_since: Option<Duration>,
     pub(crate) stage: Stage,
     /// Until the server stops.
     pub(crate) is_paused: bool,
-    /// Whether a batch ended with everything in it that was there at its beginning.
+    /// Whether a batch has indexed everything that was pending at its beginning.
     pub(crate) has_caught_up: bool,
     /// By its definition.
     pub(crate) is_disabled: bool,
-    /// By a setting of the database, or of all.
+    /// By a setting of the database or of the server.
     pub(crate) is_disabled_by_setting: bool,
     pub(crate) is_closing: bool,
-    /// Why it stopped by itself, or rests.
+    /// Why it stopped or is waiting to retry.
     pub(crate) failure: Option<Arc<IndexError>>,
-    /// How often in a row it has rested since there was no memory.
+    /// How often in a row it has waited for memory.
     pub(crate) rests_for_memory: u32,
-    /// Whether the failure is for good.
+    /// Whether the failure is permanent.
     pub(crate) is_broken: bool,
-    /// Whether those who watch are told when nothing is left to be indexed.
+    /// Whether listeners are notified when nothing is left to be indexed.
     pub(crate) tells_when_done: bool,
     pub(crate) waiters: Vec<(Position, WaitReply)>,
 }
 
-/// Where an index is on its way through the pool.
+/// The stage of an index in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Out,
@@ -127,18 +128,19 @@ impl Progress {
         self.record.has_reached(position) && !self.owes_output
     }
 
-    /// Whether it goes no further, as far as one knows.
+    /// Whether it makes no further progress, as far as is known.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing || self.failure.is_some() || self.record.has_failed
     }
 
-    /// After a change of what keeps it, it looks for news, and those who watch are told of its end.
+    /// After a change of what stops it, it looks for changes, and listeners are notified when it is
+    /// done.
     pub(crate) fn look_again_if(&mut self, is_changed: bool) {
         self.has_news |= is_changed;
         self.tells_when_done |= is_changed;
     }
 
-    /// Whether a turn would do something.
+    /// Whether a turn would have any effect.
     fn wants_a_turn(&self) -> bool {
         let is_kept_back = self.is_paused || self.is_disabled || self.is_disabled_by_setting;
         let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
@@ -171,13 +173,13 @@ impl IndexCore {
         self.followed.last_etag_in(documents)
     }
 
-    /// The values that maps may look at, as they are now; `None` when they look at none.
+    /// The current values that maps may read; `None` when they read none.
     pub(crate) fn read_values(&self) -> Option<DatabaseValues> {
         let values = self.values.as_ref().filter(|_| self.mapper.reads_values());
         values.map(ValueSource::read)
     }
 
-    /// Up to where there is something to follow.
+    /// The position that it can reach.
     pub(crate) fn last_position_in(
         &self,
         documents: &impl Transaction,
@@ -189,7 +191,7 @@ impl IndexCore {
         Ok(Position { etag, value: value.unwrap_or(0) })
     }
 
-    /// How soon it has its turn.
+    /// Its priority in the pool.
     pub(crate) fn priority(&self) -> IndexPriority {
         match self.kind.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
             IndexKind::Static(definition) => definition.priority.unwrap_or(IndexPriority::Normal),
@@ -197,7 +199,7 @@ impl IndexCore {
         }
     }
 
-    /// Makes a change; `true` when the index has to be put in line after it.
+    /// Applies a change; `true` when the index must then be enqueued.
     pub(crate) fn enters_line(&self, change: impl FnOnce(&mut Progress)) -> bool {
         let mut progress = self.lock();
         change(&mut progress);
@@ -208,20 +210,20 @@ impl IndexCore {
         enters
     }
 
-    /// There may be changes.
+    /// Looks for changes.
     pub(crate) fn notice(&self, progress: &mut Progress) {
         progress.has_news = true;
         progress.news_since.get_or_insert_with(|| self.platform.clock.monotonic());
     }
 
-    /// How long the changes have waited that the batch of this turn begins with.
+    /// How long the changes at the start of this turn's batch have waited.
     pub(crate) fn take_lag(&self) -> Duration {
         let since = self.lock().news_since.take();
         let now = self.platform.clock.monotonic();
         since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 
-    /// Its turn has come; `false` when there is nothing to do any more.
+    /// Begins a turn; `false` when there is nothing left to do.
     pub(crate) fn begin_turn(&self) -> bool {
         let mut progress = self.lock();
         if !progress.wants_a_turn() {
@@ -234,7 +236,7 @@ impl IndexCore {
         true
     }
 
-    /// A batch is done.
+    /// Ends a turn after a batch.
     pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
         let mut progress = self.lock();
         progress.rests_for_memory = 0;
@@ -260,8 +262,8 @@ impl IndexCore {
         self.lock().is_closing
     }
 
-    /// Lets no turn begin any more, waits for the end of the one that is under way, and reports no changes
-    /// from then on. `false` when somebody did so before.
+    /// Prevents further turns, waits for the current one to end, and reports no changes from then
+    /// on. `false` when this was done before.
     pub(crate) fn end_indexing(&self) -> bool {
         let mut progress = self.lock();
         let is_first = !std::mem::replace(&mut progress.is_closing, true);
@@ -273,8 +275,7 @@ impl IndexCore {
         is_first
     }
 
-    /// Entries up to the record's etag are visible: whoever waited for them is told, unless their
-    /// outputs are owed.
+    /// Publishes entries up to the record: notifies waiters, unless their outputs are pending.
     pub(crate) fn advance(&self, record: IndexRecord, owes_output: bool) {
         let owes_output = owes_output && self.writes_outputs();
         self.tell_those_reached(|progress| {
@@ -289,12 +290,12 @@ impl IndexCore {
         self.writes_outputs.load(Ordering::Acquire)
     }
 
-    /// Whether there are outputs to be written now.
+    /// Whether outputs are pending that may be written now.
     pub(crate) fn owes_output(&self) -> bool {
         self.writes_outputs() && self.lock().owes_output
     }
 
-    /// Its outputs are durable, and there are no others of it.
+    /// All its outputs are durable.
     pub(crate) fn end_owing(&self) {
         self.tell_those_reached(|progress| progress.owes_output = false);
     }
@@ -314,7 +315,7 @@ impl IndexCore {
         done.into_iter().for_each(|(_, is_reached, reply)| reply(is_reached));
     }
 
-    /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
+    /// Waits after a transient failure, such as a full disk; the same changes are retried.
     pub(crate) fn rest_after(&self, error: IndexError) -> NextTurn {
         let mut progress = self.lock();
         let is_short_of_memory = error.is_short_of_memory();
@@ -329,7 +330,7 @@ impl IndexCore {
         NextTurn::After(REST_AFTER_FAILURE)
     }
 
-    /// It stops because of that.
+    /// Stops because of an error.
     pub(crate) fn fail(&self, error: IndexError) -> NextTurn {
         let mut progress = self.lock();
         progress.failure = Some(Arc::new(error));
@@ -343,12 +344,12 @@ impl IndexCore {
         NextTurn::None
     }
 
-    /// Notifies what looks after it.
+    /// Reports an event to its set.
     pub(crate) fn tell(&self, event: IndexEvent) {
         (self.on_event)(self.names.current(), event);
     }
 
-    /// Reports a change, unless the index is closed. Nothing that is reported may close it.
+    /// Reports a change, unless the index is closed. A listener must not close it.
     pub(crate) fn report(&self, change: IndexChange) {
         let is_silent = self.is_silent.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_silent {
@@ -356,7 +357,7 @@ impl IndexCore {
         }
     }
 
-    /// A batch is done, after which it may have failed too often.
+    /// Reports the end of a batch; too many errors stop the index.
     pub(crate) fn tell_of_batch(&self, before: &IndexRecord, after: &IndexRecord) {
         if after.has_failed && !before.has_failed {
             self.report(IndexChange::MarkedAsErrored);

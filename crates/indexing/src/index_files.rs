@@ -1,7 +1,7 @@
-//! The files of an index on disk: whose they are, and how they begin, change owner and end.
+//! The files of an index on disk: their owner, and how they are created, replaced and deleted.
 //!
-//! An index has two places for its files, so that the one that is to take over can be built beside the
-//! one that answers. Which place is whose is said in the files themselves:
+//! An index has two places for its files, so that a replacement can be built side by side with the
+//! current index. The files themselves say which place belongs to which:
 //!
 //! ```text
 //! <name>      <name>~2      files of one index: an environment
@@ -14,8 +14,8 @@
 //! <name>~new  <name>~2~new  files that take the place of others, or do not when those are still there
 //! ```
 //!
-//! Invariant: at every moment, whatever is cut off, the record of the database and these keys tell
-//! which files answer, which are being built, and which are left over.
+//! Invariant: at every moment, whatever is interrupted, the database record and these keys
+//! determine which files are current, which are being built, and which are leftovers.
 
 use std::{
     ffi::OsString,
@@ -37,56 +37,56 @@ use crate::{
     output::{self, Sweep},
 };
 
-/// Behind the name of the second place.
+/// The suffix of the second place.
 const SECOND: &str = "~2";
-/// Behind the name of a place whose files are being deleted.
+/// The suffix of a place whose files are being deleted.
 const GONE: &str = "~gone";
-/// Behind the name of a place whose files are to be changed for these.
+/// The suffix of new files that will replace those in a place.
 const NEW: &str = "~new";
-/// How the definition of an automatic index begins.
+/// The prefix of an automatic index's definition.
 const AUTO: &str = "auto ";
 
-/// The files of one index, open.
+/// The open files of one index.
 pub(crate) struct IndexFiles {
     pub(crate) environment: Arc<Environment>,
     pub(crate) record: IndexRecord,
-    /// Whether the index is to take the place of another.
+    /// Whether the index is to replace another.
     pub(crate) is_replacement: bool,
-    /// When the index was last asked; 0 when nobody wrote it down.
+    /// When the index was last queried; 0 when not recorded.
     pub(crate) last_query_ticks: i64,
-    /// The last etag of the database when the index began: it has read nothing older.
+    /// The last etag of the database when the index was created: it has read nothing older.
     pub(crate) began_at: Etag,
-    /// Whose they are; `None` when they are new, or of a form that is not known.
+    /// The index that they belong to; `None` when they are new, or of an unknown format.
     pub(crate) owner: Option<Owner>,
-    /// Whether they were made just now, and not found.
+    /// Whether they were just created.
     pub(crate) is_new: bool,
 }
 
-/// How files begin.
+/// The initial content of files.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Beginning<'s> {
     /// The last etag of the database.
     pub(crate) began_at: Etag,
-    /// Whether the index is to take the place of another.
+    /// Whether the index is to replace another.
     pub(crate) is_replacement: bool,
-    /// What is to be swept.
+    /// The sweeps to run.
     pub(crate) sweeps: &'s [Sweep],
 }
 
 impl Beginning<'_> {
-    /// Of an index that has yet to read these documents.
+    /// For an index that has not read these documents yet.
     pub(crate) fn at_end_of(documents: &impl Transaction) -> Result<Self, IndexError> {
         let began_at = documents::progress(documents)?.last_etag;
         Ok(Self { began_at, ..Self::default() })
     }
 }
 
-/// What files say of their index.
+/// The index that files say they belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owner {
-    /// An automatic index of that name.
+    /// An automatic index.
     Auto(String),
-    /// An index that an application defined; lock, priority and state are left out.
+    /// A static index; without its lock, priority and state.
     Static(Box<IndexDefinition>),
 }
 
@@ -117,7 +117,7 @@ impl Owner {
         }
     }
 
-    /// Whether these are files of that index, with another definition than it has now.
+    /// Whether the files belong to that index, with an older definition.
     pub(crate) fn is_older_than(&self, kind: &IndexKind) -> bool {
         match (self, kind) {
             (Self::Static(own), IndexKind::Static(definition)) => {
@@ -127,7 +127,7 @@ impl Owner {
         }
     }
 
-    /// Whether files of this index serve the other.
+    /// Whether files of this index can be used for the other.
     fn serves(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Auto(own), Self::Auto(other)) => own == other,
@@ -138,7 +138,7 @@ impl Owner {
 }
 
 impl IndexFiles {
-    /// Opens files, or makes new ones that are nobody's yet.
+    /// Opens files, or creates new ones without an owner.
     pub(crate) fn open(
         platform: &Platform,
         options: EnvironmentOptions,
@@ -155,8 +155,8 @@ impl IndexFiles {
         Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
     }
 
-    /// Opens the files of an index. Those of another are deleted first, and those that have missed
-    /// deletions of these documents.
+    /// Opens the files of an index. Files of another index, and files that have missed deletions of
+    /// these documents, are deleted first.
     pub(crate) fn open_for(
         platform: &Platform,
         options: EnvironmentOptions,
@@ -172,7 +172,7 @@ impl IndexFiles {
         Self::begin(platform, options, kind, &beginning)
     }
 
-    /// Makes the files of an index anew.
+    /// Creates the files of an index.
     pub(crate) fn begin(
         platform: &Platform,
         options: EnvironmentOptions,
@@ -190,7 +190,7 @@ impl IndexFiles {
         index_record::write_record(&mut tx, &record)?;
         index_record::write_is_replacement(&mut tx, is_replacement)?;
         index_record::write_began_at(&mut tx, began_at)?;
-        // Files that were here before may have written outputs that nothing tells of any more.
+        // Previous files may have written outputs that are no longer recorded.
         let target = kind.output_target()?.filter(|_| !is_replacement);
         let own = target.map(|target| target.sweep_before(target.number()));
         for sweep in sweeps.iter().chain(&own) {
@@ -201,7 +201,7 @@ impl IndexFiles {
         Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
     }
 
-    /// As [`IndexFiles::begin`], in the place of files that are there until the new ones are whole.
+    /// As [`IndexFiles::begin`], replacing existing files only when the new ones are complete.
     pub(crate) fn begin_again(
         platform: &Platform,
         options: EnvironmentOptions,
@@ -216,19 +216,19 @@ impl IndexFiles {
         Self::open(platform, options)
     }
 
-    /// Whether they are those of this index.
+    /// Whether they can be used for this index.
     pub(crate) fn serves(&self, kind: &IndexKind) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.serves(&Owner::of(kind)))
     }
 
     /// Lets go of them.
     pub(crate) fn close(self) {
-        // What could not be flushed is still in the journal and is recovered from there.
+        // What could not be flushed is still in the journal and is recovered from it.
         drop(self.environment.close());
     }
 }
 
-/// Says in its files, durably, that an index has taken the place of another, and asks for these sweeps.
+/// Records durably in its files that an index has replaced another, and schedules these sweeps.
 pub(crate) fn end_replacement(
     environment: &Arc<Environment>,
     sweeps: &[Sweep],
@@ -241,7 +241,7 @@ pub(crate) fn end_replacement(
     Ok(tx.commit()?)
 }
 
-/// Writes down when an index was last asked, unless that is known.
+/// Stores when an index was last queried, unless already stored.
 pub(crate) fn keep_last_query(
     environment: &Arc<Environment>,
     ticks: i64,
@@ -280,8 +280,7 @@ fn delete_files(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
     delete().map_err(|source| failed(place, source))
 }
 
-/// Ends a deletion or a change of files that was cut off, and says whether there is something in the
-/// place.
+/// Completes an interrupted deletion or replacement, and returns whether the place has files.
 pub(crate) fn is_there(disk: &dyn Disk, place: &Path) -> Result<bool, IndexError> {
     let new = with_suffix(place, NEW);
     let look = || {

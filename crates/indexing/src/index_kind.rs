@@ -1,4 +1,4 @@
-//! What an index is made after, and the map that it comes to.
+//! The definition of an index, automatic or static, and its map.
 
 use script::ScriptPool;
 use wire::{
@@ -20,17 +20,17 @@ use crate::{
     static_definition::is_javascript,
 };
 
-/// What an index is made after.
+/// The definition of an index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexKind {
-    /// What queries asked for.
+    /// A definition derived from queries.
     Auto(AutoIndexDefinition),
-    /// What an application defined.
+    /// A definition written by an application.
     Static(Box<IndexDefinition>),
 }
 
 impl IndexKind {
-    /// Whether entries made after `other` serve this one too.
+    /// Whether entries of `other` are valid for this definition.
     pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Auto(own), Self::Auto(other)) => own == other,
@@ -39,7 +39,7 @@ impl IndexKind {
         }
     }
 
-    /// The name of its definition.
+    /// The name in its definition.
     pub fn name(&self) -> String {
         match self {
             Self::Auto(definition) => definition.name(),
@@ -47,7 +47,7 @@ impl IndexKind {
         }
     }
 
-    /// Where its results go as documents, if they do.
+    /// Where its results are written as documents, if anywhere.
     pub(crate) fn output_target(&self) -> Result<Option<OutputTarget>, IndexError> {
         match self {
             Self::Auto(_) => Ok(None),
@@ -55,7 +55,7 @@ impl IndexKind {
         }
     }
 
-    /// With the number by which outputs were told when the files were made.
+    /// With the output number that the files were created with.
     pub(crate) fn with_outputs_of(mut self, owner: Option<&Owner>) -> Self {
         if let (Self::Static(definition), Some(Owner::Static(owner))) = (&mut self, owner) {
             definition.reduce_output_index = owner.reduce_output_index;
@@ -63,7 +63,7 @@ impl IndexKind {
         self
     }
 
-    /// With the number by which the outputs of the other are told.
+    /// With the output number of the other.
     pub(crate) fn with_output_number_of(mut self, other: &Self) -> Self {
         if let (Self::Static(definition), Self::Static(other)) = (&mut self, other) {
             definition.reduce_output_index = other.reduce_output_index;
@@ -71,7 +71,7 @@ impl IndexKind {
         self
     }
 
-    /// What those who watch are told when another definition of the same entries takes its place.
+    /// The changes to report when a definition with the same entries replaces it.
     pub(crate) fn changes_to(&self, after: &Self) -> Vec<IndexChange> {
         let (Self::Static(before), Self::Static(after)) = (self, after) else { return Vec::new() };
         let lock = |definition: &IndexDefinition| {
@@ -98,7 +98,7 @@ impl IndexKind {
     }
 }
 
-/// The definition of an automatic index as the protocol shows it.
+/// The definition of an automatic index as the protocol returns it.
 pub(crate) fn shown_auto_definition(
     name: &str,
     definition: &AutoIndexDefinition,

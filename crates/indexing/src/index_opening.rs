@@ -1,5 +1,5 @@
-//! Opening the indexes of a set: where their files lie, what to do when they fail, opening them again,
-//! and emptying them.
+//! Opening the indexes of a set: the directories of their files, handling of failures, reopening
+//! and resetting.
 
 use std::{
     path::{Path, PathBuf},
@@ -28,17 +28,17 @@ use crate::{
     vouching::Sources,
 };
 
-/// Longer names of directories are cut and end with a hash; file systems take 255 bytes.
+/// Longer directory names are truncated and end with a hash; file systems allow 255 bytes.
 const DIRECTORY_NAME_BYTES_MAX: usize = 200;
 
-/// What was opened of an index: the one that answers, and the one that is to take its place.
+/// An opened index and its replacement.
 pub(crate) struct OpenedPair {
     pub(crate) answering: Index,
     pub(crate) building: Option<Result<Index, IndexError>>,
 }
 
 impl IndexSet {
-    /// The places of the files of an index and of the one that is to take its place.
+    /// The places of the files of an index and of its replacement.
     pub(crate) fn places_of(&self, key: &str) -> [PathBuf; 2] {
         let key = replaced_key(key).unwrap_or(key);
         index_files::places(&self.context.directory.join(directory_name(key)))
@@ -57,7 +57,8 @@ impl IndexSet {
         &self.context.scripts
     }
 
-    /// Opens the files in a place, if there are any. Those that belong to other documents are deleted.
+    /// Opens the files in a place, if there are any. Files that belong to other documents are
+    /// deleted.
     pub(crate) fn open_place(&self, place: &Path) -> Result<Option<IndexFiles>, IndexError> {
         if !index_files::is_there(self.disk(), place)? {
             return Ok(None);
@@ -83,7 +84,7 @@ impl IndexSet {
         index_files::delete(self.disk(), place)
     }
 
-    /// Makes the files of an index anew.
+    /// Creates the files of an index.
     pub(crate) fn begin(
         &self,
         place: &Path,
@@ -98,7 +99,7 @@ impl IndexSet {
         Beginning::at_end_of(&self.context.documents.read())
     }
 
-    /// As [`IndexSet::begin`], in the place of files that are there until the new ones are whole.
+    /// As [`IndexSet::begin`], replacing existing files only when the new ones are complete.
     fn begin_again(
         &self,
         place: &Path,
@@ -110,7 +111,7 @@ impl IndexSet {
         IndexFiles::begin_again(&self.context.platform, self.options_of(place), kind, &beginning)
     }
 
-    /// The files of an index, begun anew when they have missed deletions.
+    /// The files of an index, recreated when they have missed deletions.
     fn complete(
         &self,
         kind: &IndexKind,
@@ -152,7 +153,7 @@ impl IndexSet {
         Ok(OpenedPair { answering, building: None })
     }
 
-    /// Starts an index on its files. One that cannot be started lets go of them.
+    /// Starts an index on its files. They are closed when it cannot be started.
     pub(crate) fn start(
         &self,
         name: &str,
@@ -173,7 +174,7 @@ impl IndexSet {
         let parts = IndexParts { name: name.to_owned(), kind, files, on_event, items_max: None };
         let started = Index::start(parts, mapper, context);
         if started.is_err() {
-            // What could not be flushed is still in the journal and is recovered from there.
+            // What could not be flushed is still in the journal and is recovered from it.
             drop(environment.close());
         }
         started
@@ -192,7 +193,7 @@ impl IndexSet {
         }
     }
 
-    /// Looks after an index.
+    /// The listener for an index's events.
     fn on_event(&self) -> OnEvent {
         let (itself, report) = (Weak::clone(&self.itself), Arc::clone(&self.context.on_event));
         Box::new(move |name, event| match event {
@@ -211,15 +212,15 @@ impl IndexSet {
         })
     }
 
-    /// An index that is to take the place of another has caught up. Called on the thread that indexes;
-    /// it may not be listed yet.
+    /// Schedules the swap of a replacement that has caught up. Called on the indexing thread; the
+    /// replacement may not be listed yet.
     fn swap_later(&self, name: &str) {
         if let Some(key) = replaced_key(&lower_case(name)) {
             self.run_later(key, Errand::Swap, Duration::ZERO);
         }
     }
 
-    /// An index has failed. Called as [`IndexSet::swap_later`].
+    /// Schedules the reopening of a failed index. Called as [`IndexSet::swap_later`].
     fn reopen_failed(&self, name: &str) {
         let broken = self.get(name).and_then(|index| Some((index.failure()?, index)));
         if let Some((error, index)) = broken {
@@ -227,7 +228,7 @@ impl IndexSet {
         }
     }
 
-    /// Opens an index again that is broken, or could not be opened.
+    /// Reopens an index that failed or could not be opened.
     pub(crate) fn reopen(&self, key: &str) {
         let _changing = self.change();
         let listed = self.lock();
@@ -272,7 +273,7 @@ impl IndexSet {
     ) -> Result<Arc<Index>, Arc<IndexError>> {
         let Some(replaced) = replaced_key(key) else { return self.open_closed(key, name, kind) };
         let Some(old) = self.get(replaced) else {
-            // Without one to replace it is no replacement: the record opens it.
+            // Without an index to replace it is not a replacement: the record opens it.
             self.unlist(key);
             return self.open_closed(replaced, &kind.name(), kind);
         };
@@ -281,7 +282,7 @@ impl IndexSet {
         self.list(key.to_owned(), old.own_name(), kind, begun)
     }
 
-    /// Empties an index and lets it begin anew. `None` when there is none of that name.
+    /// Resets an index, which is then rebuilt. `None` when there is none of that name.
     ///
     /// # Errors
     ///
@@ -307,7 +308,7 @@ impl IndexSet {
         let (name, kind) = (index.own_name(), index.kind().as_ref().clone());
         let place = index.environment().options().directory.clone();
         let is_replacement = index.is_replacement();
-        // Files that cannot be read are emptied none the less.
+        // Unreadable files are deleted as well.
         let sweeps = index.sweeps_before_reset().unwrap_or_default();
         index.close();
         self.report_change(index.name(), IndexChange::Removed);
@@ -317,7 +318,7 @@ impl IndexSet {
     }
 }
 
-/// A name that every file system takes, different for different keys.
+/// A directory name that is valid in every file system and unique for each key.
 fn directory_name(key: &str) -> String {
     let mut name = String::with_capacity(key.len());
     for byte in key.bytes() {
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!(directory_name("auto/users/byname"), "auto%2fusers%2fbyname");
         assert_eq!(directory_name("é.."), "%c3%a9%2e%2e");
         let long = |last: &str| directory_name(&format!("{}{last}", "x".repeat(400)));
-        assert!(long("a").len() < 230, "there is room for what stands behind the name");
+        assert!(long("a").len() < 230, "there is room for a suffix");
         assert_ne!(long("a"), long("b"));
     }
 }

@@ -1,4 +1,4 @@
-//! What an index keeps of itself in its own environment, beside its entries.
+//! What an index stores about itself in its own environment, next to its entries.
 //!
 //! ```text
 //! tree `Index`
@@ -50,37 +50,37 @@ const REPLACEMENT: &[u8] = b"Replacement";
 const BEGAN_AT: &[u8] = b"BeganAt";
 const VERSION: u8 = 3;
 const RECORD_BYTES: usize = 74;
-/// What a record without compare exchange has.
+/// The version without compare exchange.
 const VERSION_WITHOUT_VALUES: u8 = 2;
 const BYTES_WITHOUT_VALUES: usize = 66;
-/// What a record without rows has.
+/// The version without rows.
 const VERSION_WITHOUT_ROWS: u8 = 1;
 const BYTES_WITHOUT_ROWS: usize = 50;
 const ERROR_HEADER_BYTES: usize = 11;
 
-/// Older errors make room for newer ones.
+/// The maximum number of stored errors; the oldest are replaced.
 pub const ERRORS_MAX: u64 = 500;
-/// Longer messages are cut.
+/// Longer messages are truncated.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// How far an index is and how it got there.
+/// The progress of an index, and its statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexRecord {
-    /// Whether so many documents failed that it stopped.
+    /// Whether it stopped because too many documents failed.
     pub has_failed: bool,
     /// Every change up to this etag is in the entries.
     pub last_etag: u64,
-    /// How many documents were mapped, those that failed included.
+    /// The number of mapped documents, including those that failed.
     pub map_attempts: u64,
     /// How many of them failed.
     pub map_errors: u64,
-    /// The most entries that one document gave.
+    /// The maximum number of entries of one document.
     pub outputs_max: u64,
     /// When the index was created, in ticks.
     pub created_ticks: i64,
     /// When it last indexed something, in ticks; 0 is never.
     pub last_indexing_ticks: i64,
-    /// How many rows were reduced, those that failed included.
+    /// The number of reduced rows, including those that failed.
     pub reduce_attempts: u64,
     /// How many of them failed.
     pub reduce_errors: u64,
@@ -88,7 +88,7 @@ pub struct IndexRecord {
     pub last_value: u64,
 }
 
-/// What went wrong while indexing.
+/// The step of indexing that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexingAction {
     /// A document could not be mapped.
@@ -99,16 +99,16 @@ pub enum IndexingAction {
     Reduce,
 }
 
-/// One thing that went wrong.
+/// An error of indexing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexingError {
-    /// When, in ticks.
+    /// The time, in ticks.
     pub ticks: i64,
-    /// What was being done.
+    /// The step that failed.
     pub action: IndexingAction,
-    /// The id of the document, or the reduce key in words; empty when it is about neither.
+    /// The id of the document, or the text of the reduce key; empty when it concerns neither.
     pub document: String,
-    /// What happened.
+    /// The message.
     pub message: String,
 }
 
@@ -125,17 +125,17 @@ pub(crate) fn read_definition(tx: &impl Transaction) -> Result<Option<Vec<u8>>, 
     Ok(tx.tree(&index_tree())?.get(DEFINITION)?.map(<[u8]>::to_vec))
 }
 
-/// Says to which definition the files belong.
+/// Records the definition that the files belong to.
 pub(crate) fn write_definition(tx: &mut WriteTransaction, json: &[u8]) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(DEFINITION, json).map(drop)
 }
 
-/// Whether the index is to take the place of another.
+/// Whether the index is to replace another.
 pub(crate) fn read_is_replacement(tx: &impl Transaction) -> Result<bool, StorageError> {
     Ok(tx.tree(&index_tree())?.get(REPLACEMENT)?.is_some())
 }
 
-/// Says whether the index is to take the place of another.
+/// Records whether the index is to replace another.
 pub(crate) fn write_is_replacement(
     tx: &mut WriteTransaction,
     is_replacement: bool,
@@ -147,39 +147,40 @@ pub(crate) fn write_is_replacement(
     }
 }
 
-/// When the index was last asked, in ticks; 0 when nobody wrote it down.
+/// When the index was last queried, in ticks; 0 when not recorded.
 pub(crate) fn read_last_query(tx: &impl Transaction) -> Result<i64, IndexError> {
     let Some(bytes) = tx.tree(&index_tree())?.get(LAST_QUERY)? else { return Ok(0) };
     let bytes = bytes.try_into();
     bytes
         .map(i64::from_le_bytes)
-        .map_err(|_| IndexError::corrupt("the time of the last query is of no known form"))
+        .map_err(|_| IndexError::corrupt("the time of the last query has an unknown format"))
 }
 
-/// Writes down when the index was last asked.
+/// Records when the index was last queried.
 pub(crate) fn write_last_query(tx: &mut WriteTransaction, ticks: i64) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(LAST_QUERY, &ticks.to_le_bytes()).map(drop)
 }
 
-/// The last etag of the database when the index began; 0 when nobody wrote it down.
+/// The last etag of the database when the index was created; 0 when not recorded.
 pub(crate) fn read_began_at(tx: &impl Transaction) -> Result<Etag, IndexError> {
     let Some(bytes) = tx.tree(&index_tree())?.get(BEGAN_AT)? else { return Ok(Etag::ZERO) };
     let bytes = bytes.try_into();
-    let bytes = bytes.map_err(|_| IndexError::corrupt("where the index began is no etag"))?;
+    let bytes = bytes
+        .map_err(|_| IndexError::corrupt("the position at which the index began is not an etag"))?;
     Ok(Etag(u64::from_le_bytes(bytes)))
 }
 
-/// Writes down where the index begins.
+/// Records where the index begins.
 pub(crate) fn write_began_at(tx: &mut WriteTransaction, etag: Etag) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(BEGAN_AT, &etag.0.to_le_bytes()).map(drop)
 }
 
-/// How far the index is; a new one is at the beginning.
+/// The stored record; that of a new index is empty.
 pub(crate) fn read_record(tx: &impl Transaction) -> Result<IndexRecord, IndexError> {
     match tx.tree(&index_tree())?.get(RECORD)? {
         None => Ok(IndexRecord::default()),
         Some(bytes) => IndexRecord::read(bytes)
-            .ok_or_else(|| IndexError::corrupt("the index's record is of no known form")),
+            .ok_or_else(|| IndexError::corrupt("the index's record has an unknown format")),
     }
 }
 
@@ -192,12 +193,12 @@ pub(crate) fn write_record(
 }
 
 impl IndexRecord {
-    /// Whether every change up to there is in the entries.
+    /// Whether every change up to the position is in the entries.
     pub fn has_reached(&self, position: Position) -> bool {
         self.position().covers(position)
     }
 
-    /// Every change up to here is in the entries.
+    /// The position up to which every change is in the entries.
     pub(crate) fn position(&self) -> Position {
         Position { etag: Etag(self.last_etag), value: self.last_value }
     }
@@ -291,24 +292,24 @@ impl IndexingError {
     }
 }
 
-/// The errors that are kept, the oldest first.
+/// The stored errors, oldest first.
 pub(crate) fn errors(tx: &impl Transaction) -> Result<Vec<IndexingError>, IndexError> {
     let tree = tx.tree(&errors_tree())?;
     let entries = tree.range(Bound::Unbounded)?;
     entries
         .map(|entry| {
             IndexingError::read(entry?.1)
-                .ok_or_else(|| IndexError::corrupt("an indexing error is of no known form"))
+                .ok_or_else(|| IndexError::corrupt("an indexing error has an unknown format"))
         })
         .collect()
 }
 
-/// How many errors are kept.
+/// The number of stored errors.
 pub(crate) fn error_count(tx: &impl Transaction) -> Result<u64, StorageError> {
     Ok(tx.tree(&errors_tree())?.len())
 }
 
-/// Keeps an error; the oldest goes when there are too many.
+/// Stores an error; the oldest is removed when there are too many.
 pub(crate) fn add_error(
     tx: &mut WriteTransaction,
     error: &IndexingError,
@@ -335,7 +336,7 @@ fn number_of(key: &[u8]) -> Result<u64, IndexError> {
         .map_err(|_| IndexError::corrupt("an indexing error has no number"))
 }
 
-/// Forgets all errors.
+/// Deletes all errors.
 pub(crate) fn clear_errors(tx: &mut WriteTransaction) -> Result<(), StorageError> {
     tx.drop_tree(&errors_tree())
 }

@@ -1,8 +1,8 @@
-//! The indexes of one database: which there are, where their files lie, and which of them answers a
-//! query that names none.
+//! The indexes of one database: which exist, where their files are, and which one answers a query
+//! that names none.
 //!
-//! Invariants: names are unique in any case, and so are directories. Whoever opens, closes or deletes
-//! holds `changing`, so that each directory has one user.
+//! Invariants: names are unique without regard to case, and so are directories. Opening, closing
+//! and deleting hold `changing`, so that each directory has one user.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,37 +34,37 @@ use crate::{
     static_definition::REPLACEMENT_PREFIX,
 };
 
-/// Indexes of one database, at most.
+/// The maximum number of indexes of one database.
 pub const INDEXES_MAX: usize = 1_000;
-/// Told of the environment of every index that is opened.
+/// Called with the environment of every index that is opened.
 pub type OnOpen = Arc<dyn Fn(&Arc<Environment>) + Send + Sync>;
 
-/// Where the indexes of a database live.
+/// The storage of a database's indexes and their sources.
 #[derive(Clone)]
 pub struct IndexSetContext {
     /// Disk, time and randomness.
     pub platform: Platform,
     /// The documents.
     pub documents: Arc<Environment>,
-    /// Compare exchange, if there is any.
+    /// Compare exchange, if available.
     pub values: Option<ValueSource>,
-    /// Above the directories of the indexes.
+    /// The parent of the indexes' directories.
     pub directory: PathBuf,
-    /// The limits of the storage of each; its directory is not used.
+    /// The storage limits of each index; its directory is not used.
     pub environment: EnvironmentOptions,
-    /// Brings journals to data files.
+    /// Registers environments for flushing.
     pub on_open: OnOpen,
     /// Runs maps in JavaScript.
     pub scripts: ScriptPool,
-    /// Whose threads index.
+    /// The threads that index.
     pub pool: IndexingPool,
-    /// Through which results become documents.
+    /// Writes results as documents.
     pub outputs: Arc<dyn OutputQueue>,
-    /// Told of what happens.
+    /// The listener.
     pub on_event: OnIndexEvent,
 }
 
-/// What whoever looks after a server wants to know of indexes.
+/// An event of the indexes of a database.
 #[derive(Debug)]
 pub enum IndexSetEvent<'e> {
     /// An index stopped, or could not be opened.
@@ -73,49 +73,49 @@ pub enum IndexSetEvent<'e> {
         index: &'e str,
         /// Why.
         error: &'e IndexError,
-        /// When it is opened again by itself; `None` when it is not.
+        /// When it will be reopened automatically; `None` when it will not.
         again_after: Option<Duration>,
     },
-    /// An index that had failed was opened again.
+    /// A failed index was reopened.
     Reopened {
         /// Its name.
         index: &'e str,
     },
-    /// Files of an index were made of other documents than those of the database, and were deleted. The
-    /// index is built again.
+    /// Files of an index were made from other documents than those of the database, and were
+    /// deleted. The index is rebuilt.
     Strangers {
         /// The directory of the files.
         place: &'e Path,
-        /// How that was seen.
+        /// How this was detected.
         because: &'e str,
     },
-    /// An index was added that has indexed nothing yet.
+    /// An index was created that has indexed nothing yet.
     Begun {
         /// Its name.
         index: &'e str,
     },
-    /// An index of a changed definition has taken the place of the one before.
+    /// A replacement has taken the place of the previous index.
     Replaced {
         /// Its name.
         index: &'e str,
     },
-    /// A batch is in the entries of an index. Called on the thread that indexes: it must be quick.
+    /// A batch of an index is committed. Called on the indexing thread: it must be quick.
     Indexed {
         /// Its name.
         index: &'e str,
         /// What the batch did.
         batch: IndexedBatch,
     },
-    /// Something else that others may watch.
+    /// A change that listeners are notified of.
     Changed {
         /// Its name.
         index: &'e str,
-        /// What.
+        /// The change.
         change: IndexChange,
     },
 }
 
-/// Told of what happens to indexes.
+/// A listener for events of indexes.
 pub type OnIndexEvent = Arc<dyn Fn(&IndexSetEvent<'_>) + Send + Sync>;
 
 /// An index that could not be opened. Its documents are safe: it can be reset or deleted.
@@ -123,7 +123,7 @@ pub type OnIndexEvent = Arc<dyn Fn(&IndexSetEvent<'_>) + Send + Sync>;
 pub struct FaultyIndex {
     /// Its name.
     pub name: String,
-    /// What it was to be made after.
+    /// Its definition.
     pub kind: IndexKind,
     /// Why it could not be opened.
     pub error: Arc<IndexError>,
@@ -131,12 +131,12 @@ pub struct FaultyIndex {
 
 /// See the module.
 pub struct IndexSet {
-    /// Itself, for what is done later.
+    /// A reference to itself, for scheduled tasks.
     pub(crate) itself: Weak<Self>,
     pub(crate) context: IndexSetContext,
-    /// Held through opening, closing and deleting, so that each directory has one user.
+    /// Held while opening, closing and deleting, so that each directory has one user.
     changing: Mutex<()>,
-    /// Held while somebody makes a definition, so that no two are made that only fit one by one.
+    /// Held while a definition is checked and opened, so that no two are accepted that conflict.
     defining: Mutex<()>,
     listed: Mutex<Listed>,
 }
@@ -152,21 +152,22 @@ pub(crate) struct Listed {
     pub(crate) is_closed: bool,
 }
 
-/// What there is for a query that names no index.
+/// The index for a query that names none.
 pub enum AutoChoice {
-    /// This one answers it.
+    /// This index can answer it.
     Answers(Arc<Index>),
-    /// None does. One of this definition would, and would answer what `supersedes` answers too.
+    /// No index can. One of this definition could, and could also answer the queries of
+    /// `supersedes`.
     Wanted {
-        /// The definition to make.
+        /// The definition to create.
         definition: AutoIndexDefinition,
-        /// The index that it grew out of.
+        /// The index that it extends.
         supersedes: Option<Arc<Index>>,
     },
 }
 
 impl IndexSet {
-    /// No index yet. It follows what the environment of the documents publishes.
+    /// Creates an empty set. It follows what the environment of the documents publishes.
     pub fn new(context: IndexSetContext) -> Arc<Self> {
         let documents = Arc::clone(&context.documents);
         let set = Arc::new_cyclic(|itself| Self {
@@ -176,9 +177,9 @@ impl IndexSet {
             defining: Mutex::default(),
             listed: Mutex::default(),
         });
-        let told = Arc::downgrade(&set);
+        let weak = Arc::downgrade(&set);
         documents.on_published(move || {
-            if let Some(set) = told.upgrade() {
+            if let Some(set) = weak.upgrade() {
                 set.notice_changes();
             }
         });
@@ -193,17 +194,17 @@ impl IndexSet {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets nobody else make a definition meanwhile: what [`IndexSet::check`] says holds until then.
+    /// Blocks other definitions: what [`IndexSet::check`] returns holds until the guard is dropped.
     pub fn begin_defining(&self) -> MutexGuard<'_, ()> {
         self.defining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an index can be made after this.
+    /// Checks whether an index of this definition can be created.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when it cannot, [`IndexError::Invalid`] when its outputs cannot be
-    /// written as they should.
+    /// [`IndexError::Definition`] when it cannot, [`IndexError::Invalid`] when its outputs cannot
+    /// be written.
     pub fn check(&self, kind: &IndexKind) -> Result<(), IndexError> {
         let mapper = mapper_of(kind, &self.context.scripts)?;
         let Some(target) = kind.output_target()? else { return Ok(()) };
@@ -224,8 +225,8 @@ impl IndexSet {
         output::check(&flow, &others, &before, &documents)
     }
 
-    /// Opens the indexes that a record lists and are not open, and deletes those that it does not.
-    /// Those that cannot be opened are kept as faulty.
+    /// Opens the indexes in a record that are not open, and deletes those that are not in it. Those
+    /// that cannot be opened are kept as faulty.
     pub fn follow_record(&self, record: &RecordedIndexes) {
         let autos = record.auto_indexes.iter().map(|(name, shape)| {
             (name.clone(), IndexKind::Auto(AutoIndexDefinition::of_shape(shape)))
@@ -238,12 +239,12 @@ impl IndexSet {
         for name in self.names() {
             let key = lower_case(&name);
             if !keys.contains(replaced_key(&key).unwrap_or(&key)) {
-                // Files that stay behind are deleted when an index of that name comes again.
+                // Remaining files are deleted when an index of that name is created again.
                 drop(self.delete(&name));
             }
         }
         for (name, kind) in listed {
-            // Why it could not be opened is kept with it.
+            // The reason is kept with the faulty index.
             drop(self.open(&name, kind));
         }
     }
@@ -254,13 +255,13 @@ impl IndexSet {
         open.chain(listed.faulty.values().map(|faulty| faulty.name.clone())).collect()
     }
 
-    /// Opens an index, or makes it, and gives back the one that answers. When one of that name answers
-    /// already, but to another definition, it goes on until the new one has caught up. What cannot be
+    /// Opens or creates an index, and returns the one that answers queries. An index of that name
+    /// with another definition continues to answer until the new one has caught up. What cannot be
     /// opened is kept as faulty.
     ///
     /// # Errors
     ///
-    /// Why it cannot be an index, or could not be opened.
+    /// When the definition is invalid or the files could not be opened.
     pub fn open(&self, name: &str, kind: IndexKind) -> Result<Arc<Index>, Arc<IndexError>> {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
@@ -270,7 +271,7 @@ impl IndexSet {
         }
     }
 
-    /// Brings an open index in line with its definition.
+    /// Applies a definition to an open index.
     fn follow_definition(
         &self,
         key: &str,
@@ -291,7 +292,7 @@ impl IndexSet {
         self.list(building, index.own_name(), kind, begun).map(drop)
     }
 
-    /// Opens an index that is not open, and the one that is to take its place.
+    /// Opens an index that is not open, and its replacement.
     pub(crate) fn open_closed(
         &self,
         key: &str,
@@ -307,7 +308,7 @@ impl IndexSet {
         match opened {
             Ok(OpenedPair { answering, building }) => {
                 if let Some(building) = building {
-                    // Why it could not be opened is kept with it.
+                    // The reason is kept with the faulty index.
                     drop(self.list(replacement_key(key), name, kind.clone(), building));
                 }
                 self.list(key.to_owned(), name, kind, Ok(answering))
@@ -316,7 +317,7 @@ impl IndexSet {
         }
     }
 
-    /// Puts an index on the list, or the reason why it is not open.
+    /// Lists an index, or the reason why it is not open.
     pub(crate) fn list(
         &self,
         key: String,
@@ -335,7 +336,7 @@ impl IndexSet {
                 if listed.is_paused {
                     index.pause();
                 }
-                // Before anything finds it and has it index.
+                // Before a query can find and index with it.
                 self.report_change(index.name(), IndexChange::Added);
                 if index.progress() == Etag::ZERO {
                     (self.context.on_event)(&IndexSetEvent::Begun { index: index.name() });
@@ -358,13 +359,13 @@ impl IndexSet {
         opened
     }
 
-    /// Takes an index off the list.
+    /// Removes an index from the list.
     pub(crate) fn unlist(&self, key: &str) -> (Option<Arc<Index>>, Option<FaultyIndex>) {
         let mut listed = self.lock();
         (listed.indexes.remove(key), listed.faulty.remove(key))
     }
 
-    /// Lists a replacement in the place of the index of that key, and gives that back.
+    /// Lists a replacement under that key, and returns the index that it replaces.
     pub(crate) fn list_in_place(&self, key: &str, new: &Arc<Index>) -> Option<Arc<Index>> {
         let mut listed = self.lock();
         listed.indexes.remove(&replacement_key(key));
@@ -372,7 +373,7 @@ impl IndexSet {
         listed.indexes.insert(key.to_owned(), Arc::clone(new))
     }
 
-    /// Has something done on a thread of the pool.
+    /// Schedules a task on a thread of the pool.
     pub(crate) fn run_later(&self, key: &str, what: Errand, rest: Duration) {
         let chore = Chore { set: Weak::clone(&self.itself), key: key.to_owned(), what };
         self.context.pool.enqueue_after(rest, Arc::new(chore));
@@ -391,37 +392,37 @@ impl IndexSet {
         self.report(&IndexSetEvent::Changed { index, change });
     }
 
-    /// Whether the index is open and follows its documents.
+    /// Whether the index is open and has not failed.
     pub(crate) fn is_open_and_well(&self, key: &str) -> bool {
         self.get(key).is_some_and(|index| !index.is_broken())
     }
 
-    /// The index of that name, in any case.
+    /// The index of that name, without regard to case.
     pub fn get(&self, name: &str) -> Option<Arc<Index>> {
         self.lock().indexes.get(lower_case(name).as_ref()).cloned()
     }
 
-    /// All that are open, by name.
+    /// All open indexes, by name.
     pub fn all(&self) -> Vec<Arc<Index>> {
         self.lock().indexes.values().cloned().collect()
     }
 
-    /// The one of that name, in any case, if it could not be opened.
+    /// The faulty index of that name, without regard to case.
     pub fn faulty_named(&self, name: &str) -> Option<FaultyIndex> {
         self.lock().faulty.get(lower_case(name).as_ref()).cloned()
     }
 
-    /// Those that could not be opened, by name.
+    /// All faulty indexes, by name.
     pub fn faulty(&self) -> Vec<FaultyIndex> {
         self.lock().faulty.values().cloned().collect()
     }
 
-    /// Closes an index and the one that is to take its place, and deletes their files. `false` when
-    /// there is none of that name.
+    /// Closes an index and its replacement, and deletes their files. `false` when there is none of
+    /// that name.
     ///
     /// # Errors
     ///
-    /// Those of the disk; the index is gone nevertheless.
+    /// Disk errors; the index is deleted nevertheless.
     pub fn delete(&self, name: &str) -> Result<bool, IndexError> {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
@@ -443,7 +444,7 @@ impl IndexSet {
         dropped.map(|_| true)
     }
 
-    /// The automatic index that answers what `wanted` asks, or the one to make.
+    /// The automatic index that can answer `wanted`, or the definition of one to create.
     pub fn choose_auto(&self, wanted: &AutoIndexDefinition) -> AutoChoice {
         let indexes = self.all();
         let over_the_same: Vec<_> = indexes
@@ -455,7 +456,8 @@ impl IndexSet {
             .filter(|(_, definition)| definition.is_over_the_same_documents_as(wanted))
             .collect();
         let answering = over_the_same.iter().filter(|(_, definition)| definition.covers(wanted));
-        // One that is not idle, then the one that is furthest, then the one with the most fields.
+        // Prefers an index that is not idle, then the most advanced one, then the one with the most
+        // fields.
         let best = answering.max_by_key(|(index, definition)| {
             let is_awake = index.state() == IndexState::Normal;
             (is_awake, index.progress(), definition.width())
@@ -473,10 +475,10 @@ impl IndexSet {
         }
     }
 
-    /// Up to where every index that reads compare exchange has seen its changes; `None` when there is none.
-    /// Of one that could not be opened it is not known.
+    /// The position up to which every index that reads compare exchange has seen its changes;
+    /// `None` when there is none. That of a faulty index is unknown.
     pub fn values_seen(&self) -> Option<u64> {
-        // None is between two lists, opened again with what it knew before.
+        // Holding the lock, no index is between two lists or about to be reopened.
         let _changing = self.change();
         let listed = self.lock();
         if listed.is_closed {
@@ -487,12 +489,12 @@ impl IndexSet {
         seen.chain(listed.faulty.values().map(|_| 0)).min()
     }
 
-    /// Tells every index that there may be changes.
+    /// Notifies every index that there may be changes.
     pub fn notice_changes(&self) {
         self.lock().indexes.values().for_each(|index| index.notice_changes());
     }
 
-    /// Pauses every index, also those that come later.
+    /// Pauses every index, including later ones.
     pub fn pause(&self) {
         let mut listed = self.lock();
         listed.is_paused = true;
@@ -511,19 +513,19 @@ impl IndexSet {
         self.lock().is_paused
     }
 
-    /// Lets no index follow the documents, also those that come later, whatever their definitions say.
+    /// Disables all indexes, including later ones, whatever their definitions say.
     pub fn disable(&self) {
         let mut listed = self.lock();
         listed.is_disabled = true;
         listed.indexes.values().for_each(|index| index.disable_by_setting());
     }
 
-    /// Whether none may follow the documents.
+    /// Whether all are disabled.
     pub fn is_disabled(&self) -> bool {
         self.lock().is_disabled
     }
 
-    /// Closes every index; none can be opened any more.
+    /// Closes every index; none can be opened afterwards.
     pub fn close(&self) {
         let _changing = self.change();
         let indexes = {
@@ -543,7 +545,7 @@ impl Drop for IndexSet {
 
 fn refuse_if_full(listed: &Listed) -> Result<(), Arc<IndexError>> {
     let message = if listed.is_closed {
-        "The database is being closed".to_owned()
+        "The database is closing".to_owned()
     } else if INDEXES_MAX <= listed.indexes.len() {
         format!("A database has at most {INDEXES_MAX} indexes")
     } else {

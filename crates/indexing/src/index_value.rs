@@ -1,6 +1,6 @@
-//! What a value of a document is in an index: the text of its term, and the number beside it.
+//! How a document's value is indexed: the text of its term, and its number.
 //!
-//! The same rules make the terms of documents and those of queries, so that a value finds itself:
+//! The same rules make the terms of documents and those of queries, so that a value matches itself:
 //!
 //! | value | text | number |
 //! |---|---|---|
@@ -20,7 +20,7 @@ use blittable::{Array, Corrupt, Value, write_json};
 use dotnet::date::{Recognised, recognise};
 use model::{TimeSpan, date};
 
-/// How deep arrays may lie in arrays; elements further down are not indexed.
+/// The maximum depth of nested arrays; deeper elements are not indexed.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
 /// One value, ready to become terms.
@@ -28,22 +28,22 @@ const NESTED_ARRAYS_MAX: u32 = 64;
 pub enum IndexValue<'a> {
     /// `null`.
     Null,
-    /// A text that a field's analyzer takes apart.
+    /// A text that a field's analyzer splits into terms.
     Text(Cow<'a, str>),
-    /// A text that no analyzer touches: `true`, `false`.
+    /// A text that is never analyzed: `true`, `false`.
     Word(&'static str),
     /// A number.
     Number {
-        /// Without zeros behind the point.
+        /// Without trailing zeros.
         text: Cow<'a, str>,
-        /// Cut to an integer; what is too large or too small is the largest or smallest one.
+        /// Truncated to an integer, saturating at the limits of the type.
         long: i64,
         /// The nearest double.
         double: f64,
     },
     /// A date.
     Time {
-        /// As it is found by its text.
+        /// Its text form.
         text: Cow<'a, str>,
         /// The moment, in UTC.
         ticks: i64,
@@ -53,7 +53,7 @@ pub enum IndexValue<'a> {
 }
 
 impl<'a> IndexValue<'a> {
-    /// The value of a text.
+    /// The value of a string.
     pub fn of_text(text: Cow<'a, str>) -> Self {
         if let Some(parsed) = date::parse(&text) {
             return Self::of_date(parsed);
@@ -67,7 +67,7 @@ impl<'a> IndexValue<'a> {
         }
     }
 
-    /// The value of a duration: a number of ticks that is found by the duration's text.
+    /// The value of a duration: ticks, with the duration's text as its term.
     pub fn of_span(ticks: i64) -> Self {
         let text = TimeSpan { ticks }.to_string().into();
         Self::Number { text, long: ticks, double: ticks as f64 }
@@ -92,16 +92,16 @@ impl<'a> IndexValue<'a> {
         Self::Number { text: Cow::Owned(value.to_string()), long: value, double: value as f64 }
     }
 
-    /// The value of a number with these digits, as JSON or a query writes it. `None` when it is no
-    /// number.
+    /// The value of a number with these digits, as written in JSON or a query. `None` when it is
+    /// not a number.
     pub fn of_digits(digits: &'a str) -> Option<Self> {
         let double: f64 = digits.parse().ok()?;
-        // Casting cuts, and holds on to the ends of the range.
+        // The cast truncates and saturates.
         let long = digits.parse().unwrap_or(double as i64);
         Some(Self::Number { text: Cow::Borrowed(without_trailing_zeros(digits)), long, double })
     }
 
-    /// The value of a double that no text is known of.
+    /// The value of a double without known digits.
     pub fn of_double(value: f64) -> Self {
         let text = value.to_string();
         let text = without_trailing_zeros(&text).to_owned();
@@ -116,7 +116,7 @@ fn without_trailing_zeros(digits: &str) -> &str {
     digits.trim_end_matches('0').trim_end_matches('.')
 }
 
-/// Ticks of the beginning of a day, `2020-01-02`.
+/// The ticks of the beginning of a day, `2020-01-02`.
 fn midnight_of(text: &str) -> Option<i64> {
     const DAY_BYTES: usize = "2020-01-02".len();
     if text.len() != DAY_BYTES {
@@ -125,7 +125,7 @@ fn midnight_of(text: &str) -> Option<i64> {
     date::parse(&format!("{text}T00:00:00")).map(date::ParsedDate::utc_ticks)
 }
 
-/// Gives each value that a document's value stands for to `each`.
+/// Calls `each` with each value that a document's value stands for.
 ///
 /// # Errors
 ///
@@ -167,7 +167,7 @@ fn for_each_element<'a>(
     array.iter().try_for_each(|element| for_each_at(&element?, depth + 1, each))
 }
 
-/// The text that an object is found by.
+/// The text that an object is indexed as.
 pub(crate) fn json_of(value: &Value<'_>) -> Result<String, Corrupt> {
     let mut json = Vec::new();
     write_json(value, &mut json)?;

@@ -1,4 +1,4 @@
-//! An index in the line of the pool: one batch a turn, and what becomes of failures.
+//! An index in the pool: one batch per turn, and the handling of failures.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,7 +18,7 @@ use crate::{
 /// See the module.
 pub(crate) struct IndexWork {
     core: Arc<IndexCore>,
-    /// Locked by the thread that gives the turn, only.
+    /// Locked only by the thread that runs the turn.
     indexer: Mutex<Indexer>,
 }
 
@@ -52,8 +52,8 @@ impl Worker for IndexWork {
     }
 }
 
-/// Whether the same batch may be written later by the same environment: when there is room again, or
-/// the documents take changes again. One that failed has to be opened again.
+/// Whether the same batch may be written later to the same environment: when memory is available,
+/// or the documents accept changes again. After other errors the environment has to be reopened.
 fn may_be_retried(error: &IndexError) -> bool {
     let is_room_missing = matches!(
         error.storage(),

@@ -1,10 +1,10 @@
 //! One turn of an index: reads the document log where it stopped, maps, and commits entries, progress
 //! and errors in one transaction. A reduce may commit some of its keys before that, see `reduce/stage.rs`.
 //!
-//! A change of a document, or of a value of compare exchange, that maps looked at leads to what was mapped
-//! then. Values come first in a batch: what is mapped behind them sees the newest.
-//! What is mapped, of several collections, is taken in the order of their etags, so that entries come in
-//! the order in which it was last written, however often the thread was interrupted.
+//! When a document or compare exchange value that maps have read changes, whatever read it is
+//! mapped again. Values come first in a batch, so that the maps after them see the newest. Items of
+//! several collections are mapped in the order of their etags, so that entries are in the order in
+//! which the items were last written, however often the thread was interrupted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,13 +36,13 @@ use crate::{
     vouching::{SeenPoints, Sources},
 };
 
-/// A batch ends after that time, so that other indexes have their turn.
+/// A batch ends after this time, so that other indexes get their turn.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
-/// With so many changes to come, threads that have nothing else to do help to map them.
+/// When this many changes are pending, idle threads help to map them.
 const LANES_LAG_MIN: u64 = 1024;
-/// Memory that a thread takes which helps to map: its pieces, and what the maps made of them.
+/// The memory of a helping thread: its pieces, and the output of the maps.
 const LANE_BYTES: u64 = 8 << 20;
-/// Keys that are gone, read at once.
+/// The number of deleted keys that are read at once.
 const KEYS_TAKEN: usize = 1024;
 
 /// See the module.
@@ -50,18 +50,18 @@ pub(crate) struct Indexer {
     pub(crate) core: Arc<IndexCore>,
     fields: FieldSet,
     batch: IndexBatch,
-    /// Rows on their way to the reduce, if the index has one.
+    /// Rows for the reduce, if the index has one.
     stage: ReduceStage,
     mapped: Mapped,
     memory: BatchMemory,
     lanes_max: usize,
-    /// Whether no batch of this process has ended yet, so that the next is marked.
+    /// Whether no batch of this process has ended yet, so that the next one is marked.
     marks_batches: bool,
-    /// Whether maps look at other documents, or at values.
+    /// Whether maps read other documents, or values.
     has_references: bool,
-    /// The most that the buffers held during this batch.
+    /// The maximum size of the buffers during this batch.
     buffer_bytes_max: usize,
-    /// Where to go on when one change leads to more documents than a batch takes.
+    /// Where to continue when one change affects more documents than fit in a batch.
     pub(crate) resume: Option<Resume>,
     sweep: Option<SweepPlace>,
 }
@@ -91,10 +91,10 @@ impl Indexer {
         }
     }
 
-    /// Indexes one batch, or writes the outputs of the one before; up to `spare_threads` threads may
-    /// help. `false` when everything that was there at its beginning is indexed and written.
+    /// Indexes one batch, or writes the outputs of the previous one; up to `spare_threads` threads
+    /// may help. `false` when everything that was pending at its beginning is indexed and written.
     pub(crate) fn index_batch(&mut self, spare_threads: usize) -> Result<bool, IndexError> {
-        // Whoever changes this meanwhile gives the index another turn.
+        // A later change of this flag enqueues the index again.
         let owes_output = self.core.owes_output();
         if owes_output && self.settle()? {
             return Ok(true);
@@ -118,7 +118,7 @@ impl Indexer {
         let Some(mut outcome) = self.gather_and_write(beside, before, all, spare_threads)? else {
             return Ok(true);
         };
-        // Whoever waits for this batch finds it told.
+        // Threads that wait for this batch find it reported.
         self.core.fan_out().merge(std::mem::take(&mut outcome.fan_out));
         let (after, end) = (outcome.record, outcome.end);
         let reduced = after.reduce_attempts - before.reduce_attempts;
@@ -143,8 +143,8 @@ impl Indexer {
         Ok(end.has_more() || self.core.owes_output())
     }
 
-    /// Maps a batch and commits it; `None` when there was no memory for it, and fewer changes come next.
-    /// When nothing is left behind it everything up to `all` is indexed.
+    /// Maps a batch and commits it; `None` when there was not enough memory, and the next batch is
+    /// smaller. When nothing is left after it, everything up to `all` is indexed.
     fn gather_and_write(
         &mut self,
         beside: Beside<'_>,
@@ -164,8 +164,8 @@ impl Indexer {
         let mut changes = 0;
         let written = gathered.and_then(|mut outcome| {
             if !outcome.end.has_more() {
-                // The last change may have left nothing in the logs, or nothing that an index that began
-                // later needs.
+                // The last change may have left nothing in the logs, or nothing that an index
+                // created later needs.
                 outcome.record.last_etag = outcome.record.last_etag.max(all.0);
             }
             outcome.times.map = self.now().saturating_sub(began);
@@ -181,10 +181,10 @@ impl Indexer {
             }
             Err(error) => {
                 if self.marks_batches {
-                    // One that stays has the index start paused after the next failure, at worst.
+                    // If the mark stays, the index at worst starts paused after the next failure.
                     let _is_gone = begun_batch::end(&self.core.environment).is_ok();
                 }
-                // What was noted in memory for this batch is not on disk.
+                // The in-memory state of this batch was not committed.
                 self.resume = resume;
                 self.fields = FieldSet::load(&self.core.environment.read())?;
                 let comes_again = error.is_short_of_memory() && self.memory.halve(changes);
@@ -193,7 +193,8 @@ impl Indexer {
         }
     }
 
-    /// Many indexes wait for their turns: none of them keeps much. One at rest keeps nothing.
+    /// Releases large buffers, since many indexes wait for their turns. An index at rest keeps
+    /// none.
     fn let_go_of_buffers(&mut self, is_at_rest: bool) {
         self.memory.end();
         if is_at_rest || BUFFERS_KEPT_BYTES < self.buffer_bytes_max {
@@ -209,15 +210,14 @@ impl Indexer {
         self.core.platform.clock.monotonic()
     }
 
-    /// Writes some of the outputs that are owed; `false` when none is.
+    /// Writes some of the pending outputs; `false` when none are pending.
     fn settle(&self) -> Result<bool, IndexError> {
         let Some(target) = &self.core.target else { return Ok(false) };
         let core = &self.core;
         output::settle(&core.environment, target, core.outputs.as_ref(), core.now_ticks())
     }
 
-    /// Deletes some outputs that nobody knows any more, now that nothing else is to be done; `false` when
-    /// there are none.
+    /// Deletes some unknown outputs when nothing else is pending; `false` when there are none.
     fn sweep(&mut self, documents: &ReadTransaction) -> Result<bool, IndexError> {
         let core = &self.core;
         let queue = core.outputs.as_ref();
@@ -244,7 +244,7 @@ impl Indexer {
         let mut changes = core.followed.changes_after(beside.documents, Etag(before.last_etag))?;
         let lanes = self.lanes_for(beside.documents, before, spare_threads)?;
         if !self.take_values(beside, &mut outcome, ends)? {
-            // The documents come in the next batch.
+            // The documents follow in the next batch.
         } else if lanes == 0 {
             while let Some(change) = changes.next().transpose()? {
                 if !self.take(&change, beside, &mut outcome)? || self.ends(&mut outcome, ends) {
@@ -260,8 +260,8 @@ impl Indexer {
         Ok(outcome)
     }
 
-    /// How many threads help to map. What maps looked at has to be known before the next change is
-    /// taken, so maps that look at other documents are left to one thread.
+    /// The number of threads that help to map. References must be known before the next change is
+    /// read, so maps that read other documents run on one thread.
     fn lanes_for(
         &self,
         documents: &ReadTransaction,
@@ -276,7 +276,7 @@ impl Indexer {
         Ok(if lag < LANES_LAG_MIN { 0 } else { spare_threads.min(self.lanes_max) })
     }
 
-    /// Takes pieces of the log into the batch, which the lanes map meanwhile.
+    /// Adds pieces of the log to the batch while the lanes map them.
     fn gather_pieces<'t>(
         &mut self,
         gathering: &mut Gathering<'_, 't>,
@@ -306,7 +306,7 @@ impl Indexer {
         }
     }
 
-    /// Takes the changes of a piece into the batch; `false` when the batch ends with one of them.
+    /// Adds the changes of a piece to the batch; `false` when one of them ends the batch.
     fn take_piece(
         &mut self,
         piece: &mut Piece<'_>,
@@ -332,7 +332,7 @@ impl Indexer {
         Ok(true)
     }
 
-    /// Whether the batch ends here although there may be more.
+    /// Whether the batch ends here although changes may remain.
     pub(crate) fn ends(&mut self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
         outcome.end = match self.limit_of(outcome) {
             Some(limit) => limit,
@@ -343,7 +343,7 @@ impl Indexer {
         true
     }
 
-    /// The limit that the batch has come to, if any.
+    /// The limit that the batch has reached, if any.
     pub(crate) fn limit_of(&mut self, outcome: &BatchOutcome) -> Option<BatchEnd> {
         let bytes = self.batch.memory_bytes() + self.stage.memory_bytes() + outcome.memory_bytes();
         self.buffer_bytes_max = self.buffer_bytes_max.max(bytes);
@@ -353,8 +353,8 @@ impl Indexer {
         (!self.memory.has_room(bytes)).then_some(BatchEnd::Memory)
     }
 
-    /// Takes one change into the batch, if it is one of a document that is mapped. `false` when the batch
-    /// is full before the change is done: the next one begins with it.
+    /// Adds one change to the batch, if it is one of a mapped item. `false` when the batch is full
+    /// before the change is complete: the next one begins with it.
     fn take(
         &mut self,
         change: &SourceChange<'_>,
@@ -394,7 +394,7 @@ impl Indexer {
         Ok(true)
     }
 
-    /// The index has nothing of a key from now on.
+    /// Removes everything that the index has of a key.
     fn forget(&mut self, key: &str, outcome: &mut BatchOutcome) -> Result<(), IndexError> {
         match self.core.mapper.reducer() {
             Some(_) => self.stage.put(key, &mut MappedRows::default()),
@@ -406,8 +406,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Forgets some of these keys, which are those behind them then; `false` when there are no more. Of
-    /// none that was put in this batch is it told that it is gone.
+    /// Removes some of these keys and advances the range past them; `false` when there are no more.
+    /// Keys that were put in this batch are skipped.
     fn forget_some(
         &mut self,
         keys: &mut KeyRange,
@@ -451,7 +451,7 @@ impl Indexer {
         put
     }
 
-    /// Takes what the maps gave for an item into the batch.
+    /// Adds the output of the maps for an item to the batch.
     fn put(
         &mut self,
         item: &SourceItem<'_>,
@@ -460,7 +460,7 @@ impl Indexer {
     ) -> Result<(), IndexError> {
         outcome.record.map_attempts += 1;
         if let Some(mut keys) = item.replaces() {
-            // As many as the item has entries, at most.
+            // At most as many as the item has entries.
             while self.forget_some(&mut keys, outcome)? {}
         }
         let key = item.key();
@@ -484,8 +484,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Brings rows to results and entries, in several transactions when one would be too large; returns the
-    /// last one.
+    /// Turns rows into results and entries, in several transactions if one would be too large;
+    /// returns the last one.
     fn reduce(
         &mut self,
         tx: WriteTransaction,
@@ -498,7 +498,7 @@ impl Indexer {
         let reducing = Reducing { reducer, target, is_closing: &is_closing };
         let (core, pages) = (&self.core, &mut outcome.pages);
         let end_part = &mut |mut part: WriteTransaction| {
-            // The index has something of them now, even if it does not come to the end of the batch.
+            // The index now has data of them, even if the batch is not completed.
             seen.write(&mut part)?;
             *pages += part.dirty_pages() as u64;
             part.commit()?;
@@ -555,7 +555,7 @@ impl Indexer {
     }
 }
 
-/// Appends as many changes as a piece has.
+/// Appends as many changes as fit in a piece.
 fn fill<'t>(
     changes: &mut SourceChanges<'t>,
     piece: &mut Vec<SourceChange<'t>>,

@@ -1,12 +1,13 @@
-//! The threads that index, for all databases of a process together.
+//! The threads that index, shared by all databases of a process.
 //!
-//! Whoever has something to do stands in line. A thread takes the first, lets it take one turn, and
-//! sends it to the end of the line when it has more to do. So a few threads serve any number of
-//! indexes, none waits for ever, and an index at rest costs no thread. The line is kept in order by
-//! priority: low ones let so many others go before them, but not all.
+//! Workers with work are queued. A thread takes the first one, runs one turn, and enqueues it at
+//! the end when it has more work. So a few threads serve any number of indexes, none waits forever,
+//! and an idle index occupies no thread. The queue is ordered by priority: a low one lets a limited
+//! number of others pass.
 //!
-//! Invariant: nobody is in line twice, nor in line while it has its turn, as long as it enqueues itself
-//! only when it is neither ([`Worker::take_turn`] tells what it wants next).
+//! Invariant: a worker is queued at most once, and never during its turn, provided that it enqueues
+//! itself only when it is neither queued nor running ([`Worker::take_turn`] returns what it wants
+//! next).
 
 use std::{
     collections::BTreeMap,
@@ -23,26 +24,27 @@ use crate::batch_memory::IndexingMemory;
 
 /// Something that is done in turns.
 pub(crate) trait Worker: Send + Sync {
-    /// Where it stands in line.
+    /// Its priority in the queue.
     fn priority(&self) -> IndexPriority;
 
-    /// Does one turn. Never called by two threads at once. The pool could run so many more threads now
-    /// and has nothing for them to do; the worker may start them for the time of its turn.
+    /// Runs one turn. Never called by two threads at once. `spare_threads` is the number of further
+    /// threads that the pool could run and has no work for; the worker may start them during its
+    /// turn.
     fn take_turn(self: Arc<Self>, spare_threads: usize) -> NextTurn;
 }
 
 /// What a worker wants after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextTurn {
-    /// To stand in line again.
+    /// To be enqueued again.
     InLine,
-    /// To stand in line again after that time.
+    /// To be enqueued again after that time.
     After(Duration),
     /// Nothing, until it enqueues itself.
     None,
 }
 
-/// The pool. Its threads end when the last handle is dropped, each after the turn that it gives.
+/// The pool. Its threads end when the last handle is dropped, each after its current turn.
 #[derive(Clone)]
 pub struct IndexingPool {
     owner: Arc<Owner>,
@@ -55,38 +57,38 @@ struct Owner {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    /// Asked to release unused memory, where the pool is of a platform.
+    /// Releases unused memory, if the pool belongs to a platform.
     memory: Option<Arc<dyn ProcessMemory>>,
     threads_max: usize,
     line: Mutex<Line>,
     changed: Condvar,
 }
 
-/// A place in line, then a number that makes it unique.
+/// A position in the queue, and a number that makes it unique.
 type Place = (u64, u64);
 
 #[derive(Default)]
 struct Line {
     waiting: BTreeMap<Place, Arc<dyn Worker>>,
-    /// Those that come into line at a time of the clock.
+    /// Workers that will be enqueued at a time of the clock.
     resting: BTreeMap<(Duration, u64), Arc<dyn Worker>>,
-    /// How many came into line so far.
+    /// The number of workers enqueued so far.
     number: u64,
     threads: usize,
-    /// Threads that wait for something to do.
+    /// Threads that wait for work.
     free: usize,
     is_closed: bool,
 }
 
-/// A thread without work releases after each of so many pauses what it has allocated and others have
-/// freed since: the allocator would keep that for as long as the thread sleeps. Page versions of its last
+/// An idle thread releases memory after each of this many pauses: the allocator would keep what the
+/// thread allocated and others freed for as long as the thread sleeps. Page versions of its last
 /// transactions are freed by later flushes.
 const REST_PAUSE: Duration = Duration::from_secs(2);
 const REST_PAUSES: u32 = 6;
-/// The first of them is shorter: until then what the thread keeps is in no budget.
+/// The first pause is shorter: until then the memory that the thread keeps is in no budget.
 const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
-/// How many who come later go before one of this priority.
+/// How many later workers may pass one of this priority.
 fn places_given_away(priority: IndexPriority) -> u64 {
     match priority {
         IndexPriority::High => 0,
@@ -96,14 +98,14 @@ fn places_given_away(priority: IndexPriority) -> u64 {
 }
 
 impl IndexingPool {
-    /// A pool of at most `threads_max` threads, which start when they are needed first. Its batches take
-    /// as much memory as they like.
+    /// A pool of at most `threads_max` threads, which are started on demand. The memory of its
+    /// batches is unbounded.
     pub fn new(clock: Arc<dyn Clock>, threads_max: usize) -> Self {
         Self::with(MemoryBudget::unlimited(), clock, None, threads_max)
     }
 
-    /// The same, whose batches draw from that budget, and whose threads release memory when they have
-    /// nothing to do.
+    /// As [`IndexingPool::new`], with batches that draw from that budget, and threads that release
+    /// memory when they are idle.
     pub fn within(budget: Arc<MemoryBudget>, platform: &Platform, threads_max: usize) -> Self {
         let (clock, process) = (Arc::clone(&platform.clock), Arc::clone(&platform.memory));
         Self::with(budget, clock, Some(process), threads_max)
@@ -127,7 +129,7 @@ impl IndexingPool {
         Self { owner: Arc::new(Owner { shared: Arc::new(shared), memory }) }
     }
 
-    /// What batches draw from; their transactions should, too.
+    /// The budget of batches; their transactions should draw from it, too.
     pub fn budget(&self) -> &Arc<MemoryBudget> {
         &self.owner.memory.budget
     }
@@ -136,7 +138,7 @@ impl IndexingPool {
         &self.owner.memory
     }
 
-    /// Puts a worker in line.
+    /// Enqueues a worker.
     pub(crate) fn enqueue(&self, worker: Arc<dyn Worker>) {
         let shared = &self.owner.shared;
         let mut line = shared.lock();
@@ -144,7 +146,7 @@ impl IndexingPool {
         shared.see_to_a_thread(&mut line);
     }
 
-    /// Puts a worker in line after some time.
+    /// Enqueues a worker after some time.
     pub(crate) fn enqueue_after(&self, rest: Duration, worker: Arc<dyn Worker>) {
         let shared = &self.owner.shared;
         let mut line = shared.lock();
@@ -161,7 +163,7 @@ impl Drop for Owner {
             (std::mem::take(&mut line.waiting), std::mem::take(&mut line.resting))
         };
         self.shared.changed.notify_all();
-        // Workers may own what locks the line when it goes.
+        // A worker may own something that locks the queue when it is dropped.
         drop(line);
     }
 }
@@ -178,7 +180,7 @@ impl Line {
         self.resting.insert((until, self.number), worker);
     }
 
-    /// Brings those into line whose rest is over.
+    /// Enqueues the workers whose time has come.
     fn wake(&mut self, now: Duration) {
         while let Some(entry) = self.resting.first_entry()
             && entry.key().0 <= now
@@ -194,7 +196,7 @@ impl Shared {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes a thread, or starts one when those that are free have others to do: a thread counts as free
+    /// Wakes a thread, or starts one when the free ones are already needed: a thread counts as free
     /// until it has woken up.
     fn see_to_a_thread(self: &Arc<Self>, line: &mut Line) {
         let wanted = line.waiting.len().max(1);
@@ -205,8 +207,8 @@ impl Shared {
             if builder.spawn(move || shared.run()).is_ok() {
                 line.threads += 1;
             }
-            // Without a new thread those that there are come to it; without any, the next who comes
-            // into line tries again.
+            // If no thread can be started, the existing ones get to the worker; if there are none,
+            // the next one that is enqueued tries again.
         }
         self.changed.notify_one();
     }
@@ -230,8 +232,8 @@ impl Shared {
         }
     }
 
-    /// The first in line, and how many threads are spare; waits for one. `None` when the pool is closed.
-    /// A thread that waits releases unused memory after each of its `pauses`.
+    /// Waits for the first worker in the queue; also returns the number of spare threads. `None`
+    /// when the pool is closed. A waiting thread releases unused memory after each of its `pauses`.
     fn next(&self, pauses: &mut u32) -> Option<(Arc<dyn Worker>, usize)> {
         let mut line = self.lock();
         loop {
@@ -263,7 +265,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Waits for a change, no longer than the shorter of these times. Returns whether a pause is over.
+    /// Waits for a change, at most the shorter of these times. Returns whether a pause is over.
     fn wait<'l>(
         &'l self,
         line: MutexGuard<'l, Line>,
@@ -291,7 +293,7 @@ mod tests {
         name: &'static str,
         priority: IndexPriority,
         left: Mutex<usize>,
-        told: Sender<&'static str>,
+        sender: Sender<&'static str>,
     }
 
     impl Worker for Turns {
@@ -300,14 +302,14 @@ mod tests {
         }
 
         fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
-            self.told.send(self.name).unwrap();
+            self.sender.send(self.name).unwrap();
             let mut left = self.left.lock().unwrap();
             *left -= 1;
             if *left == 0 { NextTurn::None } else { NextTurn::InLine }
         }
     }
 
-    /// Keeps the only thread until it is told to go on.
+    /// Blocks the only thread until it is released.
     struct Gate(Mutex<Receiver<()>>);
 
     impl Worker for Gate {
@@ -326,12 +328,12 @@ mod tests {
         let pool = IndexingPool::new(Platform::memory().clock, 1);
         let (open, closed) = channel();
         pool.enqueue(Arc::new(Gate(Mutex::new(closed))));
-        let (told, names) = channel();
+        let (sender, names) = channel();
         for &(name, priority, turns) in workers {
-            let (left, told) = (Mutex::new(turns), told.clone());
-            pool.enqueue(Arc::new(Turns { name, priority, left, told }));
+            let (left, sender) = (Mutex::new(turns), sender.clone());
+            pool.enqueue(Arc::new(Turns { name, priority, left, sender }));
         }
-        drop(told);
+        drop(sender);
         open.send(()).unwrap();
         names.iter().collect()
     }
@@ -359,22 +361,22 @@ mod tests {
     #[test]
     fn threads_are_as_many_as_allowed_and_no_more() {
         let pool = IndexingPool::new(Platform::memory().clock, 3);
-        let (told, names) = channel();
+        let (sender, names) = channel();
         for _ in 0..100 {
-            let (left, told) = (Mutex::new(5), told.clone());
+            let (left, sender) = (Mutex::new(5), sender.clone());
             pool.enqueue(Arc::new(Turns {
                 name: "x",
                 priority: IndexPriority::Normal,
                 left,
-                told,
+                sender,
             }));
         }
-        drop(told);
+        drop(sender);
         assert_eq!(names.iter().count(), 500);
         assert!(pool.owner.shared.lock().threads <= 3);
     }
 
-    /// Ends its turn when another has begun one.
+    /// Ends its turn when another one has begun.
     struct Meeting(Arc<std::sync::Barrier>);
 
     impl Worker for Meeting {
@@ -392,9 +394,9 @@ mod tests {
     fn those_who_come_while_a_free_thread_wakes_up_have_threads_of_their_own() {
         let pool = IndexingPool::new(Platform::memory().clock, 2);
         let shared = &pool.owner.shared;
-        let (told, names) = channel();
+        let (sender, names) = channel();
         let (name, priority, left) = ("first", IndexPriority::Normal, Mutex::new(1));
-        pool.enqueue(Arc::new(Turns { name, priority, left, told }));
+        pool.enqueue(Arc::new(Turns { name, priority, left, sender }));
         assert_eq!(names.iter().count(), 1);
         let mut line = shared.lock();
         while line.free == 0 {
@@ -416,14 +418,14 @@ mod tests {
     #[test]
     fn who_rests_comes_into_line_later() {
         let pool = IndexingPool::new(Platform::memory().clock, 1);
-        let (told, names) = channel();
+        let (sender, names) = channel();
         let worker = |name| {
-            let (left, told) = (Mutex::new(1), told.clone());
-            Arc::new(Turns { name, priority: IndexPriority::Normal, left, told })
+            let (left, sender) = (Mutex::new(1), sender.clone());
+            Arc::new(Turns { name, priority: IndexPriority::Normal, left, sender })
         };
         pool.enqueue_after(Duration::from_millis(50), worker("rested"));
         pool.enqueue(worker("at once"));
-        drop(told);
+        drop(sender);
         assert_eq!(names.iter().collect::<Vec<_>>(), ["at once", "rested"]);
     }
 }

@@ -1,7 +1,8 @@
 //! Maps that an application wrote in JavaScript.
 //!
-//! A definition is compiled once; each thread that runs it has an engine of its own. Which collections a
-//! map loads from is known only while it runs, so an index whose maps load follows every document.
+//! A definition is compiled once; each thread that runs it has an engine of its own. Which
+//! collections a map loads from is known only while it runs, so an index whose maps load documents
+//! follows all of them.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +32,13 @@ use crate::{
     static_fields::{check_fields, static_field_options},
 };
 
-/// How a map names all documents.
+/// The name of all documents in a map.
 const ALL_DOCUMENTS: &str = "@all_docs";
-/// The function with which a map looks at another document.
+/// The function that loads another document.
 const LOAD: &str = "load";
-/// The function with which a map looks at a value of compare exchange.
+/// The function that reads a compare exchange value.
 const READ_VALUE: &str = "cmpxchg";
-/// Bytes of attachments that a map may read of one document, each reading counting again.
+/// The bytes of attachments that a map may read per document; repeated reads count again.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
 /// See the module.
@@ -45,7 +46,7 @@ pub(crate) struct JsMap {
     definition: IndexDefinition,
     script: MapScript,
     pool: ScriptPool,
-    /// Of all maps, each once; none when one of them maps all documents.
+    /// Of all maps, without duplicates; empty when one of them maps all documents.
     collections: Vec<CollectionName>,
     loads: bool,
     reads_values: bool,
@@ -57,7 +58,8 @@ impl JsMap {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when a text is no map, or fields cannot be indexed as asked.
+    /// [`IndexError::Definition`] when a text is not a map, or fields cannot be indexed as
+    /// requested.
     pub(crate) fn new(definition: &IndexDefinition, pool: &ScriptPool) -> Result<Self, IndexError> {
         check_fields(definition)?;
         let refused = |what: &dyn std::fmt::Display| IndexError::Definition {
@@ -90,8 +92,8 @@ impl JsMap {
     }
 }
 
-/// Whether a script names a global function, and so may call it, directly or under another name. A member
-/// of an object is another function, such as that of `noTracking`.
+/// Whether a script mentions a global function, and so may call it, directly or under another name.
+/// A member of an object is another function, such as that of `noTracking`.
 fn mentions(script: &str, function: &str) -> bool {
     script.match_indices(function).any(|(start, _)| {
         let (before, after) = (&script[..start], &script[start + function.len()..]);
@@ -100,7 +102,7 @@ fn mentions(script: &str, function: &str) -> bool {
     })
 }
 
-/// Whether what follows this text is a member of an object that is not the global one.
+/// Whether what follows this text is a member of an object other than the global one.
 fn is_member(before: &str) -> bool {
     match before.strip_suffix('.') {
         Some(object) if object.ends_with("..") => false,
@@ -168,7 +170,7 @@ impl Mapper for JsMap {
 }
 
 impl JsMap {
-    /// What the maps make of an item; what they looked at goes to `references`.
+    /// Runs the maps on an item; what they read is added to `references`.
     pub(crate) fn results_of(
         &self,
         item: &SourceItem<'_>,
@@ -218,7 +220,7 @@ impl JsMap {
     }
 }
 
-/// What a map is called with.
+/// The argument of a map.
 enum Given {
     Document(ScriptDocument),
     Value(ScriptValue),
@@ -257,7 +259,7 @@ impl JsMap {
                 }
             };
         }
-        // A value without terms, such as an array without elements, makes an entry all the same.
+        // A value without terms, such as an empty array, still creates an entry.
         if !has_values {
             entries.drop_entry();
             return Ok(());
@@ -268,7 +270,7 @@ impl JsMap {
         }
     }
 
-    /// Whether there is a value.
+    /// Returns whether there is a value.
     fn write_field(
         &self,
         given: &IndexField,
@@ -295,7 +297,7 @@ impl JsMap {
         Ok(true)
     }
 
-    /// The options of a field; those that the script gave with the value count first.
+    /// The options of a field; options set by the script take precedence.
     fn options_of(&self, given: &IndexField) -> Result<FieldOptions, IndexError> {
         let mut options = match self.options.get(&*given.name) {
             Some(options) => options.clone(),
@@ -313,7 +315,7 @@ impl JsMap {
     }
 }
 
-/// The property that a value is written under to be read again.
+/// The property under which a value is stored.
 const VALUE: &str = "v";
 
 fn document_of(value: &ScriptValue) -> Result<BlittableBuf, MapError> {
@@ -323,13 +325,13 @@ fn document_of(value: &ScriptValue) -> Result<BlittableBuf, MapError> {
     builder.finish().map_err(|error| refused(&error))
 }
 
-/// Adds a value to a field, and keeps it when the field is stored.
+/// Adds a value to a field, and stores it if the field is stored.
 pub(crate) fn add(
     field: &Field,
     value: &blittable::Value<'_>,
     entries: &mut EntryWriter<'_>,
 ) -> Result<(), MapError> {
-    // Among words null is no word; alone it can be asked for.
+    // Among words null is not a term; alone it can be searched for.
     let is_array = value.as_array().is_some();
     if is_array {
         entries.mark_array(field)?;
@@ -352,7 +354,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Adds a place or a shape.
+/// Adds a point or a shape.
 fn add_spatial(
     field: &Field,
     value: &FieldValue,
@@ -367,7 +369,7 @@ fn add_spatial(
     }
 }
 
-/// The number that a value of a script is.
+/// The number that a script's value represents.
 fn coordinate(value: &ScriptValue) -> Result<f64, String> {
     match value {
         ScriptValue::String(text) => coordinate_of_text(text),
@@ -379,7 +381,7 @@ fn coordinate(value: &ScriptValue) -> Result<f64, String> {
     }
 }
 
-/// What a map sees beside its document, and what of it it looked at.
+/// The host of a map: what it can read besides its document, and what it has read.
 struct HostBeside<'a, 'r> {
     beside: Beside<'a>,
     references: &'r mut References,
@@ -412,7 +414,7 @@ impl Host for HostBeside<'_, '_> {
         id: &str,
         collection: Option<&str>,
     ) -> Result<Option<ScriptDocument>, HostError> {
-        // A text that is too long for an id names no document.
+        // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         self.references.note_document(id.lower_cased());
         self.document(&id, collection)

@@ -1,5 +1,5 @@
-//! The keys of which an index has something, by their order: what a change finds that is told of keys
-//! that nobody lists.
+//! The keys that an index has data for, in order: used for changes that affect keys without listing
+//! them.
 
 use std::ops::Bound;
 
@@ -14,8 +14,7 @@ use crate::{
     segment_key::KeyRange,
 };
 
-/// Keys in a range that have entries, rows or references: the first ones, up to `limit`. A few others may
-/// be between them.
+/// Keys in a range that have entries, rows or references: the first ones, up to `limit`.
 pub(crate) fn known_keys(
     entries: &ReadTransaction,
     mapper: &dyn Mapper,
@@ -52,7 +51,7 @@ fn keys_of_tree(
         Err(_) => true,
     });
     let text = |row: Result<(Vec<u8>, &[u8]), StorageError>| {
-        String::from_utf8(row?.0).map_err(|_| IndexError::corrupt("a key of an index is no text"))
+        String::from_utf8(row?.0).map_err(|_| IndexError::corrupt("a key of an index is not UTF-8"))
     };
     keys.take(limit).map(text).collect()
 }

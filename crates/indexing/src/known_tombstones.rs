@@ -1,4 +1,4 @@
-//! Whether an index has missed deletions: tombstones that it needed were removed before it read them.
+//! Whether an index has missed deletions because tombstones were removed before it read them.
 
 use documents::{DocumentError, TombstoneKind, last_removed_tombstone};
 use model::Etag;
@@ -21,13 +21,13 @@ impl From<SourceKind> for TombstoneKind {
     }
 }
 
-/// Up to where an index knows all deletions.
+/// The etag up to which an index has seen all deletions.
 pub(crate) fn known_up_to(record: &IndexRecord, began_at: Etag) -> Etag {
     began_at.max(Etag(record.last_etag))
 }
 
-/// Whether tombstones are gone that a reader of these logs needs which knows all deletions up to
-/// `known`.
+/// Whether tombstones were removed that a reader of these logs needs which has seen all deletions
+/// up to `known`.
 pub(crate) fn are_missed(
     followed: &Followed,
     documents: &impl Transaction,
@@ -46,7 +46,7 @@ pub(crate) fn are_missed(
 }
 
 impl IndexFiles {
-    /// Whether the index of these files needed tombstones that are gone.
+    /// Whether tombstones that the index of these files needed were removed.
     pub(crate) fn miss_deletions(
         &self,
         mapper: &dyn Mapper,

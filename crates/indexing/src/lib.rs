@@ -1,38 +1,38 @@
-//! Indexes: what they are defined by, how they follow the document log, and what state they are in.
+//! Indexes: their definitions, how they follow the document log, and their state.
 //!
-//! An index has an environment of its own. In its turn it reads the document log where it stopped last
-//! time, maps documents to entries, and commits entries and progress in one transaction. So it can be
-//! dropped, reset, or found broken without touching documents, and after a crash it goes on from what
-//! its own files say. A few threads give turns to all indexes of the process.
+//! An index has an environment of its own. In its turn it reads the document log where it stopped
+//! last time, maps documents to entries, and commits entries and progress in one transaction. So it
+//! can be deleted, reset, or found damaged without touching documents, and after a crash it
+//! continues from its own files. A few threads give turns to all indexes of the process.
 //!
-//! Plain threads and callbacks; the server brings its own way of waiting.
+//! Plain threads and callbacks; the server decides how to wait.
 //!
 //! | file | what |
 //! |---|---|
-//! | `auto_definition`, `auto_grouping`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
-//! | `static_definition`, `static_fields`, `empty_values` | what a written definition says before it is compiled |
+//! | `auto_definition`, `auto_grouping`, `auto_shape` | automatic indexes: names, extension, storage in a record |
+//! | `static_definition`, `static_fields`, `empty_values` | static definitions before they are compiled |
 //! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
 //! | `reduce` | map-reduce: rows by key, results kept current |
 //! | `output` | results of a reduce as documents |
-//! | `spatial_fields` | fields of places and shapes |
+//! | `spatial_fields` | spatial fields |
 //! | `source` | what is mapped, documents, counters or segments of time series, and their logs |
 //! | `segment_source` | a segment of a time series as maps see it |
-//! | `segment_key`, `known_keys` | how an index knows segments, and finds those that are gone |
-//! | `beside`, `references`, `map_again` | what maps see beside a document, what of it they looked at; mapping again when that changes |
+//! | `segment_key`, `known_keys` | the keys of segments in an index; finding deleted ones |
+//! | `beside`, `references`, `map_again` | what maps can read besides a document, what they have read; mapping again when that changes |
 //! | `position` | how far an index is in the logs that it follows |
 //! | `index_value`, `entry_writer` | values of documents as terms |
-//! | `index_record`, `index_files` | what an index keeps of itself, and where |
-//! | `index_change` | what those who watch an index are told |
+//! | `index_record`, `index_files` | what an index stores about itself, and where |
+//! | `index_change` | changes that listeners of an index are notified of |
 //! | `index`, `index_core`, `index_kind`, `indexer`, `index_work` | one index and its turns |
-//! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
-//! | `batch_log`, `batch_outcome`, `fan_out` | what the last batches took and came to; documents with very many entries |
-//! | `definition_views` | what was understood of a definition; which others could take it in |
-//! | `trial`, `trial_index` | what a definition makes of some documents, without an index or in one that is in memory |
+//! | `mapped`, `map_lanes` | the output of maps for a document; mapping on several threads |
+//! | `batch_log`, `batch_outcome`, `fan_out` | statistics and results of the last batches; documents with very many entries |
+//! | `definition_views` | the compiled form of a definition; merging with others |
+//! | `trial`, `trial_index` | trying a definition on some documents, without an index or with one in memory |
 //! | `indexing_pool` | the threads of all indexes |
 //! | `index_set`, `index_opening` | all indexes of a database |
-//! | `replacement` | indexes that are built beside those that they replace |
-//! | `idle` | automatic indexes that nobody asks any more |
-//! | `reopening` | indexes that failed are opened again |
+//! | `replacement` | side-by-side replacement of indexes |
+//! | `idle` | automatic indexes that are no longer queried |
+//! | `reopening` | reopening of failed indexes |
 #![forbid(unsafe_code)]
 
 mod attachment_reading;

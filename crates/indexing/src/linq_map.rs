@@ -1,4 +1,4 @@
-//! Maps that an application wrote in C#: what they give for a document becomes entries.
+//! Maps that an application wrote in C#: their outputs become entries.
 
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ use crate::{
     static_fields::{check_fields, static_field_options},
 };
 
-/// Stands among the fields of a map for those that only a document names.
+/// A placeholder in a map's fields for those that only documents create.
 const CREATED_FIELDS: &str = "_";
 
 /// See the module.
 pub(crate) struct LinqMap {
     definition: IndexDefinition,
     maps: Vec<linq::Map>,
-    /// Of all maps, each once; none when one of them maps all documents.
+    /// Of all maps, without duplicates; empty when one of them maps all documents.
     collections: Vec<CollectionName>,
     referenced: Vec<CollectionName>,
     options: BTreeMap<String, FieldOptions>,
@@ -49,7 +49,8 @@ impl LinqMap {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when a text is no map, or fields cannot be indexed as asked.
+    /// [`IndexError::Definition`] when a text is not a map, or fields cannot be indexed as
+    /// requested.
     pub(crate) fn new(definition: &IndexDefinition) -> Result<Self, IndexError> {
         check_fields(definition)?;
         let maps = compile(definition)?;
@@ -62,7 +63,7 @@ impl LinqMap {
         let referenced = maps.iter().flat_map(linq::Map::referenced_collections);
         let mut referenced = collection_names(referenced)?;
         if !referenced.is_empty() {
-            // What has no collection may be loaded by the name of any.
+            // Without a collection, documents of any may be loaded.
             referenced.push(CollectionName::empty());
         }
         let empty = EmptyValues::of(definition);
@@ -153,7 +154,8 @@ impl Mapper for LinqMap {
 }
 
 impl LinqMap {
-    /// Gives what the maps make of an item to `each`, and what they looked at to `references`.
+    /// Calls `each` with the outputs of the maps for an item; what they read is added to
+    /// `references`.
     pub(crate) fn for_each_output(
         &self,
         item: &SourceItem<'_>,
@@ -228,8 +230,8 @@ impl LinqMap {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let keeps_empty = self.empty.missing_as_null || self.empty.keeps_entries;
-        // A value without terms, such as an array without elements or a place that is nowhere, makes an
-        // entry all the same.
+        // A value without terms, such as an empty array or a point without coordinates, still
+        // creates an entry.
         let makes_fields =
             output.fields().any(|(name, value)| name == CREATED_FIELDS || is_spatial(value));
         if output.is_empty() && !makes_fields && !keeps_empty {
@@ -308,14 +310,14 @@ impl LinqMap {
                 entries.add_place(&field, *latitude, *longitude)
             }
             SpatialValue::Shape(Value::Text(text)) => entries.add_shape_text(&field, text.as_str()),
-            // Whatever else a document has there is no shape.
+            // Other values are not shapes.
             SpatialValue::Point(None) | SpatialValue::Shape(_) => Ok(()),
         };
         added.map_err(|message| MapError::Document { message })
     }
 }
 
-/// Whether a value, without its boost, is more than a value of the field of that name.
+/// Whether a value, apart from its boost, is more than a plain value of the field of that name.
 fn is_no_plain_value(name: &str, value: &Value<'_>) -> bool {
     match value {
         Value::Missing | Value::Field(_) | Value::Spatial(_) => true,
@@ -341,7 +343,7 @@ fn is_spatial(value: &Value<'_>) -> bool {
     matches!(value, Value::Spatial(_))
 }
 
-/// Adds a value to a field, and keeps it when the field is stored.
+/// Adds a value to a field, and stores it if the field is stored.
 fn add(field: &Field, value: &Value<'_>, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
     let is_alone = !matches!(value, Value::List(_) | Value::Array(_));
     if is_array(value) {
@@ -360,7 +362,7 @@ fn add_terms(
     is_alone: bool,
     entries: &mut EntryWriter<'_>,
 ) -> Result<(), MapError> {
-    // Among words null is no word; alone it can be asked for.
+    // Among words null is not a term; alone it can be searched for.
     let skips_null = field.options().has_words() && !is_alone;
     let mut add = |value: &IndexValue<'_>| match value {
         IndexValue::Null if skips_null => Ok(()),
@@ -388,13 +390,14 @@ fn add_terms(
             let value = blittable::Value::Array(*array);
             add_stored_value(&value, &mut add)
         }
-        // The text of an object that the definition makes is analyzed; that of a document's is not.
+        // The text of an object that the definition creates is analyzed; that of a document's is
+        // not.
         Value::Record(_) => {
             let json = String::from_utf8_lossy(&json_of(value)?).into_owned();
             add(&IndexValue::Text(json.into()))
         }
         value => {
-            // Whatever else there is has a form in JSON, and terms by that.
+            // Other values are indexed by their JSON.
             let document = document_of(value)?;
             match document.as_view().root().get(VALUE).map_err(DocumentError::from)? {
                 Some(value) => add_stored_value(&value, &mut add),
@@ -418,7 +421,7 @@ fn add_stored_value(
     result
 }
 
-/// The property that a value is written under to be read again.
+/// The property under which a value is stored.
 const VALUE: &str = "v";
 
 fn document_of(value: &Value<'_>) -> Result<blittable::BlittableBuf, MapError> {
@@ -428,7 +431,7 @@ fn document_of(value: &Value<'_>) -> Result<blittable::BlittableBuf, MapError> {
     builder.finish().map_err(|error| MapError::Document { message: error.to_string() })
 }
 
-/// A value as it is kept: JSON.
+/// A value as it is stored: JSON.
 fn json_of(value: &Value<'_>) -> Result<Vec<u8>, MapError> {
     let document = document_of(value)?;
     let mut json = Vec::new();
@@ -438,7 +441,7 @@ fn json_of(value: &Value<'_>) -> Result<Vec<u8>, MapError> {
     Ok(json)
 }
 
-/// Whether a definition asks for the values of a field to be kept.
+/// Whether a definition stores the values of a field.
 pub fn is_stored(definition: &IndexDefinition, field: &str) -> bool {
     definition.field(field).storage == Some(FieldStorage::Yes)
 }
@@ -452,10 +455,10 @@ fn attachment_of<'a>(row: &AttachmentRow<'a>) -> AttachmentInput<'a> {
     }
 }
 
-/// What a map sees beside its document, and what of it it looked at.
+/// The host of a map: what it can read besides its document, and what it has read.
 struct HostBeside<'a, 't, 'r> {
     beside: Beside<'t>,
-    /// Where the next document is kept.
+    /// The place for the next loaded document.
     rows: &'a LoadedRows<'t>,
     references: &'r mut References,
 }
@@ -467,7 +470,7 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         collection: &str,
         tracking: Tracking,
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
-        // A text that is too long for an id names no document.
+        // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         if tracking == Tracking::Followed {
             self.references.note_document(id.lower_cased());
@@ -479,14 +482,14 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
     }
 
     fn counter_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
-        // A text that is too long for an id names no document.
+        // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
         let rows = documents::counters_of(self.beside.documents, &id)?;
         Ok(rows.map(|row| row.map(|row| row.name())).collect::<Result<_, _>>()?)
     }
 
     fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
-        // A text that is too long for an id names no document.
+        // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
         let names = documents::time_series::series_names(self.beside.documents, &id)?;
         Ok(names.collect::<Result<_, _>>()?)

@@ -1,12 +1,12 @@
-//! The documents that a map loaded, kept as long as values of them are in use.
+//! The documents that a map loaded, kept while their values are in use.
 //!
-//! A list that only grows, so that what was given out stays where it is while more is added.
+//! An append-only list, so that references into it stay valid while more is added.
 
 use std::cell::OnceCell;
 
 use documents::DocumentRow;
 
-/// A place for one row, and all places behind it.
+/// A place for one row, and all places after it.
 #[derive(Default)]
 pub(crate) struct LoadedRows<'t>(OnceCell<Box<Loaded<'t>>>);
 
@@ -16,7 +16,7 @@ struct Loaded<'t> {
 }
 
 impl<'t> LoadedRows<'t> {
-    /// Keeps a row in the first free place; gives it back with the places behind it.
+    /// Adds a row in the first free place; returns it with the places after it.
     pub(crate) fn add(&self, row: DocumentRow<'t>) -> (&DocumentRow<'t>, &Self) {
         let mut place = self;
         while let Some(taken) = place.0.get() {
@@ -28,7 +28,7 @@ impl<'t> LoadedRows<'t> {
 }
 
 impl Drop for LoadedRows<'_> {
-    /// One after the other: a long list may not need a deep stack.
+    /// Iterative: dropping a long list recursively could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut loaded) = next {

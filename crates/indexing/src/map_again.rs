@@ -1,4 +1,4 @@
-//! Mapping again what looked at something that changed: a document, or a value of compare exchange.
+//! Mapping items again when a document or compare exchange value that they read has changed.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::{
     source,
 };
 
-/// Documents that looked at a changed one, read at once.
+/// The number of documents that read a changed one, looked up at once.
 const LOOKING_TAKEN: usize = 1024;
 
-/// The documents that looked at something that changed are mapped again up to here.
+/// Where to continue mapping the documents again that read something that changed.
 #[derive(Clone)]
 pub(crate) struct Resume {
     changed: Changed,
     after: String,
 }
 
-/// Something that changed and that maps may have looked at.
+/// Something that changed and that maps may have read.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) kind: LookedAt,
-    /// Where the change stands in its log.
+    /// The position of the change in its log.
     pub(crate) at: u64,
-    /// Its id or key in lower case.
+    /// Its lower-cased id or key.
     pub(crate) name: String,
 }
 
 impl Indexer {
-    /// Takes the changes of compare exchange into the batch: what looked at a changed value is mapped again.
-    /// `false` when the batch is full before all are done.
+    /// Adds the changes of compare exchange to the batch: documents that read a changed value are
+    /// mapped again. `false` when the batch is full before all are done.
     pub(crate) fn take_values(
         &mut self,
         beside: Beside<'_>,
@@ -44,15 +44,15 @@ impl Indexer {
         ends: Duration,
     ) -> Result<bool, IndexError> {
         let Some(values) = beside.values else { return Ok(true) };
-        // Maps would fail, each for its document, which would be missing ever after.
+        // Every map would fail, and its document would be missing permanently.
         values.check()?;
         let last = values.last_change()?;
-        // What is mapped for the first time sees the newest values.
+        // Items that are mapped for the first time see the newest values.
         let entries = self.core.environment.read();
         if references::is_any_looked_at(&entries, LookedAt::Values)? {
             for changed in values.changes_after(outcome.record.last_value)? {
                 let ChangedValue { index: at, key: name, .. } = changed?;
-                // Several may have changed at once: all of them are done before the record says so.
+                // Several may have changed at once: the record advances only when all are done.
                 let before = at.saturating_sub(1);
                 if outcome.record.last_value < before {
                     outcome.record.last_value = before;
@@ -75,15 +75,15 @@ impl Indexer {
         Ok(true)
     }
 
-    /// Whether a change was done before the one with which to go on.
+    /// Whether a change is before the one to continue with.
     fn is_done(&self, changed: &Changed) -> bool {
         self.resume.as_ref().is_some_and(|Resume { changed: next, .. }| {
             next.kind == changed.kind && next.at == changed.at && changed.name < next.name
         })
     }
 
-    /// Maps the documents again that looked at what changed. `false` when the batch is full before all are
-    /// done.
+    /// Maps the documents again that read what changed. `false` when the batch is full before all
+    /// are done.
     pub(crate) fn map_again(
         &mut self,
         changed: &Changed,

@@ -1,10 +1,11 @@
-//! Mapping on several threads while one gathers the batch: an index that is far behind uses the cores
-//! that nobody else needs.
+//! Mapping on several threads while one gathers the batch: an index that is far behind uses idle
+//! cores.
 //!
-//! The log is cut into pieces. Lanes map them in any order; the gathering thread takes them in the order
-//! of the log, and maps one itself whenever the next is not ready and another waits. What comes of a
-//! batch is the same as with one thread: a piece in which a map named a field for the first time is
-//! mapped again in its turn, because numbers and options of fields depend on who names them first.
+//! The log is cut into pieces. Lanes map them in any order; the gathering thread takes them in the
+//! order of the log, and maps one itself whenever the next is not ready and another waits. The
+//! result of a batch is the same as with one thread: a piece in which a map creates a field is
+//! mapped again in log order, because numbers and options of fields depend on the order of their
+//! creation.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,59 +18,59 @@ use search::FieldSet;
 
 use crate::{beside::Beside, mapped::Mapped, mapper::Mapper, source::SourceChange};
 
-/// Lanes of one index, at most.
+/// The maximum number of lanes of one index.
 pub(crate) const LANES_MAX: usize = 7;
-/// Changes of a piece, at most.
+/// The maximum number of changes in a piece.
 pub(crate) const PIECE_CHANGES_MAX: usize = 64;
-/// A piece ends when its documents have that many bytes.
+/// A piece ends when its documents have this many bytes.
 pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
 
-/// Some changes in the order of the log, and what the maps gave for each.
+/// Some changes in log order, and the output of the maps for each.
 #[derive(Default)]
 pub(crate) struct Piece<'t> {
     pub(crate) changes: Vec<SourceChange<'t>>,
-    /// As many as there are changes, and perhaps more from earlier uses.
+    /// At least as many as there are changes; the rest is left from earlier uses.
     pub(crate) mapped: Vec<Mapped>,
-    /// Whether `mapped` is what one thread would have got.
+    /// Whether `mapped` is what a single thread would have produced.
     pub(crate) is_mapped: bool,
     fields: Arc<FieldSet>,
 }
 
-/// What the lanes and the gathering thread share.
+/// The state that the lanes and the gathering thread share.
 pub(crate) struct MapLanes<'t> {
     mapper: &'t dyn Mapper,
     beside: Beside<'t>,
     is_closing: &'t (dyn Fn() -> bool + Sync),
     pieces: Mutex<Pieces<'t>>,
     changed: Condvar,
-    /// Pieces on their way at once, at most.
+    /// The maximum number of pieces at once.
     pieces_max: u64,
 }
 
 #[derive(Default)]
 struct Pieces<'t> {
     waiting: VecDeque<(u64, Piece<'t>)>,
-    /// By their place in the log.
+    /// By position in the log.
     done: BTreeMap<u64, Piece<'t>>,
-    /// The place of the piece that is gathered next.
+    /// The position of the next piece to gather.
     next: u64,
-    /// The place of the piece that is cut next.
+    /// The position of the next piece to cut.
     cut: u64,
     is_over: bool,
-    /// Gathered already; their memory is used again.
+    /// Gathered pieces, whose memory is reused.
     spare: Vec<Piece<'t>>,
 }
 
 /// A thread's own view of the fields.
 #[derive(Default)]
 struct LaneFields {
-    /// Whose copy `own` is.
+    /// The set that `own` was copied from.
     of: Option<Arc<FieldSet>>,
     own: FieldSet,
 }
 
 impl<'t> MapLanes<'t> {
-    /// Has pieces mapped on `lanes` threads beside the calling one while `gather` runs.
+    /// Maps pieces on `lanes` threads besides the calling one while `gather` runs.
     pub(crate) fn run<R>(
         lanes: usize,
         mapper: &'t dyn Mapper,
@@ -88,7 +89,7 @@ impl<'t> MapLanes<'t> {
         thread::scope(|scope| {
             for number in 1..=lanes {
                 let name = format!("map lane {number}");
-                // Those that do not start are not missed.
+                // The batch also works without those that do not start.
                 let _lane = thread::Builder::new().name(name).spawn_scoped(scope, || shared.lane());
             }
             gather(&mut Gathering { lanes: &shared, fields: LaneFields::default() })
@@ -103,7 +104,7 @@ impl<'t> MapLanes<'t> {
         self.changed.wait(pieces).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Maps pieces until it is over.
+    /// Maps pieces until the end.
     fn lane(&self) {
         let mut fields = LaneFields::default();
         let mut pieces = self.lock();
@@ -122,7 +123,7 @@ impl<'t> MapLanes<'t> {
         }
     }
 
-    /// Leaves a piece to the gathering thread when anything unusual happens.
+    /// Maps a piece; leaves it to the gathering thread when anything unusual happens.
     fn map(&self, piece: &mut Piece<'t>, fields: &mut LaneFields) {
         let known = fields.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &piece.fields));
         if !known {
@@ -138,7 +139,7 @@ impl<'t> MapLanes<'t> {
         piece.is_mapped = all.unwrap_or(false) && is_as_before;
     }
 
-    /// `false` when the index is to be closed.
+    /// Maps all items of a piece; `false` when the index is closing.
     fn map_all(&self, piece: &mut Piece<'t>, fields: &mut FieldSet) -> bool {
         let Piece { changes, mapped, .. } = piece;
         mapped.resize_with(mapped.len().max(changes.len()), Mapped::default);
@@ -154,7 +155,7 @@ impl<'t> MapLanes<'t> {
     }
 }
 
-/// The gathering thread's end. The lanes end when it goes.
+/// The gathering thread's handle. The lanes end when it is dropped.
 pub(crate) struct Gathering<'l, 't> {
     lanes: &'l MapLanes<'t>,
     fields: LaneFields,
@@ -174,7 +175,7 @@ impl<'t> Gathering<'_, 't> {
         piece
     }
 
-    /// Has a piece mapped, by a thread that knows these fields.
+    /// Queues a piece for mapping with these fields.
     pub(crate) fn cut(&self, mut piece: Piece<'t>, fields: &Arc<FieldSet>) {
         piece.fields = Arc::clone(fields);
         piece.is_mapped = false;
@@ -185,7 +186,7 @@ impl<'t> Gathering<'_, 't> {
         self.lanes.changed.notify_one();
     }
 
-    /// The next piece in the order of the log; `None` when all are gathered that were cut.
+    /// The next piece in log order; `None` when all cut pieces are gathered.
     pub(crate) fn next(&mut self) -> Option<Piece<'t>> {
         let mut pieces = self.lanes.lock();
         loop {
@@ -210,7 +211,7 @@ impl<'t> Gathering<'_, 't> {
         }
     }
 
-    /// Takes back a piece that is gathered.
+    /// Returns a gathered piece for reuse.
     pub(crate) fn give_back(&self, piece: Piece<'t>) {
         self.lanes.lock().spare.push(piece);
     }

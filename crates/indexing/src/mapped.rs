@@ -1,4 +1,4 @@
-//! What the maps gave for one document, on its way into a batch.
+//! The output of the maps for one document.
 
 use search::{EntryBuilder, FieldSet};
 
@@ -11,11 +11,11 @@ use crate::{
     source::SourceItem,
 };
 
-/// See the module. Reused from one document to the next.
+/// See the module. Reused for the next document.
 #[derive(Default)]
 pub(crate) struct Mapped {
     entries: Entries,
-    /// Of an index with a reduce, in place of entries.
+    /// In an index with a reduce, instead of entries.
     rows: MappedRows,
     error: Option<MapError>,
 }
@@ -46,12 +46,12 @@ impl Mapped {
         }
     }
 
-    /// Why the document has nothing, if the maps failed.
+    /// Takes the failure of the maps, if any.
     pub(crate) fn take_error(&mut self) -> Option<MapError> {
         self.error.take()
     }
 
-    /// What the maps looked at.
+    /// Takes what the maps read.
     pub(crate) fn take_references(&mut self) -> References {
         let mut references = self.entries.take_references();
         references.add(self.rows.take_references());
@@ -62,12 +62,12 @@ impl Mapped {
         self.entries.as_slice()
     }
 
-    /// What goes to the reduce.
+    /// The rows for the reduce.
     pub(crate) fn rows(&mut self) -> &mut MappedRows {
         &mut self.rows
     }
 
-    /// How many entries, or rows, there are.
+    /// The number of entries or rows.
     pub(crate) fn len(&self) -> usize {
         self.entries.as_slice().len() + self.rows.len()
     }

@@ -1,4 +1,4 @@
-//! What turns a document, or something else that is indexed, into entries: the interface of every kind of map.
+//! The common interface of all maps, which turn documents and other items into entries.
 
 use std::{error::Error, fmt};
 
@@ -13,36 +13,36 @@ use crate::{
     source::{SourceItem, SourceKind},
 };
 
-/// A map. It knows documents and the fields of its index, never etags or batches.
+/// A map. It sees documents and the fields of its index, never etags or batches.
 pub trait Mapper: Send + Sync {
-    /// The collections whose documents it maps; none is all documents.
+    /// The collections that it maps; empty for all documents.
     fn collections(&self) -> &[CollectionName];
 
-    /// The documents that it looks at beside the one that it maps, as far as its text tells. A change
-    /// of one leads to those that looked at it.
+    /// The documents that it may read besides the one that it maps, as far as its text shows. When
+    /// one changes, its readers are mapped again.
     fn looks_at(&self) -> Follows<'_> {
         Follows::Collections(&[])
     }
 
-    /// Whether it looks at values of compare exchange. A change of one leads to those that looked at it.
+    /// Whether it reads compare exchange values. When one changes, its readers are mapped again.
     fn reads_values(&self) -> bool {
         false
     }
 
-    /// The fields of its entries that are known without a document, in their order.
+    /// The fields of its entries that are known without a document, in order.
     fn fields(&self) -> Vec<String>;
 
-    /// Whether documents may name further fields.
+    /// Whether documents may create further fields.
     fn has_created_fields(&self) -> bool {
         false
     }
 
-    /// What it maps.
+    /// The kind of items that it maps.
     fn source_kind(&self) -> SourceKind {
         SourceKind::Documents
     }
 
-    /// What it makes of archived documents.
+    /// How it treats archived documents.
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         ArchivedDataProcessingBehavior::ExcludeArchived
     }
@@ -58,11 +58,11 @@ pub trait Mapper: Send + Sync {
         }
     }
 
-    /// Gives the entries of an item to `entries`: none, one or many.
+    /// Adds the entries of an item to `entries`: none, one or many.
     ///
     /// # Errors
     ///
-    /// See [`MapError`]; entries that were given before the error are not used.
+    /// See [`MapError`]; entries added before the error are discarded.
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
@@ -70,11 +70,11 @@ pub trait Mapper: Send + Sync {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
 
-    /// Makes on the calling thread what its first map there would otherwise wait for. Called when there is
+    /// Prepares the calling thread, so that its first map there need not wait. Called when there is
     /// nothing to map.
     fn make_ready(&self) {}
 
-    /// What the maps give goes through this, if there is anything: entries are its results.
+    /// The reduce that processes the output of the maps, if there is one.
     fn reducer(&self) -> Option<&dyn Reducer> {
         None
     }
@@ -92,16 +92,16 @@ pub enum Follows<'a> {
 /// Why a document has no entries.
 #[derive(Debug)]
 pub enum MapError {
-    /// The map fails on this document, or the reduce on these items. Others go on.
+    /// The map failed on this document, or the reduce on these items. Others are unaffected.
     Document {
-        /// What happened, where in the map.
+        /// What happened, and where in the map.
         message: String,
     },
-    /// Something else broke; the batch cannot go on.
+    /// Another failure, which ends the batch.
     Index(IndexError),
 }
 
-/// The failure of a map on a document because of what it says.
+/// The failure of a map on a document because of its content.
 pub(crate) fn failed_on(id: &str, message: &str) -> MapError {
     MapError::Document {
         message: format!("Failed to execute mapping function on {id}. Exception: {message}"),
@@ -109,7 +109,7 @@ pub(crate) fn failed_on(id: &str, message: &str) -> MapError {
 }
 
 impl MapError {
-    /// The same error, naming the document when it is one of a document.
+    /// The same error with the document's name, if it is about a document.
     pub(crate) fn on(self, id: &str) -> Self {
         match self {
             Self::Document { message } => failed_on(id, &message),

@@ -1,5 +1,5 @@
-//! What the map of which document looked at, so that a change of the one leads to the other: other
-//! documents, and values of compare exchange.
+//! What the map of each document has read, so that it is mapped again when that changes: other
+//! documents, and compare exchange values.
 //!
 //! ```text
 //! tree `References`     looked at · 0 · looking            → nothing
@@ -17,7 +17,7 @@ use storage::{StorageError, Transaction, TreeName, WriteTransaction};
 
 const SEPARATOR: u8 = 0;
 
-/// What maps look at.
+/// The kinds of things that maps read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookedAt {
     Documents,
@@ -35,7 +35,7 @@ impl LookedAt {
         }])
     }
 
-    /// The tree whose keys are those that looked at any.
+    /// The tree of those that have read any.
     pub(crate) fn tree_of_looking(self) -> TreeName {
         TreeName::of(&[match self {
             Self::Documents => b"ReferencesOf".as_slice(),
@@ -44,7 +44,7 @@ impl LookedAt {
     }
 }
 
-/// What a map looked at beside what it maps.
+/// What a map has read besides what it maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct References {
     documents: Vec<String>,
@@ -67,7 +67,7 @@ impl References {
         self.values.append(&mut others.values);
     }
 
-    /// Bytes of memory that it takes, nearly.
+    /// The approximate memory use in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let names = self.documents.iter().chain(&self.values);
         names.map(|name| size_of::<String>() + name.len()).sum()
@@ -78,7 +78,7 @@ impl References {
         self.values.clear();
     }
 
-    /// Each once.
+    /// Takes the names of one kind, without duplicates.
     fn take(&mut self, kind: LookedAt) -> Vec<String> {
         let mut taken = std::mem::take(match kind {
             LookedAt::Documents => &mut self.documents,
@@ -90,7 +90,7 @@ impl References {
     }
 }
 
-/// What one document looked at.
+/// What one document has read.
 pub(crate) struct Looked {
     pub(crate) document: String,
     pub(crate) at: References,
@@ -104,7 +104,7 @@ fn key(looked_at: &str, looking: &str) -> Vec<u8> {
     key
 }
 
-/// The documents that looked at this: up to `limit` of them behind `after`, in the order of ids.
+/// The documents that have read this: up to `limit` of them after `after`, in the order of ids.
 pub(crate) fn looking_at(
     tx: &impl Transaction,
     (kind, looked_at): (LookedAt, &str),
@@ -129,7 +129,7 @@ pub(crate) fn looking_at(
     Ok(found)
 }
 
-/// Whether anything looked at any of this kind.
+/// Whether anything of this kind has been read.
 pub(crate) fn is_any_looked_at(
     tx: &impl Transaction,
     kind: LookedAt,
@@ -137,7 +137,7 @@ pub(crate) fn is_any_looked_at(
     Ok(!tx.tree(&kind.tree())?.is_empty())
 }
 
-/// Replaces what a document looked at.
+/// Replaces what a document has read.
 pub(crate) fn replace(tx: &mut WriteTransaction, looked: &mut Looked) -> Result<(), StorageError> {
     for kind in LookedAt::ALL {
         let at = looked.at.take(kind);

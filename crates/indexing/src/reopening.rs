@@ -1,5 +1,5 @@
-//! Indexes that stopped because of their files or the disk are opened again by themselves, after
-//! pauses that grow. What would fail the same way again waits for somebody: it can be reset.
+//! Indexes that stopped because of their files or the disk are reopened automatically, after
+//! growing pauses. Permanent failures wait for an operator, who can reset the index.
 
 use std::{
     sync::{Arc, Weak},
@@ -15,7 +15,7 @@ use crate::{
     indexing_pool::{NextTurn, Worker},
 };
 
-/// How long to wait before an index is opened again, for the first time, the second …
+/// How long to wait before an index is reopened, for the first time, the second …
 const PAUSES: [Duration; 6] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -24,10 +24,10 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(900),
     Duration::from_secs(3600),
 ];
-/// An index that was well for so long begins with the first pause again.
+/// After an index has worked for this long, it starts with the first pause again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(2 * 3600);
 
-/// How often an index was opened again.
+/// How often an index was reopened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reopenings {
     count: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Reopenings {
 }
 
 impl Reopenings {
-    /// How long to wait before the next time; `None` when it was tried often enough.
+    /// How long to wait before the next attempt; `None` after too many.
     pub(crate) fn next_pause(&mut self, now: Duration) -> Option<Duration> {
         if FORGOTTEN_AFTER < now.saturating_sub(self.last) {
             self.count = 0;
@@ -46,7 +46,7 @@ impl Reopenings {
     }
 }
 
-/// Whether the same files may be opened, or written, some time later.
+/// Whether opening or writing the same files may succeed later.
 pub(crate) fn may_pass(error: &IndexError) -> bool {
     if let Some(error) = error.storage() {
         return storage_may_pass(error);
@@ -81,7 +81,7 @@ fn storage_may_pass(error: &StorageError) -> bool {
     }
 }
 
-/// What is to be done for a set of indexes on a thread of the pool.
+/// A task of a set of indexes that runs on a thread of the pool.
 pub(crate) struct Chore {
     pub(crate) set: Weak<IndexSet>,
     pub(crate) key: String,
@@ -91,13 +91,13 @@ pub(crate) struct Chore {
 /// See [`Chore`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Errand {
-    /// To let a replacement take its place.
+    /// To swap in a replacement.
     Swap,
-    /// To open an index again.
+    /// To reopen an index.
     Reopen,
 }
 
-/// How long to wait before a swap that failed is tried again.
+/// How long to wait before a failed swap is retried.
 const REST_AFTER_SWAP: Duration = Duration::from_secs(5);
 
 impl Worker for Chore {
@@ -110,7 +110,7 @@ impl Worker for Chore {
         match self.what {
             Errand::Swap => match set.replace_when_caught_up(&self.key) {
                 Ok(_) => NextTurn::None,
-                // A broken environment is opened again, and then it comes to its swap anew.
+                // A broken environment is reopened first, and then reaches its swap again.
                 Err(error) => match set.is_open_and_well(&self.key) {
                     true if may_pass(&error) => NextTurn::After(REST_AFTER_SWAP),
                     _ => NextTurn::None,
@@ -125,7 +125,7 @@ impl Worker for Chore {
 }
 
 impl IndexSet {
-    /// Sees to it that a broken index is opened again, or says that it is not.
+    /// Schedules the reopening of a broken index, or reports that it will not be reopened.
     pub(crate) fn reopen_later(&self, key: &str, name: &str, error: &IndexError) {
         let pause = match may_pass(error) {
             true => self.next_pause(key),

@@ -1,8 +1,8 @@
-//! Indexes whose definition changed: the new one is built beside the old one, which answers until the
-//! new one has caught up and takes its place.
+//! Side-by-side replacement of indexes whose definition changed: the old one answers until the new
+//! one has caught up and replaces it.
 //!
-//! The swap is one transaction in the files of the new index ([`Index::end_replacement`]). What lies
-//! on disk before, during and after it is read by [`Arrangement::of`].
+//! The swap is one transaction in the files of the new index ([`Index::end_replacement`]).
+//! [`Arrangement::of`] reads what is on disk before, during and after it.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,12 +17,12 @@ use crate::{
     static_definition::REPLACEMENT_PREFIX,
 };
 
-/// The key of the index that is to take the place of the one of this key.
+/// The key of the replacement of the index of this key.
 pub(crate) fn replacement_key(key: &str) -> String {
     format!("{}{key}", REPLACEMENT_PREFIX.to_lowercase())
 }
 
-/// The key of the index whose place the one of this key is to take.
+/// The key of the index that the one of this key replaces.
 pub(crate) fn replaced_key(key: &str) -> Option<&str> {
     let (prefix, rest) = key.split_at_checked(REPLACEMENT_PREFIX.len())?;
     prefix.eq_ignore_ascii_case(REPLACEMENT_PREFIX).then_some(rest)
@@ -31,11 +31,11 @@ pub(crate) fn replaced_key(key: &str) -> Option<&str> {
 /// What to do with the two places of an index's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrangement {
-    /// These files answer; nothing is being built.
+    /// These files answer; no replacement is being built.
     Answers(usize),
     /// These files answer although the definition has changed since.
     Outdated(usize),
-    /// There is nothing that can answer.
+    /// No files can answer.
     Nothing,
 }
 
@@ -44,7 +44,7 @@ impl Arrangement {
         let at = |is_it: &dyn Fn(&IndexFiles) -> bool| {
             found.iter().position(|files| files.as_ref().is_some_and(is_it))
         };
-        // Those of another index, whose directory was put here, answer nothing of this one.
+        // Files of another index, whose directory was copied here, cannot answer for this one.
         let is_older = |files: &IndexFiles| {
             files.owner.as_ref().is_some_and(|owner| owner.is_older_than(kind))
         };
@@ -54,13 +54,13 @@ impl Arrangement {
         if let Some(place) = at(&|files| !files.is_replacement && is_older(files)) {
             return Self::Outdated(place);
         }
-        // The one that it was to replace was deleted or cannot be read.
+        // The index that it was to replace was deleted or cannot be read.
         at(&|files| files.serves(kind)).map_or(Self::Nothing, Self::Answers)
     }
 }
 
 impl IndexSet {
-    /// Opens what is on disk of an index that an application defined.
+    /// Opens the files of a static index and of its replacement.
     pub(crate) fn open_pair(
         &self,
         key: &str,
@@ -116,7 +116,7 @@ impl IndexSet {
         }
     }
 
-    /// Opens the files of a replacement, or makes them when there are none, or others.
+    /// Opens or creates the files of a replacement.
     fn open_replacement(
         &self,
         name: &str,
@@ -134,7 +134,7 @@ impl IndexSet {
         self.start(name, kind.clone(), files)
     }
 
-    /// Builds an index of a changed definition beside the one that answers.
+    /// Builds the replacement of an index whose definition changed.
     pub(crate) fn begin_replacement(
         &self,
         key: &str,
@@ -148,7 +148,7 @@ impl IndexSet {
         self.open_replacement(old.own_name(), kind, &place, None)
     }
 
-    /// Closes the index that is to take the place of another, and deletes its files.
+    /// Closes a replacement, and deletes its files.
     pub(crate) fn drop_replacement(&self, key: &str) -> Result<bool, IndexError> {
         let (index, faulty) = self.unlist(&replacement_key(key));
         let Some(index) = index else { return Ok(faulty.is_some()) };
@@ -159,19 +159,18 @@ impl IndexSet {
         Ok(true)
     }
 
-    /// Lets the index that is being built take the place of the one of this name now, finished or not.
-    /// `false` when none is being built.
+    /// Swaps in the replacement of this index now, finished or not. `false` when there is none.
     ///
     /// # Errors
     ///
-    /// Those of its files; nothing has changed then.
+    /// File errors; then nothing has changed.
     pub fn replace_now(&self, name: &str) -> Result<bool, IndexError> {
         let _changing = self.change();
         self.swap(&model::lower_case(name), |_| true)
     }
 
-    /// As [`IndexSet::replace_now`], if the index is still one that may: another one may be in the place of
-    /// the one that has caught up.
+    /// As [`IndexSet::replace_now`], unless the replacement that has caught up was itself replaced
+    /// meanwhile.
     pub(crate) fn replace_when_caught_up(&self, key: &str) -> Result<bool, IndexError> {
         let _changing = self.change();
         self.swap(key, |index| {
@@ -189,7 +188,7 @@ impl IndexSet {
             let place = old.environment().options().directory.clone();
             old.give_waiters_to(&new);
             old.close();
-            // What stays behind is deleted when the database is opened again.
+            // Remaining files are deleted when the database is opened again.
             drop(index_files::delete(self.disk(), &place));
         }
         new.begin_outputs();
@@ -198,7 +197,7 @@ impl IndexSet {
         Ok(true)
     }
 
-    /// The index that answers in the place of this one, if another has taken it meanwhile.
+    /// The index that has replaced this one, if any.
     pub fn current(&self, index: Arc<Index>) -> Arc<Index> {
         match index.is_closed() {
             true => self.get(index.own_name()).unwrap_or(index),
@@ -207,7 +206,7 @@ impl IndexSet {
     }
 }
 
-/// The definition that files were made after, with the lock, priority and state of the newest.
+/// The definition of the files, with the lock, priority and state of the newest.
 fn old_kind(files: &IndexFiles, newest: &IndexKind) -> IndexKind {
     match (&files.owner, newest) {
         (Some(Owner::Static(old)), IndexKind::Static(newest)) => {

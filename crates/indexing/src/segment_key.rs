@@ -1,15 +1,15 @@
-//! Keys by which an index knows segments of time series.
+//! The keys of time series segments in an index.
 //!
 //! ```text
 //! document id · 1e · name of the series · 1e · bytes of the id, 3 digits · first moment, 16 digits
 //! ```
 //!
-//! Id and name are lower-cased, numbers are hexadecimal. So the keys of a series are in the order of its
-//! segments. A name too long for a key stands there by its beginning and a hash.
+//! Id and name are lower-cased, numbers are hexadecimal. So the keys of a series are in the order
+//! of its segments. A name that is too long is truncated and followed by a hash.
 //!
-//! A segment that begins elsewhere from now on has another key, and nothing tells of the old one. What
-//! the log says suffices all the same, see `documents::time_series`: a key that no segment has any more
-//! is inside of a segment that was written later, or inside of a range that was deleted later.
+//! A segment whose start changes has another key, and nothing reports the old one. The log is still
+//! sufficient, see `documents::time_series`: a key that no segment has any more is inside a segment
+//! that was written later, or inside a range that was deleted later.
 
 use std::borrow::Cow;
 
@@ -22,38 +22,38 @@ use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_128;
 
 const SEPARATOR: char = '\u{1e}';
-/// Stands before the hash of a name.
+/// Precedes the hash of a name.
 const HASH: char = '\u{1f}';
 const LENGTH_DIGITS: usize = 3;
 const MOMENT_DIGITS: usize = 16;
-/// A name that is shorter stands in a key as it is.
+/// Shorter names are not truncated.
 const NAME_BYTES_MIN: usize = 350;
 
-/// Keys of segments of one series.
+/// A range of keys of segments of one series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRange {
-    /// The keys behind this one,
+    /// The keys after this one,
     pub(crate) after: String,
     /// up to this one.
     pub(crate) last: String,
 }
 
 impl KeyRange {
-    /// The keys of segments that would begin inside of a segment, behind its start; none when it has no
-    /// inside.
+    /// The keys of segments that would begin inside a segment, after its start; `None` when it has
+    /// no inside.
     pub(crate) fn inside_segment(row: &SegmentRow<'_>) -> Option<Self> {
         let (start, end) = (row.start_ms(), row.end_ms());
         let series = series_key(row.lower_document_id(), row.lower_name());
         (start < end).then(|| Self { after: key(&series, start), last: key(&series, end) })
     }
 
-    /// Whether a key is one of them. Keys of one series are equally long, and others that begin like them
-    /// are not.
+    /// Whether the range contains a key. Keys of one series are equally long, and others with the
+    /// same prefix are not.
     pub(crate) fn contains(&self, key: &str) -> bool {
         self.after.as_str() < key && key <= self.last.as_str() && key.len() == self.last.len()
     }
 
-    /// The keys of segments that began in a range that was deleted.
+    /// The keys of segments that began in a deleted range.
     pub(crate) fn of_deleted(row: &DeletedRangeRow<'_>) -> Self {
         let range = row.range();
         let series = series_key(row.lower_document_id(), row.lower_name());
@@ -70,7 +70,7 @@ pub(crate) fn of_segment(row: &SegmentRow<'_>) -> String {
     key(&series_key(row.lower_document_id(), row.lower_name()), row.start_ms())
 }
 
-/// The segment of a key, if there is one.
+/// The segment of a key, if it exists.
 pub(crate) fn find<'t>(
     documents: &'t impl Transaction,
     key: &str,
@@ -87,7 +87,7 @@ pub(crate) fn find<'t>(
     }
 }
 
-/// The name of a series of the document that stands in keys in this form.
+/// The name of a document's series whose truncated form is in keys.
 fn name_of_hash(
     documents: &impl Transaction,
     id: &DocumentId,
@@ -102,7 +102,7 @@ fn name_of_hash(
     Ok(None)
 }
 
-/// How the keys of a series begin.
+/// The prefix of the keys of a series.
 fn series_key(lower_id: &str, lower_name: &str) -> String {
     let name = name_in_key(lower_name);
     let length = lower_id.len();
@@ -121,7 +121,7 @@ fn name_in_key(lower_name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{HASH}{:032x}", xxh3_128(lower_name.as_bytes())))
 }
 
-/// Id, name as it stands there, and moment.
+/// The id, the name as it is in the key, and the moment.
 fn parts_of(key: &str) -> Option<(&str, &str, i64)> {
     let (series, moment) = key.split_at_checked(key.len().checked_sub(MOMENT_DIGITS)?)?;
     let (names, length) = series.split_at_checked(series.len().checked_sub(LENGTH_DIGITS)?)?;

@@ -1,7 +1,7 @@
 //! A segment of a time series as maps see it.
 //!
-//! Of incremental series, the entries are those of each node; everything that is said of all together is
-//! of what readers see, where those of the same moment are one.
+//! In incremental series, the entries are those of each node; the aggregates are over what readers
+//! see, with entries of the same moment merged.
 
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ impl<'t> SegmentSource<'t> {
     }
 }
 
-/// A segment for maps in JavaScript, which find less of it.
+/// A segment for maps in JavaScript, which see fewer properties.
 ///
 /// # Errors
 /// A damaged segment.

@@ -1,10 +1,10 @@
 //! What an index maps: documents, counters, or segments of time series; and the logs in which it follows
 //! them.
 //!
-//! Whatever it is, it has a key by which the index knows what it gave, takes its etags from the one
-//! sequence of its database, and leaves something in the log when it goes. So everything behind the maps
-//! is the same for every kind. An index of something else than documents follows documents, too, where
-//! its maps look at them.
+//! Every item has a key under which the index stores its output, takes its etags from the one
+//! sequence of its database, and leaves an entry in the log when it is deleted. So everything after
+//! the maps is the same for every kind. An index of other items than documents also follows
+//! documents, if its maps read them.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ use crate::{
 /// Between the id and the name in the key of a counter.
 const BEHIND_ID: char = '\u{1e}';
 
-/// What maps are run over.
+/// The kind of items that maps run over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// Documents.
@@ -36,7 +36,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// What the log holds of it that is mapped.
+    /// The kind of log entry that is mapped.
     fn item(self) -> EntryKind {
         match self {
             Self::Documents => EntryKind::Document,
@@ -45,7 +45,7 @@ impl SourceKind {
         }
     }
 
-    /// What the log holds of it: things that are there, and what says that they are gone.
+    /// The kinds of log entries: items, and their deletions.
     pub(crate) fn entries(self) -> EntryKinds {
         match self {
             Self::Documents => EntryKinds::DOCUMENTS,
@@ -55,7 +55,7 @@ impl SourceKind {
     }
 }
 
-/// One thing that maps are run over.
+/// An item that maps run over.
 pub enum SourceItem<'t> {
     /// A document.
     Document(DocumentRow<'t>),
@@ -74,7 +74,7 @@ impl<'t> SourceItem<'t> {
         }
     }
 
-    /// How the index knows what comes of it.
+    /// The key under which the index stores its output.
     pub(crate) fn key(&self) -> Cow<'t, str> {
         match self {
             Self::Document(row) => Cow::Borrowed(row.lower_id()),
@@ -85,7 +85,7 @@ impl<'t> SourceItem<'t> {
         }
     }
 
-    /// Keys of others in whose place it is: what the index has under them is of the past.
+    /// Keys that the item supersedes: the index's data under them is outdated.
     pub(crate) fn replaces(&self) -> Option<KeyRange> {
         match self {
             Self::Document(_) | Self::Counter(_) => None,
@@ -93,7 +93,7 @@ impl<'t> SourceItem<'t> {
         }
     }
 
-    /// What people call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> Cow<'t, str> {
         match self {
             Self::Document(row) => Cow::Borrowed(row.id()),
@@ -105,7 +105,7 @@ impl<'t> SourceItem<'t> {
         }
     }
 
-    /// The collection of the document that it is, or belongs to.
+    /// The collection of its document.
     pub(crate) fn collection(
         &self,
         documents: &ReadTransaction,
@@ -119,7 +119,7 @@ impl<'t> SourceItem<'t> {
         Ok(Cow::Owned(found.name.as_str().to_owned()))
     }
 
-    /// Whether a map that is bound to a name is over this; documents have none.
+    /// Whether a map that is bound to a name applies; documents have none.
     pub(crate) fn is_called(&self, name: Option<&str>) -> bool {
         let own = match self {
             Self::Document(_) => return true,
@@ -150,13 +150,13 @@ fn counter_key(lower_id: &str, lower_name: &str) -> String {
     format!("{lower_id}{BEHIND_ID}{lower_name}")
 }
 
-/// What is there under a key now.
+/// The current item of a key.
 pub(crate) fn find<'t>(
     kind: SourceKind,
     documents: &'t ReadTransaction,
     key: &str,
 ) -> Result<Option<SourceItem<'t>>, DocumentError> {
-    // Keys that no id or name has are those of nothing.
+    // An invalid id or name has no item.
     match kind {
         SourceKind::Documents => {
             let Ok(id) = DocumentId::new(key) else { return Ok(None) };
@@ -175,21 +175,21 @@ pub(crate) fn find<'t>(
 
 /// One change in a log that an index follows.
 pub(crate) enum SourceChange<'t> {
-    /// Something that may be mapped is there, as it was last written.
+    /// An item, as it was last written.
     There(SourceItem<'t>),
-    /// Something is gone.
+    /// An item was deleted.
     Gone {
-        /// How the index knew it.
+        /// Its key in the index.
         key: Cow<'t, str>,
         etag: Etag,
     },
-    /// Things are gone; some that were put later may have their keys again.
+    /// A range of items was deleted; some that were put later may have their keys again.
     AllGone {
-        /// How the index knew them.
+        /// Their keys in the index.
         keys: KeyRange,
         etag: Etag,
     },
-    /// A document changed that maps may have looked at, and that is none of what is mapped.
+    /// A document changed that maps may have read, but do not map.
     LookedAt {
         /// Its lower-cased id.
         lower_id: &'t str,
@@ -198,7 +198,7 @@ pub(crate) enum SourceChange<'t> {
 }
 
 impl<'t> SourceChange<'t> {
-    /// What an entry of the log is to an index of things of that kind; `None` for an entry that no index
+    /// The meaning of a log entry for an index of that kind; `None` for an entry that no index
     /// follows.
     fn of(entry: LogEntry<'t>, kind: SourceKind) -> Option<Self> {
         let is_mapped = kind == SourceKind::Documents;
@@ -238,39 +238,39 @@ impl<'t> SourceChange<'t> {
         }
     }
 
-    /// The lower-cased id of the document that changed, if it is one.
+    /// The lower-cased id of the changed document, if it is one.
     pub(crate) fn document_id(&self) -> Option<&str> {
         match self {
             Self::There(SourceItem::Document(row)) => Some(row.lower_id()),
             Self::There(SourceItem::Counter(_) | SourceItem::Segment(_)) | Self::AllGone { .. } => {
                 None
             }
-            // The key of a counter is none of a document.
+            // The key of a counter is not that of a document.
             Self::Gone { key, .. } => Some(key),
             Self::LookedAt { lower_id, .. } => Some(lower_id),
         }
     }
 }
 
-/// The collections of a log; none is all.
+/// The collections of a log; empty for all.
 type Collections = Vec<CollectionName>;
 
 /// The logs that an index follows.
 pub(crate) struct Followed {
     kind: SourceKind,
-    /// Of what is mapped; of documents, those that are only looked at are among them.
+    /// Of the mapped items; documents that are only read are included in those of documents.
     mapped: Collections,
-    /// Of documents that are only looked at, beside something else that is mapped.
+    /// Of documents that are only read, if other items are mapped.
     looked_at: Option<Collections>,
-    /// The collections of all that is followed; none is all.
+    /// The collections of everything that is followed; empty for all.
     all: Collections,
-    /// Where the logs of what is mapped end for this index, if it does not follow them to their end.
+    /// Where the logs of mapped items end for this index, if it does not follow them to their end.
     limit: Option<LogLimit>,
 }
 
-/// How far an index reads that follows a few items only.
+/// The limits of an index that follows only a few items.
 struct LogLimit {
-    /// The last etag to be read in each log of what is mapped.
+    /// The last etag to read in each log of mapped items.
     last: Vec<Etag>,
     leaves_out: bool,
 }
@@ -302,7 +302,7 @@ impl Followed {
         }
     }
 
-    /// Follows the oldest items of each collection only, and nothing that is written later.
+    /// Follows only the oldest items of each collection, and nothing that is written later.
     pub(crate) fn limited_to(
         mut self,
         items_max: usize,
@@ -332,19 +332,19 @@ impl Followed {
         self.limit.as_ref().is_some_and(|limit| limit.leaves_out)
     }
 
-    /// The collections of all that is followed; none is all.
+    /// The collections of everything that is followed; empty for all.
     pub(crate) fn collections(&self) -> &[CollectionName] {
         &self.all
     }
 
-    /// The kinds of logs, and their collections; none is all.
+    /// The kinds of logs, and their collections; empty for all.
     pub(crate) fn logs(&self) -> impl Iterator<Item = (SourceKind, &[CollectionName])> {
         let looked_at = self.looked_at.iter().map(|names| (SourceKind::Documents, &names[..]));
         std::iter::once((self.kind, &self.mapped[..])).chain(looked_at)
     }
 
-    /// The etag of the last change in the logs. Where all documents are followed, it may be that of a change
-    /// of something else.
+    /// The etag of the last change in the logs. If all documents are followed, it may be that of
+    /// another kind of change.
     pub(crate) fn last_etag_in(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
         let mut logs = self.logs();
         if logs.any(|(kind, names)| kind == SourceKind::Documents && names.is_empty()) {
@@ -356,7 +356,7 @@ impl Followed {
         log::last_etag(tx, &selected.collect::<Vec<_>>())
     }
 
-    /// How many changes come after an etag, documents that are only looked at aside; counting ends at
+    /// The number of changes after an etag, without documents that are only read; counting ends at
     /// `at_most`.
     pub(crate) fn behind(
         &self,
@@ -389,13 +389,13 @@ impl Followed {
     }
 }
 
-/// Entries of each collection by itself, or of all together when there are none.
+/// Selects entries of each collection separately, or of all together when there are none.
 fn each_of(kinds: EntryKinds, names: &[CollectionName]) -> impl Iterator<Item = Selection<'_>> {
     let all = if names.is_empty() { Some(Selection::all(kinds)) } else { None };
     names.iter().map(move |name| Selection::of_collection(kinds, name)).chain(all)
 }
 
-/// What an index follows, in the order of etags.
+/// The changes that an index follows, in etag order.
 pub(crate) struct SourceChanges<'t> {
     kind: SourceKind,
     log: LogReader<'t, ReadTransaction>,

@@ -1,4 +1,4 @@
-//! Fields of places and shapes: how a definition says that they are kept, and values on their way there.
+//! Spatial fields: how a definition stores points and shapes, and the parsing of their values.
 
 use search::{Field, SpatialLayout};
 use spatial::{Bounds, Coordinate, GridKind, Shape, ShapeError, Space, Units, parse_shape};
@@ -6,14 +6,14 @@ use wire::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits
 
 use crate::{entry_writer::EntryWriter, error::IndexError};
 
-/// Letters of a geohash, at most.
+/// The maximum number of letters in a geohash.
 const GEOHASH_LEVELS_MAX: i64 = 24;
 
-/// How the fields with these options keep places and shapes.
+/// How fields with these options store points and shapes.
 ///
 /// # Errors
 ///
-/// [`IndexError::Definition`] when there is no such grid or no such plane.
+/// [`IndexError::Definition`] when the grid or the plane is invalid.
 pub(crate) fn layout_of(name: &str, options: &SpatialOptions) -> Result<SpatialLayout, IndexError> {
     let refused = |what: String| {
         let message = format!("The spatial options of the field '{name}' cannot be: {what}");
@@ -42,7 +42,7 @@ pub(crate) fn layout_of(name: &str, options: &SpatialOptions) -> Result<SpatialL
     let bounds = space.bounds();
     if !is_area(bounds.min_x, bounds.max_x) || !is_area(bounds.min_y, bounds.max_y) {
         return refused(format!(
-            "Rect(minX={min_x},maxX={max_x},minY={min_y},maxY={max_y}) is no area"
+            "Rect(minX={min_x},maxX={max_x},minY={min_y},maxY={max_y}) is not an area"
         ));
     }
     let units = match options.units {
@@ -54,17 +54,17 @@ pub(crate) fn layout_of(name: &str, options: &SpatialOptions) -> Result<SpatialL
     Ok(SpatialLayout { has_boxes_only, ..layout })
 }
 
-/// The name that clients know a refused shape by.
+/// The name by which clients know a rejected shape.
 fn refused_shape(error: &ShapeError) -> String {
     format!("Spatial4n.Exceptions.InvalidShapeException: {error}")
 }
 
 impl EntryWriter<'_> {
-    /// Adds a place to a field of the entry that was begun last.
+    /// Adds a point to a field of the current entry.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, when it is none of the field's surface.
+    /// What is wrong with it, when it is not on the field's surface.
     pub(crate) fn add_place(
         &mut self,
         field: &Field,
@@ -77,11 +77,11 @@ impl EntryWriter<'_> {
         Ok(())
     }
 
-    /// Adds a shape, as text, to a field of the entry that was begun last.
+    /// Adds a shape, as text, to a field of the current entry.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, when it is none of the field's surface.
+    /// What is wrong with it, when it is not on the field's surface.
     pub(crate) fn add_shape_text(&mut self, field: &Field, text: &str) -> Result<(), String> {
         let layout = field.layout();
         let shape = parse_shape(text, &layout.space, layout.units);
@@ -90,11 +90,11 @@ impl EntryWriter<'_> {
     }
 }
 
-/// The number that a value of a document stands for as a coordinate; `None` for null.
+/// The coordinate that a document's value represents; `None` for null.
 ///
 /// # Errors
 ///
-/// What clients know it by, when it is none.
+/// The name that clients know it by, when it is not a coordinate.
 pub(crate) fn coordinate_of(value: &blittable::Value<'_>) -> Result<Option<f64>, String> {
     use blittable::Value;
     let cannot_cast = |kind: &str| {
@@ -119,11 +119,11 @@ pub(crate) fn coordinate_of(value: &blittable::Value<'_>) -> Result<Option<f64>,
     }
 }
 
-/// The number that a text stands for.
+/// The number that a text represents.
 ///
 /// # Errors
 ///
-/// What clients know it by, when it is none.
+/// The name that clients know it by, when it is not a number.
 pub(crate) fn coordinate_of_text(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();
     let is_number = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
@@ -133,7 +133,7 @@ pub(crate) fn coordinate_of_text(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Calls `text` with a text, or with those of an array.
+/// Calls `text` with a string, or with those of an array.
 pub(crate) fn for_each_text(
     value: &blittable::Value<'_>,
     text: &mut dyn FnMut(&str),

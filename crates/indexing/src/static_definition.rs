@@ -1,21 +1,21 @@
-//! What a definition that an application wrote says before anything is compiled.
+//! What the text of a static definition shows before it is compiled.
 
 use model::CollectionName;
 use wire::IndexSourceType;
 
 use crate::error::IndexError;
 
-/// Names of indexes that are to take another one's place begin so.
+/// The prefix of the names of replacements.
 pub const REPLACEMENT_PREFIX: &str = "ReplacementOf/";
 
-/// Why a definition is refused whose maps are over documents and counters, say.
+/// The error for a definition that mixes maps over documents, counters or time series.
 pub(crate) const MIXED_SOURCES: &str =
     "Index definition cannot contain Maps with different source types.";
 
-/// A word that a map in C# begins with; any other text is JavaScript.
+/// A word that a C# map begins with; any other text is JavaScript.
 struct Beginning {
     word: &'static str,
-    /// Whether it may be written in any case. JavaScript writes the same word as it is here.
+    /// Whether its case is ignored. JavaScript uses the same word in exactly this case.
     has_any_case: bool,
 }
 
@@ -27,7 +27,7 @@ const BEGINNINGS: [Beginning; 4] = [
 ];
 
 impl Beginning {
-    /// What follows the word in a text that begins with it.
+    /// The rest of a text that begins with the word.
     fn rest_of<'t>(&self, text: &'t str) -> Option<&'t str> {
         let (start, rest) = text.split_at_checked(self.word.len())?;
         let is_it =
@@ -36,11 +36,11 @@ impl Beginning {
     }
 }
 
-/// The collections of these names, each once.
+/// The collections of these names, without duplicates.
 ///
 /// # Errors
 ///
-/// [`IndexError::Definition`] when a name is none of a collection.
+/// [`IndexError::Definition`] when a name is invalid.
 pub(crate) fn collection_names<'n>(
     texts: impl Iterator<Item = &'n str>,
 ) -> Result<Vec<CollectionName>, IndexError> {
@@ -55,7 +55,7 @@ pub(crate) fn collection_names<'n>(
     Ok(names)
 }
 
-/// What the text of a map is over, as far as it can be understood.
+/// The source of a map's text, as far as it can be determined.
 pub fn source_type_of(map: &str) -> IndexSourceType {
     if is_javascript(map) {
         let text = without_comments(map);
@@ -80,12 +80,12 @@ pub fn is_javascript(map: &str) -> bool {
     rest.is_none_or(|rest| rest.starts_with(".map("))
 }
 
-/// Whether the character can stand inside of a name.
+/// Whether the character can be inside a name.
 pub(crate) fn is_part_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '$')
 }
 
-/// The text behind white space and comments.
+/// The text after white space and comments.
 fn without_comments(text: &str) -> &str {
     let mut text = text.trim_start();
     loop {

@@ -1,4 +1,4 @@
-//! How the fields of an index that an application defined are indexed.
+//! How the fields of a static index are indexed.
 
 use search::{FieldOptions, Indexing, analysis::Analyzer};
 use wire::{FieldIndexing, FieldStorage, IndexDefinition};
@@ -9,7 +9,7 @@ use crate::{error::IndexError, spatial_fields::layout_of};
 ///
 /// # Errors
 ///
-/// [`IndexError::Definition`] when its analyzer is not known.
+/// [`IndexError::Definition`] when its analyzer is unknown.
 pub fn static_field_options(
     definition: &IndexDefinition,
     name: &str,
@@ -37,7 +37,7 @@ pub fn static_field_options(
     })
 }
 
-/// Refuses a definition whose fields cannot be indexed as it says.
+/// Rejects a definition whose fields cannot be indexed as it says.
 pub(crate) fn check_fields(definition: &IndexDefinition) -> Result<(), IndexError> {
     definition.fields.keys().try_for_each(|name| static_field_options(definition, name).map(drop))
 }

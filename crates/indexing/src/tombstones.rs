@@ -1,9 +1,9 @@
-//! Which tombstones the indexes of a database still need, and indexes that have missed some.
+//! Which tombstones the indexes of a database still need, and which have missed some.
 //!
-//! An index knows every deletion up to where it is in its logs, and every one up to where the database was
-//! when the index began: it has read nothing older. Invariant: what lies behind that in its logs is
-//! complete. The cleaner of tombstones asks [`IndexSet::tombstone_needs`] first; an index that finds in
-//! the documents that some of those that it needed are gone is of no use, and begins anew.
+//! An index has seen every deletion up to its position in the logs, and every one up to the
+//! database's position when the index was created: it has read nothing older. Invariant: its logs
+//! are complete after that. The tombstone cleaner calls [`IndexSet::tombstone_needs`] first; an
+//! index that finds that needed tombstones were removed is unusable, and is rebuilt.
 
 use documents::TombstoneKind;
 use model::{CollectionName, Etag};
@@ -16,36 +16,36 @@ use crate::{
     source::Followed,
 };
 
-/// Which tombstones an index still needs.
+/// The tombstones that an index still needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexNeeds {
-    /// The name of the index; empty for all of a database that is being closed.
+    /// The name of the index; empty for all indexes of a database that is closing.
     pub index: String,
     /// Why it may need them for long.
     pub condition: IndexCondition,
-    /// It knows all deletions up to here.
+    /// It has seen all deletions up to here.
     pub known: Etag,
-    /// Of what, and of which collections; none is all of them.
+    /// The kinds, and their collections; empty for all.
     pub logs: Vec<(TombstoneKind, Vec<CollectionName>)>,
 }
 
-/// What an index does, as far as tombstones are concerned.
+/// The state of an index, as far as tombstones are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexCondition {
     /// It follows its logs.
     Running,
     /// It was paused.
     Paused,
-    /// Its definition says that it does nothing.
+    /// Its definition disables it.
     Disabled,
     /// It stopped because of errors.
     Failed,
-    /// It could not be opened, so it is not known how far it is.
+    /// It could not be opened, so its progress is unknown.
     Faulty,
 }
 
 impl IndexCondition {
-    /// A word for people.
+    /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "Running",
@@ -85,9 +85,9 @@ impl Index {
 }
 
 impl IndexSet {
-    /// Which tombstones its indexes need, also those that could not be opened. No index is opened, closed
-    /// or begun meanwhile; one that begins later needs none that are there now. Blocks while an index is
-    /// opened.
+    /// The tombstones that the indexes need, including faulty ones. No index is opened, closed or
+    /// created meanwhile; one that is created later needs none of the current ones. Blocks while an
+    /// index is opened.
     pub fn tombstone_needs(&self) -> Vec<IndexNeeds> {
         let _changing = self.change();
         let listed = self.lock();

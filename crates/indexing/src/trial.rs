@@ -1,4 +1,4 @@
-//! What a definition makes of some documents, without an index: for whoever writes one.
+//! Trying a definition on some documents, without an index, for the author of the definition.
 
 use std::collections::HashMap;
 
@@ -26,37 +26,37 @@ use crate::{
     static_definition::is_javascript,
 };
 
-/// Items that are taken of each collection when nobody says how many.
+/// The default number of items of each collection.
 pub const TRIAL_ITEMS: usize = 10;
-/// A trial that gives more is broken off.
+/// A trial with more results is aborted.
 const RESULTS_MAX: usize = 10_000;
 /// So is one whose results, those of the maps or those of the reduce, are larger together: all of them are in memory.
 const RESULTS_BYTES_MAX: usize = 4 << 20;
 
-/// Everything that a trial gave, as JSON objects.
+/// The results of a trial, as JSON objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
-    /// What the maps gave, in the order of the documents.
+    /// The outputs of the maps, in the order of the documents.
     pub mapped: Vec<Vec<u8>>,
-    /// What the reduce gave, in the order in which keys were met; `None` without a reduce.
+    /// The results of the reduce, in the order in which keys were found; `None` without a reduce.
     pub reduced: Option<Vec<Vec<u8>>>,
 }
 
-/// What a definition is tried on.
+/// The items that a definition is tried on.
 #[derive(Clone, Copy, Debug)]
 pub enum TrialSource<'s> {
-    /// The documents of these ids, as far as there are such and a map is over their collection.
+    /// The documents of these ids, if they exist and a map covers their collection.
     Documents(&'s [DocumentId]),
-    /// So many items of each collection, the oldest.
+    /// This many items of each collection, oldest first.
     Oldest(usize),
 }
 
-/// What becomes of a trial when the maps fail on an item.
+/// How a trial responds when the maps fail on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialFailure {
     /// It ends with the error.
     Ends,
-    /// It goes on without the item, as an index does.
+    /// It continues without the item, as an index does.
     LeavesOut,
 }
 
@@ -64,8 +64,8 @@ pub enum TrialFailure {
 ///
 /// # Errors
 ///
-/// When the definition is none of an index, fails on an item where that ends the trial, or gives too much; when there
-/// is no room for what it gives.
+/// When the definition is not valid for an index, fails on an item where that ends the trial, or
+/// has too many results; when they do not fit in memory.
 pub fn try_definition(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
@@ -149,7 +149,7 @@ struct Results<'m> {
     of: &'static str,
     rows: Vec<Vec<u8>>,
     bytes: usize,
-    /// Whether one more did not fit.
+    /// Whether another result did not fit.
     is_full: bool,
     memory: &'m WorkingMemory,
 }
@@ -267,7 +267,8 @@ fn failed(error: impl std::fmt::Display) -> MapError {
     MapError::Document { message: error.to_string() }
 }
 
-/// An output as a document. A place is shown by its coordinates, a field that the map names by its name.
+/// An output as a document. A point is shown by its coordinates, a field that the map names by its
+/// name.
 fn shown_output(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     let mut builder = ObjectBuilder::new();
     for (name, value) in output.fields() {
@@ -292,7 +293,7 @@ fn shown_output(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     builder.finish().map_err(failed)
 }
 
-/// What a script gave, as a document.
+/// The output of a script, as a document.
 fn shown_entry(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
     let mut builder = ObjectBuilder::new();
     for field in &entry.fields {

@@ -1,4 +1,4 @@
-//! An index in memory over a few documents, for somebody who writes a definition and wants to ask it.
+//! An index in memory over a few documents, for querying a definition that is being written.
 //!
 //! It belongs to no set and writes nothing but its own entries: no outputs of a reduce, no files. Its files are in
 //! memory, counted and bounded: an index that would have more ends there, and says so.
@@ -20,12 +20,12 @@ use crate::{
     index_set::IndexSet,
 };
 
-/// What its entries may take in memory before they are too many.
+/// The maximum memory of its entries.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
 const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 /// What its files may take in memory, journals included.
 const FILES_BYTES_MAX: u64 = 64 << 20;
-/// The root of its own disk has nothing else.
+/// The root of its own disk contains nothing else.
 const DIRECTORY: &str = "/trial";
 
 /// An index in memory, see the module.
@@ -89,9 +89,9 @@ impl FileMemory for TrialFiles {
 }
 
 impl IndexSet {
-    /// Begins an index of this definition over the oldest `items_max` items of each collection. It takes
-    /// turns like all others, is not listed, and is gone when it is dropped. What its files take is drawn from
-    /// `memory`.
+    /// Starts an index of this definition over the oldest `items_max` items of each collection. It
+    /// takes turns like all others, is not listed, and is deleted when it is dropped. What its
+    /// files take is drawn from `memory`.
     ///
     /// # Errors
     ///

@@ -6,10 +6,10 @@
 //!   Values      the same of compare exchange, in an index that reads it
 //! ```
 //!
-//! Both change in the transaction of the entries. When the environment does not vouch for the point
-//! (the index belongs to another database, the database is an older copy, it was salvaged), the entries
-//! are of no use: etags of the lost history will be given to other changes. Such files are deleted, and
-//! the index begins anew.
+//! Both change in the transaction of the entries. When the point is not in the environment's
+//! history (the index belongs to another database, the database is an older copy, it was salvaged),
+//! the entries are unusable: etags of the lost history will be assigned to other changes. Such
+//! files are deleted, and the index is rebuilt.
 
 use cluster_state::{DatabaseValues, ValueSource};
 use storage::{
@@ -24,15 +24,15 @@ use crate::{
 const DOCUMENTS: &[u8] = b"Documents";
 const VALUES: &[u8] = b"Values";
 
-/// What an index is made of.
+/// The sources of an index.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'s> {
     pub(crate) documents: &'s Environment,
-    /// Compare exchange, if there is any.
+    /// Compare exchange, if available.
     pub(crate) values: Option<&'s ValueSource>,
 }
 
-/// The points that one batch has seen.
+/// The points in history that one batch has seen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SeenPoints {
     documents: Option<HistoryPoint>,
@@ -72,7 +72,7 @@ impl Sources<'_> {
 }
 
 impl SeenPoints {
-    /// Stores them beside the entries.
+    /// Stores them with the entries.
     pub(crate) fn write(&self, tx: &mut WriteTransaction) -> Result<(), StorageError> {
         for (key, point) in [(DOCUMENTS, self.documents), (VALUES, self.values)] {
             if let Some(point) = point {

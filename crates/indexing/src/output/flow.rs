@@ -1,5 +1,5 @@
-//! Which definitions would feed themselves: an index over documents that it writes, directly or through
-//! other indexes, would never come to an end.
+//! Detects definitions that would feed themselves: an index over documents that it writes, directly
+//! or through other indexes, would never finish.
 
 use documents::collection;
 use model::CollectionName;
@@ -11,7 +11,7 @@ use crate::{
     mapper::{Follows, Mapper},
 };
 
-/// What goes into an index and what comes out, as collections.
+/// The collections that an index reads and writes.
 pub(crate) struct Flow {
     name: String,
     /// `None` is all documents.
@@ -24,8 +24,7 @@ impl Flow {
     pub(crate) fn of(name: &str, mapper: &dyn Mapper, target: Option<&OutputTarget>) -> Self {
         let mapped = mapper.collections();
         let read = (!mapped.is_empty()).then(|| {
-            // What a map looks at without saying where leads nowhere new: outputs that stay as they are
-            // are not written again.
+            // Documents that a map loads add no edge: unchanged outputs are not written again.
             let looked_at = match mapper.looks_at() {
                 Follows::Collections(names) => names,
                 Follows::Everything => &[],
@@ -48,7 +47,7 @@ impl Flow {
         self.read.as_ref().is_none_or(|read| read.contains(collection))
     }
 
-    /// As messages show it: `Orders => Sums`.
+    /// As shown in messages: `Orders => Sums`.
     fn shown(&self, own: &str) -> String {
         let read = self.read.as_deref().unwrap_or_default();
         let read: Vec<_> = read.iter().map(CollectionName::as_str).collect();
@@ -56,8 +55,8 @@ impl Flow {
     }
 }
 
-/// Refuses an index whose outputs would disturb itself, another index, or documents of a user. `others`
-/// are those of other names; `before` are the collections to which those of the same name write.
+/// Rejects an index whose outputs would affect itself, another index, or users' documents. `others`
+/// are indexes of other names; `before` are the collections that those of the same name write.
 pub(crate) fn check(
     new: &Flow,
     others: &[Flow],
@@ -110,9 +109,9 @@ fn feeds_itself(new: &Flow, written: &CollectionName) -> Option<String> {
     })
 }
 
-/// By which indexes documents of a collection come back to the new one, if they do.
+/// The indexes through which documents of a collection return to the new one, if they do.
 fn way_back(new: &Flow, collection: &CollectionName, others: &[Flow]) -> Option<Vec<String>> {
-    // Each index is gone through once.
+    // Each index is visited once.
     let mut seen = vec![false; others.len()];
     let mut waiting = vec![(collection.clone(), Vec::new())];
     while let Some((collection, way)) = waiting.pop() {
@@ -134,7 +133,7 @@ fn way_back(new: &Flow, collection: &CollectionName, others: &[Flow]) -> Option<
     None
 }
 
-/// Outputs come into a collection that holds nothing else.
+/// Outputs need a collection that contains nothing else.
 fn refuse_documents_of_others(
     new: &Flow,
     output: &CollectionName,

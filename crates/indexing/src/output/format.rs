@@ -1,4 +1,4 @@
-//! What an index keeps of its outputs, beside its entries and results.
+//! What an index stores about its outputs, next to its entries and results.
 //!
 //! ```text
 //! tree `Output/Keys`    key 16 → what may be written for a key, below
@@ -38,26 +38,26 @@ fn sweeps_tree() -> TreeName {
     TreeName::of(&[SWEEPS])
 }
 
-/// The documents of a key, or those that there may be.
+/// The documents of a key, or those that may exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyOutputs {
     /// Outputs.
     pub(super) count: u32,
-    /// Ascending, each once.
+    /// Ascending, without duplicates.
     pub(super) references: Vec<Reference>,
 }
 
-/// A document refers to an output.
+/// A reference from a document to an output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reference {
-    /// The place of the output among those of its key.
+    /// The position of the output among those of its key.
     pub(super) place: u32,
     /// The id of the document that refers to it.
     pub(super) id: String,
 }
 
 impl KeyOutputs {
-    /// These and those.
+    /// The union of both.
     fn with(&self, other: &Self) -> Self {
         let mut references = self.references.clone();
         references.extend(other.references.iter().cloned());
@@ -88,16 +88,16 @@ impl KeyOutputs {
     }
 }
 
-/// What may be written for a key.
+/// The documents that may have been written for a key.
 pub(super) fn outputs(tx: &impl Transaction, key: ReduceKey) -> Result<KeyOutputs, IndexError> {
     match tx.tree(&keys_tree())?.get(key.bytes())? {
         None => Ok(KeyOutputs::default()),
         Some(bytes) => KeyOutputs::read(bytes)
-            .ok_or_else(|| IndexError::corrupt("the outputs of a key are of no known form")),
+            .ok_or_else(|| IndexError::corrupt("the outputs of a key have an unknown format")),
     }
 }
 
-/// Notes what is written for a key, and nothing else.
+/// Records exactly the documents that are written for a key.
 pub(super) fn write_outputs(
     tx: &mut WriteTransaction,
     key: ReduceKey,
@@ -112,7 +112,7 @@ pub(super) fn write_outputs(
     }
 }
 
-/// The results of a key have changed: these documents are owed.
+/// Records that the results of a key have changed and its documents are pending.
 pub(crate) fn note_owed(
     tx: &mut WriteTransaction,
     key: ReduceKey,
@@ -127,29 +127,29 @@ pub(crate) fn note_owed(
     Ok(())
 }
 
-/// Keys whose documents are owed, up to so many.
+/// Up to `limit` keys whose documents are pending.
 pub(super) fn owed(tx: &impl Transaction, limit: usize) -> Result<Vec<ReduceKey>, IndexError> {
     let tree = tx.tree(&owed_tree())?;
     let keys = tree.range(Bound::Unbounded)?.take(limit);
     keys.map(|entry| {
         let key = entry?.0.as_slice().try_into().map(ReduceKey::from_bytes);
-        key.map_err(|_| IndexError::corrupt("an owed key is of no known form"))
+        key.map_err(|_| IndexError::corrupt("a pending key has an unknown format"))
     })
     .collect()
 }
 
-/// The documents of a key are as they should be.
+/// Clears a key whose documents are up to date.
 pub(super) fn pay(tx: &mut WriteTransaction, key: ReduceKey) -> Result<(), StorageError> {
     tx.tree_mut(&owed_tree())?.delete(key.bytes()).map(drop)
 }
 
-/// A collection that is to be cleared: of outputs with a smaller number, and of those with this one that
-/// the index does not know.
+/// A collection to sweep: deletes outputs with a smaller number, and those with this one that the
+/// index does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sweep {
     pub(crate) number: u64,
     pub(crate) collection: CollectionName,
-    /// The collection of the documents that refer to outputs.
+    /// The collection of the documents that reference outputs.
     pub(crate) references: Option<CollectionName>,
 }
 
@@ -177,7 +177,7 @@ impl Sweep {
     }
 }
 
-/// Asks for a sweep, unless the same one is asked for already.
+/// Schedules a sweep, unless the same one is scheduled already.
 pub(crate) fn add_sweep(tx: &mut WriteTransaction, sweep: &Sweep) -> Result<(), IndexError> {
     let known = sweeps(tx)?;
     if known.iter().any(|(_, known)| known == sweep) {
@@ -188,9 +188,9 @@ pub(crate) fn add_sweep(tx: &mut WriteTransaction, sweep: &Sweep) -> Result<(), 
     Ok(())
 }
 
-/// The sweeps that are asked for.
+/// The scheduled sweeps.
 pub(crate) fn sweeps(tx: &impl Transaction) -> Result<Vec<(u64, Sweep)>, IndexError> {
-    let corrupt = || IndexError::corrupt("a sweep is of no known form");
+    let corrupt = || IndexError::corrupt("a sweep has an unknown format");
     let tree = tx.tree(&sweeps_tree())?;
     let entries = tree.range(Bound::Unbounded)?;
     entries
@@ -203,12 +203,12 @@ pub(crate) fn sweeps(tx: &impl Transaction) -> Result<Vec<(u64, Sweep)>, IndexEr
         .collect()
 }
 
-/// A sweep is done.
+/// Removes a finished sweep.
 pub(super) fn end_sweep(tx: &mut WriteTransaction, number: u64) -> Result<(), StorageError> {
     tx.tree_mut(&sweeps_tree())?.delete(&number.to_be_bytes()).map(drop)
 }
 
-/// Whether documents are owed, or sweeps to be done.
+/// Whether documents or sweeps are pending.
 pub(crate) fn is_anything_open(tx: &impl Transaction) -> Result<bool, StorageError> {
     Ok(!tx.tree(&owed_tree())?.is_empty() || !tx.tree(&sweeps_tree())?.is_empty())
 }

@@ -1,22 +1,22 @@
 //! Results of a reduce as documents of a collection. The formats are on `docs/internals/map-reduce.md`.
 //!
-//! An index never writes documents itself: it gives changes to an [`OutputQueue`]. Its own files and the
-//! documents are two environments, so the transaction that changes results also notes which keys are
-//! *owed*, and what may be written for them already; the debt is gone when the documents are durable.
-//! Every change may be made twice, so whatever is cut off is done again.
+//! An index never writes documents itself: it passes changes to an [`OutputQueue`]. Its own files
+//! and the documents are two environments, so the transaction that changes results also records
+//! which keys are *pending*, and what may already be written for them; a key is cleared when its
+//! documents are durable. Every change is idempotent, so whatever is interrupted is repeated.
 //!
-//! Invariants: whatever the documents hold of a key is in what is noted of it; an index that is to take
-//! the place of another writes nothing before it has; a document that is no output is never deleted.
+//! Invariants: every document of a key is covered by its record; a replacement writes nothing
+//! before the swap; a document that is not an output is never deleted.
 //!
 //! | file | what |
 //! |---|---|
 //! | `target` | what a definition says about its outputs |
-//! | `pattern` | ids of the documents that refer to outputs |
+//! | `pattern` | ids of the documents that reference outputs |
 //! | `output_id` | ids of outputs |
 //! | `flow` | which definitions would feed themselves |
-//! | `format` | what is owed and noted, byte by byte |
-//! | `settle` | owed keys become documents |
-//! | `sweep` | outputs that nobody knows any more are deleted |
+//! | `format` | what is pending and recorded, byte by byte |
+//! | `settle` | writing the documents of pending keys |
+//! | `sweep` | deleting unknown outputs |
 
 mod flow;
 mod format;
@@ -34,17 +34,18 @@ pub(crate) use settle::settle;
 pub(crate) use sweep::{SweepPlace, sweep};
 pub(crate) use target::OutputTarget;
 
-/// Through which an index changes documents.
+/// The interface through which an index changes documents.
 pub trait OutputQueue: Send + Sync {
-    /// Makes the changes in one transaction and waits until it is durable. One answer for each change.
+    /// Applies the changes in one transaction and waits until it is durable. Returns one result per
+    /// change.
     ///
     /// # Errors
     ///
-    /// See [`OutputError`]; nothing was done, unless it says that nobody knows.
+    /// See [`OutputError`]; nothing was applied, unless the outcome is unknown.
     fn commit(&self, changes: Vec<OutputChange>) -> Result<Vec<OutputWritten>, OutputError>;
 }
 
-/// For indexes that write no documents: refuses every change.
+/// For indexes that write no documents: rejects every change.
 pub struct NoOutputs;
 
 impl OutputQueue for NoOutputs {
@@ -56,14 +57,14 @@ impl OutputQueue for NoOutputs {
 /// Why documents were not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputError {
-    /// One of the changes cannot be made.
+    /// One of the changes is impossible.
     Refused {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// It may go later, or nobody knows whether it went: the same changes have to be made again.
+    /// It may succeed later, or the outcome is unknown: the same changes must be repeated.
     Later {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }

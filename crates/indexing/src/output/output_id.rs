@@ -1,7 +1,7 @@
 //! Ids of outputs: `Sums/7/340282366920938463463374607431768211455`.
 //!
-//! The collection, the number of the definition, the reduce key as a number; a further output of the same
-//! key has its place behind that.
+//! The collection, the number of the definition, the reduce key as a number; a further output of
+//! the same key appends its position.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use model::{CollectionName, lower_case};
 
 use crate::reduce::ReduceKey;
 
-/// What the id of an output says beside its collection.
+/// The parts of an output's id, except its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutputId {
-    /// That of the definition.
+    /// The number of the definition.
     pub(super) number: u64,
     pub(super) key: ReduceKey,
-    /// Among the outputs of the key, from 0.
+    /// The position among the outputs of the key, from 0.
     pub(super) place: u32,
 }
 
@@ -28,7 +28,7 @@ impl OutputId {
         text
     }
 
-    /// Reads the id of an output of a collection; `None` when it is none.
+    /// Parses the id of an output of a collection; `None` when it is not one.
     pub(super) fn parse(id: &str, collection: &CollectionName) -> Option<Self> {
         let id = lower_case(id);
         let behind = id.strip_prefix(lower_case(collection.as_str()).as_ref())?;
@@ -43,7 +43,7 @@ impl OutputId {
     }
 }
 
-/// The text, if it is a number as numbers are written here.
+/// The text, if it is a number in canonical form.
 fn digits(text: &str) -> Option<&str> {
     let is_plain = text == "0" || !text.starts_with('0');
     (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)

@@ -1,4 +1,5 @@
-//! Patterns like `days/{Day:yyyy-MM}`: the id of the document that refers to a result, from its fields.
+//! Patterns like `days/{Day:yyyy-MM}`: the id of the document that references a result, built from
+//! its fields.
 //!
 //! Formats are those of .NET in the invariant culture.
 
@@ -21,11 +22,11 @@ enum Part {
 }
 
 impl Pattern {
-    /// Reads a pattern, which names at least one field.
+    /// Parses a pattern, which names at least one field.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Invalid`] when it is none.
+    /// [`IndexError::Invalid`] when it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, IndexError> {
         let unsupported = || {
             let message = format!("Provided pattern is not supported: {text}");
@@ -61,7 +62,7 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// The id for a result; inside, why it gives none.
+    /// The id for a result; the inner error says why there is none.
     ///
     /// # Errors
     ///

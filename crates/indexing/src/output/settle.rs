@@ -1,4 +1,4 @@
-//! Owed keys become documents.
+//! Writing the documents of pending keys.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,12 +19,12 @@ use crate::{
     reduce::{RESULT_FIELD, ReduceKey},
 };
 
-/// Keys that are settled together, at most …
+/// The maximum number of keys that are settled together …
 const KEYS_MAX: usize = 1024;
-/// … and bytes of their documents, roughly.
+/// … and the approximate bytes of their documents.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Brings the documents of some owed keys in line with their results. `false` when none is owed.
+/// Updates the documents of some pending keys. `false` when none are pending.
 pub(crate) fn settle(
     environment: &Arc<Environment>,
     target: &OutputTarget,
@@ -58,11 +58,11 @@ pub(crate) fn settle(
 struct Settling<'a> {
     target: &'a OutputTarget,
     queue: &'a dyn OutputQueue,
-    /// What people should know.
+    /// Failures to report to the user.
     failures: Vec<String>,
 }
 
-/// A key, and what may be written for it already.
+/// A key, and what may already be written for it.
 struct OwedPlan {
     plan: KeyPlan,
     before: KeyOutputs,
@@ -89,7 +89,7 @@ impl Settling<'_> {
         Ok(plans)
     }
 
-    /// What the results of a key come to.
+    /// The documents for the results of a key.
     fn plan(&mut self, tx: &ReadTransaction, key: ReduceKey) -> Result<KeyPlan, IndexError> {
         let reader = IndexReader::open(tx)?;
         let mut results = Vec::new();
@@ -101,7 +101,7 @@ impl Settling<'_> {
                 }
             }
         }
-        // Why a result is not referred to was told when it was new.
+        // The reason was reported when the result was new.
         let references = self.target.outputs_of(&results, |_| ())?.references;
         let bodies: Result<Vec<_>, _> = results.iter().map(|one| self.target.body(one)).collect();
         Ok(match bodies {
@@ -113,8 +113,8 @@ impl Settling<'_> {
         })
     }
 
-    /// Writes the documents of these keys, in one transaction if that can be; tells for each whether
-    /// its were written.
+    /// Writes the documents of these keys, in one transaction if possible; returns for each key
+    /// whether its documents were written.
     fn write(&mut self, plans: &[OwedPlan]) -> Result<Vec<bool>, IndexError> {
         if self.commit(plans)?.is_ok() {
             return Ok(vec![true; plans.len()]);
@@ -131,7 +131,7 @@ impl Settling<'_> {
             .collect()
     }
 
-    /// Inside: why one of the keys cannot be written.
+    /// The inner error says why one of the keys cannot be written.
     fn commit(&mut self, plans: &[OwedPlan]) -> Result<Result<(), String>, IndexError> {
         let changes = match self.changes_of(plans) {
             Ok(changes) => changes,
@@ -179,7 +179,7 @@ impl Settling<'_> {
         Ok(changes)
     }
 
-    /// Adds a reference to what changes in the document that refers.
+    /// Adds a reference to the changes of the referring document.
     fn refer(
         &self,
         key: ReduceKey,

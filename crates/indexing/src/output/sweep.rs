@@ -1,8 +1,8 @@
-//! Outputs that nobody knows any more are deleted: those of an earlier definition, and those of keys that
-//! were forgotten because the index began anew.
+//! Deletes unknown outputs: those of an earlier definition, and those of keys that were lost
+//! because the index was rebuilt.
 //!
-//! Whether an output goes is seen from its id and from what the index notes, so a sweep that was cut off
-//! begins again. It runs when the index has everything and owes nothing.
+//! An output's id and the index's records determine whether it is deleted, so an interrupted sweep
+//! starts over. It runs when nothing else is pending.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,28 +20,28 @@ use super::{
 };
 use crate::{error::IndexError, reduce::ReduceKey};
 
-/// Documents that are looked at together.
+/// The number of documents that are read at once.
 const DOCUMENTS_TAKEN: usize = 1024;
 
-/// Where a sweep goes on.
+/// Where a sweep continues.
 pub(crate) struct SweepPlace {
     number: u64,
     stage: Stage,
 }
 
 enum Stage {
-    /// Behind this id.
+    /// After this id.
     Outputs { after: String },
-    /// Among the documents that refer, behind this etag, up to the other.
+    /// Among the referring documents, after the first etag, up to the last.
     References { after: Etag, last: Etag },
 }
 
-/// What of the log is looked at for documents that refer to outputs.
+/// The part of the log that has documents that reference outputs.
 fn of_references(collection: &CollectionName) -> Selection<'_> {
     Selection::of_collection(EntryKinds::DOCUMENTS, collection)
 }
 
-/// Looks at some documents, and deletes those that nobody knows. `false` when no sweep is asked for.
+/// Reads some documents, and deletes unknown ones. `false` when no sweep is scheduled.
 pub(crate) fn sweep(
     environment: &Arc<Environment>,
     documents: &ReadTransaction,
@@ -81,7 +81,7 @@ pub(crate) fn sweep(
     Ok(true)
 }
 
-/// What is to be changed, and where to go on.
+/// The changes, and where to continue.
 type Step = (Vec<OutputChange>, Option<Stage>);
 
 struct Sweeping {
@@ -155,7 +155,7 @@ impl Sweeping {
                     changes.push(OutputChange::Refer(references));
                 }
             }
-            // What is written from now on is known to whoever writes it.
+            // Documents written from now on are known to their index.
             if last <= etag {
                 break;
             }
@@ -166,7 +166,7 @@ impl Sweeping {
         Ok((changes, None))
     }
 
-    /// The outputs that a document refers to although it should not.
+    /// The outputs that a document references although it should not.
     fn unknown_in(&mut self, document: &DocumentRow<'_>) -> Result<Vec<String>, IndexError> {
         let mut unknown = Vec::new();
         let root = document.body()?.root();
@@ -202,7 +202,8 @@ impl Sweeping {
         Ok(document.collection()?.eq_ignore_ascii_case(collection.as_str()))
     }
 
-    /// Whether an output goes: that of an earlier definition does, that of this one if it is not noted.
+    /// Whether an output is deleted: those of an earlier definition are, those of this one if they
+    /// are not recorded.
     fn goes(
         &mut self,
         id: OutputId,

@@ -1,4 +1,4 @@
-//! What a definition says about its outputs.
+//! The outputs that a definition declares.
 
 use blittable::{BlittableBuf, Document, Edit, Item, modify};
 use model::{CollectionName, DocumentId};
@@ -11,13 +11,14 @@ use super::{
 };
 use crate::{error::IndexError, reduce::ReduceKey};
 
-/// Behind the name of a collection of outputs: the collection of the documents that refer to them.
+/// The suffix of a collection of outputs that names the collection of the documents that reference
+/// them.
 const REFERENCES: &str = "/References";
 
-/// Where the results of an index go as documents.
+/// Where the results of an index are written as documents.
 pub(crate) struct OutputTarget {
     collection: CollectionName,
-    /// What its outputs are told by from those of earlier definitions.
+    /// The number that distinguishes its outputs from those of earlier definitions.
     number: u64,
     references: Option<References>,
 }
@@ -27,12 +28,12 @@ struct References {
     collection: CollectionName,
 }
 
-/// A result on its way to a document.
+/// The documents for the results of a key.
 pub(super) struct KeyPlan {
     pub(super) key: ReduceKey,
-    /// The documents of its results, in their order.
+    /// The documents of its results, in order.
     pub(super) bodies: Vec<BlittableBuf>,
-    /// What refers to them.
+    /// The references to them.
     pub(super) references: Vec<Reference>,
 }
 
@@ -76,7 +77,7 @@ impl OutputTarget {
         &self.collection
     }
 
-    /// The collection of the documents that refer to outputs, if there are any.
+    /// The collection of the documents that reference outputs, if there is one.
     pub(crate) fn references(&self) -> Option<&CollectionName> {
         self.references.as_ref().map(|references| &references.collection)
     }
@@ -85,14 +86,14 @@ impl OutputTarget {
         self.number
     }
 
-    /// The sweep that deletes its outputs, but for those that the index of this number notes.
+    /// The sweep that deletes its outputs, except those recorded by the index of this number.
     pub(crate) fn sweep_before(&self, number: u64) -> Sweep {
         let (collection, references) = (self.collection.clone(), self.references().cloned());
         Sweep { number, collection, references }
     }
 
-    /// These sweeps, and the same ones among the documents that refer to its own outputs: one that
-    /// referred to others before keeps doing so when it moves to another collection.
+    /// These sweeps, and the same ones among the documents that reference its own outputs: a
+    /// document that referenced other outputs keeps doing so when it moves to another collection.
     pub(crate) fn also_where_it_refers(&self, mut sweeps: Vec<Sweep>) -> Vec<Sweep> {
         let moved = sweeps
             .iter()
@@ -102,12 +103,13 @@ impl OutputTarget {
         sweeps
     }
 
-    /// The id of the output at this place among those of its key.
+    /// The id of the output at this position among those of its key.
     pub(super) fn id(&self, key: ReduceKey, place: u32) -> String {
         OutputId { number: self.number, key, place }.text(&self.collection)
     }
 
-    /// What is to be written for the results of a key. Says why a result is not referred to.
+    /// The documents to write for the results of a key. Also returns why a result is not
+    /// referenced.
     pub(crate) fn outputs_of(
         &self,
         results: &[Document<'_>],
@@ -126,7 +128,7 @@ impl OutputTarget {
         Ok(outputs)
     }
 
-    /// The document of a result; `Err` says why there can be none.
+    /// The document of a result; `Err` says why there is none.
     pub(super) fn body(&self, result: &Document<'_>) -> Result<BlittableBuf, String> {
         let collection = Item::String(self.collection.as_str());
         let edits = [
@@ -142,7 +144,7 @@ fn collection_named(name: String) -> Result<CollectionName, IndexError> {
     named.map_err(|error| IndexError::Invalid { message: error.to_string() })
 }
 
-/// An id that was made, if it can be one.
+/// The generated id, if it is valid.
 pub(super) fn document_id(text: &str) -> Result<DocumentId, String> {
     DocumentId::new(text).map_err(|error| error.to_string())
 }

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct AutoReduce {
     collections: Vec<CollectionName>,
     rows: AutoRows,
-    /// The names of what is added up.
+    /// The names of the sums.
     aggregates: Vec<String>,
     fields: EntryFields,
 }
@@ -36,7 +36,7 @@ pub(crate) struct AutoReduce {
 impl AutoReduce {
     /// # Errors
     ///
-    /// When the definition names no collection, or tells two things by one name.
+    /// When the definition names no collection, or uses one name twice.
     pub(crate) fn new(collection: &str, grouping: &AutoGrouping) -> Result<Self, IndexError> {
         let collections = collections_of(collection)?;
         let mut known = BTreeMap::new();
@@ -56,7 +56,7 @@ impl AutoReduce {
             let targets = vec![(name.clone(), FieldOptions::new(Indexing::Default))];
             if known.insert(name, targets).is_some() {
                 let name = aggregate.name();
-                let message = format!("'{name}' cannot be both grouped by and told of the groups");
+                let message = format!("'{name}' cannot be both a group key and an aggregate");
                 return Err(IndexError::Definition { message });
             }
         }

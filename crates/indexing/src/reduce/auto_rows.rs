@@ -1,9 +1,9 @@
-//! The rows that an automatic index makes of a document: one for each group that it belongs to, with
-//! what it adds to the group.
+//! The rows that an automatic index creates for a document: one for each group that it belongs to,
+//! with its contribution.
 //!
-//! Where several keys go through arrays, their elements are taken side by side, and the last element of a
-//! shorter array stands for those that it lacks. An array without elements gives no rows; no array at
-//! all, or nothing, is null. A sum along the array of a key takes the number beside the key's element.
+//! Where several keys are in arrays, their elements are paired by position, and the last element of
+//! a shorter array is repeated. An empty array yields no rows; a missing array is null. A sum along
+//! the array of a key takes the number at the position of the key's element.
 
 use blittable::{BlittableBuf, Item, ObjectBuilder, Value};
 use documents::{DocumentError, DocumentRow, FieldPath, FieldStep, Found};
@@ -16,10 +16,10 @@ use crate::{
     mapper::MapError,
 };
 
-/// How deep arrays of a key may lie in arrays; what is deeper counts as null.
+/// The maximum depth of nested arrays in a key; deeper values count as null.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
-/// What the rows of a document are made of.
+/// How the rows of a document are computed.
 pub(super) struct AutoRows {
     keys: Vec<KeyPath>,
     aggregates: Vec<AggregatePath>,
@@ -33,7 +33,7 @@ struct KeyPath {
 
 struct AggregatePath {
     name: String,
-    /// What is added up; `None` counts.
+    /// The values to sum; `None` counts.
     path: Option<FieldPath>,
     /// The key whose array the path goes through.
     beside: Option<usize>,
@@ -58,12 +58,12 @@ impl AutoRows {
         Self { keys, aggregates }
     }
 
-    /// The names of the keys, in the order of a row.
+    /// The names of the keys, in row order.
     pub(super) fn key_names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| key.name.as_str())
     }
 
-    /// Gives the rows of a document.
+    /// Adds the rows of a document.
     pub(super) fn map(
         &self,
         document: &DocumentRow<'_>,
@@ -115,7 +115,7 @@ impl AutoRows {
     }
 }
 
-/// The array that a path goes through, when it is one.
+/// The array that a path goes through, if any.
 fn array_of(path: &FieldPath) -> Option<&[FieldStep]> {
     let mut arrays = path.steps().iter().enumerate().filter(|(_, step)| **step == FieldStep::Each);
     let (at, _) = arrays.next()?;
@@ -147,7 +147,7 @@ impl KeyPath {
 }
 
 impl AggregatePath {
-    /// What each row adds, or all rows the same; nothing to count them.
+    /// The contribution of each row, or one for all; empty for a count.
     fn sums<'d>(
         &self,
         document: &'d DocumentRow<'_>,
@@ -168,7 +168,7 @@ impl AggregatePath {
 /// A value of a key, as results show it.
 enum Part<'d> {
     Value(Value<'d>),
-    /// A date, in the one form that it has in results, or the digits of a number.
+    /// A date in its canonical form, or the digits of a number.
     Text(String),
     Number(String),
     Length(usize),
@@ -238,7 +238,7 @@ impl<'d> Part<'d> {
     }
 }
 
-/// `1.10` and `1.1` are one number; an integer that is too long for a long stays as it is.
+/// `1.10` and `1.1` are one number; an integer that is too long for a long is unchanged.
 fn number_text(digits: &str) -> String {
     let has_fraction = digits.contains(['.', 'e', 'E']);
     match digits.parse::<f64>() {
@@ -247,7 +247,7 @@ fn number_text(digits: &str) -> String {
     }
 }
 
-/// A double in digits that read back as a double: a whole one keeps `.0`.
+/// The digits of a double, so that it is parsed as a double again: an integral one keeps `.0`.
 pub(super) fn double_text(value: f64) -> String {
     let text = script::double_text(value);
     match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {

@@ -1,26 +1,28 @@
-//! Sums of automatic indexes. Longs stay a long; a double among them makes a double of the sum. What is
-//! no number is carried along until the reduce refuses it, so that the error names the key.
+//! Sums of automatic indexes. Longs sum to a long; a double among them makes the sum a double. A
+//! value that is not a number is carried along until the reduce rejects it, so that the error names
+//! the key.
 
 use blittable::{Corrupt, Item, ObjectBuilder, Value};
 use documents::Found;
 
 use super::auto_rows::double_text;
 
-/// A sum, or a value that cannot be added up.
+/// A sum, or a value that cannot be added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum<'d> {
     long: i64,
     /// The doubles among the numbers.
     double: Option<f64>,
     has_overflown: bool,
-    /// The first value that is no number.
+    /// The first value that is not a number.
     other: Option<Value<'d>>,
 }
 
 impl<'d> Sum<'d> {
     pub(super) const ZERO: Self = Self { long: 0, double: None, has_overflown: false, other: None };
 
-    /// The sum of what a path finds; null and nothing add nothing, an array adds its elements.
+    /// The sum of the values at a path; null and missing values add nothing, an array adds its
+    /// elements.
     pub(super) fn of(found: &Found<'d>) -> Result<Self, Corrupt> {
         let mut sum = Self::ZERO;
         sum.add_found(found)?;
@@ -39,7 +41,7 @@ impl<'d> Sum<'d> {
         }
     }
 
-    /// Adds a value; an array adds its elements. Arrays lie in each other no deeper than a document
+    /// Adds a value; an array adds its elements. Arrays are nested no more deeply than a document
     /// allows.
     pub(super) fn add(&mut self, value: &Value<'d>) -> Result<(), Corrupt> {
         match value {
@@ -66,7 +68,7 @@ impl<'d> Sum<'d> {
         }
     }
 
-    /// Why there is no sum, for people.
+    /// Why there is no sum, as a message.
     pub(super) fn failure(&self, name: &str) -> Option<String> {
         if let Some(other) = &self.other {
             let kind = match other {
@@ -82,7 +84,7 @@ impl<'d> Sum<'d> {
             .then(|| format!("The sum of '{name}' is larger than a long can be"))
     }
 
-    /// Puts the sum, or the value that is none.
+    /// Adds the sum, or the value that is not a number.
     pub(super) fn put(&self, name: &str, builder: &mut ObjectBuilder) {
         match (&self.other, self.double) {
             (Some(other), _) => builder.put(name, Item::Copy(*other)),

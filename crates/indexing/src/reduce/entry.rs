@@ -1,4 +1,4 @@
-//! A result as an entry: its properties are found by their values, and the whole of it is kept.
+//! A result as an entry: its properties are indexed, and the whole result is stored.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     static_fields::static_field_options,
 };
 
-/// The field that keeps the result; it has no terms.
+/// The field that stores the result; it has no terms.
 pub const RESULT_FIELD: &str = "@result";
 
-/// Keeps a result with the entry that was begun last.
+/// Stores a result in the current entry.
 pub(super) fn store_result(
     result: &Document<'_>,
     entries: &mut EntryWriter<'_>,
@@ -26,19 +26,19 @@ pub(super) fn store_result(
     Ok(())
 }
 
-/// The fields of an index to which a property goes.
+/// The index fields of a property.
 type Targets = Vec<(String, FieldOptions)>;
 
-/// Which fields of the index the properties of a result go to.
+/// The index fields of a result's properties.
 pub(super) struct EntryFields {
     /// By property.
     known: BTreeMap<String, Targets>,
-    /// Says how the properties are indexed that are not known; those of none are not indexed.
+    /// How unknown properties are indexed; without a definition they are not.
     definition: Option<IndexDefinition>,
 }
 
 impl EntryFields {
-    /// Those of a definition whose reduce gives these properties, and perhaps others.
+    /// Those of a definition whose reduce returns these properties, and perhaps others.
     pub(super) fn of_definition<'n>(
         definition: &IndexDefinition,
         names: impl Iterator<Item = &'n str>,
@@ -70,7 +70,7 @@ impl EntryFields {
         self.known.values().flatten().map(|(name, _)| name.clone()).collect()
     }
 
-    /// Adds a result to the entry that was begun last.
+    /// Adds a result to the current entry.
     pub(super) fn write(
         &self,
         result: &Document<'_>,
@@ -80,7 +80,7 @@ impl EntryFields {
         store_result(result, entries)
     }
 
-    /// Adds what a result is found by.
+    /// Adds the terms of a result.
     pub(super) fn write_terms(
         &self,
         result: &Document<'_>,

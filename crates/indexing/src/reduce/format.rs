@@ -1,4 +1,4 @@
-//! The bytes of rows by document, of a key's state, and of what a node gave; drawn in
+//! The bytes of rows by document, of a key's state, and of a node's results; the layout is in
 //! `docs/internals/map-reduce.md`.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const KEYS: &[u8] = b"Reduce/Keys";
 const ROWS: &[u8] = b"Reduce/Rows";
 const NODES: &[u8] = b"Reduce/Nodes";
 
-/// Rows of a key that take more bytes have a tree of their own.
+/// Rows of a key that take more bytes are stored in a tree.
 const INLINE_BYTES_MAX: usize = 1536;
 const INLINE: u8 = 1;
 const SPREAD: u8 = 2;
@@ -39,7 +39,7 @@ pub(super) fn nodes_tree() -> TreeName {
     TreeName::of(&[NODES])
 }
 
-/// Where a row is: its key, and its number there.
+/// The location of a row: its key, and its number within the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowPlace {
     pub(super) key: ReduceKey,
@@ -61,7 +61,7 @@ impl RowPlace {
     pub(super) fn read_all(bytes: &[u8]) -> Result<Vec<Self>, IndexError> {
         let chunks = bytes.chunks_exact(Self::BYTES);
         if !chunks.remainder().is_empty() {
-            return Err(IndexError::corrupt("the rows of a document are of no known form"));
+            return Err(IndexError::corrupt("the rows of a document have an unknown format"));
         }
         Ok(chunks
             .map(|bytes| {
@@ -96,7 +96,7 @@ pub(super) fn number_in(key: &[u8]) -> Result<u64, IndexError> {
     number.ok_or_else(|| IndexError::corrupt("a row or node has no number"))
 }
 
-/// What is kept of a key.
+/// The stored state of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyState {
     /// The number of the next row.
@@ -106,10 +106,10 @@ pub(super) struct KeyState {
     pub(super) rows: KeyRows,
 }
 
-/// Where the rows of a key are.
+/// The location of a key's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyRows {
-    /// Here, by their numbers.
+    /// In the state, by number.
     Inline(BTreeMap<u64, Vec<u8>>),
     /// In the tree of rows.
     Spread,
@@ -122,7 +122,7 @@ impl Default for KeyRows {
 }
 
 impl KeyRows {
-    /// Whether rows that are here should have a tree of their own.
+    /// Whether inline rows should be moved to the tree.
     pub(super) fn is_too_long(&self) -> bool {
         let Self::Inline(rows) = self else { return false };
         let bytes = rows.values().map(|row| row.len() + INLINE_ROW_HEADER_BYTES);
@@ -149,7 +149,7 @@ impl KeyState {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Self, IndexError> {
-        let corrupt = || IndexError::corrupt("the state of a reduce key is of no known form");
+        let corrupt = || IndexError::corrupt("the state of a reduce key has an unknown format");
         let (header, mut rest) =
             bytes.split_first_chunk::<STATE_HEADER_BYTES>().ok_or_else(corrupt)?;
         let number =
@@ -171,12 +171,12 @@ impl KeyState {
     }
 }
 
-/// What a node gave.
+/// The result of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Given<R> {
     /// The reduce failed here or below.
     Failed,
-    /// Documents, one as a rule.
+    /// Documents, usually one.
     Results(Vec<R>),
 }
 
@@ -195,7 +195,7 @@ impl<R: AsRef<[u8]>> Given<R> {
 
 impl<'a> Given<Document<'a>> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, IndexError> {
-        let corrupt = || IndexError::corrupt("what a reduce gave is of no known form");
+        let corrupt = || IndexError::corrupt("the result of a reduce has an unknown format");
         match bytes.split_first() {
             Some((&FAILED, [])) => Ok(Self::Failed),
             Some((&GIVEN, mut rest)) => {

@@ -20,7 +20,7 @@ use crate::{
     source::{SourceItem, SourceKind},
 };
 
-/// The property that a key is written under to be read again.
+/// The property under which a key is stored.
 const KEY: &str = "Key";
 
 /// See the module.
@@ -34,21 +34,21 @@ impl JsReduce {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when a text is no map or reduce.
+    /// [`IndexError::Definition`] when a text is not a map or reduce.
     pub(crate) fn new(definition: &IndexDefinition, pool: &ScriptPool) -> Result<Self, IndexError> {
         let map = JsMap::new(definition, pool)?;
         let script = map.script();
         let reduced = script.reduced_fields().cloned().unwrap_or_default();
         let mapped = script.fields().iter().flat_map(|fields| &fields.names);
-        // What a reduce gives that cannot be read from its text is mostly what the maps gave.
+        // Properties of the reduce that are not visible in its text are usually those of the maps.
         let more = mapped.filter(|_| reduced.has_others);
         let names = reduced.names.iter().chain(more).map(String::as_str);
         let fields = EntryFields::of_definition(definition, names)?;
         Ok(Self { map, fields })
     }
 
-    /// Refuses what a map gives without a field that the reduce groups by. One that is undefined is
-    /// there, as null.
+    /// Rejects a map's output without a field that the reduce groups by. An undefined one counts as
+    /// null.
     fn check_has_key(&self, entry: &IndexEntry) -> Result<(), MapError> {
         let has = |name: &String| {
             entry.fields.iter().any(|field| *field.name == **name)
@@ -64,7 +64,7 @@ impl JsReduce {
         Err(MapError::Document { message })
     }
 
-    /// The values of a key by their names.
+    /// The values of a key with their names.
     fn key_values<'a>(&self, key: &Document<'a>) -> Result<KeyValues<'a>, DocumentError> {
         let value = key.root().get(KEY)?;
         if let Some(blittable::Value::Object(members)) = &value {
@@ -144,7 +144,7 @@ impl Reducer for JsReduce {
     ) -> Result<(), MapError> {
         for entry in self.map.results_of(item, beside, rows.references())? {
             self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
-            // The reduce sees null where the map made nothing.
+            // The reduce sees null where the map returned nothing.
             let row = shown_entry(&entry)?;
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
             let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
@@ -197,13 +197,13 @@ fn refused(error: &dyn std::fmt::Display) -> MapError {
     MapError::Document { message: format!("Failed to execute reduce function. Exception: {error}") }
 }
 
-/// What a function gave, as it is kept.
+/// The output of a function, as it is stored.
 pub(super) fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
     let mut builder = builder_of(entry)?;
     builder.finish().map_err(|error| refused(&error))
 }
 
-/// The same as it is shown by itself, where what is undefined is null.
+/// The output as a result, where undefined is null.
 pub(super) fn shown_entry(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
     let mut builder = builder_of(entry)?;
     for name in &entry.undefined {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Bytes of a reduce key.
 pub(crate) const KEY_BYTES: usize = 16;
-/// The text of a key in an error is cut here.
+/// The text of a key in an error is truncated to this length.
 const TEXT_BYTES_MAX: usize = 400;
 
 const NULL: u8 = 0;
@@ -24,8 +24,8 @@ const OBJECT: u8 = 7;
 pub(crate) struct ReduceKey([u8; KEY_BYTES]);
 
 impl ReduceKey {
-    /// The key of these values, in their order; `None` stands for a missing one, which is null. That of
-    /// nulls alone is zero.
+    /// The key of these values, in order; `None` is a missing one, which counts as null. The key of
+    /// only nulls is zero.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl ReduceKey {
         &self.0
     }
 
-    /// A number for people.
+    /// A number to display.
     pub(crate) fn number(&self) -> u64 {
         u64::from_be_bytes(*self.0.first_chunk().expect("a key has more bytes than a number"))
     }
@@ -66,14 +66,14 @@ impl ReduceKey {
         Self(number.to_be_bytes())
     }
 
-    /// The name of the key's entries, in the place of a document's id.
+    /// The name of the key's entries, in place of a document's id.
     pub(crate) fn name(&self) -> String {
         format!("{:032x}", self.whole_number())
     }
 }
 
-/// Appends a value so that equal values, and only they, have equal bytes. The depth is bounded by that
-/// of a document.
+/// Appends a value so that values are equal exactly if their bytes are. The depth is bounded by
+/// that of a document.
 fn write(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     match value {
         Value::Null => out.push(NULL),
@@ -125,7 +125,7 @@ fn write_object(object: &Object<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     Ok(())
 }
 
-/// The values of a key by their names.
+/// The values of a key with their names.
 pub(crate) type KeyValues<'a> = Vec<(String, Option<Value<'a>>)>;
 
 /// The key as a JSON object.
@@ -145,7 +145,7 @@ pub(crate) fn key_json<'a>(
     Ok(json)
 }
 
-/// The key for people: `Reduce key: { 'Company' : companies/1 }`.
+/// The key as a message: `Reduce key: { 'Company' : companies/1 }`.
 pub(crate) fn key_text<'a>(
     values: impl IntoIterator<Item = (String, Option<Value<'a>>)>,
 ) -> Result<String, Corrupt> {
@@ -208,7 +208,7 @@ mod tests {
         }
         assert_eq!(key("1.10"), key("1.1"));
         assert_eq!(key("1e0"), key("1.0"));
-        assert_eq!(key("null"), ReduceKey::of([None]).unwrap(), "what is missing is null");
+        assert_eq!(key("null"), ReduceKey::of([None]).unwrap(), "a missing value is null");
         assert_eq!(ReduceKey::of([None, None]).unwrap().whole_number(), 0);
         assert_eq!(ReduceKey::of_whole_number(key("1").whole_number()), key("1"));
     }

@@ -1,4 +1,4 @@
-//! From touched keys to their results: the entries of the index, and the documents that are owed.
+//! From touched keys to their results: the entries of the index, and the pending documents.
 
 use search::{FieldSet, IndexBatch, SearchError};
 use storage::WriteTransaction;
@@ -18,18 +18,18 @@ use crate::{
     output::{OutputTarget, note_owed},
 };
 
-/// Where results go.
+/// The destination of results.
 pub(super) struct Output<'a> {
     pub(super) reducing: &'a Reducing<'a>,
     pub(super) fields: &'a mut FieldSet,
     pub(super) batch: &'a mut IndexBatch,
-    /// Entries of results are written when they take that much memory.
+    /// Entries of results are written when they take this much memory.
     pub(super) entries_bytes_max: usize,
     pub(super) reduced: Reduced,
 }
 
 impl Output<'_> {
-    /// Reduces what changed of a key, whose rows are written, and notes its entries.
+    /// Reduces what changed of a key, whose rows are written, and buffers its entries.
     pub(super) fn reduce_key(
         &mut self,
         tx: &mut WriteTransaction,
@@ -64,14 +64,14 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Writes the entries that are noted.
+    /// Writes the buffered entries.
     pub(super) fn write_entries(&mut self, tx: &mut WriteTransaction) -> Result<(), IndexError> {
         self.batch.apply(tx, self.fields)?;
         self.batch.clear();
         Ok(())
     }
 
-    /// Notes which documents the results of a key should have.
+    /// Records the documents that the results of a key should have.
     fn note_output(
         &mut self,
         tx: &mut WriteTransaction,
@@ -87,7 +87,7 @@ impl Output<'_> {
         note_owed(tx, key, &wanted)
     }
 
-    /// `false` when the results cannot be entries, and there are none.
+    /// Adds the entries; `false` when the results cannot be entries.
     fn put_entries(
         &mut self,
         key: ReduceKey,
@@ -128,7 +128,7 @@ impl Output<'_> {
         }
     }
 
-    /// Names a key for people.
+    /// The text of a key, for messages.
     fn text_of(
         &self,
         tx: &mut WriteTransaction,

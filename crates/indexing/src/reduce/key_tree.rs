@@ -1,5 +1,5 @@
-//! The nodes of one key: each keeps what the reduce gave for up to 64 items, so that a change computes
-//! its own node and those above it.
+//! The nodes of one key: each stores the reduce's result for up to 64 items, so that a change
+//! recomputes its own node and those above it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,24 +19,24 @@ use crate::{error::IndexError, mapper::MapError};
 
 /// Items of a node.
 pub(super) const FANOUT: u64 = 64;
-/// A node that gives more bytes fails.
+/// A node with a larger result fails.
 const NODE_BYTES_MAX: usize = 16 << 20;
 
-/// What reducing came to.
+/// The statistics of reducing.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Rows that were reduced.
     pub(super) attempts: u64,
     /// Those for which the reduce failed.
     pub(super) errors: u64,
-    /// Why it failed last.
+    /// The last failure.
     pub(super) failure: Option<String>,
 }
 
 /// The result of a key.
 pub(super) type KeyResult = Given<Vec<u8>>;
 
-/// The rows of a key that is kept inline, reduced.
+/// Reduces the rows of a key that is stored inline.
 pub(super) fn reduce_inline(
     reducing: &Reducing<'_>,
     rows: &BTreeMap<u64, Vec<u8>>,
@@ -52,7 +52,7 @@ pub(super) fn reduce_inline(
     Ok(given)
 }
 
-/// A key that is spread over nodes.
+/// A key that is stored in nodes.
 pub(super) struct KeyTree<'t> {
     pub(super) tx: &'t mut WriteTransaction,
     pub(super) reducing: &'t Reducing<'t>,
@@ -62,8 +62,8 @@ pub(super) struct KeyTree<'t> {
 }
 
 impl KeyTree<'_> {
-    /// Computes the nodes of level 0 with these numbers again, and those above them; gives what the top
-    /// gave. The rows are in their tree already.
+    /// Recomputes the nodes of level 0 with these numbers, and those above them; returns the result
+    /// of the top. The rows are already in their tree.
     pub(super) fn reduce(
         &mut self,
         mut changed: BTreeSet<u64>,
@@ -109,7 +109,7 @@ impl KeyTree<'_> {
         Ok(Some(document_of(first.1)?.to_buf()))
     }
 
-    /// What a node gives; `None` when it has no items.
+    /// The result of a node; `None` when it has no items.
     fn reduce_node(
         &self,
         level: u8,
@@ -148,7 +148,7 @@ impl KeyTree<'_> {
         Ok(Some(given))
     }
 
-    /// Goes through the items of a node: the values below its places in a tree.
+    /// Iterates over the items of a node: the values below it in a tree.
     fn for_each_item<'a>(
         &'a self,
         tree: &TreeName,
@@ -172,7 +172,7 @@ impl KeyTree<'_> {
     }
 }
 
-/// The lowest level of which one node covers all numbers below `next`.
+/// The lowest level at which one node covers all numbers below `next`.
 pub(super) fn top_level(next: u64) -> u8 {
     let mut last = next.saturating_sub(1) / FANOUT;
     let mut level = 0;
@@ -208,7 +208,7 @@ fn reduce_items<'a>(
     }
     let bytes: usize = results.iter().map(|result| result.as_bytes().len()).sum();
     if NODE_BYTES_MAX < bytes {
-        let message = format!("The reduce gives {bytes} bytes, more than {NODE_BYTES_MAX}");
+        let message = format!("The reduce returns {bytes} bytes, more than {NODE_BYTES_MAX}");
         counts.failure = Some(message);
         return Ok(Given::Failed);
     }

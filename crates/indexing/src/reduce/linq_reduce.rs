@@ -21,7 +21,7 @@ use crate::{
     source::{SourceItem, SourceKind},
 };
 
-/// Stands among the fields of a map for those that only a document names.
+/// A placeholder in a map's fields for those that only documents create.
 const CREATED_FIELDS: &str = "_";
 
 /// See the module.
@@ -37,7 +37,7 @@ impl LinqReduce {
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when a text is no map or reduce, or they do not fit together.
+    /// [`IndexError::Definition`] when a text is not a map or reduce, or they do not match.
     pub(crate) fn new(definition: &IndexDefinition, reduce: &str) -> Result<Self, IndexError> {
         let refused = |what: &dyn std::fmt::Display| IndexError::Definition {
             message: format!("Failed to compile index {}: {what}", definition.name),
@@ -166,12 +166,12 @@ impl Reducer for LinqReduce {
     }
 }
 
-/// An output as a row or a result; what is missing is null there.
+/// An output as a row or a result; missing values are null.
 pub(super) fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     document_of_fields(output.fields())
 }
 
-/// An output as it is shown by itself, without what is missing.
+/// An output as a result, without missing values.
 pub(super) fn shown_output(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     document_of_fields(output.fields().filter(|(_, value)| !matches!(value, Value::Missing)))
 }

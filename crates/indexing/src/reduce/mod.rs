@@ -1,17 +1,18 @@
-//! Map-reduce: rows by reduce key, and one result for each key that is kept current at the cost of what
-//! changed. The formats are on `docs/internals/map-reduce.md`.
+//! Map-reduce: rows by reduce key, and one result per key, updated incrementally. The formats are
+//! on `docs/internals/map-reduce.md`.
 //!
-//! Invariant: after every transaction the result of a key is what the reduce gives for its rows, applied
-//! to groups of them and to what it gave for those; a key without rows has neither result nor entry.
+//! Invariant: after every transaction the result of a key is that of the reduce over its rows,
+//! applied to groups of them and then to the groups' results; a key without rows has neither result
+//! nor entry.
 //!
 //! | file | what |
 //! |---|---|
-//! | `key`, `format` | what names a key, and the bytes of everything |
+//! | `key`, `format` | the identity of a key, and all byte formats |
 //! | `stage` | a batch: from rows of documents to entries of keys |
 //! | `row_changes` | the rows of a batch by key |
 //! | `touched_key`, `key_output` | one key of it: its rows, its result |
 //! | `key_tree` | the nodes of one key |
-//! | `tree` | what is kept of a key, to be looked at |
+//! | `tree` | the stored state of a key, for inspection |
 //! | `entry` | a result as an entry |
 //! | `linq_reduce`, `js_reduce` | the reduce of a definition |
 //! | `auto_reduce`, `auto_rows`, `auto_sum` | the reduce of an automatic index |
@@ -50,8 +51,8 @@ use crate::{
     output::OutputTarget, references::References, source::SourceItem,
 };
 
-/// Keeps what a map in C# gave with the entry that was begun last: where what is mapped is no document,
-/// it is all that there is to show.
+/// Stores a C# map's output in the current entry: if the item is not a document, queries return
+/// nothing else.
 pub(crate) fn store_output(
     output: &linq::Output<'_, '_>,
     entries: &mut EntryWriter<'_>,
@@ -59,7 +60,7 @@ pub(crate) fn store_output(
     entry::store_result(&linq_reduce::shown_output(output)?.as_view(), entries)
 }
 
-/// The same of what a map in JavaScript gave.
+/// As [`store_output`], for a JavaScript map.
 pub(crate) fn store_script_entry(
     given: &script::IndexEntry,
     entries: &mut EntryWriter<'_>,
@@ -69,11 +70,11 @@ pub(crate) fn store_script_entry(
 
 /// The maps and the reduce of an index.
 pub trait Reducer: Send + Sync {
-    /// Gives the rows of an item to `rows`.
+    /// Adds the rows of an item to `rows`.
     ///
     /// # Errors
     ///
-    /// See [`MapError`]; rows that were given before the error are not used.
+    /// See [`MapError`]; rows added before the error are discarded.
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
@@ -81,8 +82,8 @@ pub trait Reducer: Send + Sync {
         rows: &mut MappedRows,
     ) -> Result<(), MapError>;
 
-    /// Gives what the reduce makes of `items`, which are rows of one key or what the reduce gave for
-    /// such rows. `sample` is one of its rows.
+    /// Reduces `items`, which are rows of one key or results of the reduce for such rows. `sample`
+    /// is one of its rows.
     ///
     /// # Errors
     ///
@@ -94,21 +95,21 @@ pub trait Reducer: Send + Sync {
         results: &mut Vec<BlittableBuf>,
     ) -> Result<(), MapError>;
 
-    /// Names the key of a row for people.
+    /// The text of a row's key, for messages.
     ///
     /// # Errors
     ///
     /// When the row is damaged.
     fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError>;
 
-    /// The values of a row's key by their names, as a JSON object.
+    /// The values of a row's key with their names, as a JSON object.
     ///
     /// # Errors
     ///
     /// When the row is damaged.
     fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError>;
 
-    /// Adds a result to the entry that was begun last.
+    /// Adds a result to the current entry.
     ///
     /// # Errors
     ///
@@ -120,36 +121,36 @@ pub trait Reducer: Send + Sync {
     ) -> Result<(), MapError>;
 }
 
-/// A reduce at work.
+/// The context of a running reduce.
 pub(crate) struct Reducing<'a> {
     pub(crate) reducer: &'a dyn Reducer,
-    /// Where results go as documents, if they do.
+    /// Where results are written as documents, if anywhere.
     pub(crate) target: Option<&'a OutputTarget>,
-    /// Whether the index is to be closed, so that the batch is not worth finishing.
+    /// Whether the index is closing, so that the batch is not worth finishing.
     pub(crate) is_closing: &'a dyn Fn() -> bool,
 }
 
 impl Reducing<'_> {
-    /// Ends the batch when the index is to be closed. A batch may run many reduces, each of which may
-    /// take the whole of its budget.
+    /// Ends the batch when the index is closing. A batch may run many reduces, each of which may
+    /// take its whole budget.
     fn go_on(&self) -> Result<(), IndexError> {
         if (self.is_closing)() { Err(IndexError::Closing) } else { Ok(()) }
     }
 }
 
-/// What the maps gave for one document.
+/// The rows that the maps returned for one document.
 #[derive(Default)]
 pub struct MappedRows {
     rows: Vec<MappedRow>,
-    /// What they may take; anything where nobody says so.
+    /// Their limits, if any.
     bounds: Option<RowBounds>,
-    /// Whether one more was beyond that.
+    /// Whether a row exceeded the limits.
     is_full: bool,
-    /// What the maps looked at.
+    /// What the maps read.
     references: References,
 }
 
-/// How many rows there may be, and how many bytes they may have together.
+/// The maximum number of rows and their maximum bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct RowBounds {
     pub(crate) rows: usize,
@@ -163,7 +164,7 @@ pub(crate) struct MappedRow {
 }
 
 impl MappedRows {
-    /// None yet, and at most so many.
+    /// An empty collection with limits.
     pub(crate) fn within(bounds: RowBounds) -> MappedRows {
         MappedRows { bounds: Some(bounds), ..MappedRows::default() }
     }
@@ -172,13 +173,13 @@ impl MappedRows {
     ///
     /// # Errors
     ///
-    /// [`MapError::Document`] where it is beyond the bounds.
+    /// [`MapError::Document`] when it exceeds the limits.
     pub(crate) fn push(&mut self, key: ReduceKey, row: BlittableBuf) -> Result<(), MapError> {
         let row = row.into_bytes();
         if let Some(bounds) = &mut self.bounds {
             let left = bounds.rows.checked_sub(1).zip(bounds.bytes.checked_sub(row.len()));
             let Some((rows, bytes)) = left else {
-                let message = "The maps give more or larger results for one document than may be \
+                let message = "The maps return more or larger results for one document than may be \
                                looked at. Name smaller documents."
                     .to_owned();
                 self.is_full = true;
@@ -190,12 +191,12 @@ impl MappedRows {
         Ok(())
     }
 
-    /// Whether a row was beyond the bounds.
+    /// Whether a row exceeded the limits.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Where it is noted what a map looks at.
+    /// Records what a map reads.
     pub(crate) fn references(&mut self) -> &mut References {
         &mut self.references
     }
@@ -208,18 +209,18 @@ impl MappedRows {
         self.rows.len()
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.references.clear();
     }
 
-    /// Forgets the rows, not what was looked at: the maps failed.
+    /// Removes the rows, but not the references: the maps failed.
     pub(crate) fn forget_rows(&mut self) {
         self.rows.clear();
     }
 
-    /// What the maps looked at.
+    /// Takes what the maps read.
     pub(crate) fn take_references(&mut self) -> References {
         std::mem::take(&mut self.references)
     }

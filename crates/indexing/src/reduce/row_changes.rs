@@ -1,8 +1,8 @@
-//! The rows of a batch by key instead of by document: what comes, changes and goes in each key, and where
-//! the rows of each document are then.
+//! The rows of a batch by key instead of by document: which rows of each key are added, changed and
+//! removed, and where the rows of each document are stored afterwards.
 //!
-//! Invariant: after any key, the places that [`RowChanges::write_places`] writes are those of all rows that
-//! are stored of a document, of keys that had their turn and of those that did not.
+//! Invariant: after any key, the places that [`RowChanges::write_places`] writes are those of all
+//! rows that are stored of a document, of keys that were processed and of those that were not.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::error::IndexError;
 
-/// What a row takes beside its bytes, about: its change, its place and that of the one before it.
+/// The approximate overhead of a row: its change, its place and that of the previous one.
 const ROW_BYTES: usize = size_of::<RowChange>() + 3 * size_of::<RowPlace>();
-/// What a key takes, about.
+/// The approximate memory of a key.
 const KEY_BYTES: usize = 3 * size_of::<ReduceKey>();
-/// Bytes of the pages that a key changes, about: its rows, its nodes, its state, its entry.
+/// The approximate bytes of pages that a key changes: its rows, its nodes, its state, its entry.
 const PAGE_BYTES_OF_KEY: u64 = 16 << 10;
 /// The number of a row that has none yet.
 const UNPLACED: u64 = u64::MAX;
@@ -28,45 +28,46 @@ const UNPLACED: u64 = u64::MAX;
 /// See the module.
 #[derive(Default)]
 pub(super) struct RowChanges {
-    /// In the order of their turns.
+    /// In processing order.
     keys: Vec<ReduceKey>,
     ranks: HashMap<ReduceKey, u32>,
     changes: Vec<RowChange>,
     documents: Vec<PlacedDocument>,
-    /// Changes and keys that had their turn.
+    /// Changes and keys that were processed.
     changes_done: usize,
     keys_done: usize,
     names_bytes: usize,
 }
 
-/// A row that comes, takes the place of another one of its document, or goes.
+/// A row that is added, replaces another one of its document, or is removed.
 struct RowChange {
     /// Which key.
     rank: u32,
     document: u32,
-    /// The place among the changes of its document: the new rows in their order, then those that go.
+    /// The position among the changes of its document: the new rows in order, then the removed
+    /// ones.
     at: u32,
     /// The row that was there.
     number: Option<u64>,
-    /// `None` when the row goes.
+    /// `None` when the row is removed.
     row: Option<Vec<u8>>,
 }
 
 struct PlacedDocument {
     id: String,
-    /// The places of its rows before, of keys that have not had their turn.
+    /// The previous places of its rows, for keys that are not processed yet.
     before: Vec<RowPlace>,
-    /// Those of its new rows.
+    /// The places of its new rows.
     now: Vec<RowPlace>,
-    /// Whether its places change at all.
+    /// Whether any of its places change.
     is_moved: bool,
     /// Whether they have changed since they were written.
     is_touched: bool,
 }
 
 impl RowChanges {
-    /// Takes the rows that a document has now. A row takes the place of an old one of the same key, so
-    /// that a document that changes moves nothing, and nothing happens to a key whose rows stay the same.
+    /// Sets the rows of a document. A row replaces an old one of the same key, so that a changed
+    /// document moves nothing, and a key whose rows stay the same is not touched.
     pub(super) fn add(
         &mut self,
         tx: &WriteTransaction,
@@ -119,24 +120,24 @@ impl RowChanges {
         })
     }
 
-    /// Bytes of memory that it takes beside the rows themselves, nearly.
+    /// The approximate memory use in bytes, without the rows themselves.
     pub(super) fn memory_bytes(&self) -> usize {
         ROW_BYTES * self.changes.len() + KEY_BYTES * self.keys.len() + self.names_bytes
     }
 
-    /// Bytes of the pages that the keys will change, about.
+    /// The approximate bytes of pages that the keys will change.
     pub(super) fn page_bytes(&self) -> u64 {
         PAGE_BYTES_OF_KEY * self.keys.len() as u64
     }
 
-    /// Everything is here: the keys have their turns in the order in which they were first met.
+    /// Ends gathering: keys are processed in the order in which they were first added.
     pub(super) fn sort(&mut self) {
         self.ranks = HashMap::new();
         self.changes.sort_unstable_by_key(|change| (change.rank, change.document, change.at));
     }
 
-    /// Everything is here: the keys have their turns in the order in which they are stored, so that each
-    /// page is changed once however many transactions it takes.
+    /// Ends gathering: keys are processed in the order in which they are stored, so that each page
+    /// is changed once however many transactions it takes.
     pub(super) fn sort_by_key(&mut self) {
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         order.sort_unstable_by_key(|rank| self.keys[*rank]);
@@ -149,12 +150,12 @@ impl RowChanges {
         self.sort();
     }
 
-    /// Whether all keys had their turns.
+    /// Whether all keys were processed.
     pub(super) fn is_done(&self) -> bool {
         self.keys_done == self.keys.len()
     }
 
-    /// The next key with all that happens to it; the rows are not written.
+    /// The next key with all its changes; the rows are not written yet.
     pub(super) fn next_key(
         &mut self,
         tx: &WriteTransaction,
@@ -183,7 +184,7 @@ impl RowChanges {
         Ok(Some(touched))
     }
 
-    /// Writes where the rows of the documents are that have changed since.
+    /// Writes the changed places of the documents' rows.
     pub(super) fn write_places(&mut self, tx: &mut WriteTransaction) -> Result<(), StorageError> {
         let mut touched: Vec<_> =
             self.documents.iter_mut().filter(|document| document.is_touched).collect();
@@ -203,7 +204,7 @@ impl RowChanges {
 }
 
 impl PlacedDocument {
-    /// A change of it was made: the row that was there as `before` is there as `now`.
+    /// Records a move: the row that was at `before` is at `now`.
     fn place(&mut self, key: ReduceKey, at: u32, before: Option<u64>, now: Option<u64>) {
         if !self.is_moved {
             return;

@@ -1,9 +1,9 @@
-//! A batch of a map-reduce index: rows are gathered by document while the log is read, and become
-//! results and entries of their keys.
+//! A batch of a map-reduce index: rows are gathered by document while the log is read, and then
+//! become results and entries of their keys.
 //!
-//! All of it happens in the transaction of the batch when that has room. Otherwise it takes several, each
-//! with all that happens to some keys, and only the last one moves the progress of the index. What the
-//! others have done is found again, and is the same, when the batch has to begin anew.
+//! Everything happens in the transaction of the batch if it fits. Otherwise it takes several, each
+//! with all changes of some keys, and only the last one advances the progress of the index.
+//! Repeating the others has no effect when the batch has to be restarted.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::{batch_memory::BatchMemory, error::IndexError};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct ReduceStage {
-    /// The newest rows of each document, in the order in which it was first met.
+    /// The newest rows of each document, in the order in which it was first seen.
     documents: Vec<GatheredDocument>,
     by_id: HashMap<String, usize>,
     bytes: usize,
@@ -27,18 +27,18 @@ struct GatheredDocument {
     rows: Vec<MappedRow>,
 }
 
-/// Where a batch goes.
+/// The destination of a batch.
 pub(crate) struct Staged<'a> {
     pub(crate) tx: WriteTransaction,
     pub(crate) fields: &'a mut FieldSet,
-    /// The entries of results; applied on the way when they grow large.
+    /// The entries of results; applied early when they grow large.
     pub(crate) batch: &'a mut IndexBatch,
     /// Commits a part of the batch, and returns the transaction for the next.
     pub(crate) end_part:
         &'a mut dyn FnMut(WriteTransaction) -> Result<WriteTransaction, IndexError>,
 }
 
-/// What a batch came to.
+/// The statistics of a batch.
 #[derive(Default)]
 pub(crate) struct Reduced {
     /// Rows that were reduced.
@@ -47,7 +47,7 @@ pub(crate) struct Reduced {
     pub(crate) errors: u64,
     /// The keys whose reduce failed, and why.
     pub(crate) failures: Vec<(String, String)>,
-    /// Whether documents are owed for any key.
+    /// Whether documents are pending for any key.
     pub(crate) owes_output: bool,
 }
 
@@ -58,12 +58,12 @@ impl ReduceStage {
         self.bytes = 0;
     }
 
-    /// Bytes of memory that the gathered rows take, nearly.
+    /// The approximate memory of the gathered rows, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// These are the rows of the document from now on; none when it is gone.
+    /// Sets the rows of a document; none when it was deleted.
     pub(crate) fn put(&mut self, lower_id: &str, rows: &mut MappedRows) {
         let rows = std::mem::take(&mut rows.rows);
         let of_rows: usize = rows.iter().map(|row| size_of::<MappedRow>() + row.row.len()).sum();
@@ -77,8 +77,8 @@ impl ReduceStage {
         }
     }
 
-    /// Writes what was gathered, reduces the keys that it touches, and puts their entries into the batch;
-    /// returns the transaction that is to be committed with the progress of the index.
+    /// Writes the gathered rows, reduces the keys that they touch, and adds their entries to the
+    /// batch; returns the transaction to commit with the progress of the index.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ mod tests {
         source::SourceItem,
     };
 
-    /// Counts rows; refuses to count to three.
+    /// Counts rows; fails on the third.
     struct Counting;
 
     impl Reducer for Counting {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(counts("b", &[1]), (0, 0, 0), "an equal row changes nothing");
         assert_eq!(counts("c", &[1]), (3, 3, 1), "the third row is refused");
         assert_eq!(counts("c", &[]), (2, 0, 0), "and goes");
-        assert_eq!(counts("d", &[]), (0, 0, 0), "what was never there touches nothing");
+        assert_eq!(counts("d", &[]), (0, 0, 0), "a row that never existed touches nothing");
     }
 
     #[test]

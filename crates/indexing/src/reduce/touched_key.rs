@@ -1,4 +1,4 @@
-//! One reduce key at work in a batch: its state, and the rows that come, change and go.
+//! One reduce key in a batch: its state, and the rows that are added, changed and removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::error::IndexError;
 pub(super) struct TouchedKey {
     pub(super) key: ReduceKey,
     pub(super) state: KeyState,
-    /// Whether any row came, changed or went.
+    /// Whether any row was added, changed or removed.
     pub(super) is_changed: bool,
-    /// Nodes of level 0 that are to be computed again.
+    /// Nodes of level 0 to recompute.
     pub(super) changed: BTreeSet<u64>,
-    /// Rows of a spread key to put, or to delete.
+    /// Rows of a spread key to put or delete.
     rows: BTreeMap<u64, Option<Vec<u8>>>,
 }
 
 impl TouchedKey {
-    /// The key as it is stored.
+    /// The stored key.
     pub(super) fn read(tx: &WriteTransaction, key: ReduceKey) -> Result<Self, IndexError> {
         let state = match tx.tree(&keys_tree())?.get(key.bytes())? {
             Some(bytes) => KeyState::read(bytes)?,
@@ -60,7 +60,7 @@ impl TouchedKey {
         self.put(number, row)
     }
 
-    /// Whether this is the row of that number already.
+    /// Whether this is already the row of that number.
     pub(super) fn holds(
         &self,
         tx: &WriteTransaction,
@@ -78,7 +78,7 @@ impl TouchedKey {
         })
     }
 
-    /// Puts a row in the place of this number; returns the number.
+    /// Replaces the row of this number; returns the number.
     pub(super) fn put(&mut self, number: u64, row: Vec<u8>) -> u64 {
         self.is_changed = true;
         match &mut self.state.rows {
@@ -109,7 +109,7 @@ impl TouchedKey {
         }
     }
 
-    /// Gives rows that were inline a tree of their own.
+    /// Moves inline rows to the tree.
     fn spread(&mut self) {
         let KeyRows::Inline(rows) = std::mem::replace(&mut self.state.rows, KeyRows::Spread) else {
             return;

@@ -1,5 +1,5 @@
-//! What is kept of reduce keys, for whoever wants to see how a result came to be: the rows, the nodes
-//! above them, and what the reduce gave for each.
+//! The stored state of reduce keys, to inspect how a result was computed: the rows, the nodes above
+//! them, and the reduce's result for each.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,40 +21,40 @@ use super::{
 };
 use crate::{error::IndexError, mapper::MapError};
 
-/// A key with more rows is shown only as far as it leads to the documents that were asked for.
+/// A key with more rows is shown only along the paths to the requested documents.
 const ROWS_SHOWN_MAX: u64 = 1_000;
-/// Keys that are shown at once.
+/// The number of keys that are shown at once.
 const TREES_MAX: usize = 64;
 
-/// What is kept of one reduce key.
+/// The stored state of one reduce key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceTree {
-    /// A number for it.
+    /// A number that identifies it.
     pub hash: u64,
-    /// The values that it stands for, as a JSON object.
+    /// The values of the key, as a JSON object.
     pub key: Vec<u8>,
-    /// Whether its rows are spread over nodes; otherwise there is one, which is not kept.
+    /// Whether its rows are stored in nodes; otherwise there is a single node, which is not stored.
     pub is_spread: bool,
     /// Levels of nodes.
     pub depth: u32,
-    /// Nodes, those included that became empty.
+    /// Nodes, including empty ones.
     pub nodes: u64,
     /// Rows.
     pub rows: u64,
-    /// The node that gives the result.
+    /// The node with the result.
     pub root: ReduceNode,
 }
 
 /// A node of a reduce key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceNode {
-    /// What the reduce gave for what is below, as JSON objects; `None` when it failed.
+    /// The reduce's results for the items below, as JSON objects; `None` when it failed.
     pub results: Option<Vec<Vec<u8>>>,
     /// What is below it.
     pub items: ReduceItems,
 }
 
-/// What a node is over.
+/// The items of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReduceItems {
     /// Other nodes.
@@ -63,16 +63,16 @@ pub enum ReduceItems {
     Rows(Vec<ReduceRow>),
 }
 
-/// What a map gave for a document.
+/// A map's output for a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceRow {
     /// The row, as a JSON object.
     pub data: Vec<u8>,
-    /// The document, if it is one of those that were asked for.
+    /// The document, if it is one of the requested ones.
     pub source: Option<String>,
 }
 
-/// The lower-cased ids of the documents that have rows and begin with `prefix`, in their order.
+/// The lower-cased ids of the documents that have rows and begin with `prefix`, in order.
 pub(crate) fn documents_with_rows(
     entries: &ReadTransaction,
     prefix: &str,
@@ -85,12 +85,12 @@ pub(crate) fn documents_with_rows(
         id.as_ref().map_or(true, |id| id.starts_with(prefix.as_bytes()))
     });
     let text = |id: Result<_, StorageError>| {
-        String::from_utf8(id?).map_err(|_| IndexError::corrupt("the id of a document is no text"))
+        String::from_utf8(id?).map_err(|_| IndexError::corrupt("the id of a document is not UTF-8"))
     };
     found.skip_while(pass_over(skip)).take(take).map(text).collect()
 }
 
-/// The keys in which documents have rows, in the order in which they are met.
+/// The keys in which documents have rows, in the order in which they are found.
 pub(crate) fn trees_of(
     entries: &ReadTransaction,
     reducer: &dyn Reducer,
@@ -123,7 +123,7 @@ struct Reading<'r> {
     entries: &'r ReadTransaction,
     reducer: &'r dyn Reducer,
     key: ReduceKey,
-    /// The documents that were asked for, by the numbers of their rows.
+    /// The requested documents, by the numbers of their rows.
     sources: BTreeMap<u64, String>,
     shows_all: bool,
 }
@@ -131,9 +131,7 @@ struct Reading<'r> {
 impl Reading<'_> {
     fn tree(mut self) -> Result<ReduceTree, MapError> {
         let Some(state) = self.entries.tree(&keys_tree())?.get(self.key.bytes())? else {
-            return Err(
-                IndexError::corrupt("a document has a row in a key that is not there").into()
-            );
+            return Err(IndexError::corrupt("a document has a row in a missing key").into());
         };
         let state = KeyState::read(state)?;
         self.shows_all = state.count <= ROWS_SHOWN_MAX;
@@ -167,8 +165,8 @@ impl Reading<'_> {
         })
     }
 
-    /// What a key whose rows are inline comes to; that is computed whenever it changes and kept in its
-    /// entry only.
+    /// The root of a key whose rows are inline; it is computed on every change and stored only in
+    /// its entry.
     fn inline_root(&self, rows: &BTreeMap<u64, Vec<u8>>) -> Result<ReduceNode, MapError> {
         let items: Vec<_> = rows.values().map(|row| document_of(row)).collect::<Result<_, _>>()?;
         let mut given = Vec::new();
@@ -202,7 +200,7 @@ impl Reading<'_> {
         Ok(first.filter(|(place, _)| place.starts_with(self.key.bytes())).map(|(_, row)| row))
     }
 
-    /// A node and, as far as it is shown, what is below.
+    /// A node and, as far as it is shown, its items.
     fn node(&self, level: u8, number: u64) -> Result<ReduceNode, IndexError> {
         let place = node_key(&self.key, level, number);
         let kept = self.entries.tree(&nodes_tree())?.get(&place)?;

@@ -21,7 +21,7 @@ use storage::{Environment, EnvironmentOptions, History};
 
 /// Where they are on their platform.
 pub(crate) const DIRECTORY: &str = "database";
-/// How long an index waits for room before somebody makes some.
+/// How long an index waits for memory before some is released.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// See the module.
@@ -145,7 +145,7 @@ impl Documents {
             match receiver.recv_timeout(FLUSH_INTERVAL) {
                 Ok(reached) => return reached,
                 Err(RecvTimeoutError::Disconnected) => return false,
-                // Nobody else flushes here; a disk without power is told by the next commit.
+                // Nothing else flushes here; the next commit reports a disk without power.
                 Err(RecvTimeoutError::Timeout) => drop(index.environment().flush()),
             }
         }

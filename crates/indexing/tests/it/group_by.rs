@@ -1,4 +1,4 @@
-//! Automatic indexes of groups give what the real server was measured to give.
+//! Automatic indexes of groups return the measured results of the real server.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{
@@ -97,7 +97,7 @@ fn arrays_by_element_and_by_content() {
     let content = r#"{"T":["a","b"],"Count":1} {"T":["b"],"Count":1} {"T":null,"Count":2} {"T":[],"Count":1}"#;
     of(&["T"], &[], content);
     of(&["array(T)"], &[], content);
-    // The number beside the element is added; 5.4 drops the fraction, see docs/compatibility.md.
+    // The number at the element's position is added; 5.4 drops the fraction, see docs/compatibility.md.
     of(
         &["L[].P"],
         &["L[].Q"],

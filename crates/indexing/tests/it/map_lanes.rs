@@ -15,8 +15,8 @@ use crate::{
 
 const DOCUMENTS: u64 = 4_000;
 
-/// Name new fields now and then, with one of two options, fail for some documents, and give none, one
-/// or two entries for the others.
+/// Name new fields now and then, with one of two options, fail for some documents, and return none,
+/// one or two entries for the others.
 const CREATING: [&str; 2] = [
     "from d in docs.Users where d.Even from part in d.Parts \
      select new { d.Name, Share = 100 / d.Number, d.Since, _ = CreateField(d.Field, part) }",

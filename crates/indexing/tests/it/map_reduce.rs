@@ -1,4 +1,4 @@
-//! What reduces of applications give, and how it follows changes.
+//! The results of applications' reduces, and how they follow changes.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{Index, IndexKind};

@@ -1,5 +1,4 @@
-//! Whatever happens to documents, disks and processes: results are what a computation from scratch
-//! gives.
+//! Whatever happens to documents, disks and processes: results are what a computation from scratch returns.
 //!
 //! `REDUCE_HISTORIES=5000 cargo test -p indexing --release --test it histories` runs more of them.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]

@@ -1,4 +1,4 @@
-//! Indexes that have little memory come to the same results, in smaller batches.
+//! Indexes with little memory reach the same results, in smaller batches.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::{

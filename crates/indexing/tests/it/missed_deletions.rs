@@ -97,5 +97,5 @@ fn an_index_that_runs_stops_when_tombstones_are_gone_that_it_needed() {
     index.resume();
     assert!(!documents.follow(&index));
     let reason = index.failure().unwrap().to_string();
-    assert!(reason.contains("deletions of documents are forgotten"), "{reason}");
+    assert!(reason.contains("tombstones that the index has not read were removed"), "{reason}");
 }

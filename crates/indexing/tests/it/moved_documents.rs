@@ -1,4 +1,4 @@
-//! Documents that are deleted and made again in another collection while an index does not look.
+//! Documents that are deleted and recreated in another collection while an index is paused.
 
 use platform::Platform;
 

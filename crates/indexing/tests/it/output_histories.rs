@@ -1,5 +1,5 @@
 //! Whatever happens to documents, definitions, disks and processes: the documents that an index writes are
-//! what a computation from scratch gives, nothing is left of what was written before, and documents of
+//! what a computation from scratch returns, nothing is left of what was written before, and documents of
 //! users stay.
 //!
 //! `OUTPUT_HISTORIES=5000 cargo test -p indexing --release --test it output_histories` runs more of them.
@@ -101,8 +101,8 @@ impl Stage {
     }
 
     fn open(&self, disk: &Platform, seed: u64) -> (Arc<IndexSet>, mpsc::Receiver<()>) {
-        let (told, events) = mpsc::channel();
-        let told = Mutex::new(told);
+        let (sender, events) = mpsc::channel();
+        let sender = Mutex::new(sender);
         let clock = &self.documents.platform.clock;
         let environment = Arc::clone(&self.documents.environment);
         let outputs = Outputs { platform: self.documents.platform.clone(), environment };
@@ -116,7 +116,7 @@ impl Stage {
             scripts: ScriptPool::new(Arc::clone(clock)),
             pool: IndexingPool::new(Arc::clone(clock), 2),
             outputs: Arc::new(Moody { outputs, random: Mutex::new(Random::new(seed)) }),
-            on_event: Arc::new(move |_| told.lock().unwrap().send(()).unwrap_or(())),
+            on_event: Arc::new(move |_| sender.lock().unwrap().send(()).unwrap_or(())),
         });
         self.follow(&set);
         (set, events)

@@ -1,4 +1,4 @@
-//! Indexing that is interrupted anywhere goes on to the entries that an undisturbed index has.
+//! Indexing that is interrupted anywhere ends with the entries of an undisturbed index.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::collections::BTreeMap;

@@ -79,8 +79,8 @@ impl Stage {
 
     /// The indexes on that disk, and a way to hear of swaps.
     fn open(&self, disk: &Platform) -> (Arc<IndexSet>, mpsc::Receiver<()>) {
-        let (told, swaps) = mpsc::channel();
-        let told = Mutex::new(told);
+        let (sender, swaps) = mpsc::channel();
+        let sender = Mutex::new(sender);
         let set = IndexSet::new(IndexSetContext {
             platform: Platform { clock: Arc::clone(&self.platform.clock), ..disk.clone() },
             documents: Arc::clone(&self.documents),
@@ -96,7 +96,7 @@ impl Stage {
             }),
             on_event: Arc::new(move |event| {
                 if !matches!(event, IndexSetEvent::Changed { .. } | IndexSetEvent::Indexed { .. }) {
-                    told.lock().unwrap().send(()).unwrap_or(());
+                    sender.lock().unwrap().send(()).unwrap_or(());
                 }
             }),
         });

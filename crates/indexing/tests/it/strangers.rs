@@ -281,8 +281,8 @@ fn what_reads_compare_exchange_maps_nothing_while_that_is_refused() {
     world.check(&files, None);
 }
 
-/// A changed definition is built beside the files of the older one, which go on answering. Those of another
-/// index are not an older one.
+/// A changed definition is built side by side with the older one, which continues to answer. Files of
+/// another index are not an older one.
 #[test]
 fn exchanged_directories_of_two_indexes_answer_nothing_of_each_other() {
     let files = Platform::memory();

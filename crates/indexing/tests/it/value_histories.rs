@@ -1,5 +1,5 @@
 //! Indexes whose maps look at values of compare exchange: whatever happens to documents, values and disks,
-//! their results are what a computation from scratch gives.
+//! their results are what a computation from scratch returns.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Nobody has to hear any more of what an index has seen.
+    /// Removes the changes that an index has already seen.
     fn forget_what_was_seen(&self, index: &Index) {
         let (database, up_to) = (DATABASE, index.record().last_value);
         self.submit(CompareExchangeCommand::ForgetDeleted { database, up_to });
