@@ -1,4 +1,4 @@
-//! What workers did, for whoever operates the server. Nothing here decides anything.
+//! The activity of workers, for monitoring. It has no effect on delivery.
 
 use std::{
     collections::VecDeque,
@@ -7,29 +7,29 @@ use std::{
 
 use crate::{ended::Ended, holders::Strategy};
 
-/// Connections that came to their end, and those that were refused, that are remembered.
+/// The number of ended and of rejected connections that are kept.
 const PAST_MAX: usize = 10;
-/// Steps of a connection that are remembered.
+/// The number of steps that are kept of a connection.
 const STEPS_MAX: usize = 15;
-/// Batches of a connection that are remembered.
+/// The number of batches that are kept of a connection.
 const BATCHES_MAX: usize = 25;
-/// Characters of an error that are remembered.
+/// The length to which an error is truncated, in characters.
 const ERROR_CHARACTERS_MAX: usize = 2000;
 
-/// Who a worker is.
+/// The identity of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionFacts {
     /// The number of its connection.
     pub connection: u64,
     /// The address it comes from.
     pub client_address: String,
-    /// What its client calls it.
+    /// The name that its client chose.
     pub worker_id: String,
-    /// When it came, in ticks of UTC.
+    /// When it connected, in ticks of UTC.
     pub connected_ticks: i64,
 }
 
-/// What a batch gives along.
+/// The size of a batch's includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenAlongFacts {
     /// Documents.
@@ -49,19 +49,19 @@ pub struct GivenAlongFacts {
 pub struct BatchFacts {
     /// Its number, among those of the database's workers.
     pub number: u64,
-    /// When its first document was looked for.
+    /// When reading its first document began.
     pub began_ticks: i64,
     /// Documents.
     pub documents: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Documents of these that the query failed on.
+    /// How many of them the query failed on.
     pub failed: u64,
-    /// What is given along.
+    /// The included documents, counters and time series.
     pub given_along: GivenAlongFacts,
-    /// When all of it was sent.
+    /// When it was completely sent.
     pub sent_ticks: Option<i64>,
-    /// When what the worker acknowledged was stored.
+    /// When its acknowledgement was stored.
     pub acknowledged_ticks: Option<i64>,
 }
 
@@ -74,16 +74,16 @@ pub struct FailedDocument {
     pub error: String,
 }
 
-/// What a worker did so far.
+/// The activity of a worker so far.
 #[derive(Clone, Debug, Default)]
 pub struct ActivityFacts {
-    /// When its turn came, in ticks of UTC.
+    /// When it was admitted, in ticks of UTC.
     pub admitted_ticks: Option<i64>,
     /// When it ended, in ticks of UTC.
     pub ended_ticks: Option<i64>,
     /// Documents that were sent.
     pub documents: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Batches that it acknowledged.
     pub acknowledgements: u64,
@@ -93,26 +93,26 @@ pub struct ActivityFacts {
     pub last_sent_ticks: Option<i64>,
     /// When one was last acknowledged, in ticks of UTC.
     pub last_acknowledged_ticks: Option<i64>,
-    /// Its last batches, in order; the last one may be under way.
+    /// Its last batches, in order; the last one may be in progress.
     pub batches: Vec<BatchFacts>,
     /// The last document that the query failed on.
     pub failed_document: Option<FailedDocument>,
-    /// Why it ended; `None` when the client went, or it has not.
+    /// Why it ended; `None` when the client disconnected, or it has not ended.
     pub exception: Option<String>,
-    /// What it did last, in order.
+    /// Its last steps, in order.
     pub steps: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     facts: ActivityFacts,
-    /// The batch that is under way.
+    /// The batch in progress.
     current: Option<BatchFacts>,
     batches: VecDeque<BatchFacts>,
     steps: VecDeque<String>,
 }
 
-/// What one worker did.
+/// The activity of one worker.
 #[derive(Debug)]
 pub struct ConnectionActivity {
     facts: ConnectionFacts,
@@ -129,17 +129,17 @@ impl ConnectionActivity {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who it is.
+    /// The worker's identity.
     pub fn facts(&self) -> &ConnectionFacts {
         &self.facts
     }
 
-    /// How it deals with others.
+    /// The worker's strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// What it did so far.
+    /// Its activity so far.
     pub fn so_far(&self) -> ActivityFacts {
         let seen = self.seen();
         let current = seen.current.filter(|batch| 0 < batch.documents);
@@ -150,18 +150,18 @@ impl ConnectionActivity {
         }
     }
 
-    /// Remembers a step.
+    /// Records a step.
     pub fn step(&self, text: &str) {
         push(&mut self.seen().steps, text.to_owned(), STEPS_MAX);
     }
 
-    /// Its turn has come.
+    /// Records that the worker was admitted.
     pub fn admitted(&self, now_ticks: i64) {
         self.seen().facts.admitted_ticks = Some(now_ticks);
         self.step("The connection was accepted");
     }
 
-    /// It has ended; why, unless the client went.
+    /// Records the end, with the reason unless the client disconnected.
     pub fn ended(&self, why: Option<&str>, now_ticks: i64) {
         let mut seen = self.seen();
         seen.facts.ended_ticks = Some(now_ticks);
@@ -171,13 +171,13 @@ impl ConnectionActivity {
         seen.facts.exception = Some(why);
     }
 
-    /// A batch is about to be read.
+    /// Records the beginning of a batch.
     pub(crate) fn batch_begins(&self, number: u64, now_ticks: i64) {
         let batch = BatchFacts { number, began_ticks: now_ticks, ..BatchFacts::default() };
         self.seen().current = Some(batch);
     }
 
-    /// Documents of a batch were read for it.
+    /// Records documents that were read for a batch.
     pub(crate) fn documents_read(&self, documents: u64, bytes: u64) {
         let mut seen = self.seen();
         seen.facts.documents += documents;
@@ -188,7 +188,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// The query failed on one of them.
+    /// Records that the query failed on a document.
     pub(crate) fn document_failed(&self, id: &str, error: &str) {
         let mut seen = self.seen();
         let error = beginning(error);
@@ -198,7 +198,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// A batch was sent.
+    /// Records that a batch was sent.
     pub fn batch_sent(&self, given_along: GivenAlongFacts, now_ticks: i64) {
         let mut seen = self.seen();
         seen.facts.last_sent_ticks = Some(now_ticks);
@@ -208,7 +208,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// The batch was acknowledged, and that was stored.
+    /// Records that the acknowledgement of the batch was stored.
     pub fn batch_acknowledged(&self, now_ticks: i64) {
         let mut seen = self.seen();
         seen.facts.acknowledgements += 1;
@@ -228,19 +228,19 @@ fn push<T>(list: &mut VecDeque<T>, item: T, items_max: usize) {
     list.push_back(item);
 }
 
-/// As much of an error as is remembered.
+/// An error, truncated.
 fn beginning(error: &str) -> String {
     error.chars().take(ERROR_CHARACTERS_MAX).collect()
 }
 
-/// A connection that is over, or never was accepted.
+/// A connection that has ended or was rejected.
 #[derive(Clone, Debug)]
 pub struct EndedConnection {
-    /// Who it was.
+    /// The worker's identity.
     pub facts: ConnectionFacts,
-    /// How it dealt with others.
+    /// The worker's strategy.
     pub strategy: Strategy,
-    /// What it did.
+    /// Its activity.
     pub activity: ActivityFacts,
 }
 
@@ -252,12 +252,12 @@ pub struct PastConnections {
 }
 
 impl PastConnections {
-    /// Connections that had worked, the last one last.
+    /// Connections that had been admitted, most recent last.
     pub fn ended(&self) -> impl Iterator<Item = &EndedConnection> {
         self.ended.iter()
     }
 
-    /// Connections that were refused, the last one last.
+    /// Connections that were rejected, most recent last.
     pub fn rejected(&self) -> impl Iterator<Item = &EndedConnection> {
         self.rejected.iter()
     }

@@ -1,8 +1,9 @@
-//! From a snapshot of the documents to a piece of a batch, as messages of the protocol.
+//! Reads a piece of a batch from a snapshot of the documents, as messages of the protocol.
 //!
-//! A piece is read from one snapshot under the lock of its subscription, so that every change goes to
-//! exactly one worker; batches of many pieces see several snapshots. A batch ends at its size, at the
-//! end of the log, or before a document that is in it already, so that it holds each document once.
+//! A piece is read from one snapshot under the lock of its subscription, so that every change goes
+//! to exactly one worker; batches of many pieces see several snapshots. A batch ends at its size,
+//! at the end of the log, or before a document that it already contains, so that it contains each
+//! document once.
 
 use cluster_state::DatabaseValues;
 use documents::{
@@ -24,21 +25,21 @@ use crate::{
     worker::{Piece, Standing, Worker},
 };
 
-/// A batch ends when it has so many bytes, whatever its worker would take.
+/// A batch ends at this size, whatever its worker accepts.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
-/// A piece is about so large.
+/// The approximate size of a piece.
 const PIECE_BYTES: usize = 256 << 10;
-/// Changes that are looked at for one piece.
+/// The number of changes that are read for one piece.
 const PIECE_CHANGES_MAX: usize = 4096;
-/// The same where a script looks at each.
+/// The same, if a script is run on each.
 const PIECE_SCRIPTS_MAX: usize = 512;
 
-/// A batch could not be read.
+/// Why a batch could not be read.
 #[derive(Debug)]
 pub enum ReadError {
     /// The documents could not be read.
     Documents(DocumentError),
-    /// The query cannot be run.
+    /// The query cannot be executed.
     Query(QueryError),
 }
 
@@ -66,11 +67,12 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// What the log holds at an etag.
+/// The log's change at an etag.
 pub(crate) enum Change<'t> {
     Document(DocumentRow<'t>),
     Revision(RevisionRow<'t>),
-    /// Something that no subscription sends, such as the tombstone of a document: it only moves the position.
+    /// A change that no subscription sends, such as the tombstone of a document: it only advances
+    /// the position.
     Other(Etag),
 }
 
@@ -79,7 +81,7 @@ impl<'t> Change<'t> {
         match entry {
             LogEntry::Document(row) => Change::Document(row),
             LogEntry::Revision(row) => Change::Revision(row),
-            // Of these, a query selects the tombstones of documents.
+            // Of these, queries select the tombstones of documents.
             other @ (LogEntry::DocumentTombstone(_)
             | LogEntry::Attachment(_)
             | LogEntry::AttachmentTombstone(_)
@@ -122,7 +124,7 @@ impl<'t> Change<'t> {
         }
     }
 
-    /// Tries a query on it.
+    /// Runs a query on it.
     pub(crate) fn try_query(
         &self,
         tx: &impl Transaction,
@@ -151,7 +153,7 @@ impl<'t> Change<'t> {
     }
 }
 
-/// What of the log a query looks at.
+/// The part of the log that a query reads.
 fn selection_of(query: &LogQuery) -> Selection<'_> {
     let kinds = match query.is_of_revisions() {
         true => EntryKind::Revision.into(),
@@ -163,7 +165,7 @@ fn selection_of(query: &LogQuery) -> Selection<'_> {
     }
 }
 
-/// The log that a query looks at, after an etag.
+/// The changes that a query reads after an etag.
 pub(crate) fn changes<'t, T: Transaction>(
     tx: &'t T,
     query: &LogQuery,
@@ -173,7 +175,7 @@ pub(crate) fn changes<'t, T: Transaction>(
     Ok(log.map(|entry| entry.map(Change::of)))
 }
 
-/// What the log holds at an etag, if it still does.
+/// The change at an etag, if the log still has it.
 fn change_at<'t>(
     tx: &'t impl Transaction,
     query: &LogQuery,
@@ -184,7 +186,7 @@ fn change_at<'t>(
     Ok(found.filter(|change| change.etag() == etag))
 }
 
-/// The etag of the last change that a query would look at, or of a later one that it would not.
+/// The etag of the last change that a query reads, or of a later one that it does not.
 pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag, ReadError> {
     Ok(match query.source() {
         SourceDocuments::Collection(_) if !query.is_of_revisions() => {
@@ -239,7 +241,7 @@ struct Reading<'r, T> {
 }
 
 impl<T: Transaction> Reading<'_, T> {
-    /// Goes on in the log; gives whether the batch is complete.
+    /// Continues in the log; returns whether the batch is complete.
     fn read_on(&mut self) -> Result<bool, ReadError> {
         let mut last = String::new();
         let ended = self.read_log(&mut last);
@@ -286,7 +288,7 @@ impl<T: Transaction> Reading<'_, T> {
         Ok(true)
     }
 
-    /// Sends once more what was let go of; gives whether the batch is complete.
+    /// Sends released changes again; returns whether the batch is complete.
     fn read_again(&mut self) -> Result<bool, ReadError> {
         let number = self.worker.shared.number;
         loop {
@@ -300,7 +302,8 @@ impl<T: Transaction> Reading<'_, T> {
             let Some(etag) = self.work.progress.next_free(after, number) else { return Ok(true) };
             self.worker.batch.again_after = Some(etag);
             let found = change_at(self.tx, self.query, etag)?;
-            // What was changed meanwhile stands further behind in the log; what was deleted is gone.
+            // A document that was changed meanwhile is further on in the log; a deleted one is
+            // gone.
             let Some((change, document)) =
                 found.and_then(|change| change.document().map(|document| (change, document)))
             else {
@@ -314,8 +317,8 @@ impl<T: Transaction> Reading<'_, T> {
         }
     }
 
-    /// Forgets the change of a document that waits, if the log holds it no more: while a worker keeps a
-    /// document that changes all the time, only its newest version waits.
+    /// Removes the pending change of a document if the log no longer has it: while a worker holds a
+    /// document that changes all the time, only its newest version is pending.
     fn forget_replaced(&mut self, document: u64) -> Result<(), ReadError> {
         if let Some(waiting) = self.work.progress.waiting_of(document)
             && change_at(self.tx, self.query, waiting)?.is_none()
@@ -331,7 +334,7 @@ impl<T: Transaction> Reading<'_, T> {
         self.worker.documents_max <= batch.documents || BATCH_BYTES_MAX <= bytes
     }
 
-    /// Sends a change, or settles it when the query does not choose it.
+    /// Sends a change, or settles it when the query does not match it.
     fn try_change(&mut self, change: &Change<'_>, document: u64) -> Result<(), ReadError> {
         let etag = change.etag();
         match self.write_message(change)? {
@@ -345,7 +348,7 @@ impl<T: Transaction> Reading<'_, T> {
         Ok(())
     }
 
-    /// Appends the message of a change: what the query shows of it, or why it cannot.
+    /// Appends the message of a change: the result of the query, or its error.
     fn write_message(&mut self, change: &Change<'_>) -> Result<Tried, ReadError> {
         let start = self.out.len();
         self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
@@ -372,7 +375,7 @@ impl<T: Transaction> Reading<'_, T> {
     }
 }
 
-/// What a client is told of a document with which the query fails.
+/// The message to the client about a document on which the query fails.
 pub(crate) fn exception_text(error: &QueryError) -> String {
     let kind = match error {
         QueryError::Script(_) => ErrorKind::JavaScript,
@@ -419,7 +422,7 @@ pub(crate) fn write_includes(
     })
 }
 
-/// Appends what counters say, and which were asked for, as a message of the protocol.
+/// Appends the values of counters, and which were requested, as a message of the protocol.
 fn write_counters(documents: &[CountersOfDocument], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"Type\":\"CounterIncludes\",\"CounterIncludes\":{");
     for (number, document) in documents.iter().enumerate() {
@@ -459,7 +462,7 @@ fn begin_property(number: usize, name: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-/// Appends those of the documents that there are as properties of an object, and counts them.
+/// Appends the existing documents as properties of an object, and counts them.
 pub(crate) fn write_documents(
     ids: &[DocumentId],
     tx: &impl Transaction,
@@ -479,7 +482,7 @@ pub(crate) fn write_documents(
     Ok(count)
 }
 
-/// How many changes a query has not looked at behind an etag; counting ends at `at_most`.
+/// The number of changes that a query has not read after an etag; counting ends at `at_most`.
 ///
 /// # Errors
 /// When the documents cannot be read.

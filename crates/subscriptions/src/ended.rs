@@ -1,17 +1,17 @@
-//! Why the work of a worker has ended.
+//! Why a worker was ended.
 
-/// Why the work of a worker ended, other than by its own request.
+/// Why a worker was ended, other than by its own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The subscription was deleted.
     Deleted,
-    /// It was switched off.
+    /// It was disabled.
     Disabled,
-    /// Somebody dropped the worker.
+    /// The worker was dropped by a request.
     Dropped,
     /// The query was changed.
     QueryChanged,
-    /// It is to go on from another place.
+    /// The position was changed.
     Moved,
     /// Another worker took over.
     TakenOver,
@@ -20,7 +20,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// In a few words.
+    /// A short message.
     pub fn reason(&self) -> &'static str {
         match self {
             Ended::Deleted => "The subscription was deleted",

@@ -1,17 +1,17 @@
-//! Who may work on a subscription: the strategies of its workers.
+//! Which workers may hold a subscription, according to their strategies.
 //!
-//! A state machine without sockets and time. Invariant: either one worker holds a subscription, or
-//! several that all share it.
+//! A state machine without sockets and clock. Invariant: a subscription is held either by one
+//! worker, or by several that all share it.
 
 use crate::progress::WorkerNumber;
 
-/// How a worker deals with others that work on the subscription already.
+/// How a worker treats others that hold the subscription already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// It is refused.
+    /// It is rejected.
     #[default]
     OpenIfFree,
-    /// It takes the subscription away from the other one.
+    /// It replaces the other one.
     TakeOver,
     /// It waits for its turn.
     WaitForFree,
@@ -24,7 +24,7 @@ impl Strategy {
     pub const ALL: [Strategy; 4] =
         [Strategy::OpenIfFree, Strategy::TakeOver, Strategy::WaitForFree, Strategy::Concurrent];
 
-    /// The word for it in the protocol.
+    /// The protocol's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Strategy::OpenIfFree => "OpenIfFree",
@@ -34,33 +34,33 @@ impl Strategy {
         }
     }
 
-    /// The strategy of a word of the protocol.
+    /// The strategy with that name in the protocol.
     pub fn of_name(name: &str) -> Option<Strategy> {
         Strategy::ALL.into_iter().find(|strategy| strategy.name().eq_ignore_ascii_case(name))
     }
 }
 
-/// Why a worker may not work on a subscription.
+/// Why a worker is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupied {
-    /// Another one does.
+    /// Another one holds the subscription.
     ByAnother,
-    /// One does that took it over, and is not taken over again.
+    /// It is held by a worker that took it over, and cannot be taken over again.
     ByTakeOver,
-    /// Several share it, and this one does not want to share.
+    /// It is shared by several, and this worker does not share.
     ByConcurrent,
-    /// It has as many workers as it may have.
+    /// It has the maximum number of workers.
     Full,
 }
 
-/// What became of a worker that came.
+/// Whether a new worker is admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It may begin. The others lose the subscription to it.
+    /// It is admitted. The others lose the subscription to it.
     Begins { losing: Vec<WorkerNumber> },
     /// It waits for its turn.
     Waits,
-    /// It may not.
+    /// It is rejected.
     Refused(Occupied),
 }
 
@@ -68,12 +68,12 @@ pub(crate) enum Admission {
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     holding: Vec<(WorkerNumber, Strategy)>,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiting: Vec<WorkerNumber>,
 }
 
 impl Holders {
-    /// A worker comes.
+    /// Admits a new worker, or not.
     pub(crate) fn admit(
         &mut self,
         worker: WorkerNumber,
@@ -108,7 +108,7 @@ impl Holders {
         }
     }
 
-    /// A worker goes, or lost the subscription. Gives the one whose turn it is now.
+    /// Removes a worker that left or lost the subscription. Returns the next one to be admitted.
     pub(crate) fn leave(&mut self, worker: WorkerNumber) -> Option<WorkerNumber> {
         self.holding.retain(|(holder, _)| *holder != worker);
         self.waiting.retain(|waiting| *waiting != worker);
@@ -120,7 +120,7 @@ impl Holders {
         Some(next)
     }
 
-    /// Whether several workers may share the subscription now.
+    /// Whether several workers may currently share the subscription.
     pub(crate) fn is_shared(&self) -> bool {
         self.holding.first().is_some_and(|(_, strategy)| *strategy == Strategy::Concurrent)
     }

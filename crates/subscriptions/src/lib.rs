@@ -1,20 +1,21 @@
-//! Data subscriptions: workers that follow the document log and acknowledge what they have dealt with.
+//! Data subscriptions: workers that follow the document log and acknowledge what they have
+//! processed.
 //!
-//! This crate reads the log, tries a subscription's query on it, and keeps account of what is in whose
-//! hands. It knows neither sockets nor where positions are stored: the server brings bytes to workers,
-//! and what was acknowledged to the cluster's state.
+//! This crate reads the log, runs a subscription's query on it, and tracks which worker holds which
+//! change. It knows neither sockets nor where positions are stored: the server sends bytes to
+//! workers, and stores acknowledged positions in the cluster's state.
 //!
 //! | file | what |
 //! |---|---|
-//! | `progress` | which changes are settled, and which are in whose hands |
-//! | `holders` | which workers may work on a subscription: their strategies |
-//! | `subscription` | one subscription with its workers: who has which part of the log |
-//! | `batch_reader` | from a snapshot to a piece of a batch, as the protocol shows it |
+//! | `progress` | which changes are settled, and which are held by which worker |
+//! | `holders` | which workers may hold a subscription: their strategies |
+//! | `subscription` | one subscription with its workers and its position |
+//! | `batch_reader` | reading a piece of a batch from a snapshot, as protocol messages |
 //! | `waiting` | workers that wait for changes, by collection |
 //! | `set` | [`SubscriptionSet`]: the subscriptions of a database that have workers |
 //! | `worker` | [`Worker`]: one connected worker |
-//! | `preview` | what a query would show |
-//! | `activity` | what workers did, for whoever operates the server |
+//! | `preview` | previewing a query |
+//! | `activity` | the activity of workers, for monitoring |
 //!
 //! Delivery is at least once: a change is settled only when a worker has acknowledged it.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What a query would show, without a subscription and without a trace.
+//! Previewing a query, without a subscription and without side effects.
 
 use cluster_state::DatabaseValues;
 use model::Etag;
@@ -8,15 +8,16 @@ use storage::Transaction;
 
 use crate::batch_reader::{ReadError, changes, exception_text, write_documents};
 
-/// Changes that are looked at; behind them the answer ends.
+/// The number of changes that are read; the results end there.
 const CHANGES_MAX: usize = 100_000;
-/// The answer ends behind the row with which it is longer; all of it is in memory.
+/// The results end with the row that exceeds this size; all of them are in memory.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Appends `{"Results":[…],"Includes":{…}}` with what `query` shows of the first changes behind an etag.
+/// Appends `{"Results":[…],"Includes":{…}}` with the results of `query` for the first changes after
+/// an etag.
 ///
 /// # Errors
-/// When the documents cannot be read, or the query cannot be run.
+/// When the documents cannot be read, or the query cannot be executed.
 pub fn preview(
     (tx, values): (&impl Transaction, Option<&DatabaseValues>),
     query: &LogQuery,

@@ -1,11 +1,11 @@
-//! Which changes of a subscription are settled, which are in the hands of workers, and which were in
-//! hands that let go of them.
+//! Which changes of a subscription are settled, which are held by workers, and which were released
+//! unsettled.
 //!
 //! A *change* is what the log holds at an etag: a version of a document, or a revision. Invariant:
 //! every matching change up to the cursor is settled, or is listed here. So the cursor and the list
-//! together say what is still to be sent, whatever order workers acknowledge in, and they are all that
-//! has to be stored. And: two changes of one document are never in two workers' hands at a time, which
-//! is what keeps their order.
+//! determine what is still to be sent, whatever order workers acknowledge in, and nothing else has
+//! to be stored. And: two changes of one document are never held by two workers at a time, which
+//! preserves their order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,30 +13,31 @@ use model::Etag;
 use storage::HistoryPoint;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How far a subscription has come, as it is stored.
+/// The stored progress of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Up to where the log was looked at.
+    /// The etag up to which the log was read.
     pub cursor: Etag,
-    /// The change vector that stands for that; empty for the beginning of time.
+    /// The change vector at the cursor; empty at the beginning.
     pub change_vector: String,
-    /// Changes at or before the cursor that nobody has acknowledged.
+    /// Unacknowledged changes at or before the cursor.
     pub unsettled: Vec<Etag>,
-    /// The newest moment in the history of the database at which that was read; `None` when it keeps none.
+    /// The newest point in the history of the database at which the log was read; `None` when it
+    /// has no history.
     pub read_at: Option<HistoryPoint>,
 }
 
-/// Tells the workers of one subscription apart.
+/// Identifies a worker within a subscription.
 pub type WorkerNumber = u64;
 
-/// What is to be done with a change that the log brought.
+/// What to do with the next change in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// It may be sent.
+    /// Send it.
     Take,
-    /// Another worker has an earlier change of the document; this one comes when that is settled.
+    /// Postpone it: another worker holds an earlier change of the document.
     Later,
-    /// The worker has an earlier change of the document itself: its batch ends before this one.
+    /// End the batch before it: the worker itself holds an earlier change of the document.
     NextBatch,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Progress {
 
 #[derive(Clone, Copy, Debug)]
 struct Listed {
-    /// The document; unknown until the change was read again after a restart.
+    /// The document; unknown after a restart until the change is read again.
     document: Option<u64>,
     holder: Option<WorkerNumber>,
 }
@@ -61,11 +62,11 @@ struct DocumentUse {
     holder: Option<WorkerNumber>,
     held: u32,
     free: u32,
-    /// The newest that was free; it may be gone.
+    /// The newest released one; it may be settled.
     newest_free: Option<Etag>,
 }
 
-/// A document without its id. Two ids with one hash make a change wait that need not have waited.
+/// Identifies a document by a hash of its id. A collision only delays a change unnecessarily.
 pub(crate) fn document_hash(lower_id: &str) -> u64 {
     xxh3_64(lower_id.as_bytes())
 }
@@ -76,7 +77,7 @@ impl Progress {
         Progress { cursor, listed: listed.collect(), documents: HashMap::new() }
     }
 
-    /// Up to where the log was looked at.
+    /// The etag up to which the log was read.
     pub(crate) fn cursor(&self) -> Etag {
         self.cursor
     }
@@ -90,7 +91,7 @@ impl Progress {
         !self.listed.is_empty()
     }
 
-    /// The first change after `after` that nobody has and that may be sent by `worker` again.
+    /// The first released change after `after` that `worker` may send again.
     pub(crate) fn next_free(&self, after: Etag, worker: WorkerNumber) -> Option<Etag> {
         let from = after.next()?;
         let is_free = |listed: &Listed| {
@@ -105,14 +106,14 @@ impl Progress {
         self.listed.range(from..).find(|(_, listed)| is_free(listed)).map(|(etag, _)| *etag)
     }
 
-    /// Whether `worker` may send a change of a document that the log brings. `is_newest` says that the
-    /// log holds no earlier changes of it any more.
+    /// Whether `worker` may send a document's change read from the log. `is_newest` means that the
+    /// log has no earlier changes of the document left.
     pub(crate) fn offer(&self, document: u64, worker: WorkerNumber, is_newest: bool) -> Offer {
         let Some(uses) = self.documents.get(&document) else { return Offer::Take };
         match uses.holder {
             Some(holder) if holder != worker => Offer::Later,
             Some(_) if is_newest => Offer::NextBatch,
-            // An earlier one that was let go of has to be sent again first.
+            // An earlier, released one has to be sent again first.
             _ if !is_newest && 0 < uses.free => Offer::Later,
             Some(_) | None => Offer::Take,
         }
@@ -126,7 +127,7 @@ impl Progress {
         }
     }
 
-    /// Puts a change into the hands of a worker.
+    /// Assigns a change to a worker.
     pub(crate) fn take(&mut self, etag: Etag, document: u64, worker: WorkerNumber) {
         self.remove(etag);
         self.list(etag, document, Some(worker));
@@ -153,13 +154,13 @@ impl Progress {
         self.listed.insert(etag, Listed { document: Some(document), holder });
     }
 
-    /// The newest change of a document, or of another one with its hash, that waits for a worker.
+    /// The newest released change of a document, or of another one with the same hash.
     pub(crate) fn waiting_of(&self, document: u64) -> Option<Etag> {
         let newest = self.documents.get(&document)?.newest_free?;
         self.listed.get(&newest).is_some_and(|listed| listed.holder.is_none()).then_some(newest)
     }
 
-    /// Forgets a change: it is settled, or is no longer what the log holds.
+    /// Removes a change that is settled, or that the log no longer has.
     pub(crate) fn remove(&mut self, etag: Etag) {
         let Some(listed) = self.listed.remove(&etag) else { return };
         let Some(document) = listed.document else { return };
@@ -178,7 +179,7 @@ impl Progress {
         }
     }
 
-    /// A worker lets go of changes that it did not settle.
+    /// Releases changes that a worker did not settle.
     pub(crate) fn release(&mut self, etags: &BTreeSet<Etag>) {
         for etag in etags {
             let Some(document) = self.listed.get(etag).and_then(|listed| listed.document) else {
@@ -188,10 +189,10 @@ impl Progress {
         }
     }
 
-    /// The log was looked at up to here. It is read from the cursor on, while the subscription is locked, so
-    /// this is always ahead of it.
+    /// Advances the cursor. The log is read from the cursor on while the subscription is locked, so
+    /// the new cursor is always larger.
     pub(crate) fn advance(&mut self, cursor: Etag) {
-        assert!(self.cursor < cursor, "{cursor:?} comes behind {:?}", self.cursor);
+        assert!(self.cursor < cursor, "{cursor:?} is not after {:?}", self.cursor);
         self.cursor = cursor;
     }
 }

@@ -22,23 +22,23 @@ use crate::{
     worker::{Worker, WorkerRequest, WorkerShared},
 };
 
-/// A subscription as it is stored, for a worker that comes.
+/// A stored subscription, for a worker that connects.
 pub struct StoredSubscription<'s> {
     /// Its number.
     pub id: u64,
     /// Its name.
     pub name: &'s str,
-    /// What it asks.
+    /// Its query.
     pub query_text: &'s str,
-    /// The same, checked.
+    /// The query, parsed and validated.
     pub query: Arc<LogQuery>,
     /// The number of the change that last set its query or its position.
     pub version: u64,
-    /// How far it has come.
+    /// Its stored progress.
     pub position: &'s Position,
 }
 
-/// Called when it is worth calling [`SubscriptionSet::look`].
+/// Called when [`SubscriptionSet::look`] should be called.
 type OnPublished = Box<dyn Fn() + Send + Sync>;
 
 /// See the module.
@@ -48,17 +48,17 @@ pub struct SubscriptionSet {
     subscriptions: Mutex<HashMap<u64, Arc<Subscription>>>,
     waiting: Waiting,
     on_published: OnceLock<OnPublished>,
-    /// Numbers batches, for whoever operates the server.
+    /// The last batch number, for monitoring.
     last_batch: AtomicU64,
     is_closed: AtomicBool,
 }
 
 impl SubscriptionSet {
-    /// A worker comes. What is stored of the subscription counts only if no worker has come before
-    /// since it was last changed.
+    /// Connects a worker. The stored subscription is used only if no worker has connected since it
+    /// was last changed.
     ///
     /// # Errors
-    /// When others work on it.
+    /// When others hold it.
     pub fn connect(
         self: &Arc<Self>,
         stored: &StoredSubscription<'_>,
@@ -76,7 +76,7 @@ impl SubscriptionSet {
         Ok(Worker::new(Arc::clone(self), subscription, admitted, documents_max))
     }
 
-    /// Remembers a worker that was refused.
+    /// Records a rejected worker.
     pub fn rejected(
         &self,
         id: u64,
@@ -119,14 +119,14 @@ impl SubscriptionSet {
         self.lock().values().cloned().collect()
     }
 
-    /// The subscription was changed so that its workers cannot go on; the next ones begin with what is
-    /// stored by then.
+    /// Ends the workers because the subscription was changed; the next ones start with what is
+    /// stored then.
     pub fn end(&self, id: u64, ended: &Ended) {
         let Some(subscription) = self.lock().remove(&id) else { return };
         subscription.end(ended, |_| true);
     }
 
-    /// Drops its workers, or the one of a client's naming.
+    /// Drops all its workers, or those with a given name.
     pub fn drop_workers(&self, id: u64, only: Option<&str>) {
         let Some(subscription) = self.get(id) else { return };
         subscription.end(&Ended::Dropped, |worker| {
@@ -134,13 +134,13 @@ impl SubscriptionSet {
         });
     }
 
-    /// Registers who is told, once, when there are changes that workers may wait for; it calls
-    /// [`SubscriptionSet::look`] then. `false` when somebody is registered already.
+    /// Registers a callback for one notification that workers may have changes to read; the
+    /// callback then calls [`SubscriptionSet::look`]. `false` when one is registered already.
     pub fn on_published(&self, notice: impl Fn() + Send + Sync + 'static) -> bool {
         self.on_published.set(Box::new(notice)).is_ok()
     }
 
-    /// A transaction has become durable. Returns at once.
+    /// Notifies that a transaction is durable. Returns at once.
     pub fn published(&self) {
         if self.waiting.is_any()
             && let Some(notice) = self.on_published.get()
@@ -149,7 +149,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Wakes the workers that wait for what has changed.
+    /// Wakes the workers that wait for the changes.
     ///
     /// # Errors
     /// When the documents cannot be read.
@@ -157,7 +157,7 @@ impl SubscriptionSet {
         self.waiting.look(tx)
     }
 
-    /// Ends all workers; those that come later end at once.
+    /// Ends all workers; later ones end at once.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for subscription in self.all() {

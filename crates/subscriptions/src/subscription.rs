@@ -17,7 +17,7 @@ use crate::{
     worker::WorkerShared,
 };
 
-/// Workers of one subscription, those that wait included.
+/// The maximum number of workers of one subscription, including waiting ones.
 pub const WORKERS_MAX: usize = 128;
 
 /// A subscription that has, or had, workers since its database was opened.
@@ -26,28 +26,28 @@ pub struct Subscription {
     name: String,
     query: Arc<LogQuery>,
     query_text: String,
-    /// The number of the change that last set its position or its query. What was acknowledged of an
-    /// older one is of no interest any more.
+    /// The number of the change that last set its position or its query. Acknowledgements of an
+    /// older one are ignored.
     version: u64,
     pub(crate) work: Mutex<Work>,
     past: Mutex<PastConnections>,
 }
 
-/// Who has which part of the log.
+/// The progress and the workers of a subscription.
 pub(crate) struct Work {
     pub(crate) progress: Progress,
-    /// The change vector that stands for the cursor.
+    /// The change vector at the cursor.
     pub(crate) change_vector: String,
-    /// The newest moment of the database at which the log was read.
+    /// The newest point in history at which the log was read.
     pub(crate) read_at: Option<HistoryPoint>,
-    /// Nothing that the query looks at lies between the cursor and here.
+    /// The query selects nothing between the cursor and this etag.
     pub(crate) looked_until: Etag,
     pub(crate) holders: Holders,
     pub(crate) workers: HashMap<WorkerNumber, Arc<WorkerShared>>,
     pub(crate) next_number: WorkerNumber,
-    /// The cursor that was last stored, or is about to be.
+    /// The cursor that was last stored, or is being stored.
     pub(crate) stored: Etag,
-    /// Whether changes were stored beside it as not settled.
+    /// Whether unsettled changes were stored with it.
     pub(crate) stored_unsettled: bool,
 }
 
@@ -90,12 +90,12 @@ impl Subscription {
         &self.name
     }
 
-    /// What it asks.
+    /// Its query.
     pub fn query(&self) -> &LogQuery {
         &self.query
     }
 
-    /// What it asks, as text.
+    /// The text of its query.
     pub fn query_text(&self) -> &str {
         &self.query_text
     }
@@ -109,18 +109,18 @@ impl Subscription {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to where the log was looked at.
+    /// The etag up to which the log was read.
     pub fn cursor(&self) -> Etag {
         self.lock().progress.cursor()
     }
 
-    /// Changes up to there that are in workers' hands, or were and were not acknowledged.
+    /// The number of changes up to the cursor that are not settled.
     pub fn unsettled(&self) -> usize {
         self.lock().progress.unsettled().len()
     }
 
-    /// The position to store when nobody has anything in hand and it has moved since it was last
-    /// stored: past changes that the query does not choose.
+    /// The position to store when no worker holds anything and it has moved since it was last
+    /// stored: past changes that the query does not match.
     pub fn position_to_store(&self) -> Option<Position> {
         let mut work = self.lock();
         let cursor = work.progress.cursor();
@@ -131,24 +131,24 @@ impl Subscription {
         Some(work.store_position())
     }
 
-    /// The workers that it has now.
+    /// Its current workers.
     pub fn connections(&self) -> Vec<Arc<WorkerShared>> {
         let mut workers: Vec<_> = self.lock().workers.values().cloned().collect();
         workers.sort_by_key(|worker| worker.number);
         workers
     }
 
-    /// Whether several workers share it now.
+    /// Whether several workers currently share it.
     pub fn is_shared(&self) -> bool {
         self.lock().holders.is_shared()
     }
 
-    /// The last connections that are over or were refused.
+    /// The last connections that ended or were rejected.
     pub fn past(&self) -> MutexGuard<'_, PastConnections> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all its workers, or one of them.
+    /// Ends all its workers, or some of them.
     pub(crate) fn end(&self, ended: &Ended, only: impl Fn(&WorkerShared) -> bool) {
         let work = self.lock();
         work.workers.values().filter(|worker| only(worker)).for_each(|worker| worker.end(ended));
@@ -165,7 +165,8 @@ impl Work {
         Position { cursor: self.stored, change_vector, unsettled, read_at: self.read_at }
     }
 
-    /// The log is read at this moment. Workers come with their snapshots in any order.
+    /// Records the point in history at which the log is read. Workers arrive with their snapshots
+    /// in any order.
     pub(crate) fn note_read(&mut self, at: Option<HistoryPoint>) {
         let transaction = |point: &HistoryPoint| point.transaction;
         if self.read_at.as_ref().map(transaction) < at.as_ref().map(transaction) {
@@ -173,7 +174,7 @@ impl Work {
         }
     }
 
-    /// A worker comes.
+    /// Admits a new worker, or not.
     pub(crate) fn admit(
         &mut self,
         strategy: Strategy,
@@ -202,7 +203,7 @@ impl Work {
         Ok(Arc::clone(&self.workers[&number]))
     }
 
-    /// A worker goes, with whatever it has in hand.
+    /// Removes a worker and releases what it holds.
     pub(crate) fn leave(&mut self, number: WorkerNumber) {
         let Some(worker) = self.workers.remove(&number) else { return };
         let held = std::mem::take(&mut *worker.held());
@@ -219,7 +220,7 @@ impl Work {
         }
     }
 
-    /// Something may be done now that could not be done before.
+    /// Wakes all workers, because there may be something to do.
     pub(crate) fn wake_all(&self) {
         self.workers.values().for_each(|worker| worker.wake());
     }

@@ -1,7 +1,7 @@
-//! Workers that wait for changes, by what they wait for.
+//! Workers that wait for changes, by collection.
 //!
-//! One look per collection serves all workers that wait for it, however many there are. A worker puts
-//! itself here before it looks for work a last time, so that no change falls between the two.
+//! One look per collection serves all workers that wait for it, however many there are. A worker
+//! registers before it looks for work a last time, so that it misses no change in between.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) type Awaited = Option<CollectionName>;
 
 #[derive(Default)]
 struct Waiters {
-    /// The last change when they were last woken.
+    /// The last etag when they were last woken.
     seen: Etag,
     wakes: Vec<Arc<dyn Wake>>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Wakes `wake` once, after the next change of what it waits for, or before.
+    /// Wakes `wake` once, at or before the next change that it waits for.
     pub(crate) fn add(&self, awaited: &Awaited, wake: &Arc<dyn Wake>) {
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         let of_awaited = waiters.entry(awaited.clone()).or_default();
@@ -49,7 +49,7 @@ impl Waiting {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// `wake` is not to be woken any more.
+    /// Removes `wake`.
     pub(crate) fn remove(&self, awaited: &Awaited, wake: &Arc<dyn Wake>) {
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(of_awaited) = waiters.get_mut(awaited) else { return };
@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// Whether anybody waits.
+    /// Whether any worker waits.
     pub(crate) fn is_any(&self) -> bool {
         0 < self.count.load(Ordering::SeqCst)
     }

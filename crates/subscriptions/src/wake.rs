@@ -1,6 +1,6 @@
 //! Waking a worker.
 
-/// Notified when there may be something for a worker to do.
+/// Notified when a worker may have something to do.
 pub trait Wake: Send + Sync {
     /// Returns at once.
     fn wake(&self);

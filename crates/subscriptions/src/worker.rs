@@ -23,42 +23,42 @@ use crate::{
     wake::Wake,
 };
 
-/// A batch has no more documents than this, whatever its worker asks for.
+/// The maximum number of documents in a batch, whatever its worker requests.
 pub const BATCH_DOCUMENTS_MAX: usize = 1 << 16;
 
-/// What a worker asks for when it comes.
+/// The request of a connecting worker.
 pub struct WorkerRequest {
-    /// How it deals with others.
+    /// Its strategy.
     pub strategy: Strategy,
-    /// Who it is.
+    /// Its identity.
     pub facts: ConnectionFacts,
-    /// How it is woken.
+    /// How to wake it.
     pub wake: Arc<dyn Wake>,
 }
 
-/// Whether a worker may work.
+/// Whether a worker holds the subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Others do; it waits for its turn.
     Waits,
-    /// It may.
+    /// It does.
     Works,
     /// No longer.
     Ended(Ended),
 }
 
-/// What others see of a worker.
+/// The part of a worker that others see.
 pub struct WorkerShared {
     pub(crate) number: WorkerNumber,
     activity: ConnectionActivity,
     pub(crate) wake: Arc<dyn Wake>,
     standing: Mutex<Standing>,
-    /// The changes that it has in hand.
+    /// The changes that it holds.
     held: Mutex<BTreeSet<Etag>>,
 }
 
 impl WorkerShared {
-    /// What it did so far.
+    /// Its activity so far.
     pub fn activity(&self) -> &ConnectionActivity {
         &self.activity
     }
@@ -98,7 +98,7 @@ impl WorkerShared {
         self.wake.wake();
     }
 
-    /// Whether it may work.
+    /// Whether it holds the subscription.
     pub fn standing(&self) -> Standing {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -109,11 +109,11 @@ impl WorkerShared {
 pub struct Piece {
     /// Documents in it.
     pub documents: usize,
-    /// Whether the batch ends with it.
+    /// Whether it is the last one of the batch.
     pub is_last: bool,
 }
 
-/// See the module. Dropping it lets go of what it has in hand.
+/// See the module. Dropping it releases the changes that it holds.
 pub struct Worker {
     pub(crate) set: Arc<SubscriptionSet>,
     pub(crate) subscription: Arc<Subscription>,
@@ -123,12 +123,12 @@ pub struct Worker {
     pub(crate) batch: BatchSoFar,
 }
 
-/// The batch that is being read.
+/// The batch being read.
 #[derive(Default)]
 pub(crate) struct BatchSoFar {
     pub(crate) documents: usize,
     pub(crate) bytes: usize,
-    /// Whether it consists of changes that were sent before; where it goes on.
+    /// Whether it consists of changes that are sent again; where to continue.
     pub(crate) again_after: Option<Etag>,
     pub(crate) included: GivenAlong,
 }
@@ -141,7 +141,7 @@ impl Worker {
         documents_max: usize,
     ) -> Worker {
         let awaited = match subscription.query().source() {
-            // Revisions may be made without a change of the collection's log.
+            // Revisions may be created without a change in the collection's log.
             SourceDocuments::Collection(name) if !subscription.query().is_of_revisions() => {
                 Some(name.clone())
             }
@@ -152,22 +152,22 @@ impl Worker {
         Worker { set, subscription, shared, documents_max, awaited, batch }
     }
 
-    /// The subscription that it works on.
+    /// The subscription that it reads.
     pub fn subscription(&self) -> &Arc<Subscription> {
         &self.subscription
     }
 
-    /// Whether it may work.
+    /// Whether it holds the subscription.
     pub fn standing(&self) -> Standing {
         self.shared.standing()
     }
 
-    /// What it did so far, for others to see.
+    /// Its activity so far, for monitoring.
     pub fn activity(&self) -> &ConnectionActivity {
         &self.shared.activity
     }
 
-    /// Whether there is something to look at. If not, it is woken when that may have changed.
+    /// Whether there is something to read. If not, it is woken when there may be.
     ///
     /// # Errors
     /// When the documents cannot be read.
@@ -184,12 +184,12 @@ impl Worker {
         Ok(looked_until < batch_reader::last_etag(&tx, self.subscription.query())?)
     }
 
-    /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn out
-    /// to have no documents; it needs no acknowledgement then. Scripts read compare exchange in `values`.
-    /// `at` is the moment of `tx` in the history of the database, if it keeps one.
+    /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn
+    /// out to be empty; it then needs no acknowledgement. Scripts read compare exchange from
+    /// `values`. `at` is the point of `tx` in the history of the database, if it has one.
     ///
     /// # Errors
-    /// When the documents cannot be read, or the query cannot be run.
+    /// When the documents cannot be read, or the query cannot be executed.
     pub fn read(
         &mut self,
         (tx, at): (&impl Transaction, Option<HistoryPoint>),
@@ -200,8 +200,8 @@ impl Worker {
         batch_reader::read_piece(self, (tx, at), values, scripts, out)
     }
 
-    /// Appends what the batch gives along, as messages of the protocol, and tells how much that is; call
-    /// it when the last piece was read.
+    /// Appends the includes of the batch, as messages of the protocol, and returns their size; call
+    /// it after the last piece was read.
     ///
     /// # Errors
     /// When the documents cannot be read.
@@ -213,12 +213,12 @@ impl Worker {
         batch_reader::write_includes(&self.batch.included, tx, out)
     }
 
-    /// The time series that the batch gives along; complete when the last piece was read.
+    /// The included time series of the batch; complete after the last piece was read.
     pub fn included_series(&self) -> &IncludedSeries {
         self.batch.included.series()
     }
 
-    /// Begins a new batch, and forgets the one before, which had no documents.
+    /// Begins a new batch, and discards the previous, empty one.
     pub fn begin_batch(&mut self, now_ticks: i64) {
         self.batch = BatchSoFar::default();
         self.activity().batch_begins(self.set.number_batch(), now_ticks);
@@ -229,13 +229,13 @@ impl Worker {
         self.batch.again_after = free.then_some(Etag::ZERO);
     }
 
-    /// How many documents the batch has so far.
+    /// The number of documents in the batch so far.
     pub fn batch_documents(&self) -> usize {
         self.batch.documents
     }
 
-    /// The worker has dealt with its batch. The position has to be stored before the worker is told
-    /// that this was understood; `store` is called so that positions come to be stored in their order.
+    /// Acknowledges the batch. The position must be stored before the worker is sent the
+    /// confirmation; `store` is called under the lock, so that positions are stored in order.
     pub fn acknowledge<R>(&mut self, store: impl FnOnce(Position) -> R) -> R {
         let mut work = self.subscription.lock();
         let settled = std::mem::take(&mut *self.shared.held());
