@@ -25,7 +25,7 @@ pub enum Command {
     Delete {
         /// The document's id. The empty id names no document.
         id: DocumentId,
-        /// What must be there before.
+        /// The version to delete.
         expected: ExpectedVersion,
     },
     /// Delete every document whose id starts with the prefix, without regard to case.
@@ -41,7 +41,7 @@ pub enum Command {
     HiLoNext(HiLoRequest),
     /// Return the unused end of a range.
     HiLoReturn {
-        /// For which ids.
+        /// The prefix of the ids.
         tag: String,
         /// The end of the range.
         end: i64,
@@ -59,7 +59,7 @@ pub enum Command {
         name: String,
         /// The value to set.
         value: i64,
-        /// Whether a smaller value than the present one is set, too.
+        /// Whether a smaller value than the current one is accepted.
         force: bool,
     },
     /// Remove the identities that older versions stored here, after they were moved.
@@ -68,14 +68,14 @@ pub enum Command {
     ForceRevision {
         /// The document.
         id: DocumentId,
-        /// Which of its versions.
+        /// The version.
         version: RevisedVersion,
     },
     /// Remove revisions of a document, one step of them.
     RemoveRevisions {
         /// The document.
         id: DocumentId,
-        /// Which of its revisions.
+        /// The revisions to remove.
         what: RevisionsToRemove,
     },
     /// Remove tombstones that no reader of the log needs.
@@ -84,17 +84,17 @@ pub enum Command {
     DoWhenDue {
         /// The document.
         id: DocumentId,
-        /// What.
+        /// The action.
         action: DueAction,
     },
-    /// Set a document back to what it was at a moment.
+    /// Revert a document to its content at a moment.
     RevertDocument {
         /// The document.
         id: DocumentId,
         /// The moment, in ticks of UTC.
         ticks: i64,
     },
-    /// Set a document back to what it is in one of its revisions.
+    /// Revert a document to one of its revisions.
     RestoreRevision {
         /// The document.
         id: DocumentId,
@@ -111,11 +111,11 @@ pub enum Command {
     MoveAttachment(AttachmentTransfer),
     /// Change or read counters of a document.
     ChangeCounters(ChangeCounters),
-    /// Store a chunk of a content that an attachment is to have.
+    /// Store a chunk of an attachment's content.
     StageContent {
         /// The content's number; a new one when `None`.
         number: Option<ContentNumber>,
-        /// Which of its chunks, from 0 on.
+        /// The chunk's index, from 0.
         index: u32,
         /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`. Shared with the thread that
         /// computes the hash.
@@ -125,7 +125,7 @@ pub enum Command {
     GiveUpContent(ContentNumber),
     /// Discard all staged contents. The queue does this when it starts.
     GiveUpAllContents,
-    /// Remove some of the leftovers of contents. The queue does this by itself.
+    /// Remove some unreferenced contents. The queue does this by itself.
     RemoveLeftoverContents,
     /// Change a time series.
     ChangeTimeSeries(Box<TimeSeriesChange>),
@@ -135,14 +135,14 @@ pub enum Command {
     ClusterDocuments(ClusterDocuments),
     /// Change a document that an index writes.
     Output(OutputChange),
-    /// Use a dictionary for everything compressed from now on. The queue does this by itself.
+    /// Use a dictionary for all further compression. The queue does this by itself.
     AddDictionary(TrainedDictionary),
 }
 
 impl Command {
-    /// About how many bytes the command brings to a transaction.
+    /// Approximate bytes that the command adds to a transaction.
     pub fn size_bytes(&self) -> usize {
-        /// Ids, rows' headers and index entries, roughly.
+        /// Ids, row headers and index entries, approximately.
         const OVERHEAD_BYTES: usize = 256;
         match self {
             Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
@@ -195,9 +195,9 @@ impl Batch {
         Self { commands: vec![command] }
     }
 
-    /// Whether everything is undone after execution: the caller wants to know what a patch would
-    /// do, or whether there is memory for a cluster-wide transaction. Such a command also undoes
-    /// the others in its batch, so it is submitted alone.
+    /// Whether everything is rolled back after execution: the caller wants to know what a patch
+    /// would do, or whether there is memory for a cluster-wide transaction. Such a command also
+    /// undoes the others in its batch, so it is submitted alone.
     pub fn is_dry_run(&self) -> bool {
         self.commands.iter().any(|command| match command {
             Command::Patch(patch) => patch.is_test,
@@ -206,7 +206,7 @@ impl Batch {
         })
     }
 
-    /// Takes its first commands away, as many as bring at most so many bytes, but at least one.
+    /// Removes its first commands: as many as add at most this many bytes, but at least one.
     #[must_use]
     pub fn split_first(&mut self, bytes_max: usize) -> Batch {
         let mut bytes = 0;
@@ -224,7 +224,7 @@ impl Batch {
         Batch { commands: self.commands.drain(..count).collect() }
     }
 
-    /// About how many bytes the batch brings to a transaction.
+    /// Approximate bytes that the batch adds to a transaction.
     pub fn size_bytes(&self) -> usize {
         self.commands.iter().map(Command::size_bytes).sum()
     }
@@ -257,7 +257,7 @@ pub enum CommandResult {
     HiLoRange(HiLoRange),
     /// Of [`Command::HiLoReturn`].
     HiLoReturned,
-    /// Of [`Command::IdentityNext`] and [`Command::IdentitySeed`]: the value now.
+    /// Of [`Command::IdentityNext`] and [`Command::IdentitySeed`]: the resulting value.
     Identity(i64),
     /// Of [`Command::ForgetIdentities`].
     IdentitiesForgotten,
@@ -268,7 +268,7 @@ pub enum CommandResult {
     RemovedRevisions(RemovedRevisions),
     /// Of [`Command::RemoveTombstones`]: how many were removed.
     TombstonesRemoved(u64),
-    /// Of [`Command::DoWhenDue`]: whether it was done.
+    /// Of [`Command::DoWhenDue`]: whether the action was due.
     DoneWhenDue(bool),
     /// Of [`Command::RevertDocument`] and [`Command::RestoreRevision`].
     Reverted(Reversion),
@@ -282,7 +282,7 @@ pub enum CommandResult {
     AttachmentMoved(Box<MovedAttachment>),
     /// Of [`Command::ChangeCounters`].
     CountersChanged(Box<CountersChanged>),
-    /// Of [`Command::StageContent`]: which content it belongs to.
+    /// Of [`Command::StageContent`]: the content's number.
     ContentStaged(ContentNumber),
     /// Of the commands that remove contents.
     ContentsRemoved,
@@ -303,22 +303,22 @@ pub struct BatchOutcome {
     pub results: Vec<CommandResult>,
     /// The last etag of the database after the batch.
     pub last_etag: Etag,
-    /// The collections in which documents were stored or deleted, each once.
+    /// The collections in which documents were stored or deleted, without duplicates.
     pub collections: Vec<CollectionName>,
-    /// Whether contents of attachments are left to be removed by another batch.
+    /// Whether unreferenced contents of attachments remain for another batch to remove.
     pub has_leftover_contents: bool,
     /// Collections, by their numbers, that need a new dictionary.
     pub wanted_dictionaries: Vec<u32>,
     /// Every change, in order, if there was a listener when the batch was executed.
     pub changes: Vec<Change>,
-    /// How much it stored.
+    /// What it stored.
     pub tally: WriteTally,
-    /// Counts what `results` hold of documents and notes for as long as it is kept.
+    /// Accounts for the documents and notes in `results` until it is dropped.
     pub held: HeldResults,
 }
 
-/// The memory that the results of a batch take, of the budget of transactions; nothing where they are small.
-/// All are equal: it says nothing of what became of the batch.
+/// The share of the transactions' memory budget that a batch's results take; none when they are
+/// small. All values compare equal, because it is no part of the result.
 #[derive(Clone, Debug, Default)]
 pub struct HeldResults(Option<Arc<MemoryShare>>);
 
@@ -327,7 +327,7 @@ impl HeldResults {
         HeldResults((0 < share.bytes()).then(|| Arc::new(share)))
     }
 
-    /// Bytes that are counted.
+    /// The accounted bytes.
     pub fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |share| share.bytes())
     }

@@ -40,15 +40,15 @@ pub type Reply = Box<dyn FnOnce(Result<BatchOutcome, CommandError>) + Send>;
 /// The bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitQueueOptions {
-    /// Batches that may wait.
+    /// The maximum number of pending batches.
     pub length_max: usize,
-    /// Bytes of batches that may wait, roughly; one batch may always wait.
+    /// The approximate maximum bytes of pending batches; one batch may always wait.
     pub bytes_max: usize,
-    /// Batches that are merged into one transaction.
+    /// The maximum number of batches merged into one transaction.
     pub transaction_batches_max: usize,
-    /// Bytes of batches after which a transaction takes no more, roughly.
+    /// The approximate bytes of batches after which a transaction takes no more.
     pub transaction_bytes_max: usize,
-    /// How long the JSON text of a document may be, wherever it comes from.
+    /// The maximum length of a document's JSON text, wherever it comes from.
     pub document_bytes_max: u64,
     /// The bounds of the scripts of patches.
     pub patches: PatchLimits,
@@ -67,12 +67,12 @@ impl Default for CommitQueueOptions {
     }
 }
 
-/// What a queue has done and what waits in it.
+/// Statistics of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitQueueStatistics {
-    /// Batches that wait now.
+    /// The number of pending batches.
     pub length: usize,
-    /// Bytes of the batches that wait now, roughly.
+    /// The approximate bytes of pending batches.
     pub bytes: usize,
     /// Transactions made durable.
     pub transactions: u64,
@@ -80,7 +80,7 @@ pub struct CommitQueueStatistics {
     pub batches: u64,
     /// Batches that failed before they were in flight to the disk.
     pub batches_failed: u64,
-    /// Batches that were refused because the queue or the disk was full.
+    /// Batches that were rejected because the queue or the disk was full.
     pub batches_refused: u64,
 }
 
@@ -104,7 +104,7 @@ impl CommitQueue {
         options: CommitQueueOptions,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new());
-        // What cannot be read now is found out by the first batch that needs it.
+        // An error is reported by the first batch that needs the values.
         if has_leftover_contents(&environment.read()).unwrap_or(false) {
             shared.push_own(Batch::one(Command::GiveUpAllContents));
         }
@@ -171,13 +171,14 @@ impl CommitQueue {
         self.shared.listener.get_or_init(|| listener);
     }
 
-    /// Notified of how much each durable transaction stored, on the journal's thread: it must be
-    /// quick and must not panic. Only the first call has an effect.
+    /// Sets the function that is notified of what each durable transaction stored. It is called on
+    /// the journal's thread: it must be quick and must not panic. Only the first call has an
+    /// effect.
     pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
         self.shared.on_stored.get_or_init(|| Box::new(on_stored));
     }
 
-    /// Sets where patches read compare exchange. Only the first call has an effect.
+    /// Sets the reader of compare exchange for patches. Only the first call has an effect.
     pub fn read_values_by(&self, values: Arc<ValueReader>) {
         drop(self.shared.values.set(values));
     }
@@ -188,8 +189,7 @@ impl CommitQueue {
         self.shared.push_mark(Box::new(move |_| done()));
     }
 
-    /// Which older versions of documents are kept. Every batch that is submitted afterwards follows
-    /// it.
+    /// Sets which revisions of documents are kept. It applies to every batch submitted afterwards.
     pub fn set_revisions(&self, configuration: Arc<RevisionsConfiguration>) {
         self.shared.lock().revisions = configuration;
     }
@@ -231,7 +231,7 @@ impl CommitQueue {
         }
     }
 
-    /// What the queue has done, and its backlog.
+    /// The statistics of the queue, including its backlog.
     pub fn statistics(&self) -> CommitQueueStatistics {
         let state = self.shared.lock();
         CommitQueueStatistics {

@@ -20,7 +20,7 @@ pub enum CommandError {
     /// The write to the disk failed in a way that leaves it open whether the batch is durable.
     /// Reopening the database settles that.
     OutcomeUnknown(StorageError),
-    /// The queue was closed, or failed, before the batch was started; nothing of it was done.
+    /// The queue was closed, or failed, before the batch was started; nothing of it was executed.
     Closed,
     /// Ours: executing the batch panicked; nothing of it was kept.
     Panicked {
@@ -30,7 +30,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// Whose error it is.
+    /// Who is responsible for the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),
@@ -42,7 +42,8 @@ impl CommandError {
 }
 
 impl CommandError {
-    /// Whether there was no memory for the changes. Fewer of them, or the same later, may pass.
+    /// Whether there was not enough memory for the changes. Fewer of them, or the same later, may
+    /// succeed.
     pub(crate) fn is_short_of_memory(&self) -> bool {
         matches!(self, Self::Document(DocumentError::Storage(StorageError::NoMemory(_))))
     }
@@ -67,20 +68,20 @@ pub enum SubmitError {
     Full,
     /// The queue is closed or has failed; the database must be opened again.
     Closed,
-    /// The environment's, retryable: writes are refused until the disk has room again.
+    /// The environment's, retryable: writes are rejected until the disk has free space again.
     LowDiskSpace(Arc<LowDiskSpace>),
 }
 
-/// A disk on which so little is free that nothing more is written to it.
+/// A disk with so little free space that nothing more is written to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LowDiskSpace {
-    /// The directory whose file system it is.
+    /// The directory on the full file system.
     pub directory: PathBuf,
-    /// Bytes that are free.
+    /// The free space, in bytes.
     pub free_bytes: u64,
-    /// Bytes that must be free for writes to be accepted again.
+    /// The free space at which writes are accepted again, in bytes.
     pub free_bytes_min: u64,
-    /// Whether a write ran out of space, whatever the file system reports as free.
+    /// Whether a write ran out of space, regardless of the reported free space.
     pub was_full: bool,
 }
 
@@ -121,7 +122,7 @@ impl fmt::Display for CommandError {
             Self::OutcomeUnknown(error) => {
                 write!(formatter, "it is unknown whether the changes were written: {error}")
             }
-            Self::Closed => formatter.write_str("the database does not accept changes any more"),
+            Self::Closed => formatter.write_str("the database no longer accepts changes"),
             Self::Panicked { message } => {
                 write!(formatter, "executing the batch failed: {message}")
             }
@@ -144,7 +145,7 @@ impl fmt::Display for SubmitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => formatter.write_str("too many changes are waiting"),
-            Self::Closed => formatter.write_str("the database does not accept changes any more"),
+            Self::Closed => formatter.write_str("the database no longer accepts changes"),
             Self::LowDiskSpace(low) => low.fmt(formatter),
         }
     }
@@ -153,7 +154,7 @@ impl fmt::Display for SubmitError {
 impl fmt::Display for LowDiskSpace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { directory, free_bytes, free_bytes_min, was_full } = self;
-        let found = if *was_full { "a write found no room, and " } else { "" };
+        let found = if *was_full { "a write ran out of space, and " } else { "" };
         write!(
             formatter,
             "the disk of {} is too full to write to: {found}{free_bytes} bytes are free, and \

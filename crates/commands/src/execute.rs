@@ -55,7 +55,7 @@ fn is_agreed_on(batch: &Batch) -> bool {
     batch.commands.iter().any(|command| matches!(command, Command::ClusterDocuments(_)))
 }
 
-/// Executes a batch and undoes it.
+/// Executes a batch and rolls it back.
 fn dry_run(
     tx: &mut WriteTransaction,
     batch: &Batch,
@@ -137,7 +137,7 @@ fn execute(
     })
 }
 
-/// Documents whose attachments or counters changed get their last version at the end of the batch.
+/// Documents whose attachments or counters changed get their final version at the end of the batch.
 fn report_document_versions(
     writer: &DocumentWriter<'_>,
     result: &mut CommandResult,

@@ -50,7 +50,7 @@ pub struct PatchLimits {
     pub steps_max: u64,
     /// Bytes of memory that the scripts of one database may use.
     pub memory_bytes_max: usize,
-    /// Bytes that a document of a script may have as JSON, about.
+    /// The approximate maximum size of a script's document as JSON, in bytes.
     pub result_bytes_max: u64,
 }
 
@@ -70,17 +70,17 @@ pub struct Patcher {
     limits: PatchLimits,
     engine: Engine,
     scripts: PatchScripts,
-    /// Until when the scripts of the batch may run.
+    /// The deadline of the batch's scripts.
     deadline: Duration,
     values: SharedValues,
-    /// What the results of the batch are counted in.
+    /// Accounts for the results of the batch.
     results: MemoryShare,
 }
 
 /// Reads a value of compare exchange by its key.
 pub type ValueReader = dyn Fn(&str) -> Result<Option<BlittableBuf>, String> + Send + Sync;
 
-/// Where patches read compare exchange, once set.
+/// The reader of compare exchange, once set.
 pub(crate) type SharedValues = Arc<OnceLock<Arc<ValueReader>>>;
 
 /// A document and its body after the script.
@@ -92,7 +92,7 @@ struct Changed {
 }
 
 impl Patcher {
-    /// A patcher; its engine is created by the first patch.
+    /// Creates a patcher; its engine is created by the first patch.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
         let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
@@ -101,17 +101,17 @@ impl Patcher {
         Patcher { clock, limits, engine, scripts, deadline, values, results }
     }
 
-    /// The same patcher, whose scripts read compare exchange there.
+    /// The same patcher, with this reader of compare exchange.
     pub(crate) fn with_values(self, values: SharedValues) -> Patcher {
         Patcher { values, ..self }
     }
 
-    /// The same patcher, whose results draw from that budget.
+    /// The same patcher, with results that draw from that budget.
     pub(crate) fn within(self, budget: &Arc<MemoryBudget>) -> Patcher {
         Patcher { results: budget.share(RESULTS_ALLOWED_BYTES), ..self }
     }
 
-    /// A batch begins.
+    /// Begins a batch.
     pub(crate) fn begin_batch(&mut self) {
         self.results.shrink_to(0);
         self.scripts.end_batch();
@@ -138,7 +138,7 @@ impl Patcher {
         Ok(patched)
     }
 
-    /// What the results of the batch are counted in, which has ended.
+    /// Takes the accounting of the finished batch's results.
     pub(crate) fn take_results(&mut self) -> HeldResults {
         let next = self.results.budget().share(RESULTS_ALLOWED_BYTES);
         HeldResults::new(std::mem::replace(&mut self.results, next))
@@ -279,7 +279,7 @@ impl Patcher {
         Ok((PatchedOne { id: id.clone(), change_vector, status }, bytes))
     }
 
-    /// A document as it is, which is counted among the results of the batch.
+    /// A document, whose copy is counted among the results of the batch.
     fn read(
         &mut self,
         writer: &DocumentWriter<'_>,
@@ -337,8 +337,8 @@ impl Patcher {
 
 /// Stores the document as changed by a script, and returns it along with how it was stored; nothing
 /// is stored when nothing has changed. The script may itself have put this document, so the
-/// comparison is with its current version. A document that was both changed and deleted is refused,
-/// as is any change of a version that no longer exists.
+/// comparison is with its current version. A document that was both changed and deleted is
+/// rejected, as is any change of a version that no longer exists.
 fn store_result(
     writer: &mut DocumentWriter<'_>,
     (id, version): (&DocumentId, &ExpectedVersion),

@@ -35,11 +35,11 @@ pub struct PatchCommand {
     pub script: Arc<PatchRequest>,
     /// What happens when there is no such document.
     pub when_missing: WhenMissing,
-    /// Whether everything is undone at the end.
+    /// Whether everything is rolled back at the end.
     pub is_test: bool,
     /// Whether the outcome includes the script's calls.
     pub wants_notes: bool,
-    /// Whether the outcome has the document.
+    /// Whether the outcome includes the document.
     pub wants_document: bool,
 }
 
@@ -73,11 +73,11 @@ pub enum PatchStatus {
     DocumentDoesNotExist,
     /// The document did not exist and was created.
     Created,
-    /// The document is another one now.
+    /// The document was changed.
     Patched,
-    /// There is a different version, which was skipped.
+    /// The document has a different version, which was skipped.
     Skipped,
-    /// The script left the document as it was, or deleted it.
+    /// The script did not change the document, or deleted it.
     NotModified,
 }
 
@@ -92,16 +92,16 @@ pub struct PatchOutcome {
     pub stored: Option<StoredDocument>,
     /// The document after the script, when requested.
     pub document: Option<BlittableBuf>,
-    /// The document as it was before, of a test.
+    /// For a test: the document before the script.
     pub original: Option<BlittableBuf>,
     /// The calls of the script, when requested.
     pub notes: Option<Box<PatchNotes>>,
 }
 
-/// What a script called.
+/// The calls of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchNotes {
-    /// The lines that it put out.
+    /// The lines that it printed.
     pub output: Vec<String>,
     /// Ids that it loaded, and whether the documents existed.
     pub loaded: Vec<(String, bool)>,
@@ -111,13 +111,13 @@ pub struct PatchNotes {
     pub deleted: Vec<String>,
     /// Counters that it read, and their values.
     pub counters_read: Vec<(String, Option<i64>)>,
-    /// Counters that it counted.
+    /// Counters that it incremented.
     pub counters_incremented: Vec<IncrementNote>,
     /// Counters that it deleted.
     pub counters_deleted: Vec<String>,
 }
 
-/// A counter that a script counted.
+/// A counter that a script incremented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncrementNote {
     /// Its name.
@@ -133,7 +133,7 @@ pub struct IncrementNote {
 /// The result for many documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedEach {
-    /// How many ids were processed, from the first on.
+    /// The number of ids processed, starting with the first.
     pub done: usize,
     /// The results of each of them, when requested.
     pub details: Vec<PatchedOne>,
@@ -151,14 +151,14 @@ pub struct PatchedOne {
 }
 
 impl PatchRequest {
-    /// A script as it is sent with its values.
+    /// A script with its arguments.
     pub fn new(text: String, values: Option<BlittableBuf>) -> Arc<PatchRequest> {
         let text = PatchText::of(text);
         Arc::new(PatchRequest { text, values, ignores_steps_max: false })
     }
 
-    /// The operations of RFC 6902 in the property `Operations` of `body`, for the document of that id. It
-    /// fails for a document that is not there.
+    /// The operations of RFC 6902 in the property `Operations` of `body`, for the document of that
+    /// id. It fails for a missing document.
     ///
     /// # Errors
     /// A body that is too large.
@@ -183,7 +183,7 @@ impl PatchRequest {
 }
 
 impl PatchCommand {
-    /// A change of a document, whichever version is there.
+    /// A change of a document, whatever its version.
     pub fn new(id: DocumentId, script: Arc<PatchRequest>) -> PatchCommand {
         PatchCommand {
             id,
@@ -197,8 +197,8 @@ impl PatchCommand {
         }
     }
 
-    /// About how many bytes the command brings to a transaction. Commands that share a script have a part
-    /// of it each.
+    /// Approximate bytes that the command adds to a transaction. Commands that share a script split
+    /// its size.
     pub(crate) fn size_bytes(&self) -> usize {
         let script = |script: &Arc<PatchRequest>| script.size_bytes() / Arc::strong_count(script);
         let when_missing = match &self.when_missing {

@@ -7,7 +7,7 @@ use script::{Exhausted, Refusal, ScriptError};
 
 use crate::error::CommandError;
 
-/// What is wrong with a script. The caller's, except for [`PatchError::Engine`].
+/// What is wrong with a script. The caller's error, except for [`PatchError::Engine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchError {
     /// The text is not JavaScript.
@@ -24,34 +24,34 @@ pub enum PatchError {
     },
     /// A built-in function refused its arguments.
     Refused {
-        /// Why.
+        /// The kind of refusal.
         kind: Refusal,
         /// The message.
         message: String,
     },
-    /// The script ran into one of its bounds.
+    /// The script exceeded one of its limits.
     Exhausted(Exhausted),
-    /// The script loaded or put more than it may.
+    /// The script loaded or put too much.
     TooMuch {
         /// The operation.
         verb: &'static str,
-        /// How much it may.
+        /// The limit.
         bytes_max: usize,
     },
-    /// What the script left cannot become a document.
+    /// The result of the script cannot become a document.
     Result {
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// The environment's: the engine could not be created.
     Engine {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
 impl PatchError {
-    /// Whose error it is.
+    /// Who is responsible for the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             PatchError::Engine { .. } => ErrorKind::Environment,
@@ -65,7 +65,7 @@ impl PatchError {
     }
 }
 
-/// What an error of the script for a document means; the host already knows of failed calls.
+/// The error for a document's failed script; the host already knows of failed calls.
 pub(crate) fn script_failed(error: ScriptError, id: &str) -> CommandError {
     let message = error.to_string();
     CommandError::Patch(match error {

@@ -21,9 +21,9 @@ use crate::{
     patch_time_series::{self, SeriesCall},
 };
 
-/// How much one script may load.
+/// The maximum size that one script may load.
 pub(crate) const LOADED_BYTES_MAX: usize = 256 << 20;
-/// How much one script may put, or note down for its caller.
+/// The maximum size that one script may put, or record for its caller.
 pub(crate) const PUT_BYTES_MAX: usize = 64 << 20;
 
 /// A note takes this many times its bytes: once when taken, and again in the response.
@@ -37,7 +37,7 @@ pub(crate) struct PatchHost<'h, 'w> {
     put_bytes: usize,
     failure: Option<CommandError>,
     values: Option<&'h ValueReader>,
-    /// What the results of the batch are counted in.
+    /// Accounts for the results of the batch.
     results: &'h mut MemoryShare,
     /// Bytes held before this script.
     results_before: u64,
@@ -65,7 +65,7 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         }
     }
 
-    /// What the script called, or the call that failed.
+    /// Returns the script's calls, or the call that failed.
     pub(crate) fn finish(self) -> Result<PatchCalls, CommandError> {
         match self.failure {
             Some(failure) => Err(failure),
@@ -73,7 +73,7 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         }
     }
 
-    /// Does a call, unless one has failed before.
+    /// Executes a call, unless one has failed before.
     fn call<R>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<R, CommandError>,
@@ -105,7 +105,7 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         }
     }
 
-    /// Notes for which there is no memory are left out.
+    /// Records a note; without enough memory it is dropped.
     fn take_note(&mut self, bytes: usize, note: impl FnOnce(&mut PatchNotes)) {
         let held = self.results_before.saturating_add(NOTE_TIMES * bytes as u64);
         if let Some(notes) = &mut self.notes
@@ -118,10 +118,10 @@ impl<'h, 'w> PatchHost<'h, 'w> {
     }
 }
 
-/// What a script called.
+/// The calls of a script.
 pub(crate) struct PatchCalls {
     pub(crate) notes: Option<PatchNotes>,
-    /// About how many bytes of documents it put.
+    /// The approximate size of the documents that it put.
     pub(crate) put_bytes: usize,
 }
 
@@ -205,7 +205,7 @@ impl Host for PatchHost<'_, '_> {
         })
     }
 
-    /// A patch shows no other documents.
+    /// A patch includes no other documents.
     fn include(&mut self, _: &str) -> Result<(), HostError> {
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Host for PatchHost<'_, '_> {
         Ok(())
     }
 
-    /// As it is while the script runs: compare exchange belongs to no transaction of documents.
+    /// The value while the script runs: compare exchange is not part of the transaction.
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
         match self.values {
             Some(values) => values(key).map_err(Into::into),

@@ -9,12 +9,12 @@ use script::{Engine, PatchScript, PatchText, ScriptDocument, ScriptError};
 
 use crate::patch_command::PatchRequest;
 
-/// Scripts cached; fewer than an engine keeps programs.
+/// The number of cached scripts; fewer than the programs that an engine keeps.
 const SCRIPTS_MAX: usize = 128;
-/// Bytes of their texts.
+/// The total size of their texts.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Compiled scripts, the one that was used last at the end.
+/// Compiled scripts, most recently used last.
 #[derive(Default)]
 pub(crate) struct PatchScripts {
     kept: Vec<(PatchText, Rc<PatchScript>)>,

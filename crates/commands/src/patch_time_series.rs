@@ -85,7 +85,7 @@ pub(crate) fn entries(
     Ok(Some((entries, bytes)))
 }
 
-/// What there is of a series.
+/// The statistics of a series.
 pub(crate) fn stats(
     writer: &DocumentWriter<'_>,
     (id, name): (&str, &str),

@@ -58,12 +58,12 @@ impl Rest {
 pub(crate) struct Submission {
     pub(crate) batch: Batch,
     pub(crate) size_bytes: usize,
-    /// How often there was no memory for it alongside others.
+    /// How often it was retried because memory was short.
     pub(crate) requeues: u8,
     pub(crate) reply: Reply,
 }
 
-/// Notified of how much a durable transaction stored.
+/// Notified of what a durable transaction stored.
 pub(crate) type OnStored = Box<dyn Fn(WriteTally) + Send + Sync>;
 
 /// A caller whose batch is in a transaction that is not durable yet.
@@ -108,12 +108,12 @@ pub(crate) struct State {
     journal_sleeps: bool,
     /// No more batches are accepted.
     pub(crate) is_closed: bool,
-    /// Why no batch is accepted for the time being.
+    /// Why batches are currently rejected.
     pub(crate) refusal: Option<Arc<LowDiskSpace>>,
     /// The writer has ended; the journal thread ends when it has nothing left.
     pub(crate) writer_ended: bool,
     pub(crate) statistics: CommitQueueStatistics,
-    /// Which older versions of documents are kept by the batches that are executed from now on.
+    /// Which revisions are kept by the batches executed from now on.
     pub(crate) revisions: Arc<RevisionsConfiguration>,
     /// The rules of compression.
     pub(crate) compression: Arc<Compression>,
@@ -243,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// Puts a batch at the end of the queue.
+    /// Appends a batch to the queue.
     pub(crate) fn push(
         &self,
         submission: Submission,
@@ -276,7 +276,7 @@ impl Shared {
         self.listener.get().is_some_and(|listener| listener.is_listening())
     }
 
-    /// Has what batches stored counted, once it is durable.
+    /// Reports what batches stored, once it is durable.
     pub(crate) fn count(&self, pending: &[Pending]) {
         if let Some(on_stored) = self.on_stored.get() {
             let tallies = pending.iter().map(|one| one.outcome.tally);
@@ -284,7 +284,8 @@ impl Shared {
         }
     }
 
-    /// Has `reply` called when everything that was submitted before is durable or has failed.
+    /// Enqueues a barrier: `reply` is called when everything submitted before is durable or has
+    /// failed.
     pub(crate) fn push_mark(&self, reply: Reply) {
         let mut state = self.lock();
         if state.is_closed {
@@ -310,7 +311,7 @@ impl Shared {
         self.wake_writer(state);
     }
 
-    /// Has dictionaries trained.
+    /// Requests the training of dictionaries.
     pub(crate) fn train(&self, collections: &[u32]) {
         self.lock().trainings.extend(collections);
         self.trainer_wakes.notify_all();
@@ -372,7 +373,7 @@ impl State {
     }
 }
 
-/// Answers a caller. What the caller does with the answer cannot harm the queue.
+/// Replies to a caller. What the caller does with the reply cannot harm the queue.
 pub(crate) fn answer(reply: Reply, result: Result<BatchOutcome, CommandError>) {
     let call = std::panic::AssertUnwindSafe(move || reply(result));
     // A caller that panics harms only itself: it already has its result.

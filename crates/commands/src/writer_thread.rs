@@ -27,9 +27,9 @@ use crate::{
     queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
 };
 
-/// How often a batch is retried for which there was no memory alongside others.
+/// How often a batch is retried that ran out of memory alongside others.
 const REQUEUES_MAX: u8 = 3;
-/// How long other databases are waited for each time.
+/// How long each attempt waits for other databases.
 const OTHERS_WAIT_MAX: Duration = Duration::from_millis(250);
 
 pub(crate) struct Writer {
@@ -206,7 +206,7 @@ impl Writer {
             Ok(Err(error)) if error.kind() == ErrorKind::Ours => Execution::Spoiled(error),
             Ok(Err(error)) => Execution::Failed(error),
             Err(panic) => {
-                // It may have been in the middle of something.
+                // It may have stopped midway.
                 *patcher = self.new_patcher();
                 Execution::Spoiled(CommandError::Panicked { message: message_of(&*panic) })
             }
