@@ -122,9 +122,9 @@ pub enum Command {
         bytes: Arc<Vec<u8>>,
     },
     /// Discard a staged content that no attachment will use.
-    GiveUpContent(ContentNumber),
+    DiscardContent(ContentNumber),
     /// Discard all staged contents. The queue does this when it starts.
-    GiveUpAllContents,
+    DiscardAllContents,
     /// Remove some unreferenced contents. The queue does this by itself.
     RemoveLeftoverContents,
     /// Change a time series.
@@ -163,8 +163,8 @@ impl Command {
             | Self::CopyAttachment(_)
             | Self::CopyTimeSeries(_)
             | Self::MoveAttachment(_)
-            | Self::GiveUpContent(_)
-            | Self::GiveUpAllContents
+            | Self::DiscardContent(_)
+            | Self::DiscardAllContents
             | Self::RemoveLeftoverContents
             | Self::Delete { .. }
             | Self::DeletePrefix { .. }

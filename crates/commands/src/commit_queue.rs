@@ -106,7 +106,7 @@ impl CommitQueue {
         let shared = Arc::new(Shared::new());
         // An error is reported by the first batch that needs the values.
         if has_leftover_contents(&environment.read()).unwrap_or(false) {
-            shared.push_own(Batch::one(Command::GiveUpAllContents));
+            shared.push_own(Batch::one(Command::DiscardAllContents));
         }
         let queue = Self {
             shared: shared.clone(),

@@ -221,7 +221,7 @@ fn execute_command(
             CommandResult::TombstonesRemoved(writer.remove_tombstones(request)?)
         }
         Command::DoWhenDue { id, action } => {
-            CommandResult::DoneWhenDue(writer.do_when_due(id, *action)?)
+            CommandResult::DoneWhenDue(writer.apply_due_action(id, *action)?)
         }
         Command::RevertDocument { id, ticks } => {
             CommandResult::Reverted(writer.revert_document(id, *ticks)?)
@@ -247,12 +247,12 @@ fn execute_command(
         Command::StageContent { number, index, bytes } => {
             CommandResult::ContentStaged(writer.stage_content(*number, *index, bytes)?)
         }
-        Command::GiveUpContent(number) => {
-            writer.give_up_content(*number)?;
+        Command::DiscardContent(number) => {
+            writer.discard_staged_content(*number)?;
             CommandResult::ContentsRemoved
         }
-        Command::GiveUpAllContents => {
-            writer.give_up_all_contents()?;
+        Command::DiscardAllContents => {
+            writer.discard_all_staged_contents()?;
             CommandResult::ContentsRemoved
         }
         Command::RemoveLeftoverContents => {

@@ -11,8 +11,8 @@ use crate::{
     compression,
     counters::check_counters,
     database_record::progress,
-    demand::demand,
     due,
+    ensure::ensure,
     error::{DocumentError, corrupt},
     listed::check_lists,
     log::{self, EntryKind, EntryKinds, LogEntry, Selection},
@@ -55,10 +55,10 @@ pub struct DocumentsReport {
 pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     let progress = progress(tx)?;
     let mut report = check_log(tx, progress.last_etag)?;
-    demand(progress.documents == report.documents, "the database miscounts its documents")?;
-    demand(progress.tombstones == report.tombstones, "the database miscounts its tombstones")?;
+    ensure(progress.documents == report.documents, "the database miscounts its documents")?;
+    ensure(progress.tombstones == report.tombstones, "the database miscounts its tombstones")?;
     let rows = tx.table(&DOCUMENTS).len()?;
-    demand(rows == report.documents + report.tombstones, "the log lacks rows of the table")?;
+    ensure(rows == report.documents + report.tombstones, "the log lacks rows of the table")?;
     let mut in_collections = 0;
     let collections = collections(tx)?;
     for collection in &collections {
@@ -66,9 +66,9 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
         in_collections += collection.documents + collection.tombstones;
         report.collections += 1;
     }
-    demand(rows == in_collections, "rows belong to no collection")?;
+    ensure(rows == in_collections, "rows belong to no collection")?;
     report.revisions = revisions::check::check(tx, progress.last_etag)?;
-    demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
+    ensure(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
     compression::dictionary::check(tx)?;
     check_removed(tx, progress.last_etag)?;
     (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
@@ -82,14 +82,14 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
     let (mut previous, mut times) = (Etag::ZERO, 0);
     for entry in log::read(tx, &[Selection::all(EntryKinds::DOCUMENTS)], Etag::ZERO)? {
         let entry = entry?;
-        demand(previous < entry.etag(), "the log is out of order")?;
+        ensure(previous < entry.etag(), "the log is out of order")?;
         previous = entry.etag();
         let (document, tombstone) = by_id(tx, &entry)?;
         match entry {
             LogEntry::Document(row) => {
                 check_lists(tx, &row)?;
-                demand(tombstone.is_none(), "a live document has a tombstone")?;
-                demand(document == Some(previous), "a document's id leads elsewhere")?;
+                ensure(tombstone.is_none(), "a live document has a tombstone")?;
+                ensure(document == Some(previous), "a document's id leads elsewhere")?;
                 times += due::check_document(tx, row.lower_id(), &row.body()?)?;
                 report.documents += 1;
             }
@@ -98,16 +98,16 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
                 report.tombstones += 1;
             }
             LogEntry::DocumentTombstone(row) => {
-                demand(document.is_none(), "a deleted document lives")?;
-                demand(tombstone == Some(previous), "a tombstone's id leads elsewhere")?;
-                demand(row.deleted_etag() < previous, "a tombstone is older than its document")?;
+                ensure(document.is_none(), "a deleted document lives")?;
+                ensure(tombstone == Some(previous), "a tombstone's id leads elsewhere")?;
+                ensure(row.deleted_etag() < previous, "a tombstone is older than its document")?;
                 report.tombstones += 1;
             }
             _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
-    demand(previous <= last_etag, "the log goes beyond the last etag")?;
-    demand(due::times_count(tx)? == times, "times are kept of documents that are not there")?;
+    ensure(previous <= last_etag, "the log goes beyond the last etag")?;
+    ensure(due::times_count(tx)? == times, "times are kept of documents that are not there")?;
     Ok(report)
 }
 
@@ -116,13 +116,13 @@ fn check_moved(tx: &impl Transaction, row: &TombstoneRow<'_>) -> Result<(), Docu
     let (id, number) = (DocumentId::new(row.id())?, row.collection_number());
     let found = tx.table(&DOCUMENTS).get(row.primary_key())?;
     let etag = found.map(|(_, bytes)| Etag(row::etag_of(bytes)));
-    demand(etag == Some(row.etag()), "a tombstone's id leads elsewhere")?;
-    demand(
+    ensure(etag == Some(row.etag()), "a tombstone's id leads elsewhere")?;
+    ensure(
         row.primary_key() == row::moved_key(row.lower_id(), number),
         "a tombstone is under the number of another collection",
     )?;
     let lives_here = get(tx, &id)?.is_some_and(|document| document.collection_number() == number);
-    demand(!lives_here, "a live document has a tombstone in its collection")
+    ensure(!lives_here, "a live document has a tombstone in its collection")
 }
 
 /// The etags of the document and of the tombstone under the id of an entry.
@@ -136,7 +136,7 @@ fn by_id(
         _ => return Err(corrupt(NOT_SELECTED)),
     };
     let id = DocumentId::new(id)?;
-    demand(id.lower_cased() == lower_id, "an id and its lower-cased form differ")?;
+    ensure(id.lower_cased() == lower_id, "an id and its lower-cased form differ")?;
     let document = get(tx, &id)?.map(|row| row.etag());
     Ok((document, get_tombstone(tx, &id)?.map(|row| row.etag())))
 }
@@ -153,8 +153,8 @@ fn check_collection(
             _ => tombstones += 1,
         }
         let number = entry.collection_number();
-        demand(number == Some(collection.number), "a row is in the log of another collection")?;
+        ensure(number == Some(collection.number), "a row is in the log of another collection")?;
     }
-    demand(documents == collection.documents, "a collection miscounts its documents")?;
-    demand(tombstones == collection.tombstones, "a collection miscounts its tombstones")
+    ensure(documents == collection.documents, "a collection miscounts its documents")?;
+    ensure(tombstones == collection.tombstones, "a collection miscounts its tombstones")
 }

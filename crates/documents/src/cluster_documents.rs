@@ -168,7 +168,7 @@ impl DocumentWriter<'_> {
             match &change.body {
                 Some(body) => self.put_of_cluster(change, body)?,
                 None => {
-                    self.contain(&change.change_vector);
+                    self.merge_change_vector(&change.change_vector);
                     self.delete(&change.id, &ExpectedVersion::Any)?;
                 }
             }

@@ -190,7 +190,7 @@ impl DocumentWriter<'_> {
     ///
     /// # Errors
     /// Storage errors; damaged rows.
-    pub fn do_when_due(
+    pub fn apply_due_action(
         &mut self,
         id: &DocumentId,
         action: DueAction,

@@ -19,7 +19,7 @@ struct Shown<'a> {
     flags: DocumentFlags,
     last_modified_ticks: i64,
     /// Further properties of the metadata, each with a comma before it.
-    beside_id: &'a [u8],
+    extra_metadata: &'a [u8],
 }
 
 /// Appends the whole document.
@@ -50,8 +50,11 @@ impl<'a> DocumentPrinter<'a> {
     ///
     /// # Errors
     /// When the stored document is damaged.
-    pub fn found(row: &'a DocumentRow<'_>, beside_id: &'a [u8]) -> Result<Self, DocumentError> {
-        let shown = Shown::of_document(row, beside_id)?;
+    pub fn found(
+        row: &'a DocumentRow<'_>,
+        extra_metadata: &'a [u8],
+    ) -> Result<Self, DocumentError> {
+        let shown = Shown::of_document(row, extra_metadata)?;
         let members = MemberPrinter::new(&shown.body.root())?;
         Ok(Self { shown, members, has_begun: false })
     }
@@ -78,33 +81,33 @@ impl<'a> DocumentPrinter<'a> {
     }
 }
 
-/// Appends the whole document as the result of a query. `beside_id` are further properties of its
+/// Appends the whole document as the result of a query. `extra_metadata` are further properties of its
 /// metadata, each with a comma before it.
 ///
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_found_document_json(
     row: &DocumentRow<'_>,
-    beside_id: &[u8],
+    extra_metadata: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
-    write_whole(&Shown::of_document(row, beside_id)?, out)
+    write_whole(&Shown::of_document(row, extra_metadata)?, out)
 }
 
 /// Appends the document with only those of its properties that `is_shown` names, and its metadata.
 /// `write` may write the value of the named property differently, and returns whether it did.
-/// `beside_id` are further properties of its metadata, each with a comma before it.
+/// `extra_metadata` are further properties of its metadata, each with a comma before it.
 ///
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_part_of_document_json(
     row: &DocumentRow<'_>,
     is_shown: impl Fn(&str) -> bool,
-    beside_id: &[u8],
+    extra_metadata: &[u8],
     write: impl Fn(&str, &Value<'_>, &mut Vec<u8>) -> Result<bool, Corrupt>,
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
-    let shown = Shown::of_document(row, beside_id)?;
+    let shown = Shown::of_document(row, extra_metadata)?;
     out.push(b'{');
     let any = write_members_with(&shown.body.root(), out, |name, value, out| {
         if name == METADATA || !is_shown(name) {
@@ -148,14 +151,17 @@ pub fn write_revision_metadata_json(
 }
 
 impl<'a> Shown<'a> {
-    fn of_document(row: &'a DocumentRow<'_>, beside_id: &'a [u8]) -> Result<Self, DocumentError> {
+    fn of_document(
+        row: &'a DocumentRow<'_>,
+        extra_metadata: &'a [u8],
+    ) -> Result<Self, DocumentError> {
         Ok(Self {
             body: row.body()?,
             id: row.id(),
             change_vector: row.change_vector(),
             flags: row.flags(),
             last_modified_ticks: row.last_modified_ticks(),
-            beside_id,
+            extra_metadata,
         })
     }
 
@@ -166,7 +172,7 @@ impl<'a> Shown<'a> {
             change_vector: row.change_vector(),
             flags: row.flags(),
             last_modified_ticks: row.last_modified_ticks(),
-            beside_id: &[],
+            extra_metadata: &[],
         })
     }
 }
@@ -215,7 +221,7 @@ fn write_added_metadata(shown: &Shown<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\"@id\":");
     write_json_string(shown.id, out);
-    out.extend_from_slice(shown.beside_id);
+    out.extend_from_slice(shown.extra_metadata);
     out.extend_from_slice(b",\"@last-modified\":\"");
     out.extend_from_slice(&date::text(shown.last_modified_ticks));
     out.push(b'"');

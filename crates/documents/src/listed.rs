@@ -15,7 +15,7 @@ use crate::{
     DocumentWriter, attachments,
     compression::body::StoredBody,
     counters,
-    demand::demand,
+    ensure::ensure,
     error::{DocumentError, corrupt},
     metadata, read,
     revisions::keep::NewVersion,
@@ -165,7 +165,7 @@ pub(crate) fn check_lists(
 ) -> Result<(), DocumentError> {
     let Listed { flags, lists } = listed(tx, document.lower_id(), all_kinds(document.flags()))?;
     let others = document.flags().without(LISTING_FLAGS);
-    demand(document.flags() == others | flags, "a document's flags are wrong about what it has")?;
+    ensure(document.flags() == others | flags, "a document's flags are wrong about what it has")?;
     let found = metadata::listed_in(&document.body()?)?;
     let agrees = match (&found, &lists) {
         (None, None) => true,
@@ -175,7 +175,7 @@ pub(crate) fn check_lists(
         }
         (Some(_), None) | (None, Some(_)) => false,
     };
-    demand(agrees, "a document's metadata is wrong about what it has")
+    ensure(agrees, "a document's metadata is wrong about what it has")
 }
 
 /// The row of a document whose metadata and flags list what was rebuilt for it; `None` when they

@@ -23,7 +23,7 @@ use crate::{
     attachments::ATTACHMENT_TOMBSTONES,
     collections::collection,
     counters::{self, COUNTERS},
-    demand::demand,
+    ensure::ensure,
     error::{DocumentError, corrupt},
     row,
     schema::DOCUMENTS,
@@ -211,11 +211,11 @@ pub(crate) fn check_removed(tx: &impl Transaction, last_etag: Etag) -> Result<()
             newest = newest.max(read_removed(tx, kind, number)?);
         }
         let of_all = read_removed(tx, kind, ALL)?;
-        demand(
+        ensure(
             newest <= of_all,
             "a collection knows of later removed tombstones than the database",
         )?;
-        demand(of_all <= last_etag, "a removed tombstone is newer than the last etag")?;
+        ensure(of_all <= last_etag, "a removed tombstone is newer than the last etag")?;
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ fn lost(why: &str) -> ApiError {
 impl Drop for StagedContent {
     fn drop(&mut self) {
         if !self.is_put {
-            let batch = Batch::one(Command::GiveUpContent(self.number));
+            let batch = Batch::one(Command::DiscardContent(self.number));
             // If that fails, the content is given up when the database is opened again.
             drop(begin(&self.state, &self.database, batch));
         }

@@ -316,7 +316,7 @@ impl Part {
             Part::LastCount(0) => (end, Page { start: 0, size: 0 }),
             Part::LastCount(count) => {
                 let mut reader = SeriesReader::new(tx, id, &name, MomentRange::ALL)?;
-                reader.pass(known.entries.saturating_sub(count))?;
+                reader.skip(known.entries.saturating_sub(count))?;
                 let first = reader.next_entry()?.map(|entry| entry.timestamp_ms);
                 (first.map_or(end, |first| first * TICKS_PER_MILLISECOND), all)
             }

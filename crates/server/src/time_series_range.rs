@@ -132,7 +132,7 @@ pub(crate) async fn write_range(
     out.extend_from_slice(b",\"Entries\":[");
     let reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments());
     let mut reader = reader.map_err(failed)?;
-    let left_out = reader.pass(page.start).map_err(failed)?;
+    let left_out = reader.skip(page.start).map_err(failed)?;
     let node_tag = match extras.node_values {
         true => Some(documents::database_identity(tx).map_err(failed)?.node_tag),
         false => None,
@@ -205,7 +205,7 @@ fn ends_of_page(
     let moment = |reader: &mut SeriesReader<'_>| -> Result<Option<i64>, DocumentError> {
         Ok(reader.next_entry()?.map(|entry| entry.timestamp_ms))
     };
-    reader.pass(page.start)?;
+    reader.skip(page.start)?;
     let first = moment(&mut reader)?;
     if page.start != 0 {
         ends.from = Some(moment_text(first.unwrap_or(known.end_ms)));
@@ -215,7 +215,7 @@ fn ends_of_page(
     let last = match page.size {
         0 | 1 => first,
         size => {
-            reader.pass(size - 2)?;
+            reader.skip(size - 2)?;
             moment(&mut reader)?
         }
     };

@@ -102,7 +102,7 @@ fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Co
             bytes: Arc::new(noise(random, 5_000).into_bytes()),
         },
         _ => match random.below(4) {
-            0 => Command::GiveUpAllContents,
+            0 => Command::DiscardAllContents,
             _ => Command::RemoveLeftoverContents,
         },
     }

@@ -145,8 +145,8 @@ impl Naive {
             | Command::CopyAttachment(_)
             | Command::MoveAttachment(_)
             | Command::StageContent { .. }
-            | Command::GiveUpContent(_)
-            | Command::GiveUpAllContents
+            | Command::DiscardContent(_)
+            | Command::DiscardAllContents
             | Command::RemoveLeftoverContents => self.apply_to_attachments(command),
             Command::ChangeCounters(request) => self.change_counters(request),
             Command::ChangeTimeSeries(change) => self.change_time_series(change),

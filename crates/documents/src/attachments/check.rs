@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     check::NOT_SELECTED,
-    demand::demand,
+    ensure::ensure,
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,
@@ -33,7 +33,7 @@ pub(crate) fn check_attachments(
     let mut previous = Etag::ZERO;
     for entry in log::read(tx, &[Selection::all(EntryKinds::ATTACHMENTS)], Etag::ZERO)? {
         let entry = entry?;
-        demand(previous < entry.etag(), "the log of attachments is out of order")?;
+        ensure(previous < entry.etag(), "the log of attachments is out of order")?;
         previous = entry.etag();
         match entry {
             LogEntry::Attachment(row) => {
@@ -42,19 +42,19 @@ pub(crate) fn check_attachments(
             }
             LogEntry::AttachmentTombstone(row) => {
                 let key = Owner::Document(row.lower_document_id()).key(row.lower_name());
-                demand(by_key(tx, &key)?.is_none(), "a live attachment has a tombstone")?;
-                demand(row.deleted_etag() < previous, "a tombstone is older than its attachment")?;
+                ensure(by_key(tx, &key)?.is_none(), "a live attachment has a tombstone")?;
+                ensure(row.deleted_etag() < previous, "a tombstone is older than its attachment")?;
                 tombstones += 1;
             }
             _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
-    demand(previous <= last_etag, "the log of attachments goes beyond the last etag")?;
+    ensure(previous <= last_etag, "the log of attachments goes beyond the last etag")?;
     let rows = tx.table(&ATTACHMENTS).len()?;
-    demand(rows == attachments, "the log of attachments lacks rows")?;
-    demand(rows == tx.tree(&hashes())?.len(), "the hashes of attachments miscount them")?;
+    ensure(rows == attachments, "the log of attachments lacks rows")?;
+    ensure(rows == tx.tree(&hashes())?.len(), "the hashes of attachments miscount them")?;
     let rows = tx.table(&ATTACHMENT_TOMBSTONES).len()?;
-    demand(rows == tombstones, "the log of attachments lacks tombstones")?;
+    ensure(rows == tombstones, "the log of attachments lacks tombstones")?;
     Ok((attachments, check_contents(tx)?))
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn read_whole(tx: &impl Transaction, key: &[u8]) -> Result<(), Docume
     for index in 0..found.record().chunks() {
         hasher.update(found.chunk(tx, index)?);
     }
-    demand(hasher.finish() == row.hash(), "a content has another hash")
+    ensure(hasher.finish() == row.hash(), "a content has another hash")
 }
 
 /// The lower-cased id of the document in the primary key of an attachment; of a revision's, its etag.
@@ -88,10 +88,10 @@ pub(crate) fn document_of_key(key: &[u8]) -> String {
 fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<(), DocumentError> {
     let found = by_key(tx, row.primary_key())?;
     let found = found.map(|found| found.etag());
-    demand(found == Some(row.etag()), "the key of an attachment leads elsewhere")?;
+    ensure(found == Some(row.etag()), "the key of an attachment leads elsewhere")?;
     let found = content(tx, &row.hash())?;
     let bytes = found.map(|content| content.bytes());
-    demand(bytes == Some(row.content_bytes()), "the content of an attachment is missing")?;
+    ensure(bytes == Some(row.content_bytes()), "the content of an attachment is missing")?;
     let has_owner = match row.owner()? {
         Owner::Document(lower_id) => read::get(tx, &DocumentId::new(lower_id)?)?.is_some(),
         Owner::Revision(etag) => {
@@ -100,7 +100,7 @@ fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<()
             revisions.next().transpose()?.is_some_and(|(found, _)| found == etag.0)
         }
     };
-    demand(has_owner, "an attachment has no document or revision")
+    ensure(has_owner, "an attachment has no document or revision")
 }
 
 /// Compares contents with chunks, references and hashes; returns the number of contents.
@@ -114,17 +114,17 @@ fn check_contents(tx: &impl Transaction) -> Result<u64, DocumentError> {
     let mut contents = 0;
     for entry in tx.table(&CONTENTS).range(Bound::Unbounded)? {
         let record = content_row::read(entry?.1)?;
-        demand(is_referenced(tx, &record.hash)?, "a content is unreferenced")?;
-        demand(record.number.0 <= newest, "a content has a number that was not given")?;
+        ensure(is_referenced(tx, &record.hash)?, "a content is unreferenced")?;
+        ensure(record.number.0 <= newest, "a content has a number that was not given")?;
         let other = chunks.insert(record.number, Some(record.chunks()));
-        demand(other.is_none(), "two contents share a number, or one is also a leftover")?;
+        ensure(other.is_none(), "two contents share a number, or one is also a leftover")?;
         let mut hasher = ContentHasher::default();
         let known = content(tx, &record.hash)?;
         let known = known.ok_or(DocumentError::Corrupt { detail: "a content is not found" })?;
         for index in 0..record.chunks() {
             hasher.update(known.chunk(tx, index)?);
         }
-        demand(hasher.finish() == record.hash, "a content has another hash")?;
+        ensure(hasher.finish() == record.hash, "a content has another hash")?;
         contents += 1;
     }
     for entry in tx.tree(&CONTENT_CHUNKS.primary_tree())?.range(Bound::Unbounded)? {
@@ -134,7 +134,7 @@ fn check_contents(tx: &impl Transaction) -> Result<u64, DocumentError> {
             Some(None) => true,
             None => false,
         };
-        demand(is_known, "a chunk belongs to no content")?;
+        ensure(is_known, "a chunk belongs to no content")?;
     }
     Ok(contents)
 }

@@ -81,7 +81,7 @@ impl DocumentWriter<'_> {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn give_up_content(&mut self, number: ContentNumber) -> Result<(), DocumentError> {
+    pub fn discard_staged_content(&mut self, number: ContentNumber) -> Result<(), DocumentError> {
         match self.check_staged(number) {
             Ok(()) => self.drop_chunks(number),
             // It was put or discarded already.
@@ -95,7 +95,7 @@ impl DocumentWriter<'_> {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn give_up_all_contents(&mut self) -> Result<(), DocumentError> {
+    pub fn discard_all_staged_contents(&mut self) -> Result<(), DocumentError> {
         let entries = self.transaction().fixed_tree(&leftovers())?.range(0)?;
         let numbers = entries.map(|entry| entry.map(|(number, _)| ContentNumber(number)));
         for number in numbers.collect::<Result<Vec<_>, _>>()? {

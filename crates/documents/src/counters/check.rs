@@ -11,7 +11,7 @@ use super::{
 use crate::{
     check::NOT_SELECTED,
     collections::CollectionStatistics,
-    demand::demand,
+    ensure::ensure,
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,
@@ -27,40 +27,40 @@ pub(crate) fn check_counters(
     let mut previous = Etag::ZERO;
     for entry in log::read(tx, &[Selection::all(EntryKinds::COUNTERS)], Etag::ZERO)? {
         let entry = entry?;
-        demand(previous < entry.etag(), "the log of counters is out of order")?;
+        ensure(previous < entry.etag(), "the log of counters is out of order")?;
         previous = entry.etag();
         let found = under_keys(tx, &entry)?;
         match &entry {
             LogEntry::Counter(row) => {
-                demand(found == (Some(previous), None), "the key of a counter leads elsewhere")?;
+                ensure(found == (Some(previous), None), "the key of a counter leads elsewhere")?;
                 let document = read::get(tx, &DocumentId::new(row.lower_document_id())?)?;
                 let number = document.map(|document| document.collection_number());
-                demand(number == Some(row.collection_number()), "a counter has no document")?;
+                ensure(number == Some(row.collection_number()), "a counter has no document")?;
                 counters += 1;
             }
             LogEntry::CounterTombstone(row) => {
-                demand(found == (None, Some(previous)), "a deleted counter lives")?;
-                demand(row.deleted_etag() < previous, "a tombstone is older than its counter")?;
+                ensure(found == (None, Some(previous)), "a deleted counter lives")?;
+                ensure(row.deleted_etag() < previous, "a tombstone is older than its counter")?;
                 tombstones += 1;
             }
             _ => return Err(corrupt(NOT_SELECTED)),
         }
     }
-    demand(previous <= last_etag, "the log of counters goes beyond the last etag")?;
+    ensure(previous <= last_etag, "the log of counters goes beyond the last etag")?;
     let rows = tx.table(&COUNTERS).len()?;
-    demand(rows == counters + tombstones, "the log of counters lacks rows")?;
+    ensure(rows == counters + tombstones, "the log of counters lacks rows")?;
     let mut in_collections = 0;
     for collection in collections {
         for entry in log::read_number(tx, EntryKinds::COUNTERS, collection.number, Etag::ZERO)? {
             let number = entry?.collection_number();
-            demand(number == Some(collection.number), "a counter is in another collection's log")?;
+            ensure(number == Some(collection.number), "a counter is in another collection's log")?;
             in_collections += 1;
         }
     }
-    demand(rows == in_collections, "counters belong to no collection")?;
-    demand(counters_count(tx)? == counters, "the database miscounts its counters")?;
+    ensure(rows == in_collections, "counters belong to no collection")?;
+    ensure(counters_count(tx)? == counters, "the database miscounts its counters")?;
     let owners = count_owners(tx)?;
-    demand(counted_documents(tx)? == owners, "the database miscounts documents with counters")?;
+    ensure(counted_documents(tx)? == owners, "the database miscounts documents with counters")?;
     Ok(counters)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn check_row(tx: &impl Transaction, key: &[u8]) -> Result<(), Documen
     let Some((_, bytes)) = tx.table(&COUNTERS).get(key)? else {
         return Err(corrupt("a key leads to no row"));
     };
-    demand(row::primary_key_of(bytes) == key, "a key leads to the row of another counter")?;
+    ensure(row::primary_key_of(bytes) == key, "a key leads to the row of another counter")?;
     match row::is_counter_key(key) {
         true => row::read(bytes).map(drop),
         false => row::read_tombstone(bytes).map(drop),

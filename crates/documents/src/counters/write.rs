@@ -135,7 +135,8 @@ impl DocumentWriter<'_> {
         let Some(found) = counter(self.transaction(), owner.id, name)? else { return Ok(None) };
         let deleted = found.etag();
         self.keep_before_change(owner.id)?;
-        let change_vector = self.bury_counter(owner, name.lower_cased(), deleted)?;
+        let change_vector =
+            self.replace_counter_with_tombstone(owner, name.lower_cased(), deleted)?;
         self.note_counter(owner, name, (CounterChangeKind::Delete, 0), &change_vector)?;
         self.touched.add(owner.id);
         Ok(Some(change_vector))
@@ -151,7 +152,7 @@ impl DocumentWriter<'_> {
         let rows = of_document(self.transaction(), id.lower_cased())?;
         let rows = rows.map(|row| row.map(|row| (row.lower_name().to_owned(), row.etag())));
         for (lower_name, etag) in rows.collect::<Result<Vec<_>, _>>()? {
-            self.bury_counter(owner, &lower_name, etag)?;
+            self.replace_counter_with_tombstone(owner, &lower_name, etag)?;
         }
         Ok(())
     }
@@ -283,7 +284,7 @@ impl DocumentWriter<'_> {
     }
 
     /// Replaces a counter by its tombstone.
-    fn bury_counter(
+    fn replace_counter_with_tombstone(
         &mut self,
         owner: CounterOwner<'_>,
         lower_name: &str,

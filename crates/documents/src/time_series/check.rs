@@ -13,7 +13,7 @@ use super::{
     tables::{DELETED_RANGES, SEGMENTS, is_of_series, segment_key, series_key_of, series_tree},
 };
 use crate::{
-    demand::demand,
+    ensure::ensure,
     error::DocumentError,
     log::{self, EntryKinds, LogEntry, Selection},
     read,
@@ -28,7 +28,7 @@ pub(crate) fn check_time_series(
     let mut previous = Etag::ZERO;
     for entry in log::read(tx, &[Selection::all(EntryKinds::TIME_SERIES)], Etag::ZERO)? {
         let entry = entry?;
-        demand(previous < entry.etag(), "the log of time series is out of order")?;
+        ensure(previous < entry.etag(), "the log of time series is out of order")?;
         previous = entry.etag();
         match entry {
             LogEntry::Segment(row) => {
@@ -38,16 +38,16 @@ pub(crate) fn check_time_series(
             _ => deleted += 1,
         }
     }
-    demand(previous <= last_etag, "the log of time series goes beyond the last etag")?;
-    demand(tx.table(&SEGMENTS).len()? == segments, "the log of time series lacks segments")?;
+    ensure(previous <= last_etag, "the log of time series goes beyond the last etag")?;
+    ensure(tx.table(&SEGMENTS).len()? == segments, "the log of time series lacks segments")?;
     let rows = tx.table(&DELETED_RANGES).len()?;
-    demand(rows == deleted, "the log of time series lacks deleted ranges")?;
+    ensure(rows == deleted, "the log of time series lacks deleted ranges")?;
     let mut in_series = 0;
     for entry in tx.tree(&series_tree())?.range(Bound::Unbounded)? {
         let (key, record) = entry?;
         in_series += check_series(tx, &key, &series::read(record)?)?;
     }
-    demand(in_series == segments, "a segment belongs to no time series")?;
+    ensure(in_series == segments, "a segment belongs to no time series")?;
     Ok(segments)
 }
 
@@ -57,30 +57,30 @@ pub(crate) fn read_whole(tx: &impl Transaction, key: &[u8]) -> Result<(), Docume
     let found = tx.table(&SEGMENTS).get(key)?;
     let (_, row) = found.ok_or(corrupt("a key leads to no row"))?;
     let row = segment_row::read(row)?;
-    demand(row.primary_key() == key, "a key leads to the row of another segment")?;
+    ensure(row.primary_key() == key, "a key leads to the row of another segment")?;
     row.decode(&mut Entries::default())
 }
 
 fn check_segment(tx: &impl Transaction, row: &SegmentRow<'_>) -> Result<(), DocumentError> {
     let series = series_key_of(row.lower_document_id(), row.lower_name());
     let found = last_segment_to(tx, &series, row.start_ms())?.map(|found| found.etag());
-    demand(found == Some(row.etag()), "the key of a segment leads elsewhere")?;
+    ensure(found == Some(row.etag()), "the key of a segment leads elsewhere")?;
     let (mut stored, mut seen) = (Entries::default(), Entries::default());
     row.decode(&mut stored)?;
     add_up(&stored, &mut seen);
-    demand(row.moments() == seen.len() as u64, "a segment miscounts its entries")?;
+    ensure(row.moments() == seen.len() as u64, "a segment miscounts its entries")?;
     let timestamps = stored.timestamps();
     let ends = timestamps.first().zip(timestamps.last());
-    demand(ends == Some((&row.start_ms(), &row.end_ms())), "a segment begins or ends elsewhere")?;
+    ensure(ends == Some((&row.start_ms(), &row.end_ms())), "a segment begins or ends elsewhere")?;
     if let Some(summaries) = row.summaries() {
         let agrees = |(found, expected): (Summary, &Summary)| found == *expected;
         let expected = stored.summaries(0..stored.len());
         let agree = summaries.zip(&expected).all(agrees);
-        demand(agree && row.positions() == expected.len(), "a segment's summaries are wrong")?;
+        ensure(agree && row.positions() == expected.len(), "a segment's summaries are wrong")?;
     }
     let document = read::get(tx, &DocumentId::new(row.lower_document_id())?)?;
     let number = document.map(|document| document.collection_number());
-    demand(number == Some(row.collection_number()), "a segment has no document")
+    ensure(number == Some(row.collection_number()), "a segment has no document")
 }
 
 /// Returns the number of the segments of a series.
@@ -97,16 +97,16 @@ fn check_series(
             break;
         }
         let row = segment_row::read(row)?;
-        demand(end < row.start_ms(), "segments of a time series overlap")?;
-        demand(row.name() == record.name, "a time series has two names")?;
+        ensure(end < row.start_ms(), "segments of a time series overlap")?;
+        ensure(row.name() == record.name, "a time series has two names")?;
         let number = row.collection_number();
-        demand(number == record.collection_number, "a time series is in two collections")?;
-        demand(row.etag() <= record.changed, "a time series was changed later than it says")?;
+        ensure(number == record.collection_number, "a time series is in two collections")?;
+        ensure(row.etag() <= record.changed, "a time series was changed later than it says")?;
         end = row.end_ms();
         segments += 1;
         entries += row.moments();
     }
-    demand(segments != 0, "a time series has no entries")?;
-    demand(entries == record.entries, "a time series miscounts its entries")?;
+    ensure(segments != 0, "a time series has no entries")?;
+    ensure(entries == record.entries, "a time series miscounts its entries")?;
     Ok(segments)
 }

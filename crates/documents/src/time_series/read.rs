@@ -343,7 +343,7 @@ impl<'t> SeriesReader<'t> {
     ///
     /// # Errors
     /// Storage errors; a damaged row.
-    pub fn pass(&mut self, count: u64) -> Result<u64, DocumentError> {
+    pub fn skip(&mut self, count: u64) -> Result<u64, DocumentError> {
         let mut left = count;
         while left != 0 {
             if !self.waiting.is_empty() {
@@ -367,7 +367,7 @@ impl<'t> SeriesReader<'t> {
     /// # Errors
     /// Storage errors; a damaged row.
     pub fn count(mut self) -> Result<u64, DocumentError> {
-        self.pass(u64::MAX)
+        self.skip(u64::MAX)
     }
 
     /// The stored entries behind the last returned one: an incremental series has one for each

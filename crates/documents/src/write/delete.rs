@@ -55,7 +55,7 @@ impl DocumentWriter<'_> {
         let (number, flags) = (document.collection_number(), document.flags());
         let (stored_id, requested_id) = (DocumentId::new(document.id())?, id);
         let old = self.before_delete(&stored_id)?;
-        let deleted = self.bury(stored_id, number, flags, deleted)?;
+        let deleted = self.replace_with_tombstone(stored_id, number, flags, deleted)?;
         let change_vector = Some(deleted.change_vector.as_str());
         self.note_delete(requested_id, &deleted.collection, change_vector);
         self.revise_delete(&deleted, &old, marks)?;
@@ -123,7 +123,7 @@ impl DocumentWriter<'_> {
     }
 
     /// Replaces a live document by its tombstone.
-    fn bury(
+    fn replace_with_tombstone(
         &mut self,
         id: DocumentId,
         number: u32,

@@ -281,7 +281,7 @@ impl<'w> DocumentWriter<'w> {
 
     /// Merges a version into the database's change vector; of cluster-wide transactions only the
     /// `RAFT` entry is merged.
-    pub(crate) fn contain(&mut self, version: &ChangeVector) {
+    pub(crate) fn merge_change_vector(&mut self, version: &ChangeVector) {
         for entry in version.entries().filter(|entry| entry.tag.as_str() != TRANSACTION_TAG) {
             self.progress.change_vector = self.progress.change_vector.with(entry);
         }

@@ -80,7 +80,7 @@ impl DocumentWriter<'_> {
         let flags = flags.without(LISTING_FLAGS) | listed.flags | marks.added;
         let change_vector = match (marks.change_vector, transaction) {
             (Some(given), _) => {
-                self.contain(&given);
+                self.merge_change_vector(&given);
                 given
             }
             (None, None) => self.next_change_vector(etag),

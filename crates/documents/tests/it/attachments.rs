@@ -195,7 +195,7 @@ fn large_contents_come_in_chunks_and_go_in_steps() {
     let cut = NewContent::Staged { number, bytes: 3 * CONTENT_CHUNK_BYTES as u64, hash };
     let cut = database.write(|writer| writer.put_attachment(&put("users/1", "cut", cut)));
     assert!(matches!(cut, Err(DocumentError::ContentGone { .. })));
-    database.write(|writer| writer.give_up_content(number)).unwrap();
+    database.write(|writer| writer.discard_staged_content(number)).unwrap();
     let again = database.write(|writer| writer.put_attachment(&put("users/1", "b", content)));
     assert!(again.is_err(), "it is staged no more");
     // Staged once more, it is the content that is there already.
@@ -227,14 +227,14 @@ fn large_contents_come_in_chunks_and_go_in_steps() {
 fn what_is_staged_can_be_given_up() {
     let database = Database::new();
     let NewContent::Staged { number, .. } = database.stage(&large(1)) else { panic!("staged") };
-    database.write(|writer| writer.give_up_content(number)).unwrap();
+    database.write(|writer| writer.discard_staged_content(number)).unwrap();
     assert!(!database.has_leftovers());
-    database.write(|writer| writer.give_up_content(number)).unwrap();
+    database.write(|writer| writer.discard_staged_content(number)).unwrap();
     let late = database.write(|writer| writer.stage_content(Some(number), 1, b"x"));
     assert!(matches!(late, Err(DocumentError::ContentGone { .. })));
     database.stage(&large(2));
     database.stage(&large(1));
-    database.write(|writer| writer.give_up_all_contents()).unwrap();
+    database.write(|writer| writer.discard_all_staged_contents()).unwrap();
     assert!(!database.has_leftovers());
     assert!(database.read().table(documents::TABLES[5]).is_empty().unwrap());
 }

@@ -32,8 +32,8 @@ impl Database {
         due.map(|id| id.unwrap().as_str().to_owned()).collect()
     }
 
-    fn do_when_due(&self, of: &str, action: DueAction) -> bool {
-        self.write(|writer| writer.do_when_due(&id(of), action)).unwrap()
+    fn apply_due_action(&self, of: &str, action: DueAction) -> bool {
+        self.write(|writer| writer.apply_due_action(&id(of), action)).unwrap()
     }
 }
 
@@ -49,10 +49,10 @@ fn documents_are_due_at_their_time_the_earliest_first() {
     assert_eq!(database.due(DueAction::Refresh), ["t/refresh"]);
     database.pass(30);
     assert_eq!(database.due(DueAction::Expire), ["t/past", "t/soon", "t/late"]);
-    assert!(database.do_when_due("t/soon", DueAction::Expire));
+    assert!(database.apply_due_action("t/soon", DueAction::Expire));
     assert!(database.json("T/soon").is_none());
-    assert!(!database.do_when_due("t/soon", DueAction::Expire), "it is gone");
-    assert!(!database.do_when_due("t/never", DueAction::Expire), "it is not due");
+    assert!(!database.apply_due_action("t/soon", DueAction::Expire), "it is gone");
+    assert!(!database.apply_due_action("t/never", DueAction::Expire), "it is not due");
     assert_eq!(database.due(DueAction::Expire), ["t/past", "t/late"]);
 }
 
@@ -63,7 +63,7 @@ fn a_document_that_was_changed_meanwhile_is_left_alone() {
     database.put("t/1", &with("@expires", now));
     assert_eq!(database.due(DueAction::Expire), ["t/1"]);
     database.put("t/1", &with("@expires", now + 900 * TICKS_PER_SECOND));
-    assert!(!database.do_when_due("t/1", DueAction::Expire));
+    assert!(!database.apply_due_action("t/1", DueAction::Expire));
     assert!(database.due(DueAction::Expire).is_empty());
     database.put("t/1", r#"{"@metadata":{"@collection":"T"}}"#);
     database.pass(1000);
@@ -75,12 +75,12 @@ fn refreshing_takes_the_time_away_and_is_a_new_version() {
     let database = Database::new();
     *database.revisions.borrow_mut() = RevisionsConfiguration::new(Some(rule(Some(5))));
     let stored = database.put("t/1", &with("@refresh", database.now()));
-    assert!(database.do_when_due("T/1", DueAction::Refresh));
+    assert!(database.apply_due_action("T/1", DueAction::Refresh));
     let json = database.json("t/1").unwrap();
     assert!(!json.contains("@refresh") && json.contains(r#""@collection":"T""#), "{json}");
     assert!(!json.contains(stored.change_vector.as_str()));
     assert_eq!(documents::revision_count(&database.read(), &id("t/1")).unwrap(), 2);
-    assert!(!database.do_when_due("t/1", DueAction::Refresh));
+    assert!(!database.apply_due_action("t/1", DueAction::Refresh));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_archived_document_stays_archived_until_its_metadata_is_changed() {
     assert_eq!(flags("t/1"), DocumentFlags::NONE, "a client does not archive by saying so");
     database.put("t/1", &with("@archive-at", database.now()));
     assert_eq!(database.due(DueAction::Archive), ["t/1"]);
-    assert!(database.do_when_due("t/1", DueAction::Archive));
+    assert!(database.apply_due_action("t/1", DueAction::Archive));
     let json = database.json("t/1").unwrap();
     assert!(json.contains(r#"{"@archived":true,"@collection":"T""#), "{json}");
     assert!(json.contains(r#""@flags":"Archived""#) && !json.contains("@archive-at"), "{json}");
@@ -116,7 +116,7 @@ fn what_is_no_date_is_no_time() {
     database.put("t/2", r#"{"@metadata":{"@expires":"0001-01-01T00:00:00+14:00"}}"#);
     assert_eq!(database.due(DueAction::Expire), ["t/2"]);
     assert!(database.due(DueAction::Refresh).is_empty());
-    assert!(!database.do_when_due("t/1", DueAction::Expire));
+    assert!(!database.apply_due_action("t/1", DueAction::Expire));
 }
 
 /// The invariant itself is looked at by `documents::check` after each step.
@@ -139,7 +139,7 @@ fn generated_histories_agree_with_a_naive_model() {
                     database.put(&name, r#"{"@metadata":{"@collection":"T"}}"#);
                 }
                 2 => {
-                    let is_done = database.do_when_due(&name, DueAction::Expire);
+                    let is_done = database.apply_due_action(&name, DueAction::Expire);
                     let is_due =
                         naive.get(&name).is_some_and(|time| *time <= database.last_write());
                     assert_eq!(is_done, is_due, "seed {seed}, step {step}");

@@ -218,7 +218,7 @@ fn compare(database: &Database, model: &Model, range: MomentRange) {
                 assert_eq!(reader().count().unwrap(), expected.len() as u64);
                 let passed = expected.len() / 2;
                 let mut behind = reader();
-                assert_eq!(behind.pass(passed as u64).unwrap(), passed as u64);
+                assert_eq!(behind.skip(passed as u64).unwrap(), passed as u64);
                 let next = behind.next_entry().unwrap().map(|entry| entry.timestamp_ms);
                 assert_eq!(next, expected.get(passed).map(|(moment, _, _)| *moment));
             }

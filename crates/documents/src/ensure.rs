@@ -6,6 +6,6 @@ use crate::error::DocumentError;
 ///
 /// # Errors
 /// [`DocumentError::Corrupt`] with the detail when it does not.
-pub(crate) fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
+pub(crate) fn ensure(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
     if holds { Ok(()) } else { Err(DocumentError::Corrupt { detail }) }
 }
