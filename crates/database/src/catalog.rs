@@ -153,13 +153,39 @@ impl ServerCatalog {
     /// # Errors
     /// The database exists; files of a deleted database of that name still exist on this node; cluster errors.
     pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
+        let adopts_files = new.adopts_files;
+        self.create_checked(new, || Ok(adopts_files))
+    }
+
+    /// As [`Self::create`], but `adopts_files` decides whether the database adopts files, or refuses. It is called
+    /// while the name is locked and no database has it, so that no deletion comes between.
+    ///
+    /// # Errors
+    /// Those of [`Self::create`] and of `adopts_files`.
+    pub fn create_checked<E: From<CatalogError>>(
+        &self,
+        new: NewDatabase,
+        adopts_files: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<WrittenRecord, E> {
         let _changing = self.changing.lock(&new.name);
         if self.is_being_deleted(&new.name)? {
-            return Err(CatalogError::BeingDeleted { name: new.name.as_str().to_owned() });
+            let name = new.name.as_str().to_owned();
+            return Err(CatalogError::BeingDeleted { name }.into());
         }
+        // Otherwise the command is only submitted because the request may be a repeated one.
+        let is_new = self.record(new.name.as_str()).is_none();
+        let adopts_files = is_new && adopts_files()?;
+        Ok(self.submit_new(new, adopts_files)?)
+    }
+
+    fn submit_new(
+        &self,
+        new: NewDatabase,
+        adopts_files: bool,
+    ) -> Result<WrittenRecord, CatalogError> {
         let change = RecordChange::Create(cluster_state::NewDatabase {
             disabled: new.disabled,
-            adopts_files: new.adopts_files,
+            adopts_files,
             created_ticks: self.platform.clock.now().ticks(),
             topology_id: random_id(&self.platform),
             cluster_transaction_id: random_id(&self.platform),

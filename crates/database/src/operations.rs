@@ -142,7 +142,7 @@ impl Operations {
         let Some(operation) = self.get(id).filter(|operation| operation.is_running()) else {
             return false;
         };
-        operation.stop.store(true, Ordering::Release);
+        operation.stop();
         true
     }
 }
@@ -156,6 +156,11 @@ impl Operation {
     /// Whether it runs.
     pub fn is_running(&self) -> bool {
         matches!(self.state().status, OperationStatus::InProgress)
+    }
+
+    /// Requests that it ends soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
     }
 
     /// Whether it has been asked to stop.

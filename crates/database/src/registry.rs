@@ -188,8 +188,21 @@ impl DatabaseRegistry {
     /// # Errors
     /// Catalog errors.
     pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
+        let adopts_files = new.adopts_files;
+        self.create_checked(new, || Ok(adopts_files))
+    }
+
+    /// As [`Self::create`], by [`ServerCatalog::create_checked`].
+    ///
+    /// # Errors
+    /// Catalog errors, and those of `adopts_files`.
+    pub fn create_checked<E: From<CatalogError>>(
+        &self,
+        new: NewDatabase,
+        adopts_files: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<WrittenRecord, E> {
         let name = new.name.as_str().to_owned();
-        self.enforced(&name, self.shared.catalog.create(new))
+        self.enforced(&name, self.shared.catalog.create_checked(new, adopts_files))
     }
 
     /// Replaces the record of a database, as [`ServerCatalog::replace`]. The record is in force when this returns,
@@ -223,7 +236,7 @@ impl DatabaseRegistry {
 
     /// Enforces the current record, and returns the result of the change. After an error it may be unknown
     /// whether the record was changed.
-    fn enforced<T>(&self, name: &str, changed: Result<T, CatalogError>) -> Result<T, CatalogError> {
+    fn enforced<T, E>(&self, name: &str, changed: Result<T, E>) -> Result<T, E> {
         if let Some(record) = self.shared.catalog.record(name) {
             self.enforce(&record);
         }

@@ -2,15 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use database::DatabaseLease;
-use indexing::{AutoIndexDefinition, Index};
+use indexing::{AutoIndexDefinition, Index, Position};
 
 use crate::{engine::Engine, error::EngineError, query_target::MissingIndex};
 
@@ -23,13 +20,14 @@ pub(crate) struct AutoIndexes {
 }
 
 /// An index that is deleted some time after its successor has caught up.
+#[derive(Clone)]
 struct Superseded {
     database: String,
     index: String,
     /// It is gone when it was deleted, or its database closed; then the next query decides again.
     successor: Weak<Index>,
-    /// Set when the successor contains what was stored when it was created.
-    has_caught_up: Arc<AtomicBool>,
+    /// The successor has caught up when it contains everything up to here.
+    until: Position,
     /// How long it is kept from then on.
     kept: Duration,
     /// When to delete it, on the monotonic clock.
@@ -48,18 +46,15 @@ impl AutoIndexes {
         lock
     }
 
-    /// Takes the indexes that are due out of the list.
-    fn take_due(&self, now: Duration) -> Vec<Superseded> {
+    /// Those that are due. They stay in the list until they are deleted.
+    fn due(&self, now: Duration) -> Vec<Superseded> {
         let mut due = Vec::new();
         lock(&self.superseded).retain_mut(|superseded| {
-            if superseded.successor.strong_count() == 0 {
-                return false;
-            }
-            if superseded.has_caught_up.load(Ordering::Acquire) {
+            let Some(successor) = superseded.successor.upgrade() else { return false };
+            if successor.has_reached(superseded.until) {
                 let at = *superseded.due.get_or_insert(now + superseded.kept);
                 if at <= now {
-                    due.push(superseded.take());
-                    return false;
+                    due.push(superseded.clone());
                 }
             }
             true
@@ -68,21 +63,15 @@ impl AutoIndexes {
     }
 }
 
-impl Superseded {
-    fn take(&mut self) -> Superseded {
-        Superseded {
-            database: std::mem::take(&mut self.database),
-            index: std::mem::take(&mut self.index),
-            successor: self.successor.clone(),
-            has_caught_up: Arc::clone(&self.has_caught_up),
-            kept: self.kept,
-            due: self.due,
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl AutoIndexes {
+    /// Whether there are indexes to delete later.
+    pub(crate) fn has_superseded(&self) -> bool {
+        !lock(&self.superseded).is_empty()
+    }
 }
 
 impl Engine {
@@ -104,8 +93,12 @@ impl Engine {
             Some(index) => index,
             None => self.write_auto_index(database, &definition)?,
         };
-        if let Some(superseded) = supersedes {
-            self.supersede(database, &index, &superseded)?;
+        if let Some(superseded) = supersedes
+            && let Err(error) = self.supersede(database, &index, &superseded)
+        {
+            // It costs indexing until a later query supersedes it, and no query.
+            let index = superseded.name();
+            tracing::warn!(index, %error, "a superseded index will not be deleted yet");
         }
         Ok(index)
     }
@@ -124,7 +117,7 @@ impl Engine {
             return Ok(index);
         }
         match database.indexes().faulty_named(&name) {
-            Some(faulty) => Err(EngineError::IndexNotOpened { name, error: faulty.error }),
+            Some(faulty) => Err(EngineError::IndexNotCreated { error: faulty.error }),
             None => Err(EngineError::IndexDeleted { name }),
         }
     }
@@ -136,16 +129,11 @@ impl Engine {
         superseded: &Index,
     ) -> Result<(), EngineError> {
         let last = index.last_position_in(&database.read())?;
-        let has_caught_up = Arc::new(AtomicBool::new(false));
-        index.when_indexed(last, {
-            let has_caught_up = Arc::clone(&has_caught_up);
-            Box::new(move |reached| has_caught_up.store(reached, Ordering::Release))
-        });
         let superseded = Superseded {
             database: database.record().name.as_str().to_owned(),
             index: superseded.name().to_owned(),
             successor: Arc::downgrade(index),
-            has_caught_up,
+            until: last,
             kept: database.auto_index_limits().superseded_kept,
             due: None,
         };
@@ -159,9 +147,12 @@ impl Engine {
 
     /// Deletes superseded automatic indexes that are due.
     pub(crate) fn delete_superseded(&self) {
-        for superseded in self.auto_indexes.take_due(self.platform.clock.monotonic()) {
+        for superseded in self.auto_indexes.due(self.platform.clock.monotonic()) {
             let Superseded { database, index, .. } = superseded;
-            self.delete_auto_indexes(&database, std::slice::from_ref(&index));
+            if self.delete_auto_indexes(&database, std::slice::from_ref(&index)) {
+                let is_it = |known: &Superseded| known.database == database && known.index == index;
+                lock(&self.auto_indexes.superseded).retain(|known| !is_it(known));
+            }
         }
     }
 
@@ -175,13 +166,18 @@ impl Engine {
         }
     }
 
-    fn delete_auto_indexes(&self, database: &str, names: &[String]) {
+    /// Returns whether it need not be tried again.
+    fn delete_auto_indexes(&self, database: &str, names: &[String]) -> bool {
         tracing::info!(database, ?names, "automatic indexes are deleted");
         let deleted = self.change_record_body(database, |body| {
             body.retain_auto_indexes(|name| !names.iter().any(|deleted| deleted == name));
         });
-        if let Err(error) = deleted {
-            tracing::error!(database, %error, "automatic indexes could not be deleted");
+        match deleted {
+            Ok(_) | Err(EngineError::DatabaseMissing { .. }) => true,
+            Err(error) => {
+                tracing::error!(database, %error, "automatic indexes could not be deleted");
+                false
+            }
         }
     }
 }

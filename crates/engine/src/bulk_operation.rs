@@ -163,7 +163,10 @@ impl BulkOperation {
 
     fn follow(&self, index: &Index, wait_max: Duration) -> Result<(), EngineError> {
         check_index_answers(index)?;
-        let has_caught_up = wait_until_caught_up(&self.database, index, wait_max)?;
+        let has_caught_up = {
+            let should_stop = || self.should_stop();
+            wait_until_caught_up(&self.database, index, wait_max, &should_stop)?
+        };
         if has_caught_up || self.options.allows_stale {
             return Ok(());
         }
@@ -285,8 +288,8 @@ impl BulkOperation {
         };
         let (outcome, _) = self.submit_some(ids, batch)?;
         let Some(CommandResult::PatchedEach(patched)) = outcome.results.into_iter().next() else {
-            let message = "the outcome of the patches is missing".to_owned();
-            return Err(EngineError::Refused { message });
+            let what = "the outcome of the patches is missing".to_owned();
+            return Err(EngineError::Internal { what });
         };
         self.processed += patched.done as u64;
         self.add_details(patched.details.into_iter().map(patched_detail));
@@ -304,12 +307,17 @@ impl BulkOperation {
     }
 
     /// Keeps to the rate, and ends early when the operation is stopped.
-    fn pause(&self, mut left: Duration) {
+    fn pause(&self, pause: Duration) {
         const STEP: Duration = Duration::from_millis(100);
-        while !left.is_zero() && !self.should_stop() {
-            let step = left.min(STEP);
-            std::thread::park_timeout(step);
-            left -= step;
+        let clock = &self.engine.platform.clock;
+        let due = clock.monotonic() + pause;
+        while !self.should_stop() {
+            let left = due.saturating_sub(clock.monotonic());
+            if left.is_zero() {
+                return;
+            }
+            // Nothing wakes it, and if something did, it would look again.
+            std::thread::park_timeout(left.min(STEP));
         }
     }
 }

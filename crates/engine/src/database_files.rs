@@ -68,7 +68,7 @@ impl DatabaseFiles {
     }
 
     /// Indexes that are built from nothing.
-    pub fn index_builds(&self) -> &IndexBuilds {
+    pub(crate) fn index_builds(&self) -> &IndexBuilds {
         &self.index_builds
     }
 
@@ -85,7 +85,7 @@ impl DatabaseFiles {
     }
 
     /// How a database of this name with this record is opened.
-    pub fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
+    pub(crate) fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
         let (settings, warnings) =
             DatabaseSettings::from_stored(&self.settings, &RecordBody::read(body).settings());
         for warning in warnings {
@@ -151,14 +151,14 @@ impl DatabaseFiles {
     }
 
     /// The directories that a record names.
-    pub fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
+    pub(crate) fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
         let overrides = RecordBody::read(body).settings();
         let (settings, _) = DatabaseSettings::from_stored(&self.settings, &overrides);
         [settings.data_dir, settings.journals_path].into_iter().flatten().collect()
     }
 
     /// Whether a record names directories.
-    pub fn names_directories(&self, body: &[u8]) -> bool {
+    pub(crate) fn names_directories(&self, body: &[u8]) -> bool {
         let names = |key: &str| {
             let key = key.as_bytes();
             body.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))

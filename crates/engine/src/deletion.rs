@@ -110,11 +110,10 @@ impl Engine {
             if deleted.is_none() && self.catalog.record(name).is_some() {
                 return Ok(None);
             }
-            let finished = finish_of(self, &key)?;
             if deleted.is_some() {
                 tracing::info!(database = name, removes_files, "a database was deleted");
             }
-            Ok(finished)
+            finish_of(self, &key)
         })
     }
 }

@@ -1,6 +1,10 @@
 //! The engine: every database of one data directory, and what they share.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use cluster::Cluster;
 use cluster_state::DatabaseRecord;
@@ -19,6 +23,7 @@ use crate::{
     database_log,
     error::OpenError,
     memory_plan::MemoryPlan,
+    operation_thread::OperationThreads,
     resource_log, retention_log,
     running_queries::RunningQueries,
     unknown_directories::has_databases,
@@ -58,8 +63,11 @@ pub struct Engine {
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
     retention: Retention,
-    /// Of the data directory.
-    _lock: Box<dyn DirectoryLock>,
+    pub(crate) operation_threads: OperationThreads,
+    /// Held while a database is created.
+    pub(crate) creating: Mutex<()>,
+    /// Of the data directory, until it is closed.
+    lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
 
 impl Engine {
@@ -120,7 +128,9 @@ impl Engine {
             flusher,
             watch,
             retention,
-            _lock: lock,
+            operation_threads: OperationThreads::default(),
+            creating: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
         };
         engine.finish_deletions();
         engine.log_unknown_directories();
@@ -137,6 +147,11 @@ impl Engine {
         let mut bytes = [0; 8];
         self.platform.entropy.fill(&mut bytes);
         u64::from_le_bytes(bytes)
+    }
+
+    /// Whether [`Engine::look_at_indexes`] has anything to do. Does not block.
+    pub fn has_indexes_to_look_at(&self) -> bool {
+        self.auto_indexes.has_superseded() || !self.files.index_builds().is_empty()
     }
 
     /// Deletes automatic indexes whose successors have caught up, and reports the progress of index builds to
@@ -157,8 +172,15 @@ impl Engine {
         self.registry.close_idle(checks_max);
     }
 
-    /// Closes every database, all at once, and then the server's own environment. Blocks.
+    /// Requests that all long operations end soon. Does not wait for them.
+    pub fn stop_operations(&self) {
+        self.operation_threads.stop();
+    }
+
+    /// Stops long operations, closes every database, all at once, then the server's own environment, and lets
+    /// others open the data directory. Blocks.
     pub fn close(&self) {
+        self.operation_threads.close();
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
@@ -167,6 +189,7 @@ impl Engine {
         if let Err(error) = self.catalog.environment().close() {
             tracing::error!(%error, "the last flush of the server's own data failed");
         }
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

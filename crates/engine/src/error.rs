@@ -112,6 +112,16 @@ pub enum EngineError {
         /// Documents that were changed.
         done: u64,
     },
+    /// No thread could be started.
+    NoThread {
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// Ours: something that is always there is not.
+    Internal {
+        /// What is wrong.
+        what: String,
+    },
     /// As many operations are running as may.
     TooManyOperations,
     /// The operation was stopped.
@@ -133,7 +143,7 @@ pub enum EngineError {
 
 impl EngineError {
     /// Whether a smaller batch might succeed, because there was not enough memory for this one.
-    pub fn is_low_memory(&self) -> bool {
+    pub(crate) fn is_low_memory(&self) -> bool {
         let is_storages = |error: &StorageError| matches!(error, StorageError::NoMemory(_));
         match self {
             EngineError::Command(CommandError::NotWritten(error))
@@ -213,6 +223,10 @@ impl fmt::Display for EngineError {
                 "A query with a limit may change only as many documents as are selected at once; {done} were \
                  changed. Leave out the limit, or select fewer by a condition"
             ),
+            EngineError::NoThread { source } => {
+                write!(f, "No thread could be started: {source}. Try again later")
+            }
+            EngineError::Internal { what } => f.write_str(what),
             EngineError::TooManyOperations => {
                 f.write_str("Too many operations are running; try again when some have ended")
             }
@@ -242,7 +256,9 @@ impl Error for EngineError {
                 Some(error)
             }
             EngineError::Submit(error) => Some(error),
-            EngineError::DirectoryUnreadable { source, .. } => Some(source),
+            EngineError::DirectoryUnreadable { source, .. } | EngineError::NoThread { source } => {
+                Some(source)
+            }
             EngineError::IndexNotOpened { error, .. }
             | EngineError::IndexNotCreated { error }
             | EngineError::IndexFailed { error, .. } => Some(&**error),
@@ -256,6 +272,7 @@ impl Error for EngineError {
             | EngineError::Refused { .. }
             | EngineError::PageTooLarge { .. }
             | EngineError::TooManyOperations
+            | EngineError::Internal { .. }
             | EngineError::Stopped
             | EngineError::Panicked
             | EngineError::Setting(_)

@@ -11,7 +11,7 @@ use std::{
 use indexing::Position;
 
 /// How often indexes that are built are looked at.
-pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+pub const INDEX_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the log says how far one is.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -20,7 +20,7 @@ pub(crate) type Key = (String, String);
 
 /// The indexes that are built.
 #[derive(Default)]
-pub struct IndexBuilds {
+pub(crate) struct IndexBuilds {
     builds: Mutex<BTreeMap<Key, Build>>,
 }
 

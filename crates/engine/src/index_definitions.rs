@@ -167,10 +167,6 @@ impl Engine {
                 body.put_index(&definition, &created, &node_tag);
                 Ok(Decision::Replace)
             })?;
-        let Some(written) = written else {
-            let name = database.record().name.as_str().to_owned();
-            return Err(EngineError::DatabaseMissing { name });
-        };
         if is_kept {
             return Ok(written.index);
         }

@@ -2,7 +2,8 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
 };
 
 use database::Operation;
@@ -10,22 +11,68 @@ use wire::operation_state::OperationStatus;
 
 use crate::{engine::Engine, error::EngineError};
 
+/// Operations of all databases that run at once, at most: each has a thread.
+const RUNNING_MAX: usize = 256;
+
 /// What clients are shown of an operation that failed.
 pub type ShowFailure = fn(EngineError) -> OperationStatus;
+
+/// The threads of operations.
+#[derive(Default)]
+pub(crate) struct OperationThreads {
+    running: Mutex<Vec<(Arc<Operation>, JoinHandle<()>)>>,
+}
+
+impl OperationThreads {
+    fn add(
+        &self,
+        operation: &Arc<Operation>,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|(_, thread)| !thread.is_finished());
+        if RUNNING_MAX <= running.len() {
+            return Err(EngineError::TooManyOperations);
+        }
+        let thread = std::thread::Builder::new().name("operation".into()).spawn(run);
+        let thread = thread.map_err(|source| EngineError::NoThread { source })?;
+        running.push((Arc::clone(operation), thread));
+        Ok(())
+    }
+
+    /// Requests that all operations end soon.
+    pub(crate) fn stop(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.iter().for_each(|(operation, _)| operation.stop());
+    }
+
+    /// Stops all operations, and waits until they have ended.
+    pub(crate) fn close(&self) {
+        self.stop();
+        let running =
+            std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_, thread) in running {
+            // Panics of operations are caught; one that closes the engine does not wait for itself.
+            if thread.thread().id() != std::thread::current().id() {
+                drop(thread.join());
+            }
+        }
+    }
+}
 
 impl Engine {
     /// Runs an operation that was registered. It ends with the status that `work` returns, as canceled if that is
     /// [`EngineError::Stopped`], and as failed after any other error or a panic.
     ///
     /// # Errors
-    /// No thread can be started; the operation has failed then.
+    /// As many operations are running as may, or no thread can be started; the operation has failed then.
     pub(crate) fn run_operation(
         self: &Arc<Self>,
         operation: Arc<Operation>,
         show_failure: ShowFailure,
         work: impl FnOnce() -> Result<OperationStatus, EngineError> + Send + 'static,
     ) -> Result<(), EngineError> {
-        let (engine, running) = (Arc::clone(self), Arc::clone(&operation));
+        let (clock, running) = (Arc::clone(&self.platform.clock), Arc::clone(&operation));
         let run = move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let status = match outcome.unwrap_or(Err(EngineError::Panicked)) {
@@ -33,14 +80,19 @@ impl Engine {
                 Err(EngineError::Stopped) => OperationStatus::Canceled,
                 Err(error) => show_failure(error),
             };
-            running.finish(status, engine.platform.clock.now());
+            running.finish(status, clock.now());
         };
-        let spawned = std::thread::Builder::new().name("operation".into()).spawn(run);
-        spawned.map(drop).map_err(|source| {
-            let message = format!("no thread could be started: {source}");
-            let refused = || EngineError::Refused { message: message.clone() };
-            operation.finish(show_failure(refused()), self.platform.clock.now());
-            refused()
-        })
+        let added = self.operation_threads.add(&operation, run);
+        if let Err(error) = &added {
+            // The caller reports the error; the operation, which is listed already, ends.
+            let status = match error {
+                EngineError::NoThread { source } => {
+                    show_failure(EngineError::NoThread { source: source.kind().into() })
+                }
+                _ => show_failure(EngineError::TooManyOperations),
+            };
+            operation.finish(status, self.platform.clock.now());
+        }
+        added
     }
 }

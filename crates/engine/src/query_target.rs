@@ -1,10 +1,16 @@
 //! What answers a query: the documents themselves, the index that it names, or an automatic one.
 
-use std::{sync::Arc, sync::mpsc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
+};
 
 use blittable::Object;
 use database::Database;
-use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexError, IndexRecord, Position};
+use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexRecord, Position};
 use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
 
@@ -107,15 +113,32 @@ fn error_rate_of(record: &IndexRecord, has_reduce: bool) -> String {
 /// Blocks.
 ///
 /// # Errors
-/// The position of the newest change cannot be read.
-pub fn wait_until_caught_up(
+/// The position of the newest change cannot be read; [`EngineError::Stopped`] soon after `should_stop`.
+pub(crate) fn wait_until_caught_up(
     database: &Database,
     index: &Index,
     wait_max: Duration,
-) -> Result<bool, IndexError> {
+    should_stop: &dyn Fn() -> bool,
+) -> Result<bool, EngineError> {
+    const STEP: Duration = Duration::from_millis(100);
     let last: Position = index.last_position_in(&database.read())?;
     let (sender, receiver) = mpsc::channel();
     // The receiver is gone when the wait was too long.
     index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
-    Ok(receiver.recv_timeout(wait_max) == Ok(true))
+    let mut left = wait_max;
+    loop {
+        let step = left.min(STEP);
+        match receiver.recv_timeout(step) {
+            Ok(has_caught_up) => return Ok(has_caught_up),
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if should_stop() {
+            return Err(EngineError::Stopped);
+        }
+        left -= step;
+        if left.is_zero() {
+            return Ok(false);
+        }
+    }
 }

@@ -1,22 +1,40 @@
-//! Changes of the records of databases.
+//! Creating databases, and changing their records.
+
+use std::sync::PoisonError;
 
 use cluster_state::DatabaseRecord;
-use database::{Decision, WrittenRecord};
+use database::{Decision, NewDatabase, WrittenRecord};
 use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError};
 
 impl Engine {
-    /// Changes the body of a database's record, and has the open database follow it; `None` when the database
-    /// does not exist. `change` is called again with a newer body if another change came first. Blocks.
+    /// Creates a database, whose files begin in empty directories, or in those that a deleted database of its name
+    /// has left. Blocks.
     ///
     /// # Errors
-    /// The record cannot be written.
+    /// The database exists, or a deletion of its name is unfinished; its directories are not empty, or are those of
+    /// another database; the record cannot be written.
+    pub fn create_database(&self, new: NewDatabase) -> Result<WrittenRecord, EngineError> {
+        // Locks of names do not keep two databases from naming the same directory.
+        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let (name, body) = (new.name.clone(), new.body.clone());
+        self.check_named_directories(&name, &body)?;
+        let adopts_files = || self.check_new_directories(&name, &body);
+        let created = self.registry.create_checked(new, adopts_files)?;
+        tracing::info!(database = name.as_str(), "a database was created");
+        Ok(created)
+    }
+
+    /// Changes the body of a database's record, and has the open database follow it. `change` is called again with a newer body if another change came first. Blocks.
+    ///
+    /// # Errors
+    /// The database does not exist ([`EngineError::DatabaseMissing`]); the record cannot be written.
     pub fn change_record_body(
         &self,
         name: &str,
         mut change: impl FnMut(&mut RecordBody),
-    ) -> Result<Option<WrittenRecord>, EngineError> {
+    ) -> Result<WrittenRecord, EngineError> {
         self.decide_record_body(name, |_, body| {
             change(body);
             Ok(Decision::Replace)
@@ -32,7 +50,7 @@ impl Engine {
         &self,
         name: &str,
         mut change: impl FnMut(&DatabaseRecord, &mut RecordBody) -> Result<Decision, EngineError>,
-    ) -> Result<Option<WrittenRecord>, EngineError> {
+    ) -> Result<WrittenRecord, EngineError> {
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
             let mut body = RecordBody::read(&record.body);
@@ -49,7 +67,7 @@ impl Engine {
         });
         match refusal {
             Some(refusal) => Err(refusal),
-            None => Ok(written?),
+            None => written?.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() }),
         }
     }
 }

@@ -6,6 +6,7 @@ use cluster_state::{Command as ClusterCommand, IdentityCommand, Outcome};
 use commands::{Batch, BatchOutcome, Command, CommandError, Reply, SubmitError};
 use database::DatabaseLease;
 use documents::{PutDocument, RequestedId};
+use storage::StorageError;
 
 use crate::{engine::Engine, error::EngineError};
 
@@ -28,7 +29,7 @@ impl Engine {
         let (sender, receiver) = mpsc::channel();
         // The receiver waits for it.
         self.submit(database, batch, Box::new(move |outcome| drop(sender.send(outcome))))?;
-        let outcome = receiver.recv().unwrap_or(Err(CommandError::Closed));
+        let outcome = receiver.recv().unwrap_or_else(|_| Err(no_outcome()));
         let outcome = self.settle(database, outcome)?;
         huge.note(self, database);
         Ok(outcome)
@@ -94,9 +95,17 @@ impl Engine {
         let command = IdentityCommand::Next { database: database.record().topology_id, names };
         match self.cluster.submit_and_wait(&ClusterCommand::Identity(command))?.outcome {
             Outcome::Identities(values) => Ok(values),
-            _ => Err(CommandError::Closed.into()),
+            _ => {
+                let what = "the values of identities are missing".to_owned();
+                Err(EngineError::Internal { what })
+            }
         }
     }
+}
+
+/// The outcome of a batch whose queue ended without one.
+pub fn no_outcome() -> CommandError {
+    CommandError::OutcomeUnknown(StorageError::Closed)
 }
 
 /// The names of the identities that complete ids of a batch, one for each such id.

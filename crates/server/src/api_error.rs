@@ -132,7 +132,10 @@ fn engine_error(error: EngineError) -> ProtocolError {
         | EngineError::IndexDeleted { .. }
         | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),
         EngineError::PageTooLarge { .. } => ProtocolError::new(ErrorKind::NotSupported, message),
-        EngineError::TooManyOperations => ProtocolError::new(ErrorKind::Overloaded, message),
+        EngineError::TooManyOperations | EngineError::NoThread { .. } => {
+            ProtocolError::new(ErrorKind::Overloaded, message)
+        }
+        EngineError::Internal { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Panicked => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),

@@ -37,6 +37,8 @@ pub(crate) async fn target_of(
         QueryTarget::Documents => Ok(Target::Documents),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) => {
+            // Those that need the same index wait here, without a thread each.
+            let _turn = state.indexes_in_making.turn_of(database).await;
             let (engine, database) = (Arc::clone(&state.engine), database.clone());
             let create = move || engine.create_auto_index(&database, missing);
             let index = blocking(move || create().map_err(ApiError::from)).await?;

@@ -44,6 +44,7 @@ mod gone;
 mod handlers;
 mod id_pattern;
 mod index_choice;
+mod index_turns;
 mod json_text;
 mod listener;
 mod live_feed;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Engine, LOOK_INTERVAL};
+use engine::{Engine, INDEX_LOOK_INTERVAL};
 use platform::Platform;
 use settings::Settings;
 use tokio::{
@@ -32,6 +32,16 @@ pub struct RunningServer {
     accepting: Vec<JoinHandle<()>>,
     maintenance: Vec<JoinHandle<()>>,
     urls: Vec<String>,
+    _operations: OperationsEnd,
+}
+
+/// Stops long operations when the server is dropped, since their threads are not the runtime's.
+struct OperationsEnd(Arc<Engine>);
+
+impl Drop for OperationsEnd {
+    fn drop(&mut self) {
+        self.0.stop_operations();
+    }
 }
 
 /// Opens the data directory, listens and serves.
@@ -81,7 +91,8 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         tokio::spawn(watch_builds(Arc::clone(&state))),
     ];
     log_start(&state, &urls);
-    Ok(RunningServer { state, stopping, limiter, accepting, maintenance, urls })
+    let _operations = OperationsEnd(Arc::clone(&state.engine));
+    Ok(RunningServer { state, stopping, limiter, accepting, maintenance, urls, _operations })
 }
 
 /// How many connections there may be: as many as the setting says and there is memory for, and no more than
@@ -144,10 +155,13 @@ fn log_start(state: &ServerState, urls: &[String]) {
 
 /// Follows indexes that are built from nothing, for the log.
 async fn watch_builds(state: Arc<ServerState>) {
-    let mut ticks = tokio::time::interval(LOOK_INTERVAL);
+    let mut ticks = tokio::time::interval(INDEX_LOOK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        if !state.has_indexes_to_look_at() {
+            continue;
+        }
         let engine = Arc::clone(&state.engine);
         let looked = tokio::task::spawn_blocking(move || engine.look_at_indexes());
         if let Err(error) = looked.await {

@@ -25,7 +25,7 @@ use wire::{
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_places::AnswerPlaces,
     answer_threads::AnswerThreads, api_error::ApiError, body_share::BodyRoom, client_configuration,
-    connection_limiter::ConnectionLimiter, log_feed::LogFeed,
+    connection_limiter::ConnectionLimiter, index_turns::IndexesInMaking, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, node_address,
     processor_load::ProcessorLoad, traffic_watch::TrafficWatch,
 };
@@ -58,6 +58,7 @@ pub(crate) struct ServerState {
     pub(crate) newest_client_configuration: AtomicU64,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
+    pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
@@ -132,6 +133,7 @@ impl ServerState {
             admission: Admission::new(settings),
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
             traffic: TrafficWatch::new(Arc::clone(&engine.platform.clock)),
+            indexes_in_making: IndexesInMaking::default(),
             engine: Arc::clone(&engine),
             machine: Machine::look(),
             version_header,

@@ -6,6 +6,7 @@
 use cluster_state::{DatabaseRecord, RecordDraft};
 use database::{Decision, WrittenRecord};
 
+use engine::EngineError;
 use model::date;
 use serde_json::{Map, Value, json};
 use wire::{
@@ -57,8 +58,11 @@ pub(crate) fn change_body(
     name: &str,
     mut change: impl FnMut(&mut Map<String, Value>),
 ) -> Result<Option<WrittenRecord>, ApiError> {
-    let changed = state.change_record_body(name, |body| change(body.properties_mut()));
-    changed.map_err(ApiError::from)
+    match state.change_record_body(name, |body| change(body.properties_mut())) {
+        Ok(written) => Ok(Some(written)),
+        Err(EngineError::DatabaseMissing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// As [`change_body`], for the whole record.

@@ -2,7 +2,7 @@
 
 use commands::{Batch, BatchOutcome, CommandError};
 use database::DatabaseLease;
-use engine::{HugePuts, finish_ids, identities_of};
+use engine::{HugePuts, finish_ids, identities_of, no_outcome};
 use tokio::sync::oneshot;
 
 use crate::{api_error::ApiError, cluster_commands::next_identities, server_state::ServerState};
@@ -44,7 +44,6 @@ pub(crate) fn settle(
     database: &DatabaseLease,
     outcome: Result<Result<BatchOutcome, CommandError>, oneshot::error::RecvError>,
 ) -> Result<BatchOutcome, ApiError> {
-    // The queue ended without an outcome; it is unknown whether the batch was written.
-    let outcome = outcome.unwrap_or(Err(CommandError::Closed));
+    let outcome = outcome.unwrap_or_else(|_| Err(no_outcome()));
     state.engine.settle(database, outcome).map_err(ApiError::from)
 }

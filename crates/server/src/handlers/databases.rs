@@ -165,32 +165,23 @@ pub(crate) fn put(call: Call) -> Answering {
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
-            state.check_named_directories(&sent.name, &sent.body)?;
-            let is_new = state.catalog.record(sent.name.as_str()).is_none();
-            let adopts_files = match is_new {
-                true => state.check_new_directories(&sent.name, &sent.body)?,
-                false => false,
-            };
             let put = match expected {
-                None => state.registry.create(NewDatabase { adopts_files, ..sent }),
+                None => state.create_database(sent)?,
                 Some(expected) => {
+                    state.check_named_directories(&sent.name, &sent.body)?;
                     let after = serde_json::from_slice(&sent.body).unwrap_or_default();
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };
                     state.registry.replace_record(replacement, |record| {
                         client_configuration::is_changed(&body_of(record), &after)
-                    })
+                    })?
                 }
             };
-            let put = put?;
             if put.record.client_index == put.index {
                 state.client_configuration_changed(put.index);
             }
             let record = put.record;
             let name = record.name.as_str();
-            if is_new {
-                tracing::info!(database = name, "a database was created");
-            }
             let facts = topology_facts(&record);
             let result = database_put_result(name, put.index, &facts, &address);
             Ok(Answer::shape(StatusCode::CREATED, &result))

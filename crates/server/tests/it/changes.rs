@@ -291,6 +291,8 @@ fn whoever_watches_and_then_reads_misses_nothing() {
                 }
             });
         }
+        // The writers end also when an assertion fails.
+        let _end = OnDrop(|| ends.store(true, std::sync::atomic::Ordering::Relaxed));
         for _ in 0..ROUNDS {
             // Each is the first who watches: what is being executed then is not noted.
             let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
@@ -313,6 +315,13 @@ fn whoever_watches_and_then_reads_misses_nothing() {
                 assert!(etag(&version) <= etag(&known[&id]), "{id} {version}: {known:?}");
             }
         }
-        ends.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
