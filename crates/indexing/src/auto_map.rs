@@ -8,10 +8,10 @@ use search::{Field, FieldOptions, Indexing, SpatialLayout};
 
 use crate::{
     auto_definition::{AutoField, AutoFieldSource, AutoIndexDefinition},
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
+    map_context::MapContext,
     mapper::{MapError, Mapper, failed_on},
     source::SourceItem,
     spatial_fields::{coordinate_of, for_each_text},
@@ -116,7 +116,7 @@ impl Mapper for AutoMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        _: Beside<'a>,
+        _: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let Some(document) = item.document() else { return Ok(()) };

@@ -209,8 +209,9 @@ impl IndexFiles {
         beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
         let (disk, place) = (&*platform.disk, options.directory.clone());
-        let beside = EnvironmentOptions { directory: with_suffix(&place, NEW), ..options.clone() };
-        Self::begin(platform, beside, kind, beginning)?.close();
+        let new_place =
+            EnvironmentOptions { directory: with_suffix(&place, NEW), ..options.clone() };
+        Self::begin(platform, new_place, kind, beginning)?.close();
         delete_files(disk, &place)?;
         is_there(disk, &place)?;
         Self::open(platform, options)

@@ -23,9 +23,9 @@ use crate::{
     index_set::{IndexSet, IndexSetEvent},
     mapper::Mapper,
     output::Sweep,
-    reopening::Errand,
+    ownership::Sources,
+    reopening::TaskKind,
     replacement::replaced_key,
-    vouching::Sources,
 };
 
 /// Longer directory names are truncated and end with a hash; file systems allow 255 bytes.
@@ -216,7 +216,7 @@ impl IndexSet {
     /// replacement may not be listed yet.
     fn swap_later(&self, name: &str) {
         if let Some(key) = replaced_key(&lower_case(name)) {
-            self.run_later(key, Errand::Swap, Duration::ZERO);
+            self.run_later(key, TaskKind::Swap, Duration::ZERO);
         }
     }
 

@@ -6,7 +6,7 @@
 //!   LastQuery    when it was last asked, ticks; there when somebody wrote it down
 //!   Replacement  empty; there while the index is to take the place of another
 //!   BeganAt      the last etag of the database when the index began, u64; missing is 0
-//!   Documents    what the entries were made of, see `vouching`
+//!   Documents    what the entries were made of, see `ownership`
 //!   Values       the same of compare exchange
 //!   Begun        there while the first batch of a process is under way, see `begun_batch`
 //!   Record       below

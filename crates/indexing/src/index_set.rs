@@ -29,7 +29,7 @@ use crate::{
     index_opening::OpenedPair,
     indexing_pool::IndexingPool,
     output::{self, Flow, OutputQueue},
-    reopening::{Chore, Errand, Reopenings},
+    reopening::{Reopenings, ScheduledTask, TaskKind},
     replacement::{replaced_key, replacement_key},
     static_definition::REPLACEMENT_PREFIX,
 };
@@ -374,8 +374,8 @@ impl IndexSet {
     }
 
     /// Schedules a task on a thread of the pool.
-    pub(crate) fn run_later(&self, key: &str, what: Errand, rest: Duration) {
-        let chore = Chore { set: Weak::clone(&self.itself), key: key.to_owned(), what };
+    pub(crate) fn run_later(&self, key: &str, what: TaskKind, rest: Duration) {
+        let chore = ScheduledTask { set: Weak::clone(&self.itself), key: key.to_owned(), what };
         self.context.pool.enqueue_after(rest, Arc::new(chore));
     }
 

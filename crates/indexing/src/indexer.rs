@@ -17,7 +17,6 @@ use crate::{
     batch_memory::{BUFFERS_KEPT_BYTES, BatchMemory, IndexingMemory},
     batch_outcome::{BatchOutcome, is_too_often_wrong},
     begun_batch,
-    beside::Beside,
     error::IndexError,
     index_core::IndexCore,
     index_event::IndexEvent,
@@ -25,15 +24,16 @@ use crate::{
     known_keys::known_keys,
     known_tombstones,
     map_again::{Changed, Resume},
+    map_context::MapContext,
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
     mapper::{Follows, MapError},
     output::{self, SweepPlace},
+    ownership::{SeenPoints, Sources},
     reduce::{MappedRows, ReduceStage, Reducing, Staged},
     references::{self, LookedAt},
     segment_key::KeyRange,
     source::{SourceChange, SourceChanges, SourceItem},
-    vouching::{SeenPoints, Sources},
 };
 
 /// A batch ends after this time, so that other indexes get their turn.
@@ -113,9 +113,9 @@ impl Indexer {
             return if owes_output { self.sweep(&documents) } else { Ok(false) };
         }
         let started_ticks = self.core.now_ticks();
-        let beside = Beside { documents: &documents, values: values.as_ref() };
+        let context = MapContext { documents: &documents, values: values.as_ref() };
         let all = last.etag.max(self.core.began_at);
-        let Some(mut outcome) = self.gather_and_write(beside, before, all, spare_threads)? else {
+        let Some(mut outcome) = self.gather_and_write(context, before, all, spare_threads)? else {
             return Ok(true);
         };
         // Threads that wait for this batch find it reported.
@@ -147,7 +147,7 @@ impl Indexer {
     /// smaller. When nothing is left after it, everything up to `all` is indexed.
     fn gather_and_write(
         &mut self,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         before: IndexRecord,
         all: Etag,
         spare_threads: usize,
@@ -155,12 +155,12 @@ impl Indexer {
         let (began, resume) = (self.now(), self.resume.clone());
         let sources =
             Sources { documents: &self.core.documents, values: self.core.values.as_ref() };
-        let seen = sources.points_of(beside.documents, beside.values)?;
+        let seen = sources.points_of(context.documents, context.values)?;
         if self.marks_batches {
             begun_batch::begin(&self.core.environment)?;
         }
         self.memory.begin();
-        let gathered = self.gather(beside, before, spare_threads);
+        let gathered = self.gather(context, before, spare_threads);
         let mut changes = 0;
         let written = gathered.and_then(|mut outcome| {
             if !outcome.end.has_more() {
@@ -231,7 +231,7 @@ impl Indexer {
     /// Maps changes after the record's etag into the batch.
     fn gather(
         &mut self,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         before: IndexRecord,
         spare_threads: usize,
     ) -> Result<BatchOutcome, IndexError> {
@@ -241,19 +241,19 @@ impl Indexer {
         let core = Arc::clone(&self.core);
         let is_closing = || core.is_closing();
         let ends = self.now() + BATCH_TIME_MAX;
-        let mut changes = core.followed.changes_after(beside.documents, Etag(before.last_etag))?;
-        let lanes = self.lanes_for(beside.documents, before, spare_threads)?;
-        if !self.take_values(beside, &mut outcome, ends)? {
+        let mut changes = core.followed.changes_after(context.documents, Etag(before.last_etag))?;
+        let lanes = self.lanes_for(context.documents, before, spare_threads)?;
+        if !self.take_values(context, &mut outcome, ends)? {
             // The documents follow in the next batch.
         } else if lanes == 0 {
             while let Some(change) = changes.next().transpose()? {
-                if !self.take(&change, beside, &mut outcome)? || self.ends(&mut outcome, ends) {
+                if !self.take(&change, context, &mut outcome)? || self.ends(&mut outcome, ends) {
                     break;
                 }
             }
         } else {
-            MapLanes::run(lanes, &*core.mapper, beside, &is_closing, |gathering| {
-                self.gather_pieces(gathering, &mut changes, beside, &mut outcome, ends)
+            MapLanes::run(lanes, &*core.mapper, context, &is_closing, |gathering| {
+                self.gather_pieces(gathering, &mut changes, context, &mut outcome, ends)
             })?;
         }
         outcome.record.last_indexing_ticks = core.now_ticks();
@@ -281,7 +281,7 @@ impl Indexer {
         &mut self,
         gathering: &mut Gathering<'_, 't>,
         changes: &mut SourceChanges<'t>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
         ends: Duration,
     ) -> Result<(), IndexError> {
@@ -299,7 +299,7 @@ impl Indexer {
                 gathering.cut(piece, &fields);
             }
             let Some(mut piece) = gathering.next() else { return Ok(()) };
-            if !self.take_piece(&mut piece, beside, outcome, ends)? {
+            if !self.take_piece(&mut piece, context, outcome, ends)? {
                 return Ok(());
             }
             gathering.give_back(piece);
@@ -310,7 +310,7 @@ impl Indexer {
     fn take_piece(
         &mut self,
         piece: &mut Piece<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
         ends: Duration,
     ) -> Result<bool, IndexError> {
@@ -322,7 +322,7 @@ impl Indexer {
                     outcome.advance_to(item.etag())?;
                 }
                 change => {
-                    self.take(change, beside, outcome)?;
+                    self.take(change, context, outcome)?;
                 }
             }
             if self.ends(outcome, ends) {
@@ -358,14 +358,14 @@ impl Indexer {
     fn take(
         &mut self,
         change: &SourceChange<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
         outcome.changes += 1;
         match change {
             SourceChange::There(item) => {
                 if self.is_mapped(item)? {
-                    self.map(item, beside, outcome)?;
+                    self.map(item, context, outcome)?;
                 }
             }
             SourceChange::Gone { key, .. } => self.forget(key, outcome)?,
@@ -385,7 +385,7 @@ impl Indexer {
         let (kind, at) = (LookedAt::Documents, change.etag().0);
         let changed = changed.map(|id| Changed { kind, at, name: id.to_owned() });
         if let Some(changed) = changed
-            && !self.map_again(&changed, beside, outcome)?
+            && !self.map_again(&changed, context, outcome)?
         {
             outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
             return Ok(false);
@@ -441,11 +441,11 @@ impl Indexer {
     pub(crate) fn map(
         &mut self,
         item: &SourceItem<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let mut mapped = std::mem::take(&mut self.mapped);
-        mapped.map(&*self.core.mapper, &mut self.fields, item, beside);
+        mapped.map(&*self.core.mapper, &mut self.fields, item, context);
         let put = self.put(item, &mut mapped, outcome);
         self.mapped = mapped;
         put

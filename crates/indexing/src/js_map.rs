@@ -18,10 +18,10 @@ use wire::{ArchivedDataProcessingBehavior, FieldIndexing, IndexDefinition};
 
 use crate::{
     attachment_reading,
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
+    map_context::MapContext,
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_script_entry,
     references::References,
@@ -158,11 +158,11 @@ impl Mapper for JsMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut references = References::default();
-        let mapped = self.results_of(item, beside, &mut references);
+        let mapped = self.results_of(item, context, &mut references);
         entries.note_references(references);
         let written = mapped?.iter().try_for_each(|entry| self.write(entry, entries));
         written.map_err(|failure| failure.on(&item.name()))
@@ -174,10 +174,10 @@ impl JsMap {
     pub(crate) fn results_of(
         &self,
         item: &SourceItem<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         references: &mut References,
     ) -> Result<Vec<IndexEntry>, MapError> {
-        let collection = item.collection(beside.documents)?;
+        let collection = item.collection(context.documents)?;
         let engine = self.pool.engine();
         let given = match item {
             SourceItem::Document(document) => Given::Document(script_document(document)?),
@@ -193,7 +193,7 @@ impl JsMap {
             if !item.is_called(map.name.as_deref()) {
                 continue;
             }
-            let mut host = HostBeside { beside, references, content_bytes_left: CONTENT_BYTES_MAX };
+            let mut host = MapHost { context, references, content_bytes_left: CONTENT_BYTES_MAX };
             let budget = Budget::default();
             let (script, out) = (&self.script, &mut results);
             let run = match &given {
@@ -382,19 +382,19 @@ fn coordinate(value: &ScriptValue) -> Result<f64, String> {
 }
 
 /// The host of a map: what it can read besides its document, and what it has read.
-struct HostBeside<'a, 'r> {
-    beside: Beside<'a>,
+struct MapHost<'a, 'r> {
+    context: MapContext<'a>,
     references: &'r mut References,
     content_bytes_left: u64,
 }
 
-impl HostBeside<'_, '_> {
+impl MapHost<'_, '_> {
     fn document(
         &self,
         id: &DocumentId,
         collection: Option<&str>,
     ) -> Result<Option<ScriptDocument>, HostError> {
-        let document = self.beside.load(id, collection)?;
+        let document = self.context.load(id, collection)?;
         Ok(document.as_ref().map(script_document).transpose()?)
     }
 }
@@ -408,7 +408,7 @@ fn attachment_of(row: &AttachmentRow<'_>) -> Attachment {
     }
 }
 
-impl Host for HostBeside<'_, '_> {
+impl Host for MapHost<'_, '_> {
     fn load(
         &mut self,
         id: &str,
@@ -430,12 +430,12 @@ impl Host for HostBeside<'_, '_> {
     }
 
     fn attachment(&mut self, id: &str, name: &str) -> Result<Option<Attachment>, HostError> {
-        let found = attachment_reading::attachment(self.beside.documents, id, name)?;
+        let found = attachment_reading::attachment(self.context.documents, id, name)?;
         Ok(found.as_ref().map(attachment_of))
     }
 
     fn attachments(&mut self, id: &str) -> Result<Vec<Attachment>, HostError> {
-        let found = attachment_reading::attachments(self.beside.documents, id)?;
+        let found = attachment_reading::attachments(self.context.documents, id)?;
         Ok(found.iter().map(attachment_of).collect())
     }
 
@@ -443,13 +443,13 @@ impl Host for HostBeside<'_, '_> {
         let left = self.content_bytes_left.checked_sub(attachment.content_bytes);
         self.content_bytes_left =
             left.ok_or("the map reads more bytes of attachments than allowed")?;
-        let content = attachment_reading::content(self.beside.documents, &attachment.hash)?;
+        let content = attachment_reading::content(self.context.documents, &attachment.hash)?;
         content.ok_or_else(|| "the content of an attachment is gone".into())
     }
 
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
         self.references.note_value(key);
-        let Some(values) = self.beside.values else { return Ok(None) };
+        let Some(values) = self.context.values else { return Ok(None) };
         Ok(values.get(key)?.map(|entry| entry.value.to_buf()))
     }
 }

@@ -18,7 +18,7 @@
 //! | `source` | what is mapped, documents, counters or segments of time series, and their logs |
 //! | `segment_source` | a segment of a time series as maps see it |
 //! | `segment_key`, `known_keys` | the keys of segments in an index; finding deleted ones |
-//! | `beside`, `references`, `map_again` | what maps can read besides a document, what they have read; mapping again when that changes |
+//! | `map_context`, `references`, `map_again` | what maps can read besides a document, what they have read; mapping again when that changes |
 //! | `position` | how far an index is in the logs that it follows |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index stores about itself, and where |
@@ -44,7 +44,6 @@ mod batch_log;
 mod batch_memory;
 mod batch_outcome;
 mod begun_batch;
-mod beside;
 mod definition_views;
 mod empty_values;
 mod entry_writer;
@@ -70,10 +69,12 @@ mod known_tombstones;
 mod linq_map;
 mod loaded_rows;
 mod map_again;
+mod map_context;
 mod map_lanes;
 mod mapped;
 mod mapper;
 mod output;
+mod ownership;
 mod position;
 mod reduce;
 mod references;
@@ -88,7 +89,6 @@ mod static_fields;
 mod tombstones;
 mod trial;
 mod trial_index;
-mod vouching;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
@@ -96,7 +96,6 @@ pub use auto_map::{exact_field_name, search_field_name};
 pub use batch_log::{
     BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals, IndexedBatch,
 };
-pub use beside::Beside;
 pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, array_mark_name, is_array_mark, time_field_name};
 pub use error::IndexError;
@@ -115,6 +114,7 @@ pub use index_value::{IndexValue, for_each_value};
 pub use indexing_pool::IndexingPool;
 pub use linq::PlainMap;
 pub use linq_map::is_stored;
+pub use map_context::MapContext;
 pub use mapper::{Follows, MapError, Mapper};
 pub use output::{NoOutputs, OutputError, OutputQueue};
 pub use position::Position;

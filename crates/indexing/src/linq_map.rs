@@ -14,12 +14,12 @@ use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
 use crate::{
     attachment_reading,
-    beside::Beside,
     empty_values::EmptyValues,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     loaded_rows::LoadedRows,
+    map_context::MapContext,
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_output,
     references::References,
@@ -141,11 +141,11 @@ impl Mapper for LinqMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut references = References::default();
-        let mapped = self.for_each_output(item, beside, &mut references, &mut |output| {
+        let mapped = self.for_each_output(item, context, &mut references, &mut |output| {
             self.write(output, entries)
         });
         entries.note_references(references);
@@ -159,11 +159,11 @@ impl LinqMap {
     pub(crate) fn for_each_output(
         &self,
         item: &SourceItem<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         references: &mut References,
         each: &mut dyn FnMut(&Output<'_, '_>) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
-        let collection = item.collection(beside.documents)?;
+        let collection = item.collection(context.documents)?;
         for map in &self.maps {
             let is_over = |name: &String| name.eq_ignore_ascii_case(&collection);
             if !map.collections().is_empty() && !map.collections().iter().any(is_over) {
@@ -174,7 +174,7 @@ impl LinqMap {
             }
             let (segment, measured);
             let rows = LoadedRows::default();
-            let mut host = HostBeside { beside, rows: &rows, references };
+            let mut host = MapHost { context, rows: &rows, references };
             let mut failure = None;
             let mut take = |output: Output<'_, '_>| {
                 if failure.is_none() {
@@ -456,14 +456,14 @@ fn attachment_of<'a>(row: &AttachmentRow<'a>) -> AttachmentInput<'a> {
 }
 
 /// The host of a map: what it can read besides its document, and what it has read.
-struct HostBeside<'a, 't, 'r> {
-    beside: Beside<'t>,
+struct MapHost<'a, 't, 'r> {
+    context: MapContext<'t>,
     /// The place for the next loaded document.
     rows: &'a LoadedRows<'t>,
     references: &'r mut References,
 }
 
-impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
+impl<'a, 't: 'a> linq::Host<'a> for MapHost<'a, 't, '_> {
     fn load_document(
         &mut self,
         id: &str,
@@ -475,7 +475,7 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         if tracking == Tracking::Followed {
             self.references.note_document(id.lower_cased());
         }
-        let Some(document) = self.beside.load(&id, Some(collection))? else { return Ok(None) };
+        let Some(document) = self.context.load(&id, Some(collection))? else { return Ok(None) };
         let (document, behind) = self.rows.add(document);
         self.rows = behind;
         Ok(Some(input_of(document)?))
@@ -484,14 +484,14 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
     fn counter_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
         // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
-        let rows = documents::counters_of(self.beside.documents, &id)?;
+        let rows = documents::counters_of(self.context.documents, &id)?;
         Ok(rows.map(|row| row.map(|row| row.name())).collect::<Result<_, _>>()?)
     }
 
     fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
         // A text that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
-        let names = documents::time_series::series_names(self.beside.documents, &id)?;
+        let names = documents::time_series::series_names(self.context.documents, &id)?;
         Ok(names.collect::<Result<_, _>>()?)
     }
 
@@ -500,16 +500,16 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         id: &str,
         name: &str,
     ) -> Result<Option<AttachmentInput<'a>>, HostError> {
-        let found = attachment_reading::attachment(self.beside.documents, id, name)?;
+        let found = attachment_reading::attachment(self.context.documents, id, name)?;
         Ok(found.as_ref().map(attachment_of))
     }
 
     fn attachment_content(&mut self, hash: &str) -> Result<Option<Vec<u8>>, HostError> {
-        Ok(attachment_reading::content(self.beside.documents, hash)?)
+        Ok(attachment_reading::content(self.context.documents, hash)?)
     }
 
     fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError> {
-        let found = attachment_reading::attachments(self.beside.documents, id)?;
+        let found = attachment_reading::attachments(self.context.documents, id)?;
         Ok(found.iter().map(attachment_of).collect())
     }
 
@@ -518,7 +518,7 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         key: &str,
     ) -> Result<Option<blittable::Value<'a>>, HostError> {
         self.references.note_value(key);
-        let Some(values) = self.beside.values else { return Ok(None) };
+        let Some(values) = self.context.values else { return Ok(None) };
         let Some(entry) = values.get(key)? else { return Ok(None) };
         Ok(entry.object()?)
     }

@@ -7,9 +7,9 @@ use cluster_state::ChangedValue;
 use crate::{
     batch_log::BatchEnd,
     batch_outcome::BatchOutcome,
-    beside::Beside,
     error::IndexError,
     indexer::Indexer,
+    map_context::MapContext,
     references::{self, LookedAt},
     source,
 };
@@ -39,11 +39,11 @@ impl Indexer {
     /// mapped again. `false` when the batch is full before all are done.
     pub(crate) fn take_values(
         &mut self,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
         ends: Duration,
     ) -> Result<bool, IndexError> {
-        let Some(values) = beside.values else { return Ok(true) };
+        let Some(values) = context.values else { return Ok(true) };
         // Every map would fail, and its document would be missing permanently.
         values.check()?;
         let last = values.last_change()?;
@@ -65,7 +65,7 @@ impl Indexer {
                     continue;
                 }
                 outcome.changes += 1;
-                if !self.map_again(&changed, beside, outcome)? {
+                if !self.map_again(&changed, context, outcome)? {
                     outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
                     return Ok(false);
                 }
@@ -87,7 +87,7 @@ impl Indexer {
     pub(crate) fn map_again(
         &mut self,
         changed: &Changed,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
         let source = self.core.mapper.source_kind();
@@ -100,11 +100,11 @@ impl Indexer {
             let Some(last) = looking.last().cloned() else { return Ok(true) };
             for key in looking {
                 if !outcome.mapped.contains(&key)
-                    && let Some(item) = source::find(source, beside.documents, &key)?
+                    && let Some(item) = source::find(source, context.documents, &key)?
                     && self.is_mapped(&item)?
                 {
                     outcome.changes += 1;
-                    self.map(&item, beside, outcome)?;
+                    self.map(&item, context, outcome)?;
                 }
             }
             after = Some(Resume { changed: changed.clone(), after: last });

@@ -16,7 +16,7 @@ use std::{
 
 use search::FieldSet;
 
-use crate::{beside::Beside, mapped::Mapped, mapper::Mapper, source::SourceChange};
+use crate::{map_context::MapContext, mapped::Mapped, mapper::Mapper, source::SourceChange};
 
 /// The maximum number of lanes of one index.
 pub(crate) const LANES_MAX: usize = 7;
@@ -39,7 +39,7 @@ pub(crate) struct Piece<'t> {
 /// The state that the lanes and the gathering thread share.
 pub(crate) struct MapLanes<'t> {
     mapper: &'t dyn Mapper,
-    beside: Beside<'t>,
+    context: MapContext<'t>,
     is_closing: &'t (dyn Fn() -> bool + Sync),
     pieces: Mutex<Pieces<'t>>,
     changed: Condvar,
@@ -74,13 +74,13 @@ impl<'t> MapLanes<'t> {
     pub(crate) fn run<R>(
         lanes: usize,
         mapper: &'t dyn Mapper,
-        beside: Beside<'t>,
+        context: MapContext<'t>,
         is_closing: &'t (dyn Fn() -> bool + Sync),
         gather: impl FnOnce(&mut Gathering<'_, 't>) -> R,
     ) -> R {
         let shared = Self {
             mapper,
-            beside,
+            context,
             is_closing,
             pieces: Mutex::default(),
             changed: Condvar::new(),
@@ -148,7 +148,7 @@ impl<'t> MapLanes<'t> {
                 return false;
             }
             if let SourceChange::There(item) = change {
-                mapped.map(self.mapper, fields, item, self.beside);
+                mapped.map(self.mapper, fields, item, self.context);
             }
         }
         true

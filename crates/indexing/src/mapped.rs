@@ -3,8 +3,8 @@
 use search::{EntryBuilder, FieldSet};
 
 use crate::{
-    beside::Beside,
     entry_writer::{Entries, EntryWriter},
+    map_context::MapContext,
     mapper::{MapError, Mapper},
     reduce::MappedRows,
     references::References,
@@ -27,7 +27,7 @@ impl Mapped {
         mapper: &dyn Mapper,
         fields: &mut FieldSet,
         item: &SourceItem<'_>,
-        beside: Beside<'_>,
+        context: MapContext<'_>,
     ) {
         self.entries.clear();
         self.rows.clear();
@@ -36,8 +36,8 @@ impl Mapped {
             return;
         }
         let mapped = match mapper.reducer() {
-            Some(reducer) => reducer.map_rows(item, beside, &mut self.rows),
-            None => mapper.map(item, beside, &mut EntryWriter::new(fields, &mut self.entries)),
+            Some(reducer) => reducer.map_rows(item, context, &mut self.rows),
+            None => mapper.map(item, context, &mut EntryWriter::new(fields, &mut self.entries)),
         };
         self.error = mapped.err();
         if self.error.is_some() {

@@ -6,9 +6,9 @@ use model::{CollectionName, DocumentFlags};
 use wire::ArchivedDataProcessingBehavior;
 
 use crate::{
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
+    map_context::MapContext,
     reduce::Reducer,
     source::{SourceItem, SourceKind},
 };
@@ -66,7 +66,7 @@ pub trait Mapper: Send + Sync {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
 

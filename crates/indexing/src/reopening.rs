@@ -82,15 +82,15 @@ fn storage_may_pass(error: &StorageError) -> bool {
 }
 
 /// A task of a set of indexes that runs on a thread of the pool.
-pub(crate) struct Chore {
+pub(crate) struct ScheduledTask {
     pub(crate) set: Weak<IndexSet>,
     pub(crate) key: String,
-    pub(crate) what: Errand,
+    pub(crate) what: TaskKind,
 }
 
-/// See [`Chore`].
+/// See [`ScheduledTask`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Errand {
+pub(crate) enum TaskKind {
     /// To swap in a replacement.
     Swap,
     /// To reopen an index.
@@ -100,7 +100,7 @@ pub(crate) enum Errand {
 /// How long to wait before a failed swap is retried.
 const REST_AFTER_SWAP: Duration = Duration::from_secs(5);
 
-impl Worker for Chore {
+impl Worker for ScheduledTask {
     fn priority(&self) -> IndexPriority {
         IndexPriority::High
     }
@@ -108,7 +108,7 @@ impl Worker for Chore {
     fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
         let Some(set) = self.set.upgrade() else { return NextTurn::None };
         match self.what {
-            Errand::Swap => match set.replace_when_caught_up(&self.key) {
+            TaskKind::Swap => match set.replace_when_caught_up(&self.key) {
                 Ok(_) => NextTurn::None,
                 // A broken environment is reopened first, and then reaches its swap again.
                 Err(error) => match set.is_open_and_well(&self.key) {
@@ -116,7 +116,7 @@ impl Worker for Chore {
                     _ => NextTurn::None,
                 },
             },
-            Errand::Reopen => {
+            TaskKind::Reopen => {
                 set.reopen(&self.key);
                 NextTurn::None
             }
@@ -133,7 +133,7 @@ impl IndexSet {
         };
         self.report(&IndexSetEvent::Failed { index: name, error, again_after: pause });
         if let Some(pause) = pause {
-            self.run_later(key, Errand::Reopen, pause);
+            self.run_later(key, TaskKind::Reopen, pause);
         }
     }
 }

@@ -101,8 +101,8 @@ impl IndexSet {
                 let files = take(place);
                 let old = old_kind(&files, kind);
                 let answering = self.start(name, old, files)?;
-                let beside = found[1 - place].take();
-                let building = self.open_replacement(name, kind, &places[1 - place], beside);
+                let replacement = found[1 - place].take();
+                let building = self.open_replacement(name, kind, &places[1 - place], replacement);
                 Ok(OpenedPair { answering, building: Some(building) })
             }
             Arrangement::Nothing => {

@@ -14,11 +14,11 @@ use storage::{ReadTransaction, StorageError, WorkingMemory};
 use wire::IndexDefinition;
 
 use crate::{
-    beside::Beside,
     error::IndexError,
     index_kind::{IndexKind, mapper_of},
     js_map::JsMap,
     linq_map::LinqMap,
+    map_context::MapContext,
     mapper::{MapError, Mapper},
     reduce::{MappedRow, MappedRows, ReduceKey, Reducer, RowBounds},
     references::References,
@@ -69,30 +69,30 @@ pub enum TrialFailure {
 pub fn try_definition(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
-    beside: Beside<'_>,
+    context: MapContext<'_>,
     source: TrialSource<'_>,
     on_failure: TrialFailure,
     memory: &WorkingMemory,
 ) -> Result<Trial, MapError> {
     let mapper = mapper_of(&IndexKind::Static(Box::new(definition.clone())), scripts)?;
     let chosen = match source {
-        TrialSource::Documents(ids) => named(mapper.as_ref(), beside.documents, ids)?,
-        TrialSource::Oldest(items_max) => oldest(mapper.as_ref(), beside.documents, items_max)?,
+        TrialSource::Documents(ids) => named(mapper.as_ref(), context.documents, ids)?,
+        TrialSource::Oldest(items_max) => oldest(mapper.as_ref(), context.documents, items_max)?,
     };
     let mut results = Results::of("maps", memory);
     if let Some(reducer) = mapper.reducer() {
-        return reduced(reducer, &chosen, beside, (results, on_failure));
+        return reduced(reducer, &chosen, context, (results, on_failure));
     }
     if definition.maps.iter().any(|map| is_javascript(map)) {
         let map = JsMap::new(definition, scripts)?;
         results.of_each(&chosen, on_failure, |item, results| {
-            let entries = map.results_of(item, beside, &mut References::default())?;
+            let entries = map.results_of(item, context, &mut References::default())?;
             entries.iter().try_for_each(|entry| results.add(&shown_entry(entry)?.as_view()))
         })?;
     } else {
         let map = LinqMap::new(definition)?;
         results.of_each(&chosen, on_failure, |item, results| {
-            map.for_each_output(item, beside, &mut References::default(), &mut |output| {
+            map.for_each_output(item, context, &mut References::default(), &mut |output| {
                 results.add(&shown_output(output)?.as_view())
             })
         })?;
@@ -208,7 +208,7 @@ impl<'m> Results<'m> {
 fn reduced(
     reducer: &dyn Reducer,
     chosen: &[SourceItem<'_>],
-    beside: Beside<'_>,
+    context: MapContext<'_>,
     (mut results, on_failure): (Results<'_>, TrialFailure),
 ) -> Result<Trial, MapError> {
     let mut places = HashMap::new();
@@ -216,7 +216,7 @@ fn reduced(
     results.of_each(chosen, on_failure, |item, results| {
         let left = RESULTS_MAX.saturating_sub(results.rows.len());
         let mut rows = MappedRows::within(RowBounds { rows: left, bytes: RESULTS_BYTES_MAX });
-        let mapped = reducer.map_rows(item, beside, &mut rows);
+        let mapped = reducer.map_rows(item, context, &mut rows);
         results.is_full |= rows.is_full();
         mapped?;
         let rows = rows.into_rows();

@@ -17,9 +17,9 @@ use super::{
 use crate::{
     auto_grouping::AutoGrouping,
     auto_map::{collections_of, exact_field_name, search_field_name},
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
+    map_context::MapContext,
     mapper::{MapError, Mapper},
     source::SourceItem,
 };
@@ -90,11 +90,11 @@ impl Mapper for AutoReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut rows = MappedRows::default();
-        self.map_rows(item, beside, &mut rows)?;
+        self.map_rows(item, context, &mut rows)?;
         for row in &rows.rows {
             entries.begin_entry();
             let row = Document::new(&row.row).map_err(DocumentError::from)?;
@@ -112,7 +112,7 @@ impl Reducer for AutoReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        _: Beside<'a>,
+        _: MapContext<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
         match item.document() {

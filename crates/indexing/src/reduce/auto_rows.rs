@@ -36,7 +36,7 @@ struct AggregatePath {
     /// The values to sum; `None` counts.
     path: Option<FieldPath>,
     /// The key whose array the path goes through.
-    beside: Option<usize>,
+    along_key: Option<usize>,
 }
 
 impl AutoRows {
@@ -48,11 +48,11 @@ impl AutoRows {
                 Aggregate::Sum(path) => Some(FieldPath::parse(path)),
             };
             let array = path.as_ref().and_then(array_of);
-            let beside = keys.iter().position(|key| {
+            let along_key = keys.iter().position(|key| {
                 let is_elements = key.arrays == ArrayGroups::Elements;
                 is_elements && array.is_some() && array_of(&key.path) == array
             });
-            AggregatePath { name: aggregate.name().to_owned(), path, beside }
+            AggregatePath { name: aggregate.name().to_owned(), path, along_key }
         });
         let aggregates = aggregates.collect();
         Self { keys, aggregates }
@@ -155,7 +155,7 @@ impl AggregatePath {
     ) -> Result<Vec<Sum<'d>>, MapError> {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
         let found = path.find(document.body()?.root()).map_err(DocumentError::from)?;
-        let rows = self.beside.map(|key| keys[key].len());
+        let rows = self.along_key.map(|key| keys[key].len());
         Ok(match found {
             Found::List(list) if rows == Some(list.len()) => {
                 list.iter().map(Sum::of).collect::<Result<_, _>>().map_err(DocumentError::from)?

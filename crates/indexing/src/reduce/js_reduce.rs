@@ -12,10 +12,10 @@ use super::{
     key::{KeyValues, ReduceKey, key_json, key_text},
 };
 use crate::{
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     js_map::JsMap,
+    map_context::MapContext,
     mapper::{Follows, MapError, Mapper},
     source::{SourceItem, SourceKind},
 };
@@ -124,10 +124,10 @@ impl Mapper for JsReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(item, beside, entries)
+        self.map.map(item, context, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -139,10 +139,10 @@ impl Reducer for JsReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        for entry in self.map.results_of(item, beside, rows.references())? {
+        for entry in self.map.results_of(item, context, rows.references())? {
             self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
             // The reduce sees null where the map returned nothing.
             let row = shown_entry(&entry)?;

@@ -12,10 +12,10 @@ use super::{
     key::{ReduceKey, key_json, key_text},
 };
 use crate::{
-    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     linq_map::LinqMap,
+    map_context::MapContext,
     mapper::{Follows, MapError, Mapper},
     references::References,
     source::{SourceItem, SourceKind},
@@ -96,10 +96,10 @@ impl Mapper for LinqReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(item, beside, entries)
+        self.map.map(item, context, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -111,11 +111,11 @@ impl Reducer for LinqReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
         let mut references = References::default();
-        let mapped = self.map.for_each_output(item, beside, &mut references, &mut |output| {
+        let mapped = self.map.for_each_output(item, context, &mut references, &mut |output| {
             let row = document_of(output)?;
             let key = self.key_of(&row.as_view().root())?;
             rows.push(key, row)

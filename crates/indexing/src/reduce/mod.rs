@@ -47,7 +47,7 @@ pub(crate) use format::documents_tree;
 pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
 use crate::{
-    beside::Beside, entry_writer::EntryWriter, error::IndexError, mapper::MapError,
+    entry_writer::EntryWriter, error::IndexError, map_context::MapContext, mapper::MapError,
     output::OutputTarget, references::References, source::SourceItem,
 };
 
@@ -78,7 +78,7 @@ pub trait Reducer: Send + Sync {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        beside: Beside<'a>,
+        context: MapContext<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError>;
 
@@ -179,9 +179,10 @@ impl MappedRows {
         if let Some(bounds) = &mut self.bounds {
             let left = bounds.rows.checked_sub(1).zip(bounds.bytes.checked_sub(row.len()));
             let Some((rows, bytes)) = left else {
-                let message = "The maps return more or larger results for one document than may be \
+                let message =
+                    "The maps return more or larger results for one document than may be \
                                looked at. Name smaller documents."
-                    .to_owned();
+                        .to_owned();
                 self.is_full = true;
                 return Err(MapError::Document { message });
             };

@@ -129,7 +129,7 @@ mod tests {
     use platform::Platform;
     use storage::{Environment, EnvironmentOptions, Transaction};
 
-    use crate::beside::Beside;
+    use crate::map_context::MapContext;
 
     use super::*;
     use crate::{
@@ -147,7 +147,7 @@ mod tests {
         fn map_rows<'a>(
             &'a self,
             _: &'a SourceItem<'_>,
-            _: Beside<'a>,
+            _: MapContext<'a>,
             _: &mut MappedRows,
         ) -> Result<(), MapError> {
             Ok(())

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{
-    Beside, IndexKind, ReduceItems, ReduceNode, ReduceTree, TRIAL_ITEMS, Trial, TrialFailure,
+    IndexKind, MapContext, ReduceItems, ReduceNode, ReduceTree, TRIAL_ITEMS, Trial, TrialFailure,
     TrialSource, source_of, try_definition,
 };
 use model::DocumentId;
@@ -122,13 +122,13 @@ fn tried(kind: &IndexKind, documents: &Documents, ids: &[&str]) -> Result<Trial,
     let IndexKind::Static(definition) = kind else { panic!("it is no definition") };
     let scripts = ScriptPool::new(documents.platform.clock.clone());
     let ids: Vec<_> = ids.iter().map(|text| id(text)).collect();
-    let beside = Beside { documents: &documents.environment.read(), values: None };
+    let context = MapContext { documents: &documents.environment.read(), values: None };
     let source = match ids.as_slice() {
         [] => TrialSource::Oldest(TRIAL_ITEMS),
         ids => TrialSource::Documents(ids),
     };
     let memory = WorkingMemory::default();
-    try_definition(definition, &scripts, beside, source, TrialFailure::Ends, &memory)
+    try_definition(definition, &scripts, context, source, TrialFailure::Ends, &memory)
         .map_err(|error| error.to_string())
 }
 

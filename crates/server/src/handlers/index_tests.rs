@@ -7,7 +7,8 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 use database::DatabaseLease;
 use engine::{NEW_INDEX_WAIT, complete_definition};
 use indexing::{
-    Beside, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource, try_definition,
+    MapContext, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource,
+    try_definition,
 };
 use query::{Paging, ResultKind};
 use rql::{Query, SourceKind};
@@ -39,7 +40,7 @@ const DOCUMENTS_DEFAULT: usize = 100;
 const DOCUMENTS_MAX: usize = 10_000;
 /// Bytes of rows in an answer.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// What an answer has beside those.
+/// What an answer has context those.
 const ANSWER_HEAD_BYTES: usize = 1 << 10;
 /// How often a request that waits for the index looks whether there is memory for it.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -200,9 +201,9 @@ fn tried(
     memory: &WorkingMemory,
 ) -> Result<Trial, ApiError> {
     let (documents, values) = (database.read(), database.values());
-    let beside = Beside { documents: &documents, values: Some(&values) };
+    let context = MapContext { documents: &documents, values: Some(&values) };
     let (source, on_failure) = (TrialSource::Oldest(documents_max), TrialFailure::LeavesOut);
-    let trial = try_definition(definition, state.scripts(), beside, source, on_failure, memory);
+    let trial = try_definition(definition, state.scripts(), context, source, on_failure, memory);
     trial.map_err(|error| match error {
         MapError::Index(error) => ApiError::from(error),
         MapError::Document { message } => ApiError::invalid_operation(message),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use engine::complete_definition;
 use http::StatusCode;
-use indexing::{Beside, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
+use indexing::{
+    MapContext, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition,
+};
 use model::DocumentId;
 use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition};
@@ -42,14 +44,15 @@ pub(crate) fn try_out(call: Call) -> Answering {
         blocking(move || {
             let _place = place;
             let (documents, values) = (database.read(), database.values());
-            let beside = Beside { documents: &documents, values: Some(&values) };
+            let context = MapContext { documents: &documents, values: Some(&values) };
             let source = match ids.as_slice() {
                 [] => TrialSource::Oldest(TRIAL_ITEMS),
                 ids => TrialSource::Documents(ids),
             };
             let memory = memory_to_count(&state);
             let ends = TrialFailure::Ends;
-            let trial = try_definition(&definition, state.scripts(), beside, source, ends, &memory);
+            let trial =
+                try_definition(&definition, state.scripts(), context, source, ends, &memory);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
                 MapError::Index(error) => ApiError::from(error),
                 MapError::Document { message } => ApiError::invalid_operation(message),

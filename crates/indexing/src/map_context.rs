@@ -7,14 +7,14 @@ use storage::ReadTransaction;
 
 /// The other documents, and the values of compare exchange, each as of one snapshot.
 #[derive(Clone, Copy)]
-pub struct Beside<'t> {
+pub struct MapContext<'t> {
     /// The documents.
     pub documents: &'t ReadTransaction,
     /// The values, if there are any.
     pub values: Option<&'t DatabaseValues>,
 }
 
-impl<'t> Beside<'t> {
+impl<'t> MapContext<'t> {
     /// Loads a document for a map; `None` unless it is in one of the named collections, if any.
     pub(crate) fn load(
         &self,
