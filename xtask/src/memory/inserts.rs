@@ -53,7 +53,9 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
             Err(_) if !is_small => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let is_for_memory = String::from_utf8_lossy(&answer.body).contains("memory");
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let refusals = ["LowMemoryException", "ServerLoadFailureException"];
+        let is_for_memory = refusals.iter().any(|kind| text.contains(kind));
         match answer.status {
             200..=299 => Ok(()),
             _ if !is_small && (is_for_memory || stage.is_refusal(&answer)) => Ok(()),

@@ -554,7 +554,7 @@ impl Insert {
             self.wait_for_room(part_bytes).await?;
             self.begin(part, part_bytes)?;
             match (self.wait_for_part().await, again) {
-                (Err(error), Some(again)) if error.kind == ErrorKind::LowMemory => {
+                (Err(error), Some(again)) if is_for_want_of_room(&error) => {
                     tries += 1;
                     part_bytes_max = (part_bytes / 2).max(1);
                     left.commands.splice(..0, again.commands);
@@ -638,6 +638,11 @@ impl Insert {
         });
         Ok(())
     }
+}
+
+/// Whether the same may be tried again when there is room, for changes or for those that wait for their flush.
+fn is_for_want_of_room(error: &ApiError) -> bool {
+    matches!(error.kind, ErrorKind::LowMemory | ErrorKind::Overloaded)
 }
 
 fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ApiError> {
