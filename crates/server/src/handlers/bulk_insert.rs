@@ -61,8 +61,9 @@ const FULL_QUEUE_TRIES: usize = 600;
 const MEMORY_TRIES: usize = 100;
 /// Batches of so many bytes have room in any transaction.
 const SMALL_BATCH_BYTES: usize = 128 << 10;
-/// A transaction takes so many times the bytes of its batch, about.
-const TRANSACTION_TIMES: u64 = 2;
+/// A whole batch is submitted where there is room for so many times its bytes: for the pages that it changes, and for
+/// what others take until it is executed.
+const TRANSACTION_TIMES: u64 = 8;
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
 
 /// `POST /bulk_insert`.
