@@ -1,9 +1,9 @@
 //! A control group of its own with a memory limit, below the one that this process is in, so that
-//! whatever bounds this process goes on bounding what it starts.
+//! the limits of this process also apply to its children.
 //!
-//! Making one takes root, and with version 2 a parent that hands the controller down; where that is
-//! not so [`ControlGroup::create`] says why. The group is gone when the value is dropped; what ran in
-//! it must have ended by then.
+//! Creating one requires root, and with version 2 a parent that delegates the controller; otherwise
+//! [`ControlGroup::create`] returns the reason. The group is removed when the value is dropped; its
+//! processes must have ended by then.
 
 use std::{
     fs,
@@ -36,7 +36,7 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Makes one whose processes may take `bytes` of memory together.
+    /// Creates a group whose processes may use `bytes` of memory together.
     pub(crate) fn create(bytes: u64) -> Result<ControlGroup, Failure> {
         let (parent, names) = own_group()?;
         let directory = parent.join(format!("corvus-memory-{}", std::process::id()));
@@ -49,18 +49,17 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// Where a process writes its id to be in the group.
+    /// The file to which a process writes its id to join the group.
     pub(crate) fn processes(&self) -> PathBuf {
         self.directory.join("cgroup.procs")
     }
 
-    /// The most memory that was taken at once, the page cache included; `None` where the kernel does
-    /// not say.
+    /// The peak memory use, including the page cache; `None` if the kernel does not report it.
     pub(crate) fn peak_bytes(&self) -> Option<u64> {
         fs::read_to_string(self.directory.join(self.names.peak)).ok()?.trim().parse().ok()
     }
 
-    /// How many processes of the group the kernel has killed for want of memory.
+    /// The number of processes of the group killed by the kernel because of memory.
     pub(crate) fn killed(&self) -> Result<u64, Failure> {
         let events = fs::read_to_string(self.directory.join(self.names.events))?;
         let line = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -71,7 +70,7 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // A group with a process left in it stays; that is for a person to look at.
+        // A group with a process left in it stays, for the user to inspect.
         drop(fs::remove_dir(&self.directory));
     }
 }

@@ -13,7 +13,7 @@ use testkit::crash::{CUTS_PER_DATABASE, CrashFailure, Survived, survive};
 
 use crate::{Failure, checks::Checks, patience::SILENCE_MAX};
 
-/// Failures after which the run stops: the first ones tell enough.
+/// The number of failures after which the run stops.
 const FAILURES_MAX: usize = 3;
 
 type Outcome = Result<Survived, Box<CrashFailure>>;
@@ -54,7 +54,8 @@ pub(crate) fn run(cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-/// Starts a thread for each processor. They end with the databases, or when nobody listens any more.
+/// Starts a thread for each processor. They end with the databases, or when the receiver is
+/// dropped.
 fn live(first: u64, databases: u64) -> Result<mpsc::Receiver<(u64, Outcome)>, Failure> {
     let next = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = mpsc::channel();

@@ -1,9 +1,9 @@
 //! The task `descriptors`: the built server with few file descriptors.
 //!
-//! A low soft limit is raised, so nothing is short. A low hard limit is kept within: connections leave
-//! files to databases, a flood of connections keeps no client from being served, and what is refused for
-//! want of a descriptor is refused without spinning, and works again later. Databases that nobody uses make
-//! room for others, so that more of them can be used one after the other than can be open at once.
+//! A low soft limit is raised, so nothing runs out. A low hard limit is respected: connections
+//! leave files to databases, a flood of connections does not block other clients, and requests that
+//! are rejected for lack of a descriptor are rejected without spinning and succeed later. Unused
+//! databases are closed, so that more of them can be used in turn than can be open at once.
 
 use std::{
     net::TcpStream,
@@ -21,7 +21,7 @@ use crate::{
 
 const FEW: u64 = 64;
 const MANY: u64 = 4096;
-/// Connections that say nothing, more than `FEW` allows.
+/// The number of connections that send nothing, more than `FEW` allows.
 const FLOOD: usize = 200;
 /// More than their files fit into `FEW`.
 const DATABASES: usize = 24;

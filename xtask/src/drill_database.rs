@@ -1,4 +1,4 @@
-//! The database of a drill: made over HTTP, and waited for while it loads.
+//! The database of a drill: created over HTTP, and awaited while it loads.
 
 use std::time::{Duration, Instant};
 

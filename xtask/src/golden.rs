@@ -1,8 +1,8 @@
 //! The task `golden`: writes the golden data directories of a new format version.
 //!
-//! A real server is written to; what its database must hold is noted down from what was sent, not
-//! read from it. One directory is that of a server that was stopped, one that of the same server
-//! started again, written to and killed. Files that are there are never written again.
+//! A real server is written to; the expected content is recorded from the requests, not read back.
+//! One directory is that of a stopped server, one that of the same server restarted, written to and
+//! killed. Existing files are never overwritten.
 
 use std::{
     collections::BTreeMap,
@@ -47,14 +47,14 @@ pub(crate) fn write(root: &Path, name: &str) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-/// Writes to the server and remembers.
+/// Writes to the server and records what it wrote.
 struct Author {
     executable: PathBuf,
     directory: PathBuf,
     last_etag: u64,
     /// By id: etag and body, or none for a tombstone; and the collection.
     documents: BTreeMap<String, (u64, Option<Arc<str>>, String)>,
-    /// In the order of their making.
+    /// In creation order.
     collections: Vec<String>,
     identities: BTreeMap<String, i64>,
 }

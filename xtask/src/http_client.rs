@@ -1,7 +1,8 @@
-//! The least HTTP/1.1 that a drill needs: one connection, one request at a time, whole answers.
+//! The minimal HTTP/1.1 client that a drill needs: one connection, one request at a time, complete
+//! responses.
 //!
 //! Not a general client: no redirects, no TLS, no compression. It depends on the standard library
-//! only, so that nothing stands between the server and the oracle that judges it.
+//! only, so that nothing comes between the server and the oracle that checks it.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -70,7 +71,7 @@ impl HttpClient {
         self.read_answer()
     }
 
-    /// Sends a body whose length nobody knows yet, as the pieces come.
+    /// Sends a body of unknown length, in pieces.
     pub(crate) fn stream(
         &mut self,
         method: &str,

@@ -1,8 +1,9 @@
-//! The tasks `kill` and `powercut`: the real server is struck down while twelve threads write.
+//! The tasks `kill` and `powercut`: the real server is killed while twelve threads write.
 //!
 //! Eight send documents and batches, four send bulk inserts. One data directory through all rounds:
-//! write, strike at a random moment, start again, compare every thread's documents with its oracle. `kill -9` shows what the process loses: the operating system
-//! keeps what was written and not synced. A power cut of the file system takes that away, too.
+//! write, kill at a random moment, restart, compare every thread's documents with its oracle. `kill
+//! -9` shows what the process loses: the operating system keeps what was written and not synced. A
+//! power cut of the file system loses that, too.
 
 use std::{
     path::{Path, PathBuf},
@@ -35,7 +36,7 @@ const DATABASE: &str = "/databases/kill";
 /// Documents that are read at once.
 const PAGE_DOCUMENTS: usize = 1024;
 
-/// How the server comes to its end.
+/// How the server is ended.
 enum Blow {
     /// `kill -9`.
     Kill,
@@ -63,7 +64,7 @@ pub(crate) fn run(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
 
 /// Cuts the power of the server's file system `times` times, where that can be done.
 pub(crate) fn run_power_cuts(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
-    // Tried here, so that a machine without the means is told apart from a drill that broke.
+    // Tried first, to distinguish a machine without the means from a drill that failed.
     let trial = std::env::temp_dir().join(format!("corvus-powercut-trial-{}", std::process::id()));
     std::fs::create_dir_all(&trial)?;
     let means = LoopDisk::create(&trial).and_then(|disk| disk.cut_power());
@@ -129,7 +130,7 @@ struct Written {
 }
 
 impl Written {
-    /// So that the moment of the kill counts from when the server is writing, not connecting.
+    /// Waits, so that the kill is timed from when the server is writing, not connecting.
     fn wait_for_first_answer(&self) {
         let began = Instant::now();
         while self.batches.load(Ordering::SeqCst) == 0 && began.elapsed() < FIRST_ANSWER_TIMEOUT {
@@ -137,7 +138,7 @@ impl Written {
         }
     }
 
-    /// A failure counts while nobody has killed yet.
+    /// A failure counts only before the kill.
     fn unless_killed(&self, failure: String) -> Option<String> {
         (!self.killed.load(Ordering::SeqCst)).then_some(failure)
     }
@@ -191,7 +192,7 @@ impl Drill {
         server.kill()
     }
 
-    /// Gives what was acknowledged, and what was refused though nobody had killed yet.
+    /// Returns what was acknowledged, and what was rejected before the kill.
     fn write_until_killed(
         &mut self,
         server: ServerProcess,
@@ -275,7 +276,7 @@ impl Totals {
     }
 }
 
-/// Sends batches until the connection breaks. A refusal before the kill is an error.
+/// Sends batches until the connection breaks. A rejection before the kill is an error.
 fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<String> {
     let mut client = match HttpClient::connect(url) {
         Ok(client) => client,

@@ -1,7 +1,7 @@
-//! Which crate may use which: docs/layers.toml against `cargo metadata`.
+//! The allowed dependencies between crates: docs/layers.toml against `cargo metadata`.
 //!
-//! An edge that the file does not list fails, and so does one that the file lists and nobody uses:
-//! the file is the truth, not a wish. Tests may use any crate of the same or a lower tier.
+//! An edge that the file does not list fails, and so does one that the file lists and no crate
+//! uses: the file describes the actual edges. Tests may use any crate of the same or a lower tier.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,9 @@
 //! A file system of its own that can lose its power: ext4 in a file in memory, on a loop device.
 //!
-//! Shutting it down drops everything that was not synced, as a power cut does, and leaves the running
-//! process with nothing but errors. It needs root, loop devices and a few tools; where one is missing
-//! [`LoopDisk::create`] says so. Mount, device and file are gone when the value is dropped.
+//! Shutting it down drops everything that was not synced, as a power cut does, and leaves the
+//! running process with nothing but errors. It requires root, loop devices and a few tools; if one
+//! is missing, [`LoopDisk::create`] says so. Mount, device and file are removed when the value is
+//! dropped.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +28,7 @@ pub(crate) struct LoopDisk {
 }
 
 impl LoopDisk {
-    /// Makes an empty one and mounts it at `mount`, a folder that exists.
+    /// Creates an empty one and mounts it at `mount`, an existing directory.
     pub(crate) fn create(mount: &Path) -> Result<Self, Failure> {
         let image = Path::new(MEMORY).join(format!("corvus-powercut-{}", std::process::id()));
         std::fs::File::create(&image)?.set_len(IMAGE_BYTES)?;
@@ -46,12 +47,12 @@ impl LoopDisk {
         Ok(())
     }
 
-    /// From now on the file system answers with errors; what was not synced is lost.
+    /// From now on the file system returns errors; everything that was not synced is lost.
     pub(crate) fn cut_power(&self) -> Result<(), Failure> {
         run("python3", &["-c", SHUTDOWN, &self.mount.display().to_string()]).map(drop)
     }
 
-    /// Mounts it again after a power cut, when nobody uses it any more.
+    /// Mounts it again after a power cut, when it is no longer used.
     pub(crate) fn restore_power(&mut self) -> Result<(), Failure> {
         run("umount", &[&self.mount.display().to_string()])?;
         self.is_mounted = false;
@@ -76,7 +77,7 @@ impl Drop for LoopDisk {
     }
 }
 
-/// Gives what the program printed.
+/// Returns the output of the program.
 fn run(program: &str, arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new(program)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! The task `docs`: what the documents say is still so.
+//! The task `docs`: checks that the documents are up to date.
 //!
 //! Every relative link leads to a file; every page of docs/ is in the summary; every direct dependency
 //! has its line in docs/dependencies.md and no other has; the README and the pages of docs/ print the example
@@ -112,7 +112,7 @@ fn dependencies(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
     for name in used.union(&documented) {
         let (used, documented) = (used.contains(name), documented.contains(name));
         checks.that(used && documented, || {
-            let problem = if used { "does not explain" } else { "explains, but nobody uses," };
+            let problem = if used { "does not explain" } else { "explains, but no crate uses," };
             format!("docs/dependencies.md {problem} {name}")
         });
     }
@@ -152,7 +152,7 @@ fn tutorial(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Empty lines apart: between two blocks there is text.
+/// Ignores empty lines: there is text between two blocks.
 fn lines_of(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.trim().is_empty()).collect()
 }

@@ -1,8 +1,8 @@
-//! Panics that a drill provokes and counts are not printed one by one.
+//! Suppresses the messages of panics that a drill provokes and counts.
 
 type Hook = Box<dyn Fn(&std::panic::PanicHookInfo<'_>) + Sync + Send>;
 
-/// Puts the usual messages back when it is dropped.
+/// Restores the usual messages when it is dropped.
 pub(crate) struct Quiet {
     usual: Option<Hook>,
 }

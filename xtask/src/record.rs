@@ -1,5 +1,5 @@
-//! The task `record`: asks a real RavenDB everything in `crates/server/tests/recorded/requests` and
-//! writes the essentials of its answers into `answers` beside it.
+//! The task `record`: sends everything in `crates/server/tests/recorded/requests` to a real RavenDB
+//! and writes the essentials of its answers into `answers` next to it.
 //!
 //! In a line of requests `[[a | b]]` stands for one of its alternatives, and the line for all of their
 //! combinations. The alternatives may hold brackets, as long as they are balanced.

@@ -20,8 +20,8 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `executable` on `data` and waits until it says where it can be reached. Its errors are
-    /// appended to `log`.
+    /// Starts `executable` on `data` and waits until it prints its address. Its errors are appended
+    /// to `log`.
     pub(crate) fn start(executable: &Path, data: &Path, log: &Path) -> Result<Self, Failure> {
         Self::start_with(Command::new(executable), executable, data, log)
     }
@@ -70,11 +70,11 @@ impl ServerProcess {
             .map_err(|error| format!("cannot start {}: {error}", executable.display()))?;
         let output = child.stdout.take().ok_or("the server has no standard output")?;
         let (sender, receiver) = mpsc::channel();
-        // Reads on after the line that is waited for, so that the server never finds its pipe full.
+        // Keeps reading after the awaited line, so that the server never finds its pipe full.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if let Some(url) = line.strip_prefix(AVAILABLE) {
-                    // Nobody listens any more when starting timed out.
+                    // The receiver is gone when starting timed out.
                     drop(sender.send(url.trim().to_owned()));
                 }
             }
@@ -93,12 +93,12 @@ impl ServerProcess {
 
     /// SIGTERM, and waits until the process has ended well.
     pub(crate) fn stop(mut self) -> Result<(), Failure> {
-        let told = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        let signalled = Command::new("kill").arg(self.child.id().to_string()).status()?;
         let ended = self.child.wait()?;
-        if told.success() && ended.success() {
+        if signalled.success() && ended.success() {
             return Ok(());
         }
-        Err(format!("the server was told to stop and ended with {ended}").into())
+        Err(format!("the server was stopped and ended with {ended}").into())
     }
 
     /// SIGKILL, and waits until the process is gone.

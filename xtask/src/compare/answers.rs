@@ -1,4 +1,5 @@
-//! What of an answer is compared: nothing that has to be different, such as times and change vectors.
+//! The compared part of a response: everything except what has to differ, such as times and change
+//! vectors.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a case is, and the dice that cases are made with.
+//! A case, and the random generator of cases.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl Dice {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// A template in which `{}` is replaced by what `part` makes, each time anew.
+    /// Fills a template: each `{}` is replaced by a new result of `part`.
     pub(super) fn fill(
         &mut self,
         template: &str,

@@ -75,7 +75,7 @@ pub(super) fn literal(dice: &mut Dice, path: &str) -> String {
     }
 }
 
-/// An id of a document that is there, mostly.
+/// The id of a document that usually exists.
 pub(super) fn id(dice: &mut Dice) -> String {
     format!("items/{}", dice.below(DOCUMENTS + 4))
 }

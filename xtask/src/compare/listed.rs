@@ -1,8 +1,8 @@
 //! Differences that are meant. Each has its reason here and in `docs/compatibility.md`.
 
-/// Why cases are answered differently, and by what they are known: a case is one of them when all parts of
-/// one pattern are in its text, or in an answer as it is printed, `Corvus: …` or `RavenDB: …`. The first
-/// reason counts.
+/// Why cases are answered differently, and how to recognise them: a case matches when all parts of
+/// one pattern are in its text, or in an answer as it is printed, `Corvus: …` or `RavenDB: …`. The
+/// first reason wins.
 const LISTED: &[(&str, &[&[&str]])] = &[
     (
         "a range of null is an InvalidQueryException, not a NullReferenceException",

@@ -1,11 +1,12 @@
-//! The task `compare`: the same random requests to Corvus and to a RavenDB that is running, and what differs.
+//! The task `compare`: sends the same random requests to Corvus and to a running RavenDB, and
+//! reports differences.
 //!
-//! Both get a database with the same documents ([`documents`]). Then come cases of four kinds: queries
-//! ([`query`]), patches ([`patch`]), definitions of indexes with the terms that they make ([`index`]), and
-//! commands and reads of documents ([`commands`]). A case that is answered differently is made smaller as
-//! long as it still is, and printed once for all that look alike; what is different on purpose is left out
-//! ([`listed`]). Every so many cases both begin with a new database, so that a difference has no others
-//! behind it.
+//! Both get a database with the same documents ([`documents`]). Then come cases of four kinds:
+//! queries ([`query`]), patches ([`patch`]), definitions of indexes with the terms that they make
+//! ([`index`]), and commands and reads of documents ([`commands`]). A case that is answered
+//! differently is shrunk as long as it still is, and printed once for all that look alike; intended
+//! differences are left out ([`listed`]). After a number of cases both start with a new database,
+//! so that one difference does not cause others.
 //!
 //! Numbers are compared as JSON numbers of 64 bits: trailing zeros, and decimals beyond their precision, are
 //! not seen here.
@@ -28,14 +29,14 @@ use self::{
 };
 use crate::{Failure, checks::Checks, server_process::ServerProcess, server_process::executable};
 
-/// After so many cases both begin anew.
+/// The number of cases after which both start with a new database.
 const CASES_PER_DATABASE: u64 = 400;
-/// A case is not made smaller more often.
+/// The maximum number of attempts to shrink a case.
 const SMALLER_MAX: usize = 300;
-/// Of more differences, the end of the report says only how many there are.
+/// Of further differences, the report only gives the number.
 const PRINTED_MAX: usize = 100;
 
-/// Sends so many cases to the built server and to the RavenDB at `peer`.
+/// Sends `count` cases to the built server and to the RavenDB at `peer`.
 pub(crate) fn run(peer: &str, seed: u64, count: u64) -> Result<Checks, Failure> {
     let directory = std::env::temp_dir().join(format!("corvus-compare-{}", std::process::id()));
     std::fs::create_dir_all(directory.join("data"))?;
@@ -102,7 +103,7 @@ impl Comparison {
             *self.equal.entry(kind).or_default() += 1;
             return Ok(false);
         }
-        // Sent again, what changes documents would not be the same case.
+        // Repeating a case that changes documents would not be the same case.
         let is_changed = case.changes_documents();
         let smallest = if is_changed { case } else { self.smallest(case)? };
         let (ours, theirs) = self.pair.last_difference();
@@ -113,7 +114,7 @@ impl Comparison {
         Ok(is_changed)
     }
 
-    /// The smallest case found that is still answered differently.
+    /// Shrinks a case while it is still answered differently.
     fn smallest(&mut self, case: Box<dyn Case>) -> Result<Box<dyn Case>, Failure> {
         let mut smallest = case;
         let mut tries = 0;

@@ -43,7 +43,7 @@ impl Server {
         loop {
             let answer = self.send(database, exchange)?;
             let is_ready = exchange.shown != Shown::Counted || is_counted(&answer);
-            // An index that never says so is compared as it is.
+            // An index that never counts is compared as it is.
             if is_ready || COUNTING_TIME_MAX < began.elapsed() {
                 return Ok(comparable(&answer, exchange.shown));
             }
@@ -106,7 +106,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Removes the database of the last beginning. What cannot be removed stays for a person to remove.
+    /// Removes the database of the last start. One that cannot be removed is left for the user.
     pub(super) fn remove_database(&mut self) {
         if !self.database.is_empty() {
             drop(self.ours.remove(&self.database));

@@ -1,4 +1,4 @@
-//! One client: requests whose answers are told apart by what they mean for a history.
+//! One client: requests, with their answers classified by what they mean for a history.
 
 use serde_json::Value;
 
@@ -26,15 +26,15 @@ impl<T> Played<T> {
     }
 }
 
-/// Why there is no answer to go on with.
+/// Why there is no usable answer.
 pub(crate) enum Trouble {
     /// Refused by optimistic concurrency: nothing was done.
     Conflict,
-    /// Nobody knows what was done: the connection broke, or the server could not say.
+    /// The outcome is unknown: the connection broke, or the server could not tell.
     Unknown,
     /// The snapshot has ended.
     SnapshotEnded,
-    /// An answer that must not be.
+    /// An impossible answer.
     Broken(String),
 }
 

@@ -35,14 +35,13 @@ pub(crate) fn are_lists(workload: Workload) -> bool {
 /// Clients of this version have their documents guarded in cluster-wide transactions.
 const WITH_GUARDS: [(&str, &str); 1] = [("Raven-Client-Version", "5.4.0")];
 
-/// A document or a value as it was read: what it holds, and its version; an empty one when it is not
-/// there.
+/// A document or a value as it was read: its content and its version; empty when it does not exist.
 struct Read {
     list: Vec<u64>,
     version: String,
 }
 
-/// Whether the server is still there, and what it did.
+/// Whether the server is still running, and what was done.
 enum Done {
     Committed(Vec<Step>),
     Refused(Vec<Step>),
@@ -52,7 +51,7 @@ enum Done {
     Broken(String),
 }
 
-/// What one process does, until there was enough or the server is gone.
+/// Runs one process, until there are enough operations or the server is gone.
 pub(crate) fn play(url: &str, round: &Round, process: u32, random: Random) -> Played<Transaction> {
     let mut played = Played::default();
     let Some(client) = Client::connect(url) else { return played };
@@ -156,8 +155,8 @@ impl Session<'_> {
         self.round.key(count, &mut self.random)
     }
 
-    /// One batch that puts values at the end of lists, by patches. Each value is counted and measured
-    /// in the same batch, so that list, counter and time series are of one length at any moment.
+    /// Appends values to lists in one batch of patches. Each value is counted and measured in the
+    /// same batch, so that list, counter and time series always have the same length.
     fn append(&mut self, keys: &[u64]) -> Result<(), Trouble> {
         let mut commands = Vec::new();
         for key in keys {
@@ -252,7 +251,7 @@ impl Session<'_> {
                 let mut read = BTreeMap::new();
                 self.note(keys[0], &answer["Results"][0], &mut read);
                 if let Some(next) = answer["Results"][0]["Next"].as_str() {
-                    // What is not there is not given along.
+                    // A missing document has no includes.
                     self.note(keys[0] + 1, &answer["Includes"][next], &mut read);
                 }
                 Ok(read)

@@ -1,4 +1,4 @@
-//! The workload of compare exchange: values are put in the place of those that were seen last.
+//! The workload of compare exchange: each value replaces the one that was read last.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{
     random::Random,
 };
 
-/// What one process does, until there was enough or the server is gone.
+/// Runs one process, until there are enough operations or the server is gone.
 pub(crate) fn play(url: &str, round: &Round, mut random: Random) -> Played<Exchange> {
     let mut played = Played::default();
     let Some(mut client) = Client::connect(url) else { return played };
@@ -23,7 +23,7 @@ pub(crate) fn play(url: &str, round: &Round, mut random: Random) -> Played<Excha
         let last = known.get(&key).map_or(0, |seen| seen.index);
         let kind = match random.below(3) {
             0 => ExchangeKind::Get,
-            // Now and then with an index that is not that of any version.
+            // Sometimes with an index that no version has.
             _ => {
                 let expected = if random.below(20) == 0 { last + 1 } else { last };
                 ExchangeKind::Put { expected, value: round.value() }

@@ -1,9 +1,10 @@
-//! The task `consistency`: many clients read and write the built server, and what they saw is judged.
+//! The task `consistency`: many clients read and write the built server, and the history that they
+//! observed is checked.
 //!
-//! A run goes through rounds, each of one workload on keys of its own. In every third round the server
-//! dies by `kill -9` in the midst of it. At the end of a round everything is read once more, so that
-//! what was acknowledged and is gone is seen. The judge is the crate `consistency`; here is only who
-//! does what and what may be found.
+//! A run goes through rounds, each of one workload on keys of its own. In every third round the
+//! server is killed with `kill -9`. At the end of a round everything is read once more, to detect
+//! lost acknowledged writes. The checker is the crate `consistency`; this module has only the
+//! workloads and the anomalies that each may show.
 
 mod client;
 mod documents;
@@ -29,7 +30,7 @@ use crate::{
 const PROCESSES: u32 = 10;
 const ROUND_OPERATIONS: u64 = 2_000;
 const KILL_EVERY: u64 = 3;
-/// Findings of a round that are shown.
+/// The number of a round's findings that are printed.
 const SHOWN_MAX: usize = 5;
 /// Of that many keys one is chosen ...
 const KEYS_AT_ONCE: u64 = 8;
@@ -73,7 +74,7 @@ const WORKLOADS: &[Workload] = &[
 ];
 
 impl Workload {
-    /// What may be found without being wrong: what `docs/guarantees.md` says is not promised.
+    /// Whether an anomaly is allowed: one that `docs/guarantees.md` does not exclude.
     fn may_show(self, anomaly: Anomaly) -> bool {
         let skew = matches!(anomaly, Anomaly::G2 | Anomaly::Realtime("G2"));
         match self {
@@ -114,12 +115,12 @@ impl Round {
         self.clock.elapsed().as_nanos() as u64
     }
 
-    /// A value that no other has.
+    /// A value that is unique in the run.
     fn value(&self) -> u64 {
         self.values.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Counts an operation; `None` when there were enough, or the server was struck down.
+    /// Counts an operation; `None` when there were enough, or the server was killed.
     fn begin(&self) -> Option<u64> {
         let count = self.begun.fetch_add(1, Ordering::SeqCst);
         (count < self.operations_max && !self.struck.load(Ordering::SeqCst)).then_some(count)
@@ -139,7 +140,7 @@ impl Round {
     }
 }
 
-/// What a round came to.
+/// The result of a round.
 struct Judged {
     operations: u64,
     committed: u64,
@@ -253,7 +254,7 @@ impl Drill {
         }
     }
 
-    /// Plays a round and gives the server that goes on.
+    /// Runs a round and returns the server that continues.
     fn play(
         &mut self,
         server: ServerProcess,
@@ -302,7 +303,7 @@ impl Drill {
     }
 }
 
-/// What a process did, and why it gave up if it did.
+/// The operations of a process, and why it stopped early, if it did.
 enum History {
     Documents(client::Played<consistency::Transaction>),
     Exchanges(client::Played<consistency::Exchange>),

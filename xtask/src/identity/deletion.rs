@@ -1,7 +1,7 @@
-//! A database of the first server is deleted with its files, and the server is killed meanwhile.
+//! Deletes a database of the first server with its files, and kills the server meanwhile.
 //!
-//! Started again, the server has all of the database or nothing of it, and nothing of it if the deletion was
-//! acknowledged. A database of the same name, created then, is empty, and stays so.
+//! After a restart the server has all of the database or nothing of it, and nothing of it if the
+//! deletion was acknowledged. A database of the same name, created then, is empty, and stays so.
 
 use std::{thread, time::Duration};
 
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{Failure, http_client::HttpClient, random::Random};
 
-/// How long after the request the server is killed, at most. A deletion takes some of that.
+/// The maximum time after the request at which the server is killed. A deletion takes some of it.
 const KILLED_AFTER_MICROSECONDS_MAX: u64 = 40_000;
-/// What a request is answered that would make a database that is there.
+/// The status of a request to create a database that exists.
 const CONFLICT: u16 = 409;
 
 impl Stage {

@@ -15,20 +15,20 @@ use super::{
 };
 use crate::{Failure, http_client::Answer};
 
-/// How long a database may take to be opened, or an index to catch up.
+/// How long opening a database, or catching up an index, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What became of a server, or of a part of it.
+/// The verdict on a server, or on a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Everything is there, and nothing else.
+    /// Everything is correct and complete.
     Right,
-    /// It says that it does not serve, and why.
+    /// It rejects requests and says why.
     Refused(String),
-    /// It is as it was at an earlier moment, which nobody could notice.
+    /// It is as it was at an earlier moment, which no server could detect.
     Blind(Blind),
-    /// Something is wrong, or missing without a word.
+    /// Something is wrong, or silently missing.
     Violation(String),
 }
 
@@ -52,7 +52,7 @@ impl Verdict {
         *self == Self::Right
     }
 
-    /// Under which it is counted.
+    /// The name under which it is counted.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Right => "right".to_owned(),
@@ -111,7 +111,7 @@ struct Judge<'s> {
     model: &'s Model,
 }
 
-/// What was read of a part, or why it is refused.
+/// The content of a part, or why it was rejected.
 type Read<T> = Result<T, Verdict>;
 
 impl Judge<'_> {
@@ -147,7 +147,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The answer, or why there is none. That a database is not there is a loss in silence.
+    /// The answer, or why there is none. A database that silently does not exist is a loss.
     fn read(&self, method: &str, path: &str, body: &Value) -> Result<Read<Value>, Failure> {
         let answer = self.ask(method, path, body)?;
         let read = serde_json::from_slice::<Value>(&answer.body).unwrap_or(Value::Null);

@@ -1,12 +1,14 @@
-//! The task `identity`: files of a stopped server are swapped, removed, cut, or put back from an earlier
-//! moment, another database or another server. Started again, it refuses with a reason, or is right.
+//! The task `identity`: files of a stopped server are swapped, removed, cut, or put back from an
+//! earlier moment, another database or another server. After a restart, it rejects them with a
+//! reason, or is correct.
 //!
-//! A history is one seed: two servers with two databases each, whose journals lie beside their data files or
-//! elsewhere, are written to by one client. In some of them a database is deleted with its files while its
-//! server is killed, and created again. Then the servers are stopped (cleanly, or with `kill -9`), tampered
-//! with, started and judged against what they acknowledged; then they are written to once more, stopped,
-//! started and judged again. Nothing may be wrong, and nothing missing in silence. What no server could
-//! notice is listed in [`tampering::Blind`], and is counted by its name.
+//! A history is one seed: two servers with two databases each, whose journals are next to their
+//! data files or elsewhere, are written to by one client. In some of them a database is deleted
+//! with its files while its server is killed, and created again. Then the servers are stopped
+//! (cleanly, or with `kill -9`), tampered with, started and judged against what they acknowledged;
+//! then they are written to once more, stopped, started and judged again. Nothing may be wrong or
+//! silently missing. Tampering that no server could detect is listed in [`tampering::Blind`], and
+//! is counted by its name.
 
 mod deletion;
 mod judgement;

@@ -1,9 +1,9 @@
-//! What a database has acknowledged.
+//! The acknowledged content of a database.
 
 use std::collections::BTreeMap;
 
-/// One database as its only client knows it. Every write is answered before the next one is sent, so there
-/// is exactly one state that is right.
+/// One database as its only client knows it. Every write is answered before the next one is sent,
+/// so exactly one state is correct.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     /// By id: the number in it.

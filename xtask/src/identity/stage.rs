@@ -27,9 +27,9 @@ pub(crate) const NUMBERS: u64 = 4;
 const KEYS: u64 = 3;
 const WITH_GUARDS: (&str, &str) = ("Raven-Client-Version", "5.4.0");
 
-/// Where journals are that are not beside their data file.
+/// The directory of journals that are not next to their data file.
 const JOURNALS: &str = "Journals";
-/// How the error of a request begins that was refused because of the state of the server.
+/// The prefix of the error of a request that was rejected because of the server's state.
 const REFUSED: &str = "refused ";
 
 /// See the module. Only the first server is tampered with; the other one is there to be copied from.
@@ -50,7 +50,7 @@ pub(crate) struct Stage {
 /// Where the journals of the databases are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Journals {
-    /// Beside the data file.
+    /// Next to the data file.
     Inside,
     /// Each record names a directory of its own.
     Apart,
@@ -346,7 +346,8 @@ impl Stage {
         self.models[0][database].transactions != self.earlier[database].transactions
     }
 
-    /// What a database of the first server may be as well, when nobody could notice the tampering.
+    /// The other correct state of a database of the first server, when no server could detect the
+    /// tampering.
     pub(crate) fn alternative(
         &self,
         tampering: &Tampering,
@@ -389,7 +390,7 @@ impl Stage {
         Ok(verdict)
     }
 
-    /// What a server that does not start said last.
+    /// The last message of a server that does not start.
     fn reason_of(&self, error: &Failure) -> Verdict {
         let log = fs::read_to_string(self.log(0)).unwrap_or_default();
         let reason = log.lines().rev().find(|line| !line.trim().is_empty());

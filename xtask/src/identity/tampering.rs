@@ -1,4 +1,4 @@
-//! What is done to the files of stopped servers.
+//! Tampering with the files of stopped servers.
 
 use std::{
     fmt, fs,
@@ -8,7 +8,7 @@ use std::{
 use super::stage::{DATABASES, Stage};
 use crate::{Failure, random::Random};
 
-/// What no server could notice: everything that could show it is of one earlier moment.
+/// Tampering that no server could detect: all evidence is of one earlier moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blind {
     /// The whole data directory.
@@ -39,19 +39,19 @@ pub(crate) struct Tampering {
 
 #[derive(Clone, Debug)]
 enum What {
-    /// It is gone.
+    /// It is removed.
     Remove,
-    /// It is gone for one start, as a disk that is not mounted, and then back.
+    /// It is missing for one start, like a disk that is not mounted, and then back.
     Absent,
-    /// Of a file, only so many bytes are left.
+    /// The file is truncated to this many bytes.
     Truncate(u64),
-    /// It is as it was at an earlier moment.
+    /// It is restored from an earlier moment.
     Restore,
-    /// It is in the place of the same of the other database, and the other way round.
+    /// It is exchanged with the same file of the other database.
     Exchange(PathBuf),
-    /// The same of the other database is in its place.
+    /// It is replaced by the same file of the other database.
     CopyFrom(PathBuf),
-    /// The same of the other server is in its place.
+    /// It is replaced by the same file of the other server.
     OfOtherServer,
 }
 
@@ -83,7 +83,7 @@ impl Tampering {
         let full = stage.data(0).join(&path);
         let length = if full.is_file() { fs::metadata(&full)?.len() } else { 0 };
         let what = match (random.below(8), in_other_database(&path)) {
-            // Without anything there is nobody who could notice.
+            // Without a copy of anything else, nothing could detect it.
             _ if path.as_os_str().is_empty() => What::Restore,
             (0, _) => What::Remove,
             (1 | 2, _) if 0 < length => What::Truncate(random.below(length)),
@@ -135,8 +135,8 @@ impl Tampering {
         Ok(fs::rename(stage.away(), path)?)
     }
 
-    /// Why nobody could notice it in a database, if so. `is_referred` says that the database and the
-    /// machine have agreed on something since the copy was made.
+    /// Why no server could detect it in a database, if so. `is_referred` means that the database
+    /// and the machine have agreed on something since the copy was made.
     pub(crate) fn blind(&self, database: &str, is_referred: bool) -> Option<Blind> {
         if !matches!(self.what, What::Restore) {
             return None;

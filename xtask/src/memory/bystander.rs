@@ -1,5 +1,5 @@
-//! A client that has nothing to do with the steps: reads and writes small documents of the other
-//! databases, one after the other, and measures how long each takes.
+//! A client that is independent of the steps: reads and writes small documents of the other
+//! databases in turn, and measures the latency of each.
 
 use std::{
     fmt,
@@ -9,12 +9,12 @@ use std::{
 use super::{stage::Stage, stores};
 use crate::{Failure, http_client::HttpClient};
 
-/// Between two requests, so that it is no load of its own.
+/// The pause between two requests, so that it adds no load of its own.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Every so many requests is a write.
+/// One request in this many is a write.
 const WRITES_EVERY: usize = 4;
 
-/// What was measured.
+/// The measured latencies.
 pub(super) struct Bystander {
     /// From the shortest to the longest.
     waits: Vec<Duration>,
@@ -22,7 +22,7 @@ pub(super) struct Bystander {
 }
 
 impl Bystander {
-    /// Asks until that moment.
+    /// Sends requests until that moment.
     pub(super) fn watch(stage: &Stage, end: Instant) -> Result<Bystander, Failure> {
         let mut client = HttpClient::connect(&stage.url)?;
         let mut found = Bystander { waits: Vec::new(), refused: 0 };
@@ -51,7 +51,7 @@ impl Bystander {
         Ok(found)
     }
 
-    /// So long does one in a hundred take, or longer.
+    /// The 99th percentile.
     pub(super) fn p99(&self) -> Duration {
         self.part(99)
     }

@@ -1,5 +1,6 @@
-//! The steps of changes that are far larger than their requests: patches that grow, and very many deletes
-//! in one batch. Each is done, or refused with a reason and then not done at all.
+//! The steps of changes that are far larger than their requests: patches that grow, and very many
+//! deletes in one batch. Each is applied completely, or rejected with a reason and not applied at
+//! all.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The step of bulk inserts: many at once, beside everything else that takes memory, of small documents and of large
-//! ones. Each is done to its end, or fails for want of memory. At the end one of small documents is done.
+//! The step of bulk inserts: many at once, alongside everything else that uses memory, of small documents
+//! and of large ones. Each completes, or fails for lack of memory. At the end one of small documents completes.
 
 use serde_json::json;
 

@@ -1,11 +1,12 @@
 //! The task `memory`: the real server inside a control group that allows it little memory, under
-//! everything that is known to take much.
+//! every load that is known to use much memory.
 //!
-//! First many documents are stored, into one database and into many at once ([`stores`]). Then every
-//! step of [`STEPS`] prepares what it needs, and all of them run at once, each round after round, until
-//! the time is over; meanwhile somebody reads and writes small documents of the other databases and
-//! measures ([`bystander`]). The kernel must kill nothing, every document must be there, the server must know the limit, and
-//! the others must hardly notice. A refusal for want of memory is an answer, too.
+//! First many documents are stored, into one database and into many at once ([`stores`]). Then
+//! every step of [`STEPS`] prepares what it needs, and all of them run at once, each round after
+//! round, until the time is over; meanwhile another client reads and writes small documents of the
+//! other databases and measures its latency ([`bystander`]). The kernel must kill nothing, every
+//! document must exist, the server must know the limit, and the other databases must remain
+//! responsive. A rejection for lack of memory is a valid answer.
 //!
 //! A further step is a file with a [`Step`], and a line in [`STEPS`].
 
@@ -31,21 +32,23 @@ use crate::{
 };
 
 const LIMIT_BYTES: u64 = 256 << 20;
-/// How long the steps run at once, unless the caller says otherwise.
+/// How long the steps run, unless specified.
 const MINUTES: u64 = 1;
-/// What somebody waits for a small read or write of another database, 99 times in 100.
+/// The latency limit of a small read or write of another database, at the 99th percentile.
 const OTHERS_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Something that takes much memory, or would.
+/// A load that uses much memory, or would.
 struct Step {
-    /// In a word or two.
+    /// A short name.
     name: &'static str,
-    /// Makes the databases and documents that the rounds need; the server does nothing else meanwhile.
+    /// Creates the databases and documents that the rounds need; the server does nothing else
+    /// meanwhile.
     prepare: fn(&Stage) -> Result<(), Failure>,
-    /// What is repeated until the time is over, beside the rounds of all other steps. Numbers of rounds
-    /// begin with 0. It fails when the server does wrong; being refused for want of memory is right.
+    /// Repeated until the time is over, concurrently with the rounds of all other steps. Rounds are
+    /// numbered from 0. It fails when the server misbehaves; a rejection for lack of memory is
+    /// valid.
     round: fn(&Stage, u64) -> Result<(), Failure>,
-    /// Looks at the end whether what must be there is there. No round runs then.
+    /// Checks at the end that the expected documents exist. No round runs then.
     judge: fn(&Stage, &mut Checks) -> Result<(), Failure>,
 }
 
@@ -125,7 +128,7 @@ impl Drill {
         Ok(())
     }
 
-    /// All steps at once, and somebody who is not one of them.
+    /// Runs all steps at once, with the bystander.
     fn run_steps(&self, stage: &Stage, checks: &mut Checks) {
         for step in &self.steps {
             let prepared = (step.prepare)(stage);
@@ -173,7 +176,7 @@ impl Drill {
     }
 }
 
-/// Repeats the rounds of a step, at least one, until that moment. Returns how many there were.
+/// Repeats the rounds of a step, at least one, until that moment. Returns their number.
 fn repeat(step: &Step, stage: &Stage, end: Instant) -> Result<u64, Failure> {
     for round in 0.. {
         (step.round)(stage, round)?;

@@ -1,5 +1,6 @@
-//! The step of rows that take much while they are made: many clients at once ask for projections of large
-//! documents that are loaded beside small ones, for long time series, and for tables of large documents.
+//! The step of rows that use much memory while they are produced: many clients at once request
+//! projections of large documents that small ones load, long time series, and tables of large
+//! documents.
 
 use serde_json::json;
 
@@ -19,7 +20,7 @@ const SMALL: u64 = 60;
 const ROWS: usize = 4;
 const ENTRIES: u64 = 100_000;
 const ENTRIES_OF_REQUEST: u64 = 10_000;
-/// What is asked for, by so many clients at once; one kind in each round.
+/// The requests, with their number of concurrent clients; one kind in each round.
 const TARGETS: &[(u64, &str)] = &[
     (
         30,
@@ -74,13 +75,13 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
         match client.send("GET", &path, b"") {
             Ok(answer) if answer.status == 200 || stage.is_refusal(&answer) => Ok(()),
             Ok(answer) => Err(format!("{path}: {}", answer.described()).into()),
-            // One that was begun may be cut off, which is refused too late for a status.
+            // A started response may be cut off: it is too late to reject it with a status.
             Err(_) => Ok(()),
         }
     })
 }
 
-/// One alone is answered whole.
+/// A single client gets a complete response.
 fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     let path = format!("/databases/{DATABASE}/{}", TARGETS[0].1);
     let answer = stage.until_taken(|_| HttpClient::connect(&stage.url)?.send("GET", &path, b""))?;
@@ -89,7 +90,7 @@ fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     checks.that(rows == ROWS, || format!("{rows} rows of {ROWS} were projected"));
     let usage = stage.get("/admin/debug/memory/stats")?["Usage"].clone();
     checks.that(usage["AnswersBytes"].as_u64() < Some(1 << 20), || {
-        format!("answers that nobody reads any more are counted still: {usage}")
+        format!("abandoned answers are still counted: {usage}")
     });
     Ok(())
 }

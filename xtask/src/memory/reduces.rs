@@ -1,5 +1,5 @@
-//! The step of map-reduce indexes over documents that give many rows each: an index is built anew in
-//! every round, over more keys than pages fit into its memory.
+//! The step of map-reduce indexes over documents with many rows each: an index is rebuilt in every
+//! round, over more keys than pages fit into its memory.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ fn put(number: u64) -> Value {
     }})
 }
 
-/// Waits until the indexes have everything, then has them begin anew.
+/// Waits until the indexes have caught up, then resets them.
 fn round(stage: &Stage, _: u64) -> Result<(), Failure> {
     for number in 0..DATABASES {
         wait_until_indexed(stage, &name(number))?;

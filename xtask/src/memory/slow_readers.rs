@@ -1,4 +1,5 @@
-//! Clients that ask for long answers and do not read them, while one that reads wants the same.
+//! Clients that request long responses and do not read them, while one that reads requests the
+//! same.
 
 use std::{
     io::{Read, Write},
@@ -22,10 +23,10 @@ const DOCUMENTS: u64 = 4_000;
 const TEXT_BYTES: usize = 32 << 10;
 /// At once.
 const READERS: usize = 200;
-/// What each reads before it stops, and how long it stays so.
+/// How much each reads before it stops, and for how long.
 const READ_BYTES: u64 = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(8);
-/// What they ask for, one kind in each round.
+/// Their requests, one kind in each round.
 const TARGETS: &[&str] = &[
     "/databases/slow/queries?query=from%20Users%20limit%20250",
     "/databases/slow/streams/docs",
@@ -33,7 +34,7 @@ const TARGETS: &[&str] = &[
     "/databases/slow/streams/queries?query=from%20Users",
     "/databases/slow/queries?query=from%20Users%20order%20by%20Text%20limit%201000",
 ];
-/// What the one that reads asks for, and how many documents that has.
+/// The request of the client that reads, and its number of documents.
 const READ: (&str, usize) = ("/databases/slow/docs?startsWith=users/1&pageSize=500", 500);
 
 fn prepare(stage: &Stage) -> Result<(), Failure> {
@@ -53,7 +54,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
         stream.write_all(request.as_bytes())?;
         readers.push(stream);
     }
-    // One that reads to the end has what it asked for, however many others do not.
+    // A client that reads to the end gets everything, however many others do not.
     let answer =
         stage.until_taken(|_| HttpClient::connect(&stage.url)?.send("GET", READ.0, b""))?;
     let body: serde_json::Value = serde_json::from_slice(&answer.body)?;
@@ -65,10 +66,10 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
     readers.into_iter().try_for_each(|reader| begun(stage, reader))
 }
 
-/// Looks how the answer begins: a 200, or a refusal.
+/// Reads the beginning of the response: a 200, or a rejection.
 fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    // One that was cut off, since others wanted its place, may have nothing to read any more.
+    // A response that was cut off, because others needed its place, may have nothing left to read.
     drop(reader.take(READ_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -76,7 +77,7 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
         Some(200) | None => Ok(()),
         Some(status) => {
             let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-            // It may come in chunks, the lengths of which stand around the object.
+            // It may be chunked, with the lengths around the object.
             let object = body.find('{').zip(body.rfind('}'));
             let body = object.map_or(body, |(first, last)| &body[first..=last]);
             let answer = Answer { status, body: body.as_bytes().to_vec() };
@@ -91,7 +92,7 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
 fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     let usage = stage.get("/admin/debug/memory/stats")?["Usage"].clone();
     checks.that(usage["AnswersBytes"].as_u64() < Some(1 << 20), || {
-        format!("answers that nobody reads any more are counted still: {usage}")
+        format!("abandoned answers are still counted: {usage}")
     });
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What the steps of the drill share: the server's address, and requests that may be refused for want
-//! of memory.
+//! What the steps of the drill share: the server's address, and requests that may be rejected for
+//! lack of memory.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,7 +13,7 @@ use crate::{
     http_client::{Answer, HttpClient},
 };
 
-/// How often and with what pause a request that is refused for want of memory is sent again.
+/// How often a request that is rejected for lack of memory is retried, and with what pause.
 const TRIES: u64 = 200;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -28,12 +28,12 @@ impl Stage {
         Stage { url: url.to_owned(), refused: AtomicU64::new(0) }
     }
 
-    /// How many requests were refused for want of memory.
+    /// The number of requests that were rejected for lack of memory.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether this is a refusal for want of memory or of a place, which then is counted.
+    /// Whether this is a rejection for lack of memory or of a place; if so, it is counted.
     pub(super) fn is_refusal(&self, answer: &Answer) -> bool {
         let is_refusal = answer.status == 503 && is_short_of_memory(&answer.body);
         if is_refusal {
@@ -42,8 +42,8 @@ impl Stage {
         is_refusal
     }
 
-    /// Sends the request that `send` sends until it is answered with success; sends it again while it is
-    /// refused for want of memory. `attempt` counts from 0.
+    /// Sends a request by `send` until it succeeds; retries while it is rejected for lack of
+    /// memory. `attempt` counts from 0.
     pub(super) fn until_taken(
         &self,
         mut send: impl FnMut(u64) -> std::io::Result<Answer>,

@@ -1,4 +1,4 @@
-//! Many documents are stored at once.
+//! Storing many documents at once.
 //!
 //! First into one database by several bulk inserts, then into many databases at once, so that what
 //! they share is what bounds them.
@@ -51,7 +51,7 @@ pub(super) fn store(stage: &Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether everything is there, and the server knows how much memory it may take.
+/// Checks that everything exists, and that the server knows its memory limit.
 pub(super) fn judge(stage: &Stage, limit_bytes: u64, checks: &mut Checks) -> Result<(), Failure> {
     let statistics = stage.get("/admin/debug/memory/stats")?;
     let limit = &statistics["Limit"];
@@ -70,8 +70,8 @@ pub(super) fn judge(stage: &Stage, limit_bytes: u64, checks: &mut Checks) -> Res
     Ok(())
 }
 
-/// Stores `users/N` for these numbers by a bulk insert, each with a text that long; sends it again
-/// when it is refused for want of memory: the same documents under the same ids.
+/// Stores `users/N` for these numbers by a bulk insert, each with a text of that length; retries
+/// when it is rejected for lack of memory: the same documents under the same ids.
 pub(super) fn insert_documents(
     stage: &Stage,
     database: &str,

@@ -1,5 +1,5 @@
-//! The step of definitions that are tried: an index is built in memory over a few documents, of which it makes
-//! far more than they are. It is refused with a reason, and what it took is given back.
+//! The step of trial indexes: an index is built in memory over a few documents, and its output is
+//! far larger than they are. It is rejected with a reason, and its memory is released.
 
 use serde_json::json;
 
@@ -67,7 +67,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
     })
 }
 
-/// One that makes little is tried.
+/// A trial with a small output succeeds.
 fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     let body =
         json!({"IndexDefinition": {"Maps": [SMALL]}, "MaxDocumentsToProcess": 10}).to_string();
