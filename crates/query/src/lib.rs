@@ -29,6 +29,7 @@
 //! | `log_query` | a query that is tried on one document at a time, as subscriptions do |
 //! | `update_clause` | `update { … }`: a patch of each document that is chosen |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
+//! | `page_rows` | the rows of one page, from rows that may be asked for again after an error |
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
@@ -79,6 +80,7 @@ mod method_options;
 mod more_like_options;
 mod more_like_this;
 mod needed_index;
+mod page_rows;
 mod paging;
 mod parameters;
 mod plan;

@@ -14,7 +14,7 @@ use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
 use search::SearchError;
-use storage::{Held, Transaction, WorkingMemory, pass_over};
+use storage::{Held, Transaction, WorkingMemory};
 
 use crate::counted_rows::CountedRows;
 use crate::counter_includes::IncludedCounters;
@@ -25,6 +25,7 @@ use crate::included_documents::{Included, distinct};
 use crate::included_values::IncludedValues;
 use crate::loaded::Loaded;
 use crate::made_object::MadeObject;
+use crate::page_rows::PageRows;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::revision_includes::IncludedRevisions;
@@ -280,12 +281,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             false => self.source.rows(0, usize::MAX)?,
         };
         if !self.shown.is_distinct {
-            return Ok(Box::new(rows.take(page_size)));
+            return Ok(Box::new(PageRows::new(rows, 0, page_size)));
         }
         let distinct = DistinctRows::new(rows, self.content_of()?, counts, &self.memory);
         // The beginning of a filtered page is counted in rows that the filter looks at.
         let start = if is_filtered { 0 } else { start };
-        Ok(Box::new(distinct.skip_while(pass_over(start)).take(page_size)))
+        Ok(Box::new(PageRows::new(distinct, start, page_size)))
     }
 
     /// The rows that the filter lets through, from the beginning of the page on.
