@@ -159,7 +159,7 @@ impl Engine {
     /// Deletes the automatic indexes that no query has used for long.
     pub(crate) fn delete_unused_auto_indexes(&self) {
         for database in self.registry.open_leases() {
-            let unused = database.indexes().look_at_automatic(&database.auto_index_limits());
+            let unused = database.indexes().update_idle_state(&database.auto_index_limits());
             if !unused.is_empty() {
                 self.delete_auto_indexes(database.record().name.as_str(), &unused);
             }

@@ -20,12 +20,12 @@ pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &I
         IndexSetEvent::Reopened { index } => {
             tracing::info!(database, index, "an index that had stopped was opened again");
         }
-        IndexSetEvent::Strangers { place, because } => tracing::warn!(
+        IndexSetEvent::ForeignFiles { place, because } => tracing::warn!(
             database, place = %place.display(), because,
             "the files of an index do not belong to the database; the index is built again"
         ),
         IndexSetEvent::Indexed { .. } => {}
-        IndexSetEvent::Begun { index } => builds.begun(database, index, now),
+        IndexSetEvent::Created { index } => builds.begun(database, index, now),
         IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),
         IndexSetEvent::Replaced { index } => {
             tracing::info!(database, index, "an index of a changed definition took over");
@@ -53,12 +53,12 @@ fn log_change(builds: &IndexBuilds, database: &str, index: &str, change: IndexCh
         IndexChange::BecameIdle => {
             tracing::debug!(database, index, "an automatic index is idle");
         }
-        IndexChange::IsAskedAgain => {
+        IndexChange::QueriedAgain => {
             tracing::debug!(database, index, "an idle automatic index is queried again");
         }
         IndexChange::BatchCompleted => tracing::debug!(database, index, "a batch was indexed"),
         IndexChange::Added
-        | IndexChange::TookPlace
+        | IndexChange::SwappedIn
         | IndexChange::LockModeChanged
         | IndexChange::PriorityChanged => {}
     }

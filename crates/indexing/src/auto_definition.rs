@@ -252,10 +252,10 @@ impl AutoIndexDefinition {
     }
 
     /// What `wanted` requires and this lacks, as a message: `The following field is missing: Age`.
-    pub fn what_is_missing(&self, wanted: &Self) -> Option<String> {
+    pub fn describe_missing(&self, wanted: &Self) -> Option<String> {
         match (&self.grouping, &wanted.grouping) {
             (None, None) => {}
-            (Some(own), Some(wanted)) => return own.what_is_missing(wanted),
+            (Some(own), Some(wanted)) => return own.describe_missing(wanted),
             (Some(_), None) => return Some("Its entries are groups of documents".to_owned()),
             (None, Some(_)) => return Some("It does not group documents".to_owned()),
         }
@@ -443,11 +443,11 @@ mod tests {
         assert!(search.covers(&by_name), "every way includes the default");
         assert!(!grown.covers(&search));
         assert_eq!(
-            by_name.what_is_missing(&grown).as_deref(),
+            by_name.describe_missing(&grown).as_deref(),
             Some("The following field is missing: Age")
         );
         assert_eq!(
-            grown.what_is_missing(&search).as_deref(),
+            grown.describe_missing(&search).as_deref(),
             Some("The field Name is not indexed as Search")
         );
         assert!(!by_name.covers(&AutoIndexDefinition::new("Orders", [path("Name")])));

@@ -148,7 +148,7 @@ impl AutoGrouping {
     }
 
     /// What `wanted` requires and this lacks, as a message.
-    pub(crate) fn what_is_missing(&self, wanted: &Self) -> Option<String> {
+    pub(crate) fn describe_missing(&self, wanted: &Self) -> Option<String> {
         if !self.has_the_groups_of(wanted) {
             let keys: Vec<_> = self.keys.iter().map(|key| key.path.as_str()).collect();
             return Some(format!("It groups by {}", keys.join(", ")));
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(grown.name(), "Auto/G/ByCountAndNReducedByC");
         assert!(grown.covers(&count) && grown.covers(&total));
         assert_eq!(
-            count.what_is_missing(&total).as_deref(),
+            count.describe_missing(&total).as_deref(),
             Some("The following field is missing: N")
         );
         assert_eq!(AutoIndexDefinition::of_shape(&grown.to_shape()), grown);

@@ -33,7 +33,7 @@ pub(crate) struct BatchOutcome {
     /// What the mapped documents read.
     pub(crate) looked: Vec<Looked>,
     /// Whether results changed that are written as documents.
-    pub(crate) owes_output: bool,
+    pub(crate) has_pending_output: bool,
     /// Documents that the batch has already mapped.
     pub(crate) mapped: HashSet<String>,
     pub(crate) changes: usize,
@@ -64,7 +64,7 @@ impl BatchOutcome {
             record,
             errors: Vec::new(),
             looked: Vec::new(),
-            owes_output: false,
+            has_pending_output: false,
             mapped: HashSet::new(),
             changes: 0,
             names_bytes: 0,

@@ -38,7 +38,7 @@ type Auto = (Arc<Index>, AutoIndexDefinition);
 
 impl IndexSet {
     /// Marks automatic indexes as idle, and returns the names of those to delete.
-    pub fn look_at_automatic(&self, limits: &AutoIndexLimits) -> Vec<String> {
+    pub fn update_idle_state(&self, limits: &AutoIndexLimits) -> Vec<String> {
         let autos = self.automatic();
         let newest = autos.iter().map(|(index, _)| index.last_query_ticks()).max();
         let Some(newest) = newest else { return Vec::new() };

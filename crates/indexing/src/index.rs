@@ -111,7 +111,8 @@ impl Index {
         let kind = kind.with_outputs_of(files.owner.as_ref());
         let target = kind.output_target()?;
         let writes_outputs = target.is_some() && !files.is_replacement;
-        let owes_output = writes_outputs && output::is_anything_open(&files.environment.read())?;
+        let has_pending_output =
+            writes_outputs && output::is_anything_open(&files.environment.read())?;
         let is_disabled = kind.is_disabled();
         let now_ticks = context.platform.clock.now().ticks();
         let is_paused = begun_batch::starts_paused(&files.environment, now_ticks)?;
@@ -150,9 +151,9 @@ impl Index {
             environment: files.environment,
             progress: Mutex::new(Progress {
                 record: files.record,
-                owes_output,
-                has_news: true,
-                news_since: None,
+                has_pending_output,
+                may_have_changes: true,
+                changes_since: None,
                 stage: Stage::Out,
                 has_caught_up: false,
                 is_paused,
@@ -163,7 +164,7 @@ impl Index {
                 rests_for_memory: 0,
                 is_broken: false,
                 // An existing index reports nothing about its past.
-                tells_when_done: files.is_new,
+                reports_completion: files.is_new,
                 waiters: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -207,7 +208,7 @@ impl Index {
         };
         index_files::end_replacement(&self.core.environment, &sweeps)?;
         // Stale from now on, although nothing is written before `begin_outputs`.
-        self.change(|progress| progress.owes_output = self.core.target.is_some());
+        self.change(|progress| progress.has_pending_output = self.core.target.is_some());
         self.core.names.is_replacement.store(false, Ordering::Release);
         Ok(())
     }
@@ -233,7 +234,7 @@ impl Index {
     pub(crate) fn begin_outputs(&self) {
         if self.core.target.is_some() {
             self.core.writes_outputs.store(true, Ordering::Release);
-            self.change(|progress| progress.has_news = true);
+            self.change(|progress| progress.may_have_changes = true);
         }
     }
 
@@ -254,7 +255,7 @@ impl Index {
 
     /// Adopts a definition with the same entries: another lock, priority or state. `false`, and no
     /// change, when the entries would differ.
-    pub(crate) fn take_over(&self, kind: &IndexKind) -> bool {
+    pub(crate) fn adopt_definition(&self, kind: &IndexKind) -> bool {
         let own = self.kind();
         if !own.has_the_same_entries_as(kind) {
             return false;
@@ -264,7 +265,7 @@ impl Index {
     }
 
     /// Adopts what does not affect entries: lock, priority and state.
-    pub(crate) fn take_over_settings(&self, kind: &IndexKind) {
+    pub(crate) fn adopt_settings(&self, kind: &IndexKind) {
         if let (IndexKind::Static(own), IndexKind::Static(other)) = (self.kind().as_ref(), kind) {
             let mut taken = own.clone();
             taken.lock_mode = other.lock_mode;
@@ -289,7 +290,7 @@ impl Index {
 
     /// Changes what decides whether the index has work, and enqueues it if it has.
     fn change(&self, change: impl FnOnce(&mut Progress)) {
-        if self.core.enters_line(change) {
+        if self.core.must_enqueue_after(change) {
             self.pool.enqueue(Arc::clone(&self.work) as Arc<dyn Worker>);
         }
     }
@@ -381,7 +382,7 @@ impl Index {
     }
 
     /// Whether it is a trial that skips some items.
-    pub fn leaves_out_items(&self) -> bool {
+    pub fn skips_items(&self) -> bool {
         self.core.followed.leaves_out()
     }
 
@@ -557,7 +558,7 @@ impl Index {
     }
 
     /// Transfers its waiters to another index.
-    pub(crate) fn give_waiters_to(&self, successor: &Self) {
+    pub(crate) fn transfer_waiters_to(&self, successor: &Self) {
         let waiters = std::mem::take(&mut self.core.lock().waiters);
         waiters.into_iter().for_each(|(position, reply)| successor.when_indexed(position, reply));
     }
@@ -574,7 +575,7 @@ impl Index {
 
     pub(crate) fn set_idle(&self, is_idle: bool) {
         if self.core.is_idle.swap(is_idle, Ordering::Relaxed) != is_idle {
-            let change = if is_idle { IndexChange::BecameIdle } else { IndexChange::IsAskedAgain };
+            let change = if is_idle { IndexChange::BecameIdle } else { IndexChange::QueriedAgain };
             self.core.report(change);
         }
     }
@@ -598,7 +599,7 @@ impl Index {
         if !self.core.end_indexing() {
             return;
         }
-        self.core.tell_waiters();
+        self.core.notify_waiters();
         self.keep_last_query();
         // What could not be flushed is still in the journal and is recovered from it.
         drop(self.core.environment.close());
@@ -643,7 +644,7 @@ fn watch_values(
     let (core, work, pool) = (Arc::downgrade(core), Arc::downgrade(work), pool.clone());
     Some(values.watch(move || {
         if let (Some(core), Some(work)) = (core.upgrade(), work.upgrade())
-            && core.enters_line(|progress| core.notice(progress))
+            && core.must_enqueue_after(|progress| core.notice(progress))
         {
             pool.enqueue(work as Arc<dyn Worker>);
         }

@@ -18,9 +18,9 @@ pub enum IndexChange {
     /// It is no longer queried.
     BecameIdle,
     /// It is queried again.
-    IsAskedAgain,
+    QueriedAgain,
     /// It replaced the previous index.
-    TookPlace,
+    SwappedIn,
     /// Its lock mode changed.
     LockModeChanged,
     /// Its priority changed.

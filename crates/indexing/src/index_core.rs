@@ -89,11 +89,11 @@ impl Names {
 pub(crate) struct Progress {
     pub(crate) record: IndexRecord,
     /// Whether documents are yet to be written for its entries.
-    pub(crate) owes_output: bool,
+    pub(crate) has_pending_output: bool,
     /// Whether there may be pending changes.
-    pub(crate) has_news: bool,
+    pub(crate) may_have_changes: bool,
     /// Since when, on the monotonic clock.
-    pub(crate) news_since: Option<Duration>,
+    pub(crate) changes_since: Option<Duration>,
     pub(crate) stage: Stage,
     /// Until the server stops.
     pub(crate) is_paused: bool,
@@ -111,7 +111,7 @@ pub(crate) struct Progress {
     /// Whether the failure is permanent.
     pub(crate) is_broken: bool,
     /// Whether listeners are notified when nothing is left to be indexed.
-    pub(crate) tells_when_done: bool,
+    pub(crate) reports_completion: bool,
     pub(crate) waiters: Vec<(Position, WaitReply)>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) enum Stage {
 
 impl Progress {
     pub(crate) fn has_reached(&self, position: Position) -> bool {
-        self.record.has_reached(position) && !self.owes_output
+        self.record.has_reached(position) && !self.has_pending_output
     }
 
     /// Whether it makes no further progress, as far as is known.
@@ -136,15 +136,15 @@ impl Progress {
     /// After a change of what stops it, it looks for changes, and listeners are notified when it is
     /// done.
     pub(crate) fn look_again_if(&mut self, is_changed: bool) {
-        self.has_news |= is_changed;
-        self.tells_when_done |= is_changed;
+        self.may_have_changes |= is_changed;
+        self.reports_completion |= is_changed;
     }
 
     /// Whether a turn would have any effect.
-    fn wants_a_turn(&self) -> bool {
+    fn needs_turn(&self) -> bool {
         let is_kept_back = self.is_paused || self.is_disabled || self.is_disabled_by_setting;
         let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
-        self.has_news && !is_kept_back && !has_ended
+        self.may_have_changes && !is_kept_back && !has_ended
     }
 }
 
@@ -200,10 +200,10 @@ impl IndexCore {
     }
 
     /// Applies a change; `true` when the index must then be enqueued.
-    pub(crate) fn enters_line(&self, change: impl FnOnce(&mut Progress)) -> bool {
+    pub(crate) fn must_enqueue_after(&self, change: impl FnOnce(&mut Progress)) -> bool {
         let mut progress = self.lock();
         change(&mut progress);
-        let enters = progress.stage == Stage::Out && progress.wants_a_turn();
+        let enters = progress.stage == Stage::Out && progress.needs_turn();
         if enters {
             progress.stage = Stage::InLine;
         }
@@ -212,13 +212,13 @@ impl IndexCore {
 
     /// Looks for changes.
     pub(crate) fn notice(&self, progress: &mut Progress) {
-        progress.has_news = true;
-        progress.news_since.get_or_insert_with(|| self.platform.clock.monotonic());
+        progress.may_have_changes = true;
+        progress.changes_since.get_or_insert_with(|| self.platform.clock.monotonic());
     }
 
     /// How long the changes at the start of this turn's batch have waited.
     pub(crate) fn take_lag(&self) -> Duration {
-        let since = self.lock().news_since.take();
+        let since = self.lock().changes_since.take();
         let now = self.platform.clock.monotonic();
         since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
@@ -226,11 +226,11 @@ impl IndexCore {
     /// Begins a turn; `false` when there is nothing left to do.
     pub(crate) fn begin_turn(&self) -> bool {
         let mut progress = self.lock();
-        if !progress.wants_a_turn() {
+        if !progress.needs_turn() {
             progress.stage = Stage::Out;
             return false;
         }
-        progress.has_news = false;
+        progress.may_have_changes = false;
         progress.failure = None;
         progress.stage = Stage::Indexing;
         true
@@ -240,16 +240,16 @@ impl IndexCore {
     pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
         let mut progress = self.lock();
         progress.rests_for_memory = 0;
-        progress.has_news |= has_more;
+        progress.may_have_changes |= has_more;
         let has_caught_up = !has_more && !progress.record.has_failed;
         progress.has_caught_up |= has_caught_up;
-        let tells = has_caught_up && std::mem::take(&mut progress.tells_when_done);
-        let again = progress.wants_a_turn();
+        let tells = has_caught_up && std::mem::take(&mut progress.reports_completion);
+        let again = progress.needs_turn();
         progress.stage = if again { Stage::InLine } else { Stage::Out };
         drop(progress);
         self.changed.notify_all();
         if has_caught_up && self.names.is_replacement.load(Ordering::Acquire) {
-            self.tell(IndexEvent::CaughtUp);
+            self.notify(IndexEvent::CaughtUp);
         }
         if tells {
             self.report(IndexChange::BatchCompleted);
@@ -276,12 +276,12 @@ impl IndexCore {
     }
 
     /// Publishes entries up to the record: notifies waiters, unless their outputs are pending.
-    pub(crate) fn advance(&self, record: IndexRecord, owes_output: bool) {
-        let owes_output = owes_output && self.writes_outputs();
-        self.tell_those_reached(|progress| {
+    pub(crate) fn advance(&self, record: IndexRecord, has_pending_output: bool) {
+        let has_pending_output = has_pending_output && self.writes_outputs();
+        self.notify_reached(|progress| {
             progress.record = record;
-            progress.owes_output |= owes_output;
-            progress.tells_when_done = true;
+            progress.has_pending_output |= has_pending_output;
+            progress.reports_completion = true;
         });
     }
 
@@ -291,16 +291,16 @@ impl IndexCore {
     }
 
     /// Whether outputs are pending that may be written now.
-    pub(crate) fn owes_output(&self) -> bool {
-        self.writes_outputs() && self.lock().owes_output
+    pub(crate) fn has_pending_output(&self) -> bool {
+        self.writes_outputs() && self.lock().has_pending_output
     }
 
     /// All its outputs are durable.
-    pub(crate) fn end_owing(&self) {
-        self.tell_those_reached(|progress| progress.owes_output = false);
+    pub(crate) fn clear_pending_output(&self) {
+        self.notify_reached(|progress| progress.has_pending_output = false);
     }
 
-    fn tell_those_reached(&self, change: impl FnOnce(&mut Progress)) {
+    fn notify_reached(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = self.lock();
         change(&mut progress);
         let has_failed = progress.record.has_failed;
@@ -323,7 +323,7 @@ impl IndexCore {
         if !is_short_of_memory || RESTS_FOR_MEMORY_MAX < progress.rests_for_memory {
             progress.failure = Some(Arc::new(error));
         }
-        progress.has_news = true;
+        progress.may_have_changes = true;
         progress.stage = Stage::InLine;
         drop(progress);
         self.changed.notify_all();
@@ -338,14 +338,14 @@ impl IndexCore {
         progress.stage = Stage::Out;
         drop(progress);
         self.changed.notify_all();
-        self.tell_waiters();
+        self.notify_waiters();
         self.report(IndexChange::MarkedAsErrored);
-        self.tell(IndexEvent::Failed);
+        self.notify(IndexEvent::Failed);
         NextTurn::None
     }
 
     /// Reports an event to its set.
-    pub(crate) fn tell(&self, event: IndexEvent) {
+    pub(crate) fn notify(&self, event: IndexEvent) {
         (self.on_event)(self.names.current(), event);
     }
 
@@ -353,19 +353,19 @@ impl IndexCore {
     pub(crate) fn report(&self, change: IndexChange) {
         let is_silent = self.is_silent.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_silent {
-            self.tell(IndexEvent::Changed(change));
+            self.notify(IndexEvent::Changed(change));
         }
     }
 
     /// Reports the end of a batch; too many errors stop the index.
-    pub(crate) fn tell_of_batch(&self, before: &IndexRecord, after: &IndexRecord) {
+    pub(crate) fn report_batch(&self, before: &IndexRecord, after: &IndexRecord) {
         if after.has_failed && !before.has_failed {
             self.report(IndexChange::MarkedAsErrored);
         }
         self.report(IndexChange::BatchCompleted);
     }
 
-    pub(crate) fn tell_waiters(&self) {
+    pub(crate) fn notify_waiters(&self) {
         let waiters = std::mem::take(&mut self.lock().waiters);
         waiters.into_iter().for_each(|(_, reply)| reply(false));
     }

@@ -69,7 +69,7 @@ impl IndexSet {
         let Some(because) = sources.refuse(&files.environment.read())? else {
             return Ok(Some(files));
         };
-        self.report(&IndexSetEvent::Strangers { place, because: &because });
+        self.report(&IndexSetEvent::ForeignFiles { place, because: &because });
         self.empty_place(place, Some(files))?;
         Ok(None)
     }
@@ -216,7 +216,7 @@ impl IndexSet {
     /// replacement may not be listed yet.
     fn swap_later(&self, name: &str) {
         if let Some(key) = replaced_key(&lower_case(name)) {
-            self.run_later(key, TaskKind::Swap, Duration::ZERO);
+            self.schedule(key, TaskKind::Swap, Duration::ZERO);
         }
     }
 

@@ -83,14 +83,14 @@ pub enum IndexSetEvent<'e> {
     },
     /// Files of an index were made from other documents than those of the database, and were
     /// deleted. The index is rebuilt.
-    Strangers {
+    ForeignFiles {
         /// The directory of the files.
         place: &'e Path,
         /// How this was detected.
         because: &'e str,
     },
     /// An index was created that has indexed nothing yet.
-    Begun {
+    Created {
         /// Its name.
         index: &'e str,
     },
@@ -278,12 +278,12 @@ impl IndexSet {
         index: &Index,
         kind: IndexKind,
     ) -> Result<(), Arc<IndexError>> {
-        if index.take_over(&kind) {
+        if index.adopt_definition(&kind) {
             return self.drop_replacement(key).map(drop).map_err(Arc::new);
         }
-        index.take_over_settings(&kind);
+        index.adopt_settings(&kind);
         let building = replacement_key(key);
-        if self.get(&building).is_some_and(|building| building.take_over(&kind)) {
+        if self.get(&building).is_some_and(|building| building.adopt_definition(&kind)) {
             return Ok(());
         }
         self.drop_replacement(key).map_err(Arc::new)?;
@@ -339,7 +339,7 @@ impl IndexSet {
                 // Before a query can find and index with it.
                 self.report_change(index.name(), IndexChange::Added);
                 if index.progress() == Etag::ZERO {
-                    (self.context.on_event)(&IndexSetEvent::Begun { index: index.name() });
+                    (self.context.on_event)(&IndexSetEvent::Created { index: index.name() });
                 }
                 listed.indexes.insert(key, Arc::clone(index));
                 drop(listed);
@@ -374,7 +374,7 @@ impl IndexSet {
     }
 
     /// Schedules a task on a thread of the pool.
-    pub(crate) fn run_later(&self, key: &str, what: TaskKind, rest: Duration) {
+    pub(crate) fn schedule(&self, key: &str, what: TaskKind, rest: Duration) {
         let chore = ScheduledTask { set: Weak::clone(&self.itself), key: key.to_owned(), what };
         self.context.pool.enqueue_after(rest, Arc::new(chore));
     }

@@ -95,8 +95,8 @@ impl Indexer {
     /// may help. `false` when everything that was pending at its beginning is indexed and written.
     pub(crate) fn index_batch(&mut self, spare_threads: usize) -> Result<bool, IndexError> {
         // A later change of this flag enqueues the index again.
-        let owes_output = self.core.owes_output();
-        if owes_output && self.settle()? {
+        let has_pending_output = self.core.has_pending_output();
+        if has_pending_output && self.settle()? {
             return Ok(true);
         }
         let lag = self.core.take_lag();
@@ -110,7 +110,7 @@ impl Indexer {
         let last = self.core.last_position_in(&documents, values.as_ref())?;
         if before.has_reached(last) {
             self.core.mapper.make_ready();
-            return if owes_output { self.sweep(&documents) } else { Ok(false) };
+            return if has_pending_output { self.sweep(&documents) } else { Ok(false) };
         }
         let started_ticks = self.core.now_ticks();
         let context = MapContext { documents: &documents, values: values.as_ref() };
@@ -137,10 +137,10 @@ impl Indexer {
         });
         let has_reduce = self.core.mapper.reducer().is_some();
         let outputs = outcome.outputs;
-        self.core.tell(IndexEvent::Indexed(IndexedBatch { has_reduce, outputs, reduced }));
-        self.core.advance(after, outcome.owes_output);
-        self.core.tell_of_batch(&before, &after);
-        Ok(end.has_more() || self.core.owes_output())
+        self.core.notify(IndexEvent::Indexed(IndexedBatch { has_reduce, outputs, reduced }));
+        self.core.advance(after, outcome.has_pending_output);
+        self.core.report_batch(&before, &after);
+        Ok(end.has_more() || self.core.has_pending_output())
     }
 
     /// Maps a batch and commits it; `None` when there was not enough memory, and the next batch is
@@ -173,7 +173,7 @@ impl Indexer {
             self.write(&mut outcome, &seen).map(|()| outcome)
         });
         let is_at_rest = written.as_ref().is_ok_and(|outcome| !outcome.end.has_more());
-        self.let_go_of_buffers(is_at_rest);
+        self.release_buffers(is_at_rest);
         match written {
             Ok(outcome) => {
                 self.marks_batches = false;
@@ -195,7 +195,7 @@ impl Indexer {
 
     /// Releases large buffers, since many indexes wait for their turns. An index at rest keeps
     /// none.
-    fn let_go_of_buffers(&mut self, is_at_rest: bool) {
+    fn release_buffers(&mut self, is_at_rest: bool) {
         self.memory.end();
         if is_at_rest || BUFFERS_KEPT_BYTES < self.buffer_bytes_max {
             (self.batch, self.stage, self.mapped) = Default::default();
@@ -223,7 +223,7 @@ impl Indexer {
         let queue = core.outputs.as_ref();
         let has_more = output::sweep(&core.environment, documents, queue, &mut self.sweep)?;
         if !has_more {
-            core.end_owing();
+            core.clear_pending_output();
         }
         Ok(has_more)
     }
@@ -302,7 +302,7 @@ impl Indexer {
             if !self.take_piece(&mut piece, context, outcome, ends)? {
                 return Ok(());
             }
-            gathering.give_back(piece);
+            gathering.recycle(piece);
         }
     }
 
@@ -509,7 +509,7 @@ impl Indexer {
         let (tx, reduced) = self.stage.apply(&reducing, staged, &mut self.memory)?;
         outcome.record.reduce_attempts += reduced.attempts;
         outcome.record.reduce_errors += reduced.errors;
-        outcome.owes_output = reduced.owes_output;
+        outcome.has_pending_output = reduced.has_pending_output;
         let ticks = self.core.now_ticks();
         for (key, message) in reduced.failures {
             outcome.note_failure(IndexingAction::Reduce, ticks, &key, message);

@@ -89,7 +89,7 @@ const REST_PAUSES: u32 = 6;
 const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
 /// How many later workers may pass one of this priority.
-fn places_given_away(priority: IndexPriority) -> u64 {
+fn places_passed(priority: IndexPriority) -> u64 {
     match priority {
         IndexPriority::High => 0,
         IndexPriority::Normal => 8,
@@ -143,7 +143,7 @@ impl IndexingPool {
         let shared = &self.owner.shared;
         let mut line = shared.lock();
         line.enqueue(worker);
-        shared.see_to_a_thread(&mut line);
+        shared.ensure_thread(&mut line);
     }
 
     /// Enqueues a worker after some time.
@@ -151,7 +151,7 @@ impl IndexingPool {
         let shared = &self.owner.shared;
         let mut line = shared.lock();
         line.rest(shared.clock.monotonic() + rest, worker);
-        shared.see_to_a_thread(&mut line);
+        shared.ensure_thread(&mut line);
     }
 }
 
@@ -171,7 +171,7 @@ impl Drop for Owner {
 impl Line {
     fn enqueue(&mut self, worker: Arc<dyn Worker>) {
         self.number += 1;
-        let place = self.number + places_given_away(worker.priority());
+        let place = self.number + places_passed(worker.priority());
         self.waiting.insert((place, self.number), worker);
     }
 
@@ -198,7 +198,7 @@ impl Shared {
 
     /// Wakes a thread, or starts one when the free ones are already needed: a thread counts as free
     /// until it has woken up.
-    fn see_to_a_thread(self: &Arc<Self>, line: &mut Line) {
+    fn ensure_thread(self: &Arc<Self>, line: &mut Line) {
         let wanted = line.waiting.len().max(1);
         if line.free < wanted && line.threads < self.threads_max {
             let shared = Arc::clone(self);
@@ -408,7 +408,7 @@ mod tests {
         // The only thread cannot wake up in between.
         for _ in 0..2 {
             line.enqueue(Arc::new(Meeting(Arc::clone(&barrier))));
-            shared.see_to_a_thread(&mut line);
+            shared.ensure_thread(&mut line);
         }
         assert_eq!(line.threads, 2);
         drop(line);

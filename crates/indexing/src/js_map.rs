@@ -180,9 +180,9 @@ impl JsMap {
         let collection = item.collection(context.documents)?;
         let engine = self.pool.engine();
         let given = match item {
-            SourceItem::Document(document) => Given::Document(script_document(document)?),
-            SourceItem::Counter(row) => Given::Document(script_counter(row)?),
-            SourceItem::Segment(row) => Given::Value(segment_source::script_value(row)?),
+            SourceItem::Document(document) => MapArgument::Document(script_document(document)?),
+            SourceItem::Counter(row) => MapArgument::Document(script_counter(row)?),
+            SourceItem::Segment(row) => MapArgument::Value(segment_source::script_value(row)?),
         };
         let mut results = Vec::new();
         for (number, map) in self.script.maps().iter().enumerate() {
@@ -197,10 +197,10 @@ impl JsMap {
             let budget = Budget::default();
             let (script, out) = (&self.script, &mut results);
             let run = match &given {
-                Given::Document(given) => {
+                MapArgument::Document(given) => {
                     script.map(&engine, number, given, budget, &mut host, out)
                 }
-                Given::Value(given) => {
+                MapArgument::Value(given) => {
                     script.map_value(&engine, number, given, budget, &mut host, out)
                 }
             };
@@ -221,7 +221,7 @@ impl JsMap {
 }
 
 /// The argument of a map.
-enum Given {
+enum MapArgument {
     Document(ScriptDocument),
     Value(ScriptValue),
 }

@@ -212,7 +212,7 @@ impl<'t> Gathering<'_, 't> {
     }
 
     /// Returns a gathered piece for reuse.
-    pub(crate) fn give_back(&self, piece: Piece<'t>) {
+    pub(crate) fn recycle(&self, piece: Piece<'t>) {
         self.lanes.lock().spare.push(piece);
     }
 }

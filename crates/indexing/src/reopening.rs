@@ -133,7 +133,7 @@ impl IndexSet {
         };
         self.report(&IndexSetEvent::Failed { index: name, error, again_after: pause });
         if let Some(pause) = pause {
-            self.run_later(key, TaskKind::Reopen, pause);
+            self.schedule(key, TaskKind::Reopen, pause);
         }
     }
 }

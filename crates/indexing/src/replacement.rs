@@ -186,14 +186,14 @@ impl IndexSet {
         let old = self.list_in_place(key, &new);
         if let Some(old) = old {
             let place = old.environment().options().directory.clone();
-            old.give_waiters_to(&new);
+            old.transfer_waiters_to(&new);
             old.close();
             // Remaining files are deleted when the database is opened again.
             drop(index_files::delete(self.disk(), &place));
         }
         new.begin_outputs();
         self.report(&IndexSetEvent::Replaced { index: new.name() });
-        self.report_change(new.name(), IndexChange::TookPlace);
+        self.report_change(new.name(), IndexChange::SwappedIn);
         Ok(true)
     }
 

@@ -132,7 +132,7 @@ impl Event {
             Event::Data(Change::Document(_)) => true,
             Event::Index { change, .. } => matches!(
                 change,
-                IndexChange::BatchCompleted | IndexChange::Removed | IndexChange::TookPlace
+                IndexChange::BatchCompleted | IndexChange::Removed | IndexChange::SwappedIn
             ),
             Event::Data(_) | Event::Operation { .. } => false,
         }
@@ -163,9 +163,9 @@ fn index_word(change: IndexChange) -> &'static str {
         IndexChange::MarkedAsErrored => "IndexMarkedAsErrored",
         IndexChange::Disabled => "IndexDemotedToDisabled",
         IndexChange::BecameIdle => "IndexDemotedToIdle",
-        IndexChange::IsAskedAgain => "IndexPromotedFromIdle",
+        IndexChange::QueriedAgain => "IndexPromotedFromIdle",
         IndexChange::Paused => "IndexPaused",
-        IndexChange::TookPlace => "SideBySideReplace",
+        IndexChange::SwappedIn => "SideBySideReplace",
         IndexChange::LockModeChanged => "LockModeChanged",
         IndexChange::PriorityChanged => "PriorityChanged",
     }

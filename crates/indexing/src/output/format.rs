@@ -23,15 +23,15 @@ use storage::{StorageError, Transaction, TreeName, WriteTransaction};
 use crate::{error::IndexError, reduce::ReduceKey};
 
 const KEYS: &[u8] = b"Output/Keys";
-const OWED: &[u8] = b"Output/Owed";
+const PENDING: &[u8] = b"Output/Owed";
 const SWEEPS: &[u8] = b"Output/Sweeps";
 
 fn keys_tree() -> TreeName {
     TreeName::of(&[KEYS])
 }
 
-fn owed_tree() -> TreeName {
-    TreeName::of(&[OWED])
+fn pending_tree() -> TreeName {
+    TreeName::of(&[PENDING])
 }
 
 fn sweeps_tree() -> TreeName {
@@ -113,7 +113,7 @@ pub(super) fn write_outputs(
 }
 
 /// Records that the results of a key have changed and its documents are pending.
-pub(crate) fn note_owed(
+pub(crate) fn add_pending(
     tx: &mut WriteTransaction,
     key: ReduceKey,
     wanted: &KeyOutputs,
@@ -123,13 +123,16 @@ pub(crate) fn note_owed(
     if possible != known {
         write_outputs(tx, key, &possible)?;
     }
-    tx.tree_mut(&owed_tree())?.put(key.bytes(), &[])?;
+    tx.tree_mut(&pending_tree())?.put(key.bytes(), &[])?;
     Ok(())
 }
 
 /// Up to `limit` keys whose documents are pending.
-pub(super) fn owed(tx: &impl Transaction, limit: usize) -> Result<Vec<ReduceKey>, IndexError> {
-    let tree = tx.tree(&owed_tree())?;
+pub(super) fn pending_keys(
+    tx: &impl Transaction,
+    limit: usize,
+) -> Result<Vec<ReduceKey>, IndexError> {
+    let tree = tx.tree(&pending_tree())?;
     let keys = tree.range(Bound::Unbounded)?.take(limit);
     keys.map(|entry| {
         let key = entry?.0.as_slice().try_into().map(ReduceKey::from_bytes);
@@ -139,8 +142,8 @@ pub(super) fn owed(tx: &impl Transaction, limit: usize) -> Result<Vec<ReduceKey>
 }
 
 /// Clears a key whose documents are up to date.
-pub(super) fn pay(tx: &mut WriteTransaction, key: ReduceKey) -> Result<(), StorageError> {
-    tx.tree_mut(&owed_tree())?.delete(key.bytes()).map(drop)
+pub(super) fn clear_pending(tx: &mut WriteTransaction, key: ReduceKey) -> Result<(), StorageError> {
+    tx.tree_mut(&pending_tree())?.delete(key.bytes()).map(drop)
 }
 
 /// A collection to sweep: deletes outputs with a smaller number, and those with this one that the
@@ -210,7 +213,7 @@ pub(super) fn end_sweep(tx: &mut WriteTransaction, number: u64) -> Result<(), St
 
 /// Whether documents or sweeps are pending.
 pub(crate) fn is_anything_open(tx: &impl Transaction) -> Result<bool, StorageError> {
-    Ok(!tx.tree(&owed_tree())?.is_empty() || !tx.tree(&sweeps_tree())?.is_empty())
+    Ok(!tx.tree(&pending_tree())?.is_empty() || !tx.tree(&sweeps_tree())?.is_empty())
 }
 
 fn push_text(text: &str, bytes: &mut Vec<u8>) {
@@ -246,19 +249,19 @@ mod tests {
         let (one, two) = (ReduceKey::of_whole_number(1), ReduceKey::of_whole_number(2));
         let mut tx = environment.write().unwrap();
         assert!(!is_anything_open(&tx).unwrap());
-        note_owed(&mut tx, one, &outputs_of(2, &[(0, "a"), (1, "b")])).unwrap();
-        note_owed(&mut tx, one, &outputs_of(1, &[(0, "c")])).unwrap();
-        note_owed(&mut tx, two, &outputs_of(0, &[])).unwrap();
+        add_pending(&mut tx, one, &outputs_of(2, &[(0, "a"), (1, "b")])).unwrap();
+        add_pending(&mut tx, one, &outputs_of(1, &[(0, "c")])).unwrap();
+        add_pending(&mut tx, two, &outputs_of(0, &[])).unwrap();
         let possible = outputs_of(2, &[(0, "a"), (0, "c"), (1, "b")]);
         assert_eq!(outputs(&tx, one).unwrap(), possible);
-        assert_eq!(owed(&tx, 1).unwrap(), [one]);
-        assert_eq!(owed(&tx, 9).unwrap(), [one, two]);
+        assert_eq!(pending_keys(&tx, 1).unwrap(), [one]);
+        assert_eq!(pending_keys(&tx, 9).unwrap(), [one, two]);
         write_outputs(&mut tx, one, &outputs_of(1, &[(0, "c")])).unwrap();
         assert_eq!(outputs(&tx, one).unwrap(), outputs_of(1, &[(0, "c")]));
         write_outputs(&mut tx, one, &KeyOutputs::default()).unwrap();
         assert!(tx.tree(&keys_tree()).unwrap().is_empty());
-        pay(&mut tx, one).unwrap();
-        pay(&mut tx, two).unwrap();
+        clear_pending(&mut tx, one).unwrap();
+        clear_pending(&mut tx, two).unwrap();
         assert!(!is_anything_open(&tx).unwrap());
         assert_eq!(KeyOutputs::read(&possible.write()), Some(possible.clone()));
         assert_eq!(KeyOutputs::read(&possible.write()[..12]), None);

@@ -29,7 +29,7 @@ mod target;
 use documents::{OutputChange, OutputWritten};
 
 pub(crate) use flow::{Flow, check};
-pub(crate) use format::{Sweep, add_sweep, is_anything_open, note_owed, sweeps};
+pub(crate) use format::{Sweep, add_pending, add_sweep, is_anything_open, sweeps};
 pub(crate) use settle::settle;
 pub(crate) use sweep::{SweepPlace, sweep};
 pub(crate) use target::OutputTarget;

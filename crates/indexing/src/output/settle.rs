@@ -44,7 +44,7 @@ pub(crate) fn settle(
         if is_written {
             format::write_outputs(&mut tx, plan.plan.key, &plan.outputs())?;
         }
-        format::pay(&mut tx, plan.plan.key)?;
+        format::clear_pending(&mut tx, plan.plan.key)?;
     }
     for message in settling.failures {
         let (action, document) = (IndexingAction::Reduce, String::new());
@@ -63,12 +63,12 @@ struct Settling<'a> {
 }
 
 /// A key, and what may already be written for it.
-struct OwedPlan {
+struct PendingPlan {
     plan: KeyPlan,
     before: KeyOutputs,
 }
 
-impl OwedPlan {
+impl PendingPlan {
     fn outputs(&self) -> KeyOutputs {
         let count = u32::try_from(self.plan.bodies.len()).unwrap_or(u32::MAX);
         KeyOutputs { count, references: self.plan.references.clone() }
@@ -76,12 +76,12 @@ impl OwedPlan {
 }
 
 impl Settling<'_> {
-    fn plans(&mut self, tx: &ReadTransaction) -> Result<Vec<OwedPlan>, IndexError> {
+    fn plans(&mut self, tx: &ReadTransaction) -> Result<Vec<PendingPlan>, IndexError> {
         let (mut plans, mut bytes) = (Vec::new(), 0);
-        for key in format::owed(tx, KEYS_MAX)? {
+        for key in format::pending_keys(tx, KEYS_MAX)? {
             let plan = self.plan(tx, key)?;
             bytes += plan.bodies.iter().map(|body| body.as_bytes().len()).sum::<usize>();
-            plans.push(OwedPlan { plan, before: format::outputs(tx, key)? });
+            plans.push(PendingPlan { plan, before: format::outputs(tx, key)? });
             if BYTES_MAX < bytes {
                 break;
             }
@@ -115,7 +115,7 @@ impl Settling<'_> {
 
     /// Writes the documents of these keys, in one transaction if possible; returns for each key
     /// whether its documents were written.
-    fn write(&mut self, plans: &[OwedPlan]) -> Result<Vec<bool>, IndexError> {
+    fn write(&mut self, plans: &[PendingPlan]) -> Result<Vec<bool>, IndexError> {
         if self.commit(plans)?.is_ok() {
             return Ok(vec![true; plans.len()]);
         }
@@ -132,7 +132,7 @@ impl Settling<'_> {
     }
 
     /// The inner error says why one of the keys cannot be written.
-    fn commit(&mut self, plans: &[OwedPlan]) -> Result<Result<(), String>, IndexError> {
+    fn commit(&mut self, plans: &[PendingPlan]) -> Result<Result<(), String>, IndexError> {
         let changes = match self.changes_of(plans) {
             Ok(changes) => changes,
             Err(message) => return Ok(Err(message)),
@@ -155,10 +155,10 @@ impl Settling<'_> {
         Ok(Ok(()))
     }
 
-    fn changes_of(&self, plans: &[OwedPlan]) -> Result<Vec<OutputChange>, String> {
+    fn changes_of(&self, plans: &[PendingPlan]) -> Result<Vec<OutputChange>, String> {
         let mut changes = Vec::new();
         let mut referring = BTreeMap::new();
-        for OwedPlan { plan, before } in plans {
+        for PendingPlan { plan, before } in plans {
             let count = u32::try_from(plan.bodies.len()).unwrap_or(u32::MAX);
             for (place, body) in (0..count).zip(&plan.bodies) {
                 let id = document_id(&self.target.id(plan.key, place))?;

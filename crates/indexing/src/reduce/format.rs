@@ -173,14 +173,14 @@ impl KeyState {
 
 /// The result of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Given<R> {
+pub(super) enum NodeResult<R> {
     /// The reduce failed here or below.
     Failed,
     /// Documents, usually one.
     Results(Vec<R>),
 }
 
-impl<R: AsRef<[u8]>> Given<R> {
+impl<R: AsRef<[u8]>> NodeResult<R> {
     pub(super) fn write(&self) -> Vec<u8> {
         match self {
             Self::Failed => vec![FAILED],
@@ -193,7 +193,7 @@ impl<R: AsRef<[u8]>> Given<R> {
     }
 }
 
-impl<'a> Given<Document<'a>> {
+impl<'a> NodeResult<Document<'a>> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, IndexError> {
         let corrupt = || IndexError::corrupt("the result of a reduce has an unknown format");
         match bytes.split_first() {
@@ -253,12 +253,17 @@ mod tests {
         assert!(KeyState::read(&[]).is_err());
 
         let document = parse_document(br#"{"A":1}"#, &ParseLimits::default()).unwrap();
-        let bytes = Given::Results(vec![document.as_bytes(); 2]).write();
-        let Given::Results(read) = Given::read(&bytes).unwrap() else { panic!("it failed") };
+        let bytes = NodeResult::Results(vec![document.as_bytes(); 2]).write();
+        let NodeResult::Results(read) = NodeResult::read(&bytes).unwrap() else {
+            panic!("it failed")
+        };
         assert!(read.iter().all(|result| result.as_bytes() == document.as_bytes()));
         assert_eq!(read.len(), 2);
-        assert!(matches!(Given::read(&Given::<&[u8]>::Failed.write()).unwrap(), Given::Failed));
-        assert!(Given::read(&bytes[..bytes.len() - 1]).is_err());
+        assert!(matches!(
+            NodeResult::read(&NodeResult::<&[u8]>::Failed.write()).unwrap(),
+            NodeResult::Failed
+        ));
+        assert!(NodeResult::read(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use storage::WriteTransaction;
 
 use super::{
     Reducing,
-    format::{Given, KeyRows, KeyState},
+    format::{KeyRows, KeyState, NodeResult},
     key::ReduceKey,
     key_tree::{Counts, KeyResult, KeyTree, document_of, reduce_inline},
     stage::Reduced,
@@ -15,7 +15,7 @@ use crate::{
     entry_writer::{Entries, EntryWriter},
     error::IndexError,
     mapper::MapError,
-    output::{OutputTarget, note_owed},
+    output::{OutputTarget, add_pending},
 };
 
 /// The destination of results.
@@ -47,8 +47,8 @@ impl Output<'_> {
         let is_shown = self.put_entries(key, &result, &mut counts)?;
         if let Some(target) = self.reducing.target {
             let results = match &result {
-                Given::Results(results) if is_shown => results.as_slice(),
-                Given::Results(_) | Given::Failed => &[],
+                NodeResult::Results(results) if is_shown => results.as_slice(),
+                NodeResult::Results(_) | NodeResult::Failed => &[],
             };
             self.note_output(tx, target, key, results, &mut counts)?;
         }
@@ -83,8 +83,8 @@ impl Output<'_> {
         let results = results.iter().map(|result| document_of(result));
         let results = results.collect::<Result<Vec<_>, _>>()?;
         let wanted = target.outputs_of(&results, |message| counts.failure = Some(message))?;
-        self.reduced.owes_output = true;
-        note_owed(tx, key, &wanted)
+        self.reduced.has_pending_output = true;
+        add_pending(tx, key, &wanted)
     }
 
     /// Adds the entries; `false` when the results cannot be entries.
@@ -95,11 +95,11 @@ impl Output<'_> {
         counts: &mut Counts,
     ) -> Result<bool, IndexError> {
         let results = match result {
-            Given::Failed => {
+            NodeResult::Failed => {
                 self.batch.delete(&key.name())?;
                 return Ok(false);
             }
-            Given::Results(results) => results,
+            NodeResult::Results(results) => results,
         };
         let mut entries = Entries::default();
         let mut writer = EntryWriter::new(self.fields, &mut entries);

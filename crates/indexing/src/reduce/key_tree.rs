@@ -12,7 +12,7 @@ use storage::{Transaction, TreeName, WriteTransaction};
 
 use super::{
     Reducing,
-    format::{Given, node_key, nodes_tree, number_in, row_key, rows_tree},
+    format::{NodeResult, node_key, nodes_tree, number_in, row_key, rows_tree},
     key::{KEY_BYTES, ReduceKey},
 };
 use crate::{error::IndexError, mapper::MapError};
@@ -34,7 +34,7 @@ pub(super) struct Counts {
 }
 
 /// The result of a key.
-pub(super) type KeyResult = Given<Vec<u8>>;
+pub(super) type KeyResult = NodeResult<Vec<u8>>;
 
 /// Reduces the rows of a key that is stored inline.
 pub(super) fn reduce_inline(
@@ -43,10 +43,10 @@ pub(super) fn reduce_inline(
     counts: &mut Counts,
 ) -> Result<KeyResult, IndexError> {
     let items: Vec<_> = rows.values().map(|row| document_of(row)).collect::<Result<_, _>>()?;
-    let Some(sample) = items.first() else { return Ok(Given::Results(Vec::new())) };
+    let Some(sample) = items.first() else { return Ok(NodeResult::Results(Vec::new())) };
     counts.attempts += items.len() as u64;
     let given = reduce_items(reducing, sample, &items, counts)?;
-    if given == Given::Failed {
+    if given == NodeResult::Failed {
         counts.errors += items.len() as u64;
     }
     Ok(given)
@@ -71,7 +71,7 @@ impl KeyTree<'_> {
     ) -> Result<KeyResult, IndexError> {
         let sample = self.sample()?;
         let top = top_level(self.next);
-        let mut result = Given::Results(Vec::new());
+        let mut result = NodeResult::Results(Vec::new());
         for level in 0..=top {
             for number in &changed {
                 let given = match &sample {
@@ -87,7 +87,7 @@ impl KeyTree<'_> {
                     }
                     None => {
                         nodes.delete(&place)?;
-                        result = Given::Results(Vec::new());
+                        result = NodeResult::Results(Vec::new());
                     }
                 }
             }
@@ -127,9 +127,9 @@ impl KeyTree<'_> {
             })?,
             Some(below) => self.for_each_item(&nodes_tree(), &[below], number, &mut |given| {
                 has_items = true;
-                match Given::read(given)? {
-                    Given::Failed => has_failed = true,
-                    Given::Results(results) => items.extend(results),
+                match NodeResult::read(given)? {
+                    NodeResult::Failed => has_failed = true,
+                    NodeResult::Results(results) => items.extend(results),
                 }
                 Ok(())
             })?,
@@ -138,11 +138,11 @@ impl KeyTree<'_> {
             return Ok(None);
         }
         if has_failed {
-            return Ok(Some(Given::Failed));
+            return Ok(Some(NodeResult::Failed));
         }
         counts.attempts += rows;
         let given = reduce_items(self.reducing, sample, &items, counts)?;
-        if given == Given::Failed {
+        if given == NodeResult::Failed {
             counts.errors += rows.max(1);
         }
         Ok(Some(given))
@@ -195,14 +195,14 @@ fn reduce_items<'a>(
 ) -> Result<KeyResult, IndexError> {
     let mut results = Vec::new();
     if items.is_empty() {
-        return Ok(Given::Results(Vec::new()));
+        return Ok(NodeResult::Results(Vec::new()));
     }
-    reducing.go_on()?;
+    reducing.check_closing()?;
     match reducing.reducer.reduce(sample, items, &mut results) {
         Ok(()) => {}
         Err(MapError::Document { message }) => {
             counts.failure = Some(message);
-            return Ok(Given::Failed);
+            return Ok(NodeResult::Failed);
         }
         Err(MapError::Index(error)) => return Err(error),
     }
@@ -210,9 +210,9 @@ fn reduce_items<'a>(
     if NODE_BYTES_MAX < bytes {
         let message = format!("The reduce returns {bytes} bytes, more than {NODE_BYTES_MAX}");
         counts.failure = Some(message);
-        return Ok(Given::Failed);
+        return Ok(NodeResult::Failed);
     }
-    Ok(Given::Results(results.into_iter().map(BlittableBuf::into_bytes).collect()))
+    Ok(NodeResult::Results(results.into_iter().map(BlittableBuf::into_bytes).collect()))
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ pub(crate) struct Reducing<'a> {
 impl Reducing<'_> {
     /// Ends the batch when the index is closing. A batch may run many reduces, each of which may
     /// take its whole budget.
-    fn go_on(&self) -> Result<(), IndexError> {
+    fn check_closing(&self) -> Result<(), IndexError> {
         if (self.is_closing)() { Err(IndexError::Closing) } else { Ok(()) }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Reduced {
     /// The keys whose reduce failed, and why.
     pub(crate) failures: Vec<(String, String)>,
     /// Whether documents are pending for any key.
-    pub(crate) owes_output: bool,
+    pub(crate) has_pending_output: bool,
 }
 
 impl ReduceStage {

@@ -13,7 +13,7 @@ use storage::{ReadTransaction, StorageError, Transaction, pass_over};
 use super::{
     Reducer,
     format::{
-        Given, KeyRows, KeyState, RowPlace, documents_tree, keys_tree, node_key, nodes_tree,
+        KeyRows, KeyState, NodeResult, RowPlace, documents_tree, keys_tree, node_key, nodes_tree,
         number_in, row_key, rows_tree,
     },
     key::{KEY_BYTES, ReduceKey},
@@ -204,10 +204,10 @@ impl Reading<'_> {
     fn node(&self, level: u8, number: u64) -> Result<ReduceNode, IndexError> {
         let place = node_key(&self.key, level, number);
         let kept = self.entries.tree(&nodes_tree())?.get(&place)?;
-        let results = match kept.map(Given::read).transpose()? {
+        let results = match kept.map(NodeResult::read).transpose()? {
             None => Some(Vec::new()),
-            Some(Given::Failed) => None,
-            Some(Given::Results(results)) => {
+            Some(NodeResult::Failed) => None,
+            Some(NodeResult::Results(results)) => {
                 let shown = results.iter().map(|result| result.to_json());
                 Some(shown.collect::<Result<_, _>>().map_err(DocumentError::from)?)
             }

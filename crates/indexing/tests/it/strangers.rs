@@ -134,7 +134,7 @@ impl World {
             pool: context.pool,
             outputs: context.outputs,
             on_event: Arc::new(move |event| {
-                if let IndexSetEvent::Strangers { because, .. } = event {
+                if let IndexSetEvent::ForeignFiles { because, .. } = event {
                     strangers.lock().unwrap().push((*because).to_owned());
                 }
             }),

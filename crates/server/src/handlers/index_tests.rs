@@ -238,7 +238,7 @@ fn answer(
     write_array(shape.name("MapResults"), &trial.mapped);
     write_array(shape.name("ReduceResults"), reduced);
     shape.flag("HasDynamicFields", index.has_created_fields());
-    shape.flag("IsStale", index.leaves_out_items() || !is_indexed);
+    shape.flag("IsStale", index.skips_items() || !is_indexed);
     let kind = serde_json::to_value(definition.index_type).unwrap_or_default();
     shape.optional_text("IndexType", kind.as_str());
     shape.end();

@@ -118,7 +118,7 @@ fn why_not(
             index.name()
         );
     }
-    let missing = definition.what_is_missing(wanted);
+    let missing = definition.describe_missing(wanted);
     missing.unwrap_or_else(|| "Wasn't the widest index matching this query".to_owned())
 }
 
