@@ -284,9 +284,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             return Ok(Box::new(PageRows::new(rows, 0, page_size)));
         }
         let distinct = DistinctRows::new(rows, self.content_of()?, counts, &self.memory);
-        // The beginning of a filtered page is counted in rows that the filter looks at.
-        let start = if is_filtered { 0 } else { start };
-        Ok(Box::new(PageRows::new(distinct, start, page_size)))
+        // The filter has passed the beginning of its page already.
+        Ok(Box::new(PageRows::new(distinct, if is_filtered { 0 } else { start }, page_size)))
     }
 
     /// The rows that the filter lets through, from the beginning of the page on.
