@@ -123,7 +123,7 @@ pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use included_values::IncludedValues;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
-pub use log_query::{GivenAlong, LogQuery, Tried};
+pub use log_query::{Includes, LogQuery, Tried};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{

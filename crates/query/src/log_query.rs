@@ -45,9 +45,9 @@ pub struct LogQuery {
     series: SeriesIncludes,
 }
 
-/// What rows name that is to be given along with them.
+/// The documents, counters and time series that rows include.
 #[derive(Default)]
-pub struct GivenAlong {
+pub struct Includes {
     /// Ids of documents, each once, in the order in which they were met.
     in_order: Vec<DocumentId>,
     met: HashSet<DocumentId>,
@@ -139,7 +139,7 @@ impl LogQuery {
         (tx, values): (&T, Option<&DatabaseValues>),
         document: &DocumentRow<'_>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut GivenAlong,
+        included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let shown = Shown {
@@ -163,7 +163,7 @@ impl LogQuery {
         current: &RevisionRow<'_>,
         previous: Option<&RevisionRow<'_>>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut GivenAlong,
+        included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let mut json = Vec::new();
@@ -190,7 +190,7 @@ impl LogQuery {
         sources: Sources<'_, T>,
         shown: &Shown<'_>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut GivenAlong,
+        included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let (tx, wanted) = (sources.documents, RefCell::default());
@@ -348,7 +348,7 @@ fn parsed(json: &[u8]) -> Result<BlittableBuf, QueryError> {
     })
 }
 
-impl GivenAlong {
+impl Includes {
     fn add(&mut self, id: &str) {
         // A text that is too long for an id names no document.
         if self.in_order.len() < INCLUDED_MAX

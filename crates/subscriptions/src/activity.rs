@@ -31,7 +31,7 @@ pub struct ConnectionFacts {
 
 /// The size of a batch's includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GivenAlongFacts {
+pub struct IncludesFacts {
     /// Documents.
     pub documents: u64,
     /// Their bytes.
@@ -58,7 +58,7 @@ pub struct BatchFacts {
     /// How many of them the query failed on.
     pub failed: u64,
     /// The included documents, counters and time series.
-    pub given_along: GivenAlongFacts,
+    pub includes: IncludesFacts,
     /// When it was completely sent.
     pub sent_ticks: Option<i64>,
     /// When its acknowledgement was stored.
@@ -199,11 +199,11 @@ impl ConnectionActivity {
     }
 
     /// Records that a batch was sent.
-    pub fn batch_sent(&self, given_along: GivenAlongFacts, now_ticks: i64) {
+    pub fn batch_sent(&self, includes: IncludesFacts, now_ticks: i64) {
         let mut seen = self.seen();
         seen.facts.last_sent_ticks = Some(now_ticks);
         if let Some(batch) = &mut seen.current {
-            batch.given_along = given_along;
+            batch.includes = includes;
             batch.sent_ticks = Some(now_ticks);
         }
     }
@@ -312,7 +312,7 @@ mod tests {
             ..BatchFacts::default()
         };
         assert_eq!(under_way, [expected]);
-        activity.batch_sent(GivenAlongFacts::default(), 110);
+        activity.batch_sent(IncludesFacts::default(), 110);
         activity.batch_acknowledged(130);
         // The next one has no documents.
         activity.batch_begins(2, 140);

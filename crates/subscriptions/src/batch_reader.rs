@@ -12,14 +12,14 @@ use documents::{
 };
 use model::{ChangeVector, DocumentId, Etag};
 use query::{
-    BoundScripts, CountersOfDocument, GivenAlong, LogQuery, QueryError, SourceDocuments, Tried,
+    BoundScripts, CountersOfDocument, Includes, LogQuery, QueryError, SourceDocuments, Tried,
 };
 use script::ScriptPool;
 use storage::{HistoryPoint, Transaction};
 use wire::ErrorKind;
 
 use crate::{
-    activity::GivenAlongFacts,
+    activity::IncludesFacts,
     progress::{Offer, document_hash},
     subscription::Work,
     worker::{Piece, Standing, Worker},
@@ -131,7 +131,7 @@ impl<'t> Change<'t> {
         values: Option<&DatabaseValues>,
         query: &LogQuery,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut GivenAlong,
+        included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         match self {
@@ -396,10 +396,10 @@ fn merged(vector: &str, of_change: &str) -> String {
 
 /// See [`Worker::write_includes`].
 pub(crate) fn write_includes(
-    given: &GivenAlong,
+    given: &Includes,
     tx: &impl Transaction,
     out: &mut Vec<u8>,
-) -> Result<GivenAlongFacts, ReadError> {
+) -> Result<IncludesFacts, ReadError> {
     let start = out.len();
     out.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
     let documents = write_documents(given.ids(), tx, out)?;
@@ -413,7 +413,7 @@ pub(crate) fn write_includes(
         write_counters(of_counters, out);
     }
     let counters = of_counters.iter().map(|document| document.counters.iter().flatten().count());
-    Ok(GivenAlongFacts {
+    Ok(IncludesFacts {
         documents: documents as u64,
         document_bytes: (behind_documents - start) as u64,
         counters: counters.sum::<usize>() as u64,

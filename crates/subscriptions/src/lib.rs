@@ -34,7 +34,7 @@ mod worker;
 
 pub use activity::{
     ActivityFacts, BatchFacts, ConnectionActivity, ConnectionFacts, EndedConnection,
-    FailedDocument, GivenAlongFacts, PastConnections,
+    FailedDocument, IncludesFacts, PastConnections,
 };
 pub use batch_reader::{BATCH_BYTES_MAX, ReadError, changes_behind};
 pub use ended::Ended;

@@ -2,7 +2,7 @@
 
 use cluster_state::DatabaseValues;
 use model::Etag;
-use query::{GivenAlong, LogQuery, QueryError, Tried};
+use query::{Includes, LogQuery, QueryError, Tried};
 use script::ScriptPool;
 use storage::Transaction;
 
@@ -29,7 +29,7 @@ pub fn preview(
     let scripts = query.scripts(pool).map_err(ReadError::Query)?;
     let bound = scripts.as_ref().map(|scripts| query.bind(scripts));
     let bound = bound.transpose().map_err(ReadError::Query)?;
-    let mut included = GivenAlong::default();
+    let mut included = Includes::default();
     let mut rows = 0;
     out.extend_from_slice(b"{\"Results\":[");
     for change in changes(tx, query, after)?.take(CHANGES_MAX) {

@@ -7,12 +7,12 @@ use std::{
 
 use cluster_state::DatabaseValues;
 use model::Etag;
-use query::{GivenAlong, IncludedSeries, SourceDocuments};
+use query::{IncludedSeries, Includes, SourceDocuments};
 use script::ScriptPool;
 use storage::{HistoryPoint, Transaction};
 
 use crate::{
-    activity::{ConnectionActivity, ConnectionFacts, GivenAlongFacts},
+    activity::{ConnectionActivity, ConnectionFacts, IncludesFacts},
     batch_reader::{self, ReadError},
     ended::Ended,
     holders::Strategy,
@@ -130,7 +130,7 @@ pub(crate) struct BatchSoFar {
     pub(crate) bytes: usize,
     /// Whether it consists of changes that are sent again; where to continue.
     pub(crate) again_after: Option<Etag>,
-    pub(crate) included: GivenAlong,
+    pub(crate) included: Includes,
 }
 
 impl Worker {
@@ -209,7 +209,7 @@ impl Worker {
         &self,
         tx: &impl Transaction,
         out: &mut Vec<u8>,
-    ) -> Result<GivenAlongFacts, ReadError> {
+    ) -> Result<IncludesFacts, ReadError> {
         batch_reader::write_includes(&self.batch.included, tx, out)
     }
 

@@ -187,18 +187,18 @@ impl Telling {
         steps.extend(sent.map(|sent| step("BatchWaitForAcknowledge", until - sent)));
         let is_acknowledged = batch.acknowledged_ticks.is_some();
         let exception = connection.activity.exception.as_ref().filter(|_| !is_acknowledged);
-        let given_along = batch.given_along;
+        let includes = batch.includes;
         json!({
             "BatchId": batch.number,
             "ConnectionId": connection.facts.connection,
             "NumberOfDocuments": batch.documents,
             "SizeOfDocumentsInBytes": batch.bytes,
-            "NumberOfIncludedDocuments": given_along.documents,
-            "SizeOfIncludedDocumentsInBytes": given_along.document_bytes,
-            "NumberOfIncludedCounters": given_along.counters,
-            "SizeOfIncludedCountersInBytes": given_along.counter_bytes,
+            "NumberOfIncludedDocuments": includes.documents,
+            "SizeOfIncludedDocumentsInBytes": includes.document_bytes,
+            "NumberOfIncludedCounters": includes.counters,
+            "SizeOfIncludedCountersInBytes": includes.counter_bytes,
             "NumberOfIncludedTimeSeriesEntries": 0,
-            "SizeOfIncludedTimeSeriesInBytes": given_along.series_bytes,
+            "SizeOfIncludedTimeSeriesInBytes": includes.series_bytes,
             "Started": date::format(batch.began_ticks),
             "Completed": ended.map(date::format),
             "Exception": exception,

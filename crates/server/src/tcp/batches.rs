@@ -4,7 +4,7 @@
 //! may block, and no more than these two are in memory. A slow client so holds neither memory nor a
 //! snapshot of the documents.
 
-use subscriptions::{GivenAlongFacts, Standing, Worker};
+use subscriptions::{IncludesFacts, Standing, Worker};
 use wire::tcp_shapes::END_OF_BATCH;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 struct ReadPiece {
     bytes: Vec<u8>,
     /// What the batch gives along, when the piece is its last one.
-    end: Option<GivenAlongFacts>,
+    end: Option<IncludesFacts>,
 }
 
 impl Working<'_> {
@@ -32,7 +32,7 @@ impl Working<'_> {
             worker.begin_batch(began_ticks);
         }
         let mut unsent = Vec::new();
-        let given_along = loop {
+        let includes = loop {
             let worker = self.worker.take().ok_or(End::Gone)?;
             let database = self.database.clone();
             let (read, sent) =
@@ -45,8 +45,8 @@ impl Working<'_> {
             if self.require_standing()? != Standing::Works {
                 return Err(End::Gone);
             }
-            if let Some(given_along) = end {
-                break given_along;
+            if let Some(includes) = end {
+                break includes;
             }
         };
         if self.worker()?.batch_documents() == 0 {
@@ -54,7 +54,7 @@ impl Working<'_> {
         }
         unsent.extend_from_slice(END_OF_BATCH);
         send(self.writing, &unsent).await?;
-        self.worker()?.activity().batch_sent(given_along, self.now_ticks());
+        self.worker()?.activity().batch_sent(includes, self.now_ticks());
         Ok(true)
     }
 }
@@ -82,9 +82,9 @@ fn read_with(database: &OpenedDatabase, worker: &mut Worker) -> Result<ReadPiece
     if !piece.is_last {
         return Ok(ReadPiece { bytes, end: None });
     }
-    let mut given_along = worker.write_includes(&tx, &mut bytes).map_err(read_error)?;
+    let mut includes = worker.write_includes(&tx, &mut bytes).map_err(read_error)?;
     let before_series = bytes.len();
     time_series_includes::write_message(&tx, worker.included_series(), &mut bytes)?;
-    given_along.series_bytes = (bytes.len() - before_series) as u64;
-    Ok(ReadPiece { bytes, end: Some(given_along) })
+    includes.series_bytes = (bytes.len() - before_series) as u64;
+    Ok(ReadPiece { bytes, end: Some(includes) })
 }
