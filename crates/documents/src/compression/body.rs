@@ -93,7 +93,7 @@ impl<'a> Body<'a> {
         Ok(Self::Compressed(Box::new(body)))
     }
 
-    /// The same body, which nobody has asked for.
+    /// The same body, not decompressed yet.
     pub(crate) fn unread(&self) -> Body<'a> {
         match self {
             Self::Plain(document) => Self::Plain(*document),
