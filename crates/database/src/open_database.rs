@@ -152,6 +152,7 @@ impl Database {
             (options.on_refused)(record.name.as_str(), &reason);
         }
         let identity = identity_of(platform, &environment)?;
+        store_missing_counts(&environment)?;
         let values = cluster.values_of(record.topology_id);
         let changes = Arc::new(ChangesHub::default());
         let queue = queue_of(platform, &environment, options.queue, &values)?;
@@ -587,6 +588,22 @@ fn identity_of(
         tx.commit()?;
     }
     Ok(identity)
+}
+
+/// Stores what databases of earlier versions do not have, so that statistics need not count it each time.
+fn store_missing_counts(environment: &Arc<Environment>) -> Result<(), LoadError> {
+    if !documents::lacks_counted_documents(&environment.read())? {
+        return Ok(());
+    }
+    let stored = environment.write().map_err(LoadError::from).and_then(|mut tx| {
+        documents::store_counted_documents(&mut tx)?;
+        Ok(tx.commit()?)
+    });
+    match stored {
+        // Until there is room, it is counted on demand.
+        Err(LoadError::Storage(StorageError::DiskFull { .. })) => Ok(()),
+        stored => stored,
+    }
 }
 
 /// The right to use an open database; while it lives, the database is not closed.

@@ -92,6 +92,7 @@ pub use compression::{
 pub use counters::{
     ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterTombstoneRow, CounterValue,
     CountersChanged, counted_documents, counter, counters_count, counters_of,
+    lacks_counted_documents, store_counted_documents,
 };
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{

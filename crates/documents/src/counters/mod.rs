@@ -29,7 +29,10 @@ mod salvage;
 pub(crate) mod tables;
 mod write;
 
-pub use read::{counted_documents, counter, counters_count, counters_of};
+pub use read::{
+    counted_documents, counter, counters_count, counters_of, lacks_counted_documents,
+    store_counted_documents,
+};
 pub use requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, CountersChanged};
 pub use row::{CounterRow, CounterTombstoneRow};
 

@@ -75,9 +75,26 @@ pub fn counted_documents(tx: &impl Transaction) -> Result<u64, DocumentError> {
     match number(tx, tables::OWNERS)? {
         Some(count) => Ok(count),
         None if counters_count(tx)? == 0 => Ok(0),
-        // The counters are older than this record; their next change writes it.
+        // The counters are older than this record, and there was no room to write it.
         None => count_owners(tx),
     }
+}
+
+/// Whether the number of documents that have counters is not stored, because the counters are older than it.
+///
+/// # Errors
+/// Storage errors.
+pub fn lacks_counted_documents(tx: &impl Transaction) -> Result<bool, DocumentError> {
+    Ok(number(tx, tables::OWNERS)?.is_none() && 0 < counters_count(tx)?)
+}
+
+/// Stores the number of documents that have counters, so that statistics need not count them.
+///
+/// # Errors
+/// Storage errors.
+pub fn store_counted_documents(tx: &mut WriteTransaction) -> Result<(), DocumentError> {
+    let counts = (counters_count(tx)?, counted_documents(tx)?);
+    write_counts(tx, counts.0, counts.1)
 }
 
 /// Looks up one counter of each document that has any.

@@ -23,8 +23,8 @@ const LOG: &str = "CounterLog";
 /// The record of `Meta` with the number of counters.
 pub(super) const COUNT: &[u8] = b"counters";
 
-/// The record of `Meta` with the number of documents that have counters; absent until counters are
-/// first changed by a version that maintains it.
+/// The record of `Meta` with the number of documents that have counters. A database of an earlier version has none
+/// until it is opened.
 pub(super) const OWNERS: &[u8] = b"counted-documents";
 
 pub(crate) static COUNTERS: TableSchema = TableSchema {

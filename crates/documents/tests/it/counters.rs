@@ -5,6 +5,7 @@ use documents::{
     log::{self, EntryKind, Selection},
 };
 use model::{CounterName, DocumentId, Etag, RevisionsConfiguration, RevisionsRule};
+use storage::TreeName;
 
 use crate::database::{Database, user};
 
@@ -57,6 +58,29 @@ impl Database {
         let tx = self.read();
         (documents::counters_count(&tx).unwrap(), documents::counted_documents(&tx).unwrap())
     }
+}
+
+#[test]
+fn documents_with_counters_of_an_earlier_version_are_counted_once() {
+    let database = Database::new();
+    for number in 0..3 {
+        let id = format!("users/{number}");
+        database.put(&id, &user("a"));
+        database.count(&id, &[increment("likes", 1), increment("b", 1)]);
+    }
+    assert!(!documents::lacks_counted_documents(&database.read()).unwrap());
+    let mut tx = database.environment.write().unwrap();
+    tx.tree_mut(&TreeName::from("Meta")).unwrap().delete(b"counted-documents").unwrap();
+    tx.commit().unwrap();
+    // An increment of a counter that exists stores no number.
+    database.count("users/0", &[increment("likes", 1)]);
+    assert!(documents::lacks_counted_documents(&database.read()).unwrap());
+    assert_eq!(database.counts(), (6, 3));
+    let mut tx = database.environment.write().unwrap();
+    documents::store_counted_documents(&mut tx).unwrap();
+    tx.commit().unwrap();
+    assert!(!documents::lacks_counted_documents(&database.read()).unwrap());
+    assert_eq!(database.counts(), (6, 3));
 }
 
 #[test]
