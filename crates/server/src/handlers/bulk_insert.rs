@@ -561,7 +561,12 @@ impl Insert {
                     left.commands.splice(..0, again.commands);
                     self.pause(FULL_QUEUE_PAUSE).await?;
                 }
-                (inserted, _) => inserted?,
+                (inserted, _) => {
+                    inserted?;
+                    // One hard moment does not make the rest slow.
+                    tries = 0;
+                    part_bytes_max = part_bytes_max.saturating_mul(2).min(SMALL_BATCH_BYTES);
+                }
             }
         }
         Ok(())
