@@ -111,7 +111,14 @@ impl Engine {
                 return Ok(None);
             }
             if deleted.is_some() {
-                tracing::info!(database = name, removes_files, "a database was deleted");
+                match removes_files {
+                    true => {
+                        tracing::info!(database = name, "a database was deleted with its files")
+                    }
+                    false => {
+                        tracing::info!(database = name, "a database was deleted; its files stay")
+                    }
+                }
             }
             finish_of(self, &key)
         })
