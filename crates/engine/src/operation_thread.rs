@@ -12,7 +12,12 @@ use wire::operation_state::OperationStatus;
 use crate::{engine::Engine, error::EngineError};
 
 /// Operations of all databases that run at once, at most: each has a thread.
-const RUNNING_MAX: usize = 256;
+const RUNNING_MAX: u64 = 256;
+/// With less memory there are fewer: one operation of each may run for so much of the limit. Its ids and batches
+/// are counted; its snapshot, its script and what the allocator keeps are not.
+const OPERATION_BYTES: u64 = 10 << 20;
+/// There may always be some.
+const RUNNING_MIN: u64 = 4;
 
 /// What clients are shown of an operation that failed.
 pub type ShowFailure = fn(EngineError) -> OperationStatus;
@@ -27,11 +32,12 @@ impl OperationThreads {
     fn add(
         &self,
         operation: &Arc<Operation>,
+        running_max: usize,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), EngineError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|(_, thread)| !thread.is_finished());
-        if RUNNING_MAX <= running.len() {
+        if running_max <= running.len() {
             return Err(EngineError::TooManyOperations);
         }
         let thread = std::thread::Builder::new().name("operation".into()).spawn(run);
@@ -60,6 +66,11 @@ impl OperationThreads {
     }
 }
 
+/// How many operations may run with so much memory.
+fn running_max(limit_bytes: u64) -> usize {
+    (limit_bytes / OPERATION_BYTES).clamp(RUNNING_MIN, RUNNING_MAX) as usize
+}
+
 impl Engine {
     /// Runs an operation that was registered. It ends with the status that `work` returns, as canceled if that is
     /// [`EngineError::Stopped`], and as failed after any other error or a panic.
@@ -82,7 +93,11 @@ impl Engine {
             };
             running.finish(status, clock.now());
         };
-        let added = self.operation_threads.add(&operation, run);
+        let added = self.operation_threads.add(
+            &operation,
+            running_max(self.memory.pressure.limit().bytes),
+            run,
+        );
         if let Err(error) = &added {
             // The caller reports the error; the operation, which is listed already, ends.
             let status = match error {
@@ -94,5 +109,16 @@ impl Engine {
             operation.finish(status, self.platform.clock.now());
         }
         added
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_memory_has_few_operations() {
+        assert_eq!([64 << 20, 256 << 20, 64 << 30].map(running_max), [6, 25, 256]);
+        assert_eq!(running_max(0), 4);
     }
 }
