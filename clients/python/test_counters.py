@@ -1,4 +1,4 @@
-"""Counters: counted by sessions and operations, given along, selected."""
+"""Counters: counted by sessions and operations, included, selected."""
 
 import pytest
 from ravendb.documents.operations.counters import (

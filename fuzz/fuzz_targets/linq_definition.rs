@@ -17,6 +17,7 @@ static DOCUMENT: LazyLock<BlittableBuf> = LazyLock::new(|| {
 });
 const BUDGET: Budget = Budget {
     steps_max: 20_000,
+    memory_bytes_max: 16 * 1024 * 1024,
     outputs_max: 1_000,
     sequence_length_max: 10_000,
     string_bytes_max: 100_000,

@@ -27,7 +27,7 @@ fuzz_target!(|text: &[u8]| {
     assert_eq!(again, query, "{printed}");
     assert_eq!(again.to_string(), printed);
     for parameters in [None, Some(GIVEN.as_view().root())] {
-        if let Err(error) = plan(&query, parameters, Paging::default()) {
+        if let Err(error) = plan(&query, parameters, Paging::default(), None) {
             let _ = error.to_string();
         }
         if let Ok(needed) = needed_index(&query, parameters) {

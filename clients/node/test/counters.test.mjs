@@ -1,4 +1,4 @@
-// Counters: counted by sessions, operations, patches and bulk inserts, given along, selected, indexed.
+// Counters: counted by sessions, operations, patches and bulk inserts, included, selected, indexed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -54,7 +54,7 @@ test("a deleted counter begins again at nothing", async () => {
   assert.equal(await store.openSession().countersFor("huts/1").get("nights"), 2);
 });
 
-test("counters are given along with loaded documents", async () => {
+test("counters are included with loaded documents", async () => {
   const session = store.openSession();
   const hut = await session.load("huts/1", { includes: (include) => include.includeCounter("guests") });
   const requests = session.advanced.numberOfRequests;
@@ -67,7 +67,7 @@ test("counters are given along with loaded documents", async () => {
   assert.equal(all.advanced.numberOfRequests, asked);
 });
 
-test("counters are given along with queries, and selected", async () => {
+test("counters are included with queries, and selected", async () => {
   const session = store.openSession();
   const huts = await session.query({ collection: "Huts" }).include((include) => include.includeCounter("guests")).all();
   assert.equal(huts.length, 2);

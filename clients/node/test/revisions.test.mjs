@@ -1,4 +1,4 @@
-// Older versions of documents: what is kept, how it is read and what a session gives along.
+// Older versions of documents: what is kept, how it is read and what a session includes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -96,7 +96,7 @@ test("a session asks for a revision where none is kept", async () => {
   assert.match((await metadataOf("tents/1"))[0]["@flags"], /ForceCreated/);
 });
 
-test("loading gives along the versions that a field names", async () => {
+test("loading includes the revisions that a field names", async () => {
   await saveBeds("huts/6", 1, 2);
   const vectors = (await metadataOf("huts/6")).map((metadata) => metadata["@change-vector"]);
   await save("contracts/1", { first: vectors[1], all: vectors }, "Contracts");
@@ -111,7 +111,7 @@ test("loading gives along the versions that a field names", async () => {
   assert.equal(session.advanced.numberOfRequests, requests, "nothing more was asked for");
 });
 
-test("loading gives along the version of a moment", async () => {
+test("loading includes the revision of a point in time", async () => {
   await saveBeds("huts/7", 1, 2);
   const session = store.openSession();
   const moment = new Date("2999-01-01T00:00:00Z");
@@ -121,7 +121,7 @@ test("loading gives along the version of a moment", async () => {
   assert.equal(session.advanced.numberOfRequests, requests);
 });
 
-test("a query gives along the versions that its rows name", async () => {
+test("a query includes the revisions that its rows name", async () => {
   await saveBeds("huts/8", 1, 2);
   const vectors = (await metadataOf("huts/8")).map((metadata) => metadata["@change-vector"]);
   await save("leases/1", { kept: vectors }, "Leases");

@@ -70,7 +70,7 @@ test("existing and new documents come in order, in batches of the size that the 
   worker.dispose();
 });
 
-test("a condition, a projection and documents that are given along", async () => {
+test("a condition, a projection and included documents", async () => {
   await save("Harbours", { "harbours/1": { name: "Kiel" } });
   await save("Yachts", boats("yachts", 5));
   const chosen = run(

@@ -1,4 +1,4 @@
-// Time series: appended by sessions, in batches and bulk inserts, read by range, given along, streamed; policies.
+// Time series: appended by sessions, in batches and bulk inserts, read by range, included, streamed; policies.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -94,7 +94,7 @@ test("a session that knows a part asks for the rest", async () => {
   assert.deepEqual(minutes(await series.get(at(3), at(10))), [3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("ranges are given along with documents", async () => {
+test("ranges are included with documents", async () => {
   await storeHut("huts/4");
   await appendMinutes("huts/4", "Snow", 10);
   for (const [include, expected] of [

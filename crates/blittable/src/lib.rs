@@ -51,6 +51,6 @@ pub use object_scanner::{ObjectScanner, ScanError, Scanned};
 pub use parser::{Builder, ParseLimits, parse_document};
 pub use print::{Handled, write_json, write_json_string, write_members_with, write_object_with};
 pub use print_pieces::MemberPrinter;
-pub use printed_size::prints_within;
+pub use printed_size::{printed_bytes, prints_within};
 pub use text::Text;
 pub use view::{Array, BlittableBuf, Document, Object, ObjectHandle, Value};

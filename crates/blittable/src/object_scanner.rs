@@ -1,6 +1,6 @@
 //! Finds where the elements of a streamed sequence of JSON objects end, without parsing them.
 //!
-//! The sequence is a JSON array of objects, or objects separated by white space or commas. State is
+//! The sequence is a JSON array of objects, or objects separated by white space or single commas. State is
 //! a few words, whatever the size of the stream. It only counts brackets outside strings; whether
 //! an element is valid is left to [`JsonReader`](crate::JsonReader).
 
@@ -101,6 +101,8 @@ enum Phase {
 #[derive(Debug)]
 pub struct ObjectScanner {
     phase: Phase,
+    /// An element ended, and no comma has followed it.
+    may_separate: bool,
     /// Open brackets of the current element; 0 between elements.
     depth: usize,
     /// The quote of the string that is open.
@@ -117,6 +119,7 @@ impl ObjectScanner {
     pub fn new(element_bytes_max: usize) -> ObjectScanner {
         ObjectScanner {
             phase: Phase::Start,
+            may_separate: false,
             depth: 0,
             quote: None,
             is_escaped: false,
@@ -154,6 +157,7 @@ impl ObjectScanner {
         match end {
             Some(end) => {
                 self.element_bytes = 0;
+                self.may_separate = true;
                 Ok(Scanned::Element { start, end })
             }
             None => Ok(Scanned::Partial { start }),
@@ -180,7 +184,9 @@ impl ObjectScanner {
                 (b' ' | b'\n' | b'\r' | b'\t', _) => {}
                 (b'[', Phase::Start) => self.phase = Phase::InArray,
                 (b']', Phase::InArray) => self.phase = Phase::AfterArray,
-                (b',', Phase::InArray | Phase::InSequence) => {}
+                (b',', Phase::InArray | Phase::InSequence) if self.may_separate => {
+                    self.may_separate = false;
+                }
                 (b'{', Phase::Start | Phase::InArray | Phase::InSequence) => {
                     if self.phase == Phase::Start {
                         self.phase = Phase::InSequence;

@@ -16,6 +16,22 @@ const WORD_BYTES: u64 = 6;
 /// Quotes around a name or text, and the colon or comma after it.
 const QUOTES_BYTES: u64 = 3;
 
+/// The size of a value as JSON as [`prints_within`] counts it, rounded up to a power of two.
+///
+/// # Errors
+///
+/// When the document is damaged.
+pub fn printed_bytes(value: &Value<'_>) -> Result<u64, Corrupt> {
+    let mut bytes = PRINTED_BYTES_MIN;
+    while !prints_within(value, bytes)? {
+        bytes = bytes.saturating_mul(2);
+    }
+    Ok(bytes)
+}
+
+/// Smaller texts are not told apart.
+const PRINTED_BYTES_MIN: u64 = 1 << 10;
+
 /// Whether the compact JSON text of `value` has at most `bytes_max` bytes, counting an escape in a
 /// string as one byte and every integer as the longest.
 ///

@@ -8,6 +8,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use model::NodeTag;
 use platform::Clock;
 use storage::{Environment, Transaction};
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +27,7 @@ use crate::{
 /// crash: every reported outcome survives. Its thread has ended when the drop returns.
 pub struct Cluster {
     store: ClusterStore,
+    node_tag: NodeTag,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
     queued_bytes: QueueBytes,
@@ -60,10 +62,16 @@ impl Cluster {
         wait.recv().unwrap_or(Err(ClusterError::Closed))?;
         Ok(Cluster {
             store,
+            node_tag: NodeTag::A,
             queue: RwLock::new(Some(sender)),
             queued_bytes,
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// The tag of this node.
+    pub fn node_tag(&self) -> &NodeTag {
+        &self.node_tag
     }
 
     /// Submits a command. Never blocks. A request whose id is remembered is not applied again.
@@ -103,8 +111,7 @@ impl Cluster {
     /// # Errors
     /// Those of [`Cluster::submit`], and those of applying the command.
     pub fn submit_and_wait(&self, command: &Command) -> Result<Applied, ClusterError> {
-        let submission = self.submit(command, None)?;
-        submission.receiver.blocking_recv().unwrap_or(Err(ended()))
+        self.submit(command, None)?.wait()
     }
 
     /// The state that the commands change.
@@ -120,6 +127,16 @@ impl Cluster {
             // A panic there has already been reported to the callers whose commands it interrupted.
             drop(thread.join());
         }
+    }
+}
+
+impl Submission {
+    /// Waits for the outcome. Blocks, so not on an asynchronous worker, which awaits the submission instead.
+    ///
+    /// # Errors
+    /// Those of applying the command.
+    pub fn wait(self) -> Result<Applied, ClusterError> {
+        self.receiver.blocking_recv().unwrap_or(Err(ended()))
     }
 }
 

@@ -23,7 +23,7 @@ use cluster_state::{
 };
 use openraft::{BasicNode, Config, SnapshotPolicy, error::ClientWriteError};
 use platform::Clock;
-use storage::Transaction;
+use storage::{StorageError, Transaction};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
@@ -113,13 +113,25 @@ impl Machine {
         mut queue: mpsc::Receiver<Queued>,
         started: &Sender<Result<(), ClusterError>>,
     ) {
-        let mut raft = match self.start().await {
-            Ok(raft) => raft,
+        let mut first = None;
+        let mut running = match self.start().await {
+            Ok(raft) => Some(raft),
+            // What was acknowledged is applied, so it can be read; the next command tries again.
+            Err(error @ ClusterError::Storage(StorageError::DiskFull { .. })) => {
+                tracing::warn!(%error, "databases can be read; nothing can be created or changed yet");
+                None
+            }
             Err(error) => return drop(started.send(Err(error))),
         };
         drop(started.send(Ok(())));
-        let mut first = None;
         loop {
+            let raft = match running.take() {
+                Some(raft) => raft,
+                None => match self.restart(&mut queue, &mut first).await {
+                    Some(raft) => raft,
+                    None => return,
+                },
+            };
             let end = self.serve(&raft, &mut queue, first.take()).await;
             if let Err(error) = raft.shutdown().await {
                 tracing::error!(%error, "the cluster's state machine did not stop cleanly");
@@ -127,8 +139,6 @@ impl Machine {
             if matches!(end, End::Closed) {
                 return;
             }
-            let Some(restarted) = self.restart(&mut queue, &mut first).await else { return };
-            raft = restarted;
         }
     }
 

@@ -292,12 +292,18 @@ pub(crate) fn with_prefix<'t, T: Transaction>(
     tx: &'t T,
     database: DatabaseId,
     lower_prefix: &str,
+    after: Option<&str>,
 ) -> Result<
     impl Iterator<Item = Result<CompareExchangeEntry<'t>, ClusterError>> + use<'t, T>,
     ClusterError,
 > {
     let prefix = key_of(database, lower_prefix.as_bytes());
-    let rows = tx.tree(&schema::compare_exchange())?.range(Bound::Included(&prefix))?;
+    let after = after.map(|key| key_of(database, lower_case(key).as_bytes()));
+    let start = match &after {
+        Some(key) if prefix < *key => Bound::Excluded(key.as_slice()),
+        _ => Bound::Included(prefix.as_slice()),
+    };
+    let rows = tx.tree(&schema::compare_exchange())?.range(start)?;
     let is_within = move |row: &Result<(Vec<u8>, &[u8]), _>| {
         row.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix))
     };

@@ -1,4 +1,4 @@
-//! A database's record, and its layout in the tree `Databases`.
+//! The layout of a database's record in the tree `Databases`.
 //!
 //! ```text
 //! offset  bytes  what
@@ -19,7 +19,7 @@
 //!
 //! Integers are little-endian. Pages carry checksums, so the record needs none of its own.
 
-use model::{DatabaseId, DatabaseName};
+use model::{DatabaseId, DatabaseName, DatabaseRecord, RecordConfiguration, RecordRequest};
 
 const VERSION: u8 = 3;
 const HEADER_BYTES: usize = 70;
@@ -35,66 +35,27 @@ const REQUESTS_MAX: usize = 8;
 /// Longer ids are not remembered.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// A request that wrote a record, kept to recognise a retry of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordRequest {
-    /// The id sent by the client.
-    pub id: String,
-    /// The index of the change made by the request.
-    pub index: u64,
+/// Remembers the request that writes the record with this index.
+pub(crate) fn remember(record: &mut DatabaseRecord, request_id: Option<&str>, index: u64) {
+    let fits = |id: &&str| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len());
+    let Some(id) = request_id.filter(fits) else { return };
+    if record.requests.len() == REQUESTS_MAX {
+        record.requests.remove(0);
+    }
+    record.requests.push(RecordRequest { id: id.to_owned(), index });
 }
 
-/// What all nodes know about a database.
-#[derive(Clone, Debug)]
-pub struct DatabaseRecord {
-    /// Its name, spelled as when it was created.
-    pub name: DatabaseName,
-    /// Whether it is disabled.
-    pub disabled: bool,
-    /// The index of the change that wrote the record.
-    pub etag: u64,
-    /// The index of the last change of its nodes or their order; clients call it the etag of the topology.
-    pub topology_index: u64,
-    /// The index of the last change of its client configuration; 0 if an older build, which kept the index inside
-    /// the configuration, wrote the record last.
-    pub client_index: u64,
-    /// Whether the client configuration has changed since the creation. If so, and there is none, it was removed,
-    /// which clients have to learn.
-    pub is_client_changed: bool,
-    /// When the database was created, in ticks.
-    pub created_ticks: i64,
-    /// The id of its database group.
-    pub topology_id: DatabaseId,
-    /// The id of its cluster transactions.
-    pub cluster_transaction_id: DatabaseId,
-    /// The newest requests that wrote the record, oldest first.
-    pub requests: Vec<RecordRequest>,
-    /// Its configuration as clients sent it: a JSON object.
-    pub body: Vec<u8>,
-}
-
-impl DatabaseRecord {
-    /// Remembers the request that writes the record with this index.
-    pub(crate) fn remember(&mut self, request_id: Option<&str>, index: u64) {
-        let fits = |id: &&str| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len());
-        let Some(id) = request_id.filter(fits) else { return };
-        if self.requests.len() == REQUESTS_MAX {
-            self.requests.remove(0);
-        }
-        self.requests.push(RecordRequest { id: id.to_owned(), index });
-    }
-
-    /// The index of the change made by the request with this id.
-    pub(crate) fn index_of(&self, request_id: &str) -> Option<u64> {
-        let found = self.requests.iter().find(|request| request.id == request_id)?;
-        Some(found.index)
-    }
+/// The index of the change made by the request with this id.
+pub(crate) fn index_of(record: &DatabaseRecord, request_id: &str) -> Option<u64> {
+    let found = record.requests.iter().find(|request| request.id == request_id)?;
+    Some(found.index)
 }
 
 /// The bytes of a record.
 pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     let name = record.name.as_str().as_bytes();
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + record.body.len());
+    let mut bytes =
+        Vec::with_capacity(HEADER_BYTES + name.len() + record.configuration.json().len());
     bytes.push(VERSION);
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let client_changed = flag(record.is_client_changed, FLAG_CLIENT_CHANGED);
@@ -112,7 +73,7 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     bytes.extend_from_slice(&record.client_index.to_le_bytes());
     bytes.extend_from_slice(name);
     bytes.extend_from_slice(&requests);
-    bytes.extend_from_slice(&record.body);
+    bytes.extend_from_slice(record.configuration.json());
     bytes
 }
 
@@ -170,7 +131,7 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         topology_id: DatabaseId(fixed(header, 28)),
         cluster_transaction_id: DatabaseId(fixed(header, 44)),
         requests: read_requests(requests)?,
-        body: body.to_vec(),
+        configuration: RecordConfiguration::new(body),
     })
 }
 
@@ -196,7 +157,7 @@ mod tests {
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),
             requests: Vec::new(),
-            body: b"{\"Settings\":{}}".to_vec(),
+            configuration: RecordConfiguration::new(b"{\"Settings\":{}}"),
         }
     }
 
@@ -206,8 +167,8 @@ mod tests {
         for _ in 0..2 {
             let bytes = write_record(&record);
             assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
-            record.remember(Some("größer"), 7);
-            record.remember(Some(&"x".repeat(REQUEST_ID_BYTES_MAX)), 8);
+            remember(&mut record, Some("größer"), 7);
+            remember(&mut record, Some(&"x".repeat(REQUEST_ID_BYTES_MAX)), 8);
         }
     }
 
@@ -220,7 +181,7 @@ mod tests {
             bytes[0] = version;
             bytes.drain(header_bytes..HEADER_BYTES);
             assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
-            record.remember(Some("request"), 7);
+            remember(&mut record, Some("request"), 7);
         }
     }
 
@@ -228,13 +189,13 @@ mod tests {
     fn only_the_newest_requests_are_remembered() {
         let mut record = record();
         for index in 0..=REQUESTS_MAX as u64 {
-            record.remember(Some(&format!("r{index}")), index);
+            remember(&mut record, Some(&format!("r{index}")), index);
         }
-        record.remember(None, 100);
-        record.remember(Some(""), 101);
-        record.remember(Some(&"x".repeat(REQUEST_ID_BYTES_MAX + 1)), 102);
+        remember(&mut record, None, 100);
+        remember(&mut record, Some(""), 101);
+        remember(&mut record, Some(&"x".repeat(REQUEST_ID_BYTES_MAX + 1)), 102);
         assert_eq!(record.requests.len(), REQUESTS_MAX);
-        assert_eq!((record.index_of("r0"), record.index_of("r1")), (None, Some(1)));
+        assert_eq!((index_of(&record, "r0"), index_of(&record, "r1")), (None, Some(1)));
     }
 
     #[test]

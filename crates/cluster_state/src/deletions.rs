@@ -11,12 +11,12 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use model::DatabaseId;
+use model::{DatabaseId, DatabaseRecord};
 use storage::{HistoryPoint, Transaction, WriteTransaction};
 
 use crate::{
     applying::Applying,
-    database_record::{DatabaseRecord, read_record, write_record},
+    database_record::{read_record, write_record},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema,

@@ -59,7 +59,6 @@ pub use crate::{
         COMPARE_EXCHANGE_KEY_BYTES_MAX, CompareExchangeCommand, CompareExchangeEntry,
         CompareExchangeOutcome, FORGOTTEN_MAX, InvalidExpiry, expiry_ticks, is_any_due,
     },
-    database_record::{DatabaseRecord, RecordRequest},
     database_values::{DatabaseValues, ValueSource},
     deletions::{DeletedDatabase, PendingDeletion, end_deletion, pending_deletions},
     encoding::{Decoder, Encoder, Malformed},

@@ -18,12 +18,12 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use model::{DatabaseId, DatabaseName};
+use model::{DatabaseId, DatabaseName, DatabaseRecord, RecordConfiguration};
 use storage::Transaction;
 
 use crate::{
     applying::Applying,
-    database_record::{DatabaseRecord, read_record, write_record},
+    database_record::{index_of, read_record, remember, write_record},
     deletions,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
@@ -124,7 +124,7 @@ impl RecordDraft {
     pub fn of(record: &DatabaseRecord) -> Self {
         Self {
             disabled: record.disabled,
-            body: record.body.clone(),
+            body: record.configuration.json().to_vec(),
             changes_topology: false,
             changes_client: false,
         }
@@ -206,7 +206,7 @@ impl RecordCommand {
     pub(crate) fn apply(self, applying: &mut Applying<'_>) -> Result<RecordOutcome, ClusterError> {
         let existing = read(applying.tx, self.name.lower_cased())?;
         let repeated = existing.as_ref().zip(self.request_id.as_deref());
-        if let Some(index) = repeated.and_then(|(record, id)| record.index_of(id)) {
+        if let Some(index) = repeated.and_then(|(record, id)| index_of(record, id)) {
             return Ok(RecordOutcome::Stored { index });
         }
         let Self { name, request_id, change } = self;
@@ -279,14 +279,14 @@ fn create(
         topology_id: new.topology_id,
         cluster_transaction_id: new.cluster_transaction_id,
         requests: Vec::new(),
-        body: new.body,
+        configuration: RecordConfiguration::new(&new.body),
     })
 }
 
 fn replace(record: DatabaseRecord, draft: RecordDraft, index: u64) -> DatabaseRecord {
     DatabaseRecord {
         disabled: draft.disabled,
-        body: draft.body,
+        configuration: RecordConfiguration::new(&draft.body),
         topology_index: if draft.changes_topology { index } else { record.topology_index },
         // From the first change by this build on, the index is kept here.
         client_index: match draft.changes_client || record.client_index == 0 {
@@ -317,7 +317,7 @@ fn store(
 ) -> Result<RecordOutcome, ClusterError> {
     let index = applying.index;
     record.etag = index;
-    record.remember(request_id, index);
+    remember(&mut record, request_id, index);
     let key = record.name.lower_cased().to_owned();
     applying.tx.tree_mut(&schema::databases())?.put(key.as_bytes(), &write_record(&record))?;
     applying.records.push(ChangedRecord { key, index, record: Some(Arc::new(record)) });

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::database_record::DatabaseRecord;
+use model::DatabaseRecord;
 
 /// A change of a record.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use model::{DatabaseId, DatabaseName};
+    use model::{DatabaseId, DatabaseName, RecordConfiguration};
 
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),
             requests: Vec::new(),
-            body: b"{}".to_vec(),
+            configuration: RecordConfiguration::new(b"{}"),
         };
         let record = (!is_deleted).then(|| Arc::new(record));
         ChangedRecord { key: "db".to_owned(), index: etag, record }

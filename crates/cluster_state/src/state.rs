@@ -65,18 +65,22 @@ impl ClusterState {
         compare_exchange::present(&self.tx, database, &lower_case(key))
     }
 
-    /// The compare exchange values whose keys start with a prefix, in any case, in byte order of their keys.
+    /// The compare exchange values whose keys start with a prefix, in any case, in byte order of their keys;
+    /// only those after `after`, if there is one.
     ///
     /// # Errors
     /// Storage errors; each entry may be damaged.
-    pub fn compare_exchange_with_prefix(
-        &self,
+    pub fn compare_exchange_with_prefix<'s>(
+        &'s self,
         database: DatabaseId,
         prefix: &str,
-    ) -> Result<impl Iterator<Item = Result<CompareExchangeEntry<'_>, ClusterError>>, ClusterError>
-    {
+        after: Option<&str>,
+    ) -> Result<
+        impl Iterator<Item = Result<CompareExchangeEntry<'s>, ClusterError>> + use<'s>,
+        ClusterError,
+    > {
         self.refusals.check(database)?;
-        compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix))
+        compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix), after)
     }
 
     /// All identities of a database: the lower-case name with its `|`, and the last value.

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{DatabaseId, lower_case};
+use model::{DatabaseId, DatabaseRecord, lower_case};
 use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError, WriteTransaction};
 
 use crate::{
     command::Command,
-    database_record::DatabaseRecord,
     database_values::ValueSource,
     error::ClusterError,
     record_command,

@@ -111,7 +111,6 @@ impl Patcher {
         Patcher { results: budget.share(RESULTS_ALLOWED_BYTES), ..self }
     }
 
-    /// Begins a batch.
     pub(crate) fn begin_batch(&mut self) {
         self.results.shrink_to(0);
         self.scripts.end_batch();

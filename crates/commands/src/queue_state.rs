@@ -91,7 +91,6 @@ pub(crate) enum Journal {
     Idle,
     /// A transaction is ready for it.
     Waiting(Handover),
-    /// It is writing.
     Writing,
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 /// The version of a key before any write.
 pub(crate) const INITIAL: u64 = 0;
 
-/// One key.
 #[derive(Default)]
 pub(crate) struct KeyVersions {
     /// The transaction that left the key at a version: its last write of the key. Refused ones are

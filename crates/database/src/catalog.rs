@@ -8,10 +8,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use cluster::Cluster;
 use cluster_state::{
-    Command, DatabaseRecord, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft,
-    RecordOutcome, ServerValue, ServerValueCommand, end_deletion, pending_deletions,
+    Command, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
+    ServerValue, ServerValueCommand, end_deletion, pending_deletions,
 };
-use model::{DatabaseId, DatabaseName};
+use model::{DatabaseId, DatabaseName, DatabaseRecord, NodeTag};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
@@ -130,6 +130,11 @@ impl ServerCatalog {
     /// The id of this server, generated with its data directory.
     pub fn server_id(&self) -> [u8; 16] {
         self.server_id
+    }
+
+    /// The tag of this node in its cluster.
+    pub fn node_tag(&self) -> &NodeTag {
+        self.cluster.node_tag()
     }
 
     /// The id of the cluster of which this server is the only node.

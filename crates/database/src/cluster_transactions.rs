@@ -18,9 +18,7 @@ use cluster_state::{
 };
 use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
 use documents::{ClusterDocument, ClusterDocuments};
-use model::{ChangeVector, DatabaseId, DocumentId};
-
-use cluster_state::DatabaseRecord;
+use model::{ChangeVector, DatabaseId, DatabaseRecord, DocumentId};
 
 /// Why a transaction was not executed. It stays stored, and is executed with the next one or when the
 /// database is next opened.

@@ -4,7 +4,7 @@
 //! directory with another identity, or none, is refused: it belongs to another database, a mount is missing,
 //! or it has been moved. Invariant: a database that has ever been opened is never silently created again.
 
-use cluster_state::DatabaseRecord;
+use model::DatabaseRecord;
 use storage::{HistoryMismatch, HistoryPoint, environment_id_in};
 
 use crate::{

@@ -14,7 +14,7 @@ use platform::Clock;
 use storage::Environment;
 
 /// How often the threads check for environments that need flushing.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long changes may stay in the journal only, if nothing else triggers a flush.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -158,7 +158,7 @@ impl Shared {
             }
             (state, _) = self
                 .changed
-                .wait_timeout(state, LOOK_INTERVAL)
+                .wait_timeout(state, FLUSH_CHECK_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -11,13 +11,13 @@ use std::{
 
 use cluster::Cluster;
 use cluster_state::{
-    ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseRecord, DatabaseValues,
-    IdentityCommand, ValueSource,
+    ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
+    ValueSource,
 };
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, NodeTag};
+use model::{DatabaseId, DatabaseRecord, NodeTag, RetentionConfiguration, RetentionKind};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{
@@ -25,7 +25,7 @@ use storage::{
     ReadTransaction, StorageError,
 };
 use subscriptions::SubscriptionSet;
-use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch};
+use wire::{TimeSeriesConfiguration, changes::Watch};
 
 use crate::{
     activity::Activity,
@@ -40,7 +40,7 @@ use crate::{
     log_follower::LogFollowers,
     notice_board::NoticeBoard,
     operations::Operations,
-    recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
+    recorded_settings::{self, recorded_indexes, recorded_time_series},
     standing,
     tombstones::TombstoneHolders,
     usage_gate::UsageGate,
@@ -56,6 +56,8 @@ const INDEX_JOURNAL_BYTES_MAX: u64 = 16 << 20;
 pub struct DatabaseOptions {
     /// Whether its files exist only in memory, unlike those of the catalog.
     pub is_in_memory: bool,
+    /// The tag of this node, which a new database puts into its change vectors.
+    pub node_tag: NodeTag,
     /// The disk it is stored on, and its source of time and randomness.
     pub platform: Platform,
     /// The location of its files, and the limits of its storage.
@@ -114,8 +116,6 @@ pub struct Database {
     record: RwLock<Arc<DatabaseRecord>>,
     /// Held while a changed record is applied.
     following: Mutex<()>,
-    /// How often due documents are looked for, in the order of [`RetentionKind::ALL`].
-    retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
     time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
     opened_after: Duration,
@@ -151,7 +151,7 @@ impl Database {
         if let Some(reason) = standing::check_cluster(cluster, &environment, &record)? {
             (options.on_refused)(record.name.as_str(), &reason);
         }
-        let identity = identity_of(platform, &environment)?;
+        let identity = identity_of(platform, &environment, options.node_tag)?;
         store_missing_counts(&environment)?;
         let values = cluster.values_of(record.topology_id);
         let changes = Arc::new(ChangesHub::default());
@@ -215,7 +215,6 @@ impl Database {
             subscriptions,
             tombstone_holders: TombstoneHolders::default(),
             tombstones_interval: options.tombstones_interval,
-            retention: RwLock::new(recorded_retention(&record)),
             time_series: RwLock::new(recorded_time_series(&record)),
             record: RwLock::new(record),
             following: Mutex::default(),
@@ -417,8 +416,7 @@ impl Database {
 
     /// The retention configuration of this kind; `None` if it is not configured.
     pub(crate) fn retention(&self, kind: RetentionKind) -> Option<RetentionConfiguration> {
-        let retention = self.retention.read().unwrap_or_else(PoisonError::into_inner);
-        RetentionKind::ALL.into_iter().zip(*retention).find(|(one, _)| *one == kind)?.1
+        wire::sections_of(&self.record()).retention.of_kind(kind)
     }
 
     /// The configuration of its time series; `None` if there is none.
@@ -469,8 +467,6 @@ impl Database {
             self.indexes.follow_record(&recorded);
         }
         recorded_settings::change_queue(&self.queue, &record);
-        let retention = recorded_retention(&record);
-        *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
         let time_series = recorded_time_series(&record);
         *self.time_series.write().unwrap_or_else(PoisonError::into_inner) = time_series;
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
@@ -568,6 +564,7 @@ fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> Environ
 fn identity_of(
     platform: &Platform,
     environment: &Arc<Environment>,
+    node_tag: NodeTag,
 ) -> Result<DatabaseIdentity, LoadError> {
     if let Some(identity) = documents::read_identity(&environment.read())? {
         return match environment.begin_writing() {
@@ -580,7 +577,6 @@ fn identity_of(
     }
     let mut id = [0; 16];
     platform.entropy.fill(&mut id);
-    let node_tag: NodeTag = "A".parse().expect("a letter is a tag");
     let wanted = DatabaseIdentity { database_id: DatabaseId(id), node_tag };
     let mut tx = environment.write()?;
     let identity = documents::initialize(&mut tx, wanted)?;

@@ -2,55 +2,44 @@
 
 use std::sync::Arc;
 
-use cluster_state::DatabaseRecord;
 use commands::CommitQueue;
-use model::{DocumentsCompression, RevisionsConfiguration};
-use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, TimeSeriesConfiguration};
+use model::{DatabaseRecord, UnreadableSection};
+use wire::{RecordedIndexes, TimeSeriesConfiguration};
 
 use crate::error::LoadError;
 
 pub(crate) fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadError> {
-    RecordedIndexes::of_record(&record.body)
+    RecordedIndexes::of_record(record.configuration.json())
         .map_err(|error| LoadError::Settings { message: error.to_string() })
-}
-
-fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfiguration>, LoadError> {
-    let read = wire::revisions_of_record(&record.body);
-    read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
 }
 
 pub(crate) fn recorded_time_series(
     record: &DatabaseRecord,
 ) -> Option<Arc<TimeSeriesConfiguration>> {
-    TimeSeriesConfiguration::of_record(&record.body).map(Arc::new)
-}
-
-pub(crate) fn recorded_retention(
-    record: &DatabaseRecord,
-) -> [Option<RetentionConfiguration>; RetentionKind::ALL.len()] {
-    RetentionConfiguration::of_record(&record.body)
-}
-
-fn recorded_compression(record: &DatabaseRecord) -> Result<DocumentsCompression, LoadError> {
-    wire::compression_of_record(&record.body)
-        .map_err(|error| LoadError::Settings { message: error.message })
+    TimeSeriesConfiguration::of_record(record.configuration.json()).map(Arc::new)
 }
 
 /// Configures the commit queue when a database is opened.
 pub(crate) fn set_queue(queue: &CommitQueue, record: &DatabaseRecord) -> Result<(), LoadError> {
-    queue.set_revisions(recorded_revisions(record)?);
-    queue.set_compression(recorded_compression(record)?);
-    queue.set_id_separator(wire::id_separator_of_record(&record.body));
+    let sections = wire::sections_of(record);
+    queue.set_revisions(readable(&sections.revisions)?);
+    queue.set_compression(readable(&sections.compression)?);
+    queue.set_id_separator(sections.id_separator);
     Ok(())
+}
+
+fn readable<T: Clone>(section: &Result<T, UnreadableSection>) -> Result<T, LoadError> {
+    section.clone().map_err(|unreadable| LoadError::Settings { message: unreadable.message })
 }
 
 /// The same after its record has changed: settings that cannot be read stay unchanged.
 pub(crate) fn change_queue(queue: &CommitQueue, record: &DatabaseRecord) {
-    if let Ok(revisions) = recorded_revisions(record) {
-        queue.set_revisions(revisions);
+    let sections = wire::sections_of(record);
+    if let Ok(revisions) = &sections.revisions {
+        queue.set_revisions(Arc::clone(revisions));
     }
-    if let Ok(compression) = recorded_compression(record) {
-        queue.set_compression(compression);
+    if let Ok(compression) = &sections.compression {
+        queue.set_compression(compression.clone());
     }
-    queue.set_id_separator(wire::id_separator_of_record(&record.body));
+    queue.set_id_separator(sections.id_separator);
 }

@@ -16,7 +16,8 @@ use std::{
     time::Duration,
 };
 
-use cluster_state::{DatabaseRecord, RecordDraft};
+use cluster_state::RecordDraft;
+use model::DatabaseRecord;
 use storage::{History, Recovery, StorageError};
 
 use crate::{

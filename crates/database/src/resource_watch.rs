@@ -31,7 +31,7 @@ use crate::{
 /// How often memory is checked; it may run out within a second.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 /// Everything else is checked once per this many memory checks.
-const LOOKS_PER_ROUND: u32 = 4;
+const CHECKS_PER_ROUND: u32 = 4;
 /// The minimum time that a database is unused before it is closed while memory or descriptors are low; at
 /// most twice as long.
 const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
@@ -85,7 +85,7 @@ pub struct ResourceWatch {
 }
 
 impl ResourceWatch {
-    /// A watch without a thread: it checks on [`ResourceWatch::look`] until [`ResourceWatch::start`].
+    /// A watch without a thread: it checks on [`ResourceWatch::check`] until [`ResourceWatch::start`].
     pub fn new(
         registry: DatabaseRegistry,
         flusher: Arc<Flusher>,
@@ -122,8 +122,8 @@ impl ResourceWatch {
     }
 
     /// Checks once, now. Blocks while it closes databases.
-    pub fn look(&self) {
-        self.shared.look();
+    pub fn check(&self) {
+        self.shared.check();
     }
 
     /// Ends the thread.
@@ -146,11 +146,11 @@ impl Drop for ResourceWatch {
 
 impl Shared {
     fn run(&self) {
-        let mut looks = 0;
+        let mut checks = 0;
         while !self.is_closing_after(MEMORY_INTERVAL) {
-            looks = (looks + 1) % LOOKS_PER_ROUND;
-            match looks {
-                0 => self.look(),
+            checks = (checks + 1) % CHECKS_PER_ROUND;
+            match checks {
+                0 => self.check(),
                 _ => self.look_at_memory(),
             }
             let now = self.platform.clock.monotonic();
@@ -169,7 +169,7 @@ impl Shared {
         *closing
     }
 
-    fn look(&self) {
+    fn check(&self) {
         for database in self.registry.open_databases() {
             self.look_at(&database);
         }

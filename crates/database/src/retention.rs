@@ -16,9 +16,9 @@ use std::{
 
 use commands::{Batch, Command, CommandResult};
 use documents::{DocumentError, DueAction};
-use model::DocumentId;
+use model::{DocumentId, RetentionConfiguration, RetentionKind};
 use platform::Platform;
-use wire::{RetentionConfiguration, RetentionKind, TIME_SERIES_PROPERTY};
+use wire::TIME_SERIES_PROPERTY;
 
 use crate::{
     open_database::{Database, DatabaseLease},
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How often the threads look for databases that are due.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const DUE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Documents of one batch.
 const BATCH_DOCUMENTS_MAX: usize = 512;
 
@@ -75,12 +75,12 @@ pub enum RetentionEvent {
 type OnEvent = dyn Fn(&RetentionEvent) + Send + Sync;
 
 /// When a database was last handled for each kind, by lower-case name.
-type Looks = HashMap<(String, &'static str), Duration>;
+type LastRuns = HashMap<(String, &'static str), Duration>;
 
 #[derive(Default)]
 struct State {
     /// When the last run was, or when the configuration was first seen.
-    looks: Looks,
+    last_runs: LastRuns,
     /// The progress of the time series policies, by the database's lower-case name.
     positions: HashMap<String, PolicyPosition>,
     /// The databases that a thread is handling.
@@ -103,7 +103,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Without threads: it runs on [`Retention::look`] until [`Retention::start`].
+    /// Without threads: it runs on [`Retention::check`] until [`Retention::start`].
     pub fn new(
         registry: DatabaseRegistry,
         platform: Platform,
@@ -134,8 +134,8 @@ impl Retention {
     }
 
     /// Handles every database that is due, once. Blocks until all is done.
-    pub fn look(&self) {
-        self.shared.look();
+    pub fn check(&self) {
+        self.shared.check();
     }
 
     /// Ends the threads.
@@ -160,12 +160,12 @@ impl Drop for Retention {
 impl Shared {
     fn run(&self) {
         loop {
-            self.look();
+            self.check();
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if state.closing {
                 return;
             }
-            let waited = self.wakes.wait_timeout(state, LOOK_INTERVAL);
+            let waited = self.wakes.wait_timeout(state, DUE_CHECK_INTERVAL);
             let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if state.closing {
                 return;
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    fn look(&self) {
+    fn check(&self) {
         let databases = self.registry.open_databases();
         self.forget_closed(&databases);
         for database in databases {
@@ -266,7 +266,7 @@ impl Shared {
     fn forget_closed(&self, open: &[Arc<Database>]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_open = |name: &String| open.iter().any(|database| key_of(database) == *name);
-        state.looks.retain(|(name, _), _| is_open(name));
+        state.last_runs.retain(|(name, _), _| is_open(name));
         state.positions.retain(|name, _| is_open(name));
     }
 
@@ -278,7 +278,7 @@ impl Shared {
         if state.busy.contains(&name) {
             return false;
         }
-        let last = *state.looks.entry((name.clone(), property)).or_insert(now);
+        let last = *state.last_runs.entry((name.clone(), property)).or_insert(now);
         let interval = Duration::from_secs(interval_seconds);
         if now.saturating_sub(last) < interval {
             return false;
@@ -292,7 +292,7 @@ impl Shared {
         let name = key_of(database);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.busy.retain(|busy| *busy != name);
-        state.looks.insert((name, property), now);
+        state.last_runs.insert((name, property), now);
     }
 
     fn deal_with(
@@ -323,16 +323,16 @@ impl Shared {
         items_max: u64,
     ) -> Result<u64, String> {
         let until = self.platform.clock.now().ticks();
-        let (mut done, mut looked_at) = (0, 0);
+        let (mut done, mut checked) = (0, 0);
         // Leaves room in the queue for requests.
-        while looked_at < items_max && !self.is_closing() && !database.is_closing() {
-            let wanted = (items_max - looked_at).min(BATCH_DOCUMENTS_MAX as u64);
+        while checked < items_max && !self.is_closing() && !database.is_closing() {
+            let wanted = (items_max - checked).min(BATCH_DOCUMENTS_MAX as u64);
             let ids = due_ids(database, action, until, wanted as usize);
             let ids = ids.map_err(|error| error.to_string())?;
             if ids.is_empty() {
                 break;
             }
-            looked_at += ids.len() as u64;
+            checked += ids.len() as u64;
             let commands = ids.into_iter().map(|id| Command::DoWhenDue { id, action }).collect();
             let outcome = database
                 .queue()

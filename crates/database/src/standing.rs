@@ -17,8 +17,9 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use cluster_state::{ClusterStore, DatabaseRecord, environments};
+use cluster_state::{ClusterStore, environments};
 use documents::ExecutedTransactions;
+use model::DatabaseRecord;
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryMismatch, HistoryPoint, IncarnationWitness,

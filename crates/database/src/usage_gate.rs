@@ -37,7 +37,6 @@ impl UsageGate {
         self.state.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Leaves.
     pub(crate) fn leave(&self) {
         let before = self.state.fetch_sub(1, Ordering::AcqRel);
         if before == CLOSED | 1 {

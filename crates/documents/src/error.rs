@@ -184,6 +184,9 @@ impl DocumentError {
             Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
                 ErrorKind::Caller
             }
+            Self::Storage(StorageError::NoMemory(exhausted)) if exhausted.is_too_large() => {
+                ErrorKind::Caller
+            }
             Self::OutOfTurn { .. } => ErrorKind::Environment,
             Self::Storage(error) if error.is_retryable() => ErrorKind::Environment,
             Self::Storage(_)

@@ -30,7 +30,7 @@ pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(
     write_found_document_json(row, &[], out)
 }
 
-/// Prints a large document in pieces.
+/// Prints a large document or revision in pieces.
 pub struct DocumentPrinter<'a> {
     shown: Shown<'a>,
     members: MemberPrinter<'a>,
@@ -54,7 +54,18 @@ impl<'a> DocumentPrinter<'a> {
         row: &'a DocumentRow<'_>,
         extra_metadata: &'a [u8],
     ) -> Result<Self, DocumentError> {
-        let shown = Shown::of_document(row, extra_metadata)?;
+        Self::of(Shown::of_document(row, extra_metadata)?)
+    }
+
+    /// For the text that [`write_revision_json`] appends.
+    ///
+    /// # Errors
+    /// When the stored revision is damaged.
+    pub fn revision(row: &'a RevisionRow<'_>) -> Result<Self, DocumentError> {
+        Self::of(Shown::of_revision(row)?)
+    }
+
+    fn of(shown: Shown<'a>) -> Result<Self, DocumentError> {
         let members = MemberPrinter::new(&shown.body.root())?;
         Ok(Self { shown, members, has_begun: false })
     }

@@ -1,4 +1,4 @@
-//! Creating automatic indexes, and deleting those that are no longer needed.
+//! Creates automatic indexes, and deletes those that are no longer needed.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::{engine::Engine, error::EngineError, query_target::MissingIndex};
 /// The automatic indexes that are being created, and those that will be deleted.
 #[derive(Default)]
 pub(crate) struct AutoIndexes {
-    /// By database: queries that need the same index at once create it one after the other.
+    /// By database: concurrent queries that need the same index create it one after the other.
     creating: Mutex<HashMap<String, Weak<Mutex<()>>>>,
     superseded: Mutex<Vec<Superseded>>,
 }
@@ -24,11 +24,11 @@ pub(crate) struct AutoIndexes {
 struct Superseded {
     database: String,
     index: String,
-    /// It is gone when it was deleted, or its database closed; then the next query decides again.
+    /// It is gone if it was deleted or its database was closed; then the next query decides again.
     successor: Weak<Index>,
-    /// The successor has caught up when it contains everything up to here.
+    /// The successor has caught up when it contains everything up to this position.
     until: Position,
-    /// How long it is kept from then on.
+    /// How long the index is kept from then on.
     kept: Duration,
     /// When to delete it, on the monotonic clock.
     due: Option<Duration>,
@@ -96,7 +96,8 @@ impl Engine {
         if let Some(superseded) = supersedes
             && let Err(error) = self.supersede(database, &index, &superseded)
         {
-            // It costs indexing until a later query supersedes it, and no query.
+            // Until a later query supersedes it, the old index costs indexing time but fails no
+            // query.
             let index = superseded.name();
             tracing::warn!(index, %error, "a superseded index will not be deleted yet");
         }
@@ -168,7 +169,7 @@ impl Engine {
 
     /// Returns whether it need not be tried again.
     fn delete_auto_indexes(&self, database: &str, names: &[String]) -> bool {
-        tracing::info!(database, ?names, "automatic indexes are deleted");
+        tracing::info!(database, ?names, "deleting automatic indexes");
         let deleted = self.change_record_body(database, |body| {
             body.retain_auto_indexes(|name| !names.iter().any(|deleted| deleted == name));
         });

@@ -1,7 +1,8 @@
-//! An operation of a database on all documents that a query chooses.
+//! An operation on all documents that a query selects.
 //!
-//! The documents are changed in batches through the commit queue like a client's. One that changed since it
-//! was chosen is changed all the same; one that came later is not looked at.
+//! The documents are changed in batches through the commit queue, like those of a client. A
+//! document that was changed after it was selected is changed anyway; one that was created later is
+//! not.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -25,18 +26,18 @@ use crate::{
     },
 };
 
-/// Documents changed in one batch.
+/// Maximum number of documents changed in one batch.
 const BATCH_DOCUMENTS_MAX: usize = 1024;
-/// Single documents that the result of an operation lists, when it is asked to.
+/// Maximum number of documents that the result of an operation lists when details are requested.
 const DETAILS_MAX: usize = 100_000;
 
-/// What is done with each document.
+/// What the operation does with each document.
 pub enum BulkWork {
-    /// It is deleted.
+    /// Deletes it.
     Delete,
-    /// It is deleted, unless it is one of these.
+    /// Deletes it, unless it is one of these.
     DeleteOthers(HashSet<DocumentId>),
-    /// A script changes it.
+    /// Runs a script on it.
     Patch(Arc<PatchRequest>),
 }
 
@@ -50,10 +51,10 @@ impl BulkWork {
     }
 }
 
-/// How it is done.
+/// The options of a bulk operation.
 #[derive(Default)]
 pub struct BulkOptions {
-    /// How many documents may be changed in a second.
+    /// Maximum number of documents changed per second.
     pub rate: Option<u32>,
     /// Whether an index that has not caught up may select the documents.
     pub allows_stale: bool,
@@ -63,21 +64,21 @@ pub struct BulkOptions {
     pub wants_details: bool,
 }
 
-/// Which documents it changes.
+/// Which documents the operation changes.
 pub struct BulkSelection {
-    /// The query, without what is done with the documents.
+    /// The query, without the changes to the documents.
     pub query: Query,
     /// The text of the request, for the list of operations.
     pub text: String,
     /// The values of its parameters.
     pub parameters: Option<BlittableBuf>,
-    /// Which of the documents.
+    /// The page of the selected documents.
     pub paging: Paging,
 }
 
 impl Engine {
-    /// Begins an operation on all documents that a query selects, on a thread of its own; its id. It is listed
-    /// among the operations of the database, where it can be stopped.
+    /// Starts an operation on all documents that a query selects, on its own thread; returns its
+    /// id. It is listed among the operations of the database, where it can be stopped.
     ///
     /// # Errors
     /// The query is invalid; there are too many operations; or no thread can be started.
@@ -138,12 +139,13 @@ impl BulkOperation {
         }))
     }
 
-    /// The index that selects the documents, caught up as far as it must be; `None` if the query reads the
-    /// documents themselves.
+    /// The index that selects the documents, caught up as far as required; `None` if the query
+    /// reads the documents themselves.
     fn index_of(&self, chosen: &Chosen) -> Result<Option<Arc<Index>>, EngineError> {
         let parameters = chosen.parameters.as_ref().map(|values| values.as_view().root());
-        let (index, is_new) = match query_target(&self.database, &chosen.query, parameters)? {
-            QueryTarget::Documents => return Ok(None),
+        let target = query_target(&self.database, &chosen.query, parameters, Paging::default());
+        let (index, is_new) = match target? {
+            QueryTarget::Documents(_) => return Ok(None),
             QueryTarget::Index(index) => (index, false),
             QueryTarget::Missing(missing) => {
                 (self.engine.create_auto_index(&self.database, missing)?, true)
@@ -200,7 +202,7 @@ impl BulkOperation {
                 }
             }
             if let Some(index) = chosen.index.clone() {
-                // What was changed must be so in the entries before a page is counted again.
+                // The entries must reflect the changes before a page is counted again.
                 self.follow(&index, NEW_INDEX_WAIT)?;
             }
         }
@@ -237,8 +239,8 @@ impl BulkOperation {
         Ok(())
     }
 
-    /// Submits a batch of the first of these ids: of all, or of fewer while there is no memory for so many
-    /// changes. Returns also how many they were.
+    /// Submits a batch with the first of these ids: with all, or with fewer while there is not
+    /// enough memory for so many changes. Also returns how many they were.
     fn submit_some(
         &self,
         ids: &[DocumentId],
@@ -261,7 +263,7 @@ impl BulkOperation {
         Ok(())
     }
 
-    /// Deletes documents; gives how many ids are done.
+    /// Deletes documents; returns how many ids are done.
     fn delete(&mut self, ids: &[DocumentId]) -> Result<usize, EngineError> {
         let delete =
             |id: &DocumentId| Command::Delete { id: id.clone(), expected: ExpectedVersion::Any };
@@ -275,7 +277,7 @@ impl BulkOperation {
         Ok(done)
     }
 
-    /// Changes documents, as many as there is time for; gives how many ids are done.
+    /// Changes documents, as many as time allows; returns how many ids are done.
     fn patch(
         &mut self,
         ids: &[DocumentId],
@@ -293,7 +295,7 @@ impl BulkOperation {
         };
         self.processed += patched.done as u64;
         self.add_details(patched.details.into_iter().map(patched_detail));
-        // One at least is done, so this ends.
+        // At least one is done each time, so this terminates.
         Ok(patched.done.clamp(1, ids.len()))
     }
 
@@ -306,7 +308,7 @@ impl BulkOperation {
         self.operation.should_stop() || self.database.is_closing()
     }
 
-    /// Keeps to the rate, and ends early when the operation is stopped.
+    /// Enforces the rate, and ends early when the operation is stopped.
     fn pause(&self, pause: Duration) {
         const STEP: Duration = Duration::from_millis(100);
         let clock = &self.engine.platform.clock;

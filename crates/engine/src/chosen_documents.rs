@@ -1,9 +1,9 @@
-//! The documents that a query chooses, for an operation that changes them.
+//! The documents that a query selects, for an operation that changes them.
 //!
-//! Their ids are read from a snapshot, so many at once as may be held, and the snapshot is let go of
-//! before anything is written: changing much does not keep the storage from flushing. What is left is
-//! read from a newer snapshot. Invariant: no document is given twice, and none that was written after the
-//! operation began.
+//! Their ids are read from a snapshot, as many at a time as fit, and the snapshot is released
+//! before anything is written: a large change does not keep the storage from flushing. The rest is
+//! read from a newer snapshot. Invariant: no document is returned twice, and none that was written
+//! after the operation began.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,37 +19,37 @@ use storage::MemoryShare;
 
 use crate::error::EngineError;
 
-/// About how many bytes of ids are held at once, if there is room for them.
+/// Approximate limit of the bytes of ids held at a time, if memory allows.
 const IDS_BYTES_MAX: usize = 32 << 20;
-/// So many always have room.
+/// This many bytes always fit.
 pub(crate) const IDS_ALLOWED_BYTES: u64 = 256 << 10;
 
-/// What chooses the documents.
+/// Selects the documents.
 pub(crate) struct Chosen {
     pub(crate) query: Query,
     pub(crate) parameters: Option<BlittableBuf>,
     pub(crate) paging: Paging,
-    /// What says which they are; the documents themselves when there is none.
+    /// The index that selects them; `None` if the documents themselves are read.
     pub(crate) index: Option<Arc<Index>>,
-    /// Written up to here when the operation began.
+    /// The newest etag when the operation began.
     pub(crate) newest: Etag,
-    /// Those that were given.
-    pub(crate) given: EtagSet,
-    /// What the ids are counted in.
+    /// The etags returned so far.
+    pub(crate) returned: EtagSet,
+    /// Where the memory of the ids is charged.
     memory: MemoryShare,
 }
 
 /// Some of the ids.
 pub(crate) struct Ids {
     pub(crate) ids: Vec<DocumentId>,
-    /// Documents that the whole query chooses.
+    /// The number of documents that the whole query selects.
     pub(crate) total: u64,
-    /// Whether there are no others.
+    /// Whether these are all of them.
     pub(crate) is_all: bool,
 }
 
 impl Chosen {
-    /// What a request chooses.
+    /// The selection of a request.
     pub(crate) fn of(
         query: Query,
         parameters: Option<BlittableBuf>,
@@ -58,8 +58,8 @@ impl Chosen {
     ) -> Chosen {
         let start = i64::try_from(window.start).unwrap_or(i64::MAX);
         let paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
-        let (newest, given) = (Etag::ZERO, EtagSet::default());
-        Chosen { query, parameters, paging, index: None, newest, given, memory }
+        let (newest, returned) = (Etag::ZERO, EtagSet::default());
+        Chosen { query, parameters, paging, index: None, newest, returned, memory }
     }
 
     /// Reads ids from the newest snapshot, up to the limit.
@@ -90,34 +90,34 @@ impl Chosen {
         self.memory.shrink_to(0);
         while let Some(row) = result.next_row()? {
             let Some(row) = row.document.stored() else { continue };
-            if self.newest < row.etag() || self.given.contains(row.etag()) {
+            if self.newest < row.etag() || self.returned.contains(row.etag()) {
                 continue;
             }
             if IDS_BYTES_MAX <= bytes || self.memory.try_grow_to(bytes as u64).is_err() {
                 return Ok(Ids { ids, total, is_all: false });
             }
             bytes += row.id().len() + size_of::<DocumentId>();
-            self.given.insert(row.etag());
+            self.returned.insert(row.etag());
             let id = DocumentId::new(row.id());
             ids.push(id.map_err(DocumentError::IdTooLong)?);
         }
         Ok(Ids { ids, total, is_all: true })
     }
 
-    /// Whether the page has all documents, of which there are so many.
+    /// Whether the page contains all of the `total` documents.
     pub(crate) fn is_whole(&self, total: u64) -> bool {
         let page_size = self.paging.page_size.map_or(u64::MAX, |size| size.unsigned_abs());
         self.paging.start <= 0 && total <= page_size
     }
 
-    /// Leaves what is gone out of a page; the rows behind it have moved up.
+    /// Accounts for rows that are gone; the rows after them have moved up.
     pub(crate) fn without(&mut self, gone: usize) {
         let gone = i64::try_from(gone).unwrap_or(i64::MAX);
         self.paging.page_size = self.paging.page_size.map(|size| size.saturating_sub(gone));
     }
 }
 
-/// What the list of operations says that is changed.
+/// The description in the list of operations.
 pub(crate) fn description(
     query: &Query,
     parameters: Option<Object<'_>>,
@@ -125,7 +125,7 @@ pub(crate) fn description(
     if let SourceKind::Index(name) = &query.source.kind {
         return Ok(name.to_string());
     }
-    match query::plan(query, parameters, Paging::default()) {
+    match query::plan(query, parameters, Paging::default(), None) {
         Ok(plan) => Ok(plan.index_name),
         Err(QueryError::NeedsIndex { .. }) => {
             query::needed_index(query, parameters)?;
@@ -138,7 +138,7 @@ pub(crate) fn description(
     }
 }
 
-/// Etags, in a bit each where they are dense.
+/// A set of etags: one bit each where they are dense.
 #[derive(Default)]
 pub(crate) struct EtagSet {
     blocks: BTreeMap<u64, Box<[u64; BLOCK_WORDS]>>,

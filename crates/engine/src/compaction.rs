@@ -7,8 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use cluster_state::DatabaseRecord;
 use database::Operation;
+use model::DatabaseRecord;
 use storage::{CompactOutcome, CompactProgress, CompactStep, StorageError, compact_in_place};
 use wire::operation_state::{
     CompactionProgress, CompactionResult, OperationProgress, OperationStatus, group_digits,
@@ -16,7 +16,7 @@ use wire::operation_state::{
 
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
 
-/// The reason in the refusal of requests for the database meanwhile.
+/// The reason given to requests for the database in the meantime.
 const LOCKED_REASON: &str = "it is being compacted";
 
 impl Engine {
@@ -24,7 +24,8 @@ impl Engine {
     /// `with_documents`, only indexes are meant: theirs need none, and the result lists them.
     ///
     /// # Errors
-    /// There is no such database; there are too many operations; no thread can be started.
+    /// The database does not exist; there are too many operations; no thread can be
+    /// started.
     pub fn begin_compaction(
         self: &Arc<Self>,
         name: &str,
@@ -45,7 +46,7 @@ impl Engine {
         let message = format!("Started database compaction for {}", record.name.as_str());
         let began = CompactionProgress { message, ..CompactionProgress::default() };
         operation.set_progress(OperationProgress::Compaction(began));
-        tracing::info!(database = record.name.as_str(), with_documents, "compacting begins");
+        tracing::info!(database = record.name.as_str(), with_documents, "compaction started");
         let work = Compaction {
             engine: Arc::clone(self),
             record,
@@ -79,14 +80,14 @@ impl Compaction {
         };
         match &compacted {
             Ok(Some(CompactOutcome { before_bytes, after_bytes, .. })) => {
-                tracing::info!(database, before_bytes, after_bytes, "compacting is done");
+                tracing::info!(database, before_bytes, after_bytes, "compaction completed");
             }
             Ok(None) => {}
             Err(EngineError::Stopped | EngineError::Storage(StorageError::Stopped)) => {
-                tracing::info!(database, "compacting was stopped; the database is as it was");
+                tracing::info!(database, "compaction was stopped; the database is unchanged");
                 return Err(EngineError::Stopped);
             }
-            Err(error) => tracing::error!(database, %error, "the database could not be compacted"),
+            Err(error) => tracing::error!(database, %error, "compaction failed"),
         }
         compacted.map(|outcome| OperationStatus::Compacted(self.result(outcome)))
     }

@@ -2,17 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use cluster_state::DatabaseRecord;
 use commands::{CommitQueueOptions, PatchLimits};
 use database::{Activity, DatabaseOptions, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions};
 use indexing::{AutoIndexLimits, IndexingPool};
-use model::DatabaseName;
+use model::{DatabaseName, DatabaseRecord, NodeTag};
 use platform::Platform;
 use script::ScriptPool;
 use settings::{DatabaseSettings, Problem, Settings};
 use storage::{EnvironmentOptions, environment_id_in, has_journal_of};
-
-use wire::RecordBody;
 
 use crate::{error::EngineError, index_builds::IndexBuilds, index_log, memory_plan::MemoryPlan};
 
@@ -25,6 +22,7 @@ pub const DATABASES_DIRECTORY: &str = "Databases";
 pub struct DatabaseFiles {
     settings: Settings,
     platform: Platform,
+    node_tag: NodeTag,
     /// The disk of the databases whose records say that they live in memory.
     memory: Platform,
     /// Runs the scripts of all databases.
@@ -40,6 +38,7 @@ impl DatabaseFiles {
     pub(crate) fn new(
         settings: Settings,
         platform: Platform,
+        node_tag: NodeTag,
         plan: Arc<MemoryPlan>,
     ) -> Arc<DatabaseFiles> {
         let mut memory = Platform::memory();
@@ -53,6 +52,7 @@ impl DatabaseFiles {
         Arc::new(DatabaseFiles {
             settings,
             platform,
+            node_tag,
             memory,
             plan,
             scripts,
@@ -67,27 +67,31 @@ impl DatabaseFiles {
         &self.scripts
     }
 
-    /// Indexes that are built from nothing.
+    /// Indexes that are being built.
     pub(crate) fn index_builds(&self) -> &IndexBuilds {
         &self.index_builds
     }
 
-    /// How much all databases are asked, write and index.
+    /// The load on all databases: requests, writes and indexing.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 
     /// How the database of this record is opened.
     pub fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
-        let mut options = self.options_of_body(&record.name, &record.body);
+        let settings = &wire::sections_of(record).settings;
+        let mut options = self.options_with(&record.name, settings);
         self.use_former_journals(record, &mut options);
         options
     }
 
-    /// How a database of this name with this record is opened.
-    pub(crate) fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
-        let (settings, warnings) =
-            DatabaseSettings::from_stored(&self.settings, &RecordBody::read(body).settings());
+    /// How a database of this name with these settings in its record is opened.
+    pub(crate) fn options_with(
+        &self,
+        name: &DatabaseName,
+        settings: &BTreeMap<String, String>,
+    ) -> DatabaseOptions {
+        let (settings, warnings) = DatabaseSettings::from_stored(&self.settings, settings);
         for warning in warnings {
             tracing::warn!(database = name.as_str(), "{warning}");
         }
@@ -137,6 +141,7 @@ impl DatabaseFiles {
         };
         DatabaseOptions {
             is_in_memory: in_memory,
+            node_tag: self.node_tag,
             platform,
             environment,
             queue,
@@ -150,21 +155,22 @@ impl DatabaseFiles {
         }
     }
 
-    /// The directories that a record names.
-    pub(crate) fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
-        let overrides = RecordBody::read(body).settings();
-        let (settings, _) = DatabaseSettings::from_stored(&self.settings, &overrides);
+    /// The directories that the settings in a record name.
+    pub(crate) fn named_directories(&self, settings: &BTreeMap<String, String>) -> Vec<PathBuf> {
+        let (settings, _) = DatabaseSettings::from_stored(&self.settings, settings);
         [settings.data_dir, settings.journals_path].into_iter().flatten().collect()
     }
 
     /// Whether a record names directories.
-    pub(crate) fn names_directories(&self, body: &[u8]) -> bool {
+    pub(crate) fn names_directories(&self, record: &DatabaseRecord) -> bool {
+        let json = record.configuration.json();
         let names = |key: &str| {
             let key = key.as_bytes();
-            body.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))
+            json.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))
         };
-        // Most records name none, which is seen without reading them.
-        (names("DataDir") || names("JournalsPath")) && !self.named_directories(body).is_empty()
+        let named = || self.named_directories(&wire::sections_of(record).settings);
+        // Most records name none, which is detected without parsing them.
+        (names("DataDir") || names("JournalsPath")) && !named().is_empty()
     }
 
     fn directory(&self, name: &DatabaseName, settings: &DatabaseSettings) -> PathBuf {
@@ -187,12 +193,12 @@ impl DatabaseFiles {
     fn use_former_journals(&self, record: &DatabaseRecord, options: &mut DatabaseOptions) {
         let Some(own) = &options.environment.journals_directory else { return };
         let Some(named) = own.parent() else { return };
-        if !self.names_directories(&record.body) {
+        if !self.names_directories(record) {
             return;
         }
         let (platform, directory) = (&options.platform, &options.environment.directory);
         let is_made = platform.disk.exists(own).unwrap_or(true);
-        // What cannot be read is not opened, either.
+        // Anything that cannot be read cannot be opened either.
         let id = || environment_id_in(platform, directory).ok().flatten();
         if !is_made && id().is_some_and(|id| has_journal_of(platform, named, id)) {
             options.environment.journals_directory = Some(named.to_owned());
@@ -200,8 +206,8 @@ impl DatabaseFiles {
     }
 }
 
-/// Refuses the settings of a record that do not hold, before they are stored. Unknown names are stored and
-/// have no effect: clients send back records in which names are mangled.
+/// Rejects invalid settings of a record before they are stored. Unknown names are stored and have
+/// no effect: clients send back records in which names are mangled.
 ///
 /// # Errors
 /// [`EngineError::Setting`].

@@ -1,4 +1,4 @@
-//! What happens to databases, in the server's log.
+//! Events of databases in the server's log.
 
 use database::RegistryEvent;
 
@@ -17,7 +17,14 @@ pub(crate) fn log(event: &RegistryEvent<'_>) {
                     milliseconds,
                     recovered_transactions = transactions,
                     recovered_bytes = bytes,
-                    "a database was opened and recovered: its last process did not end in order"
+                    "a database was opened and recovered: the previous process did not shut down properly"
+                );
+            }
+            if recovery.disk_full {
+                tracing::error!(
+                    database,
+                    "the disk is full: what was recovered is in memory, and writes are refused until there \
+                     is room for it in the data file"
                 );
             }
         }

@@ -5,11 +5,11 @@ use cluster_state::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
 use crate::engine::Engine;
 
 impl Engine {
-    /// Forgets what need not be remembered, of the databases that are open. Blocks.
+    /// Forgets deletions that every index has seen, in the databases that are open. Blocks.
     pub(crate) fn forget_deleted_values(&self) {
         for lease in self.registry.open_leases() {
             let database = lease.record().topology_id;
-            // Read before the indexes are asked: one that is made meanwhile begins behind it.
+            // Read before the indexes are queried: a deletion made in the meantime comes after it.
             let last = lease.values().last_change();
             let count = self.cluster.store().read().deleted_compare_exchange_count(database);
             let (Ok(last), Ok(1..)) = (last, count) else { continue };
@@ -24,7 +24,7 @@ impl Engine {
                 match outcome {
                     Ok(Outcome::CompareExchange(outcome)) if outcome.removed == FORGOTTEN_MAX => {}
                     Ok(_) => break,
-                    // It is tried again the next time.
+                    // The next call tries again.
                     Err(error) => {
                         tracing::warn!(%error, "deletions of compare exchange are still remembered");
                         break;

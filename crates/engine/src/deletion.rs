@@ -1,41 +1,41 @@
-//! Deleting databases: first a durable mark, then their entries in the shared state and their files, then the mark.
-//! What is interrupted is finished when the deletion is repeated, or when the data directory is next opened.
+//! Deletes databases: first a durable mark, then their entries in the shared state and their files,
+//! then the mark. An interrupted deletion is completed when it is repeated, or when the data
+//! directory is next opened.
 //!
-//! A record may name any directory, so what is in it is not believed to be the database's: the identity
-//! of the environment there must be the one that the catalog knows. Invariant: whatever is cut off, a
-//! database is there with all of its documents, or it is gone and its files are removed in the end,
-//! before a database of the same name can begin.
+//! A record may name any directory, so its content is not assumed to be the database's: the
+//! identity of the environment there must be the one that the catalog knows. Invariant: wherever a
+//! deletion is interrupted, either the database still exists with all of its documents, or it is
+//! gone and its files are removed eventually, before a database of the same name can be created.
 
 use std::path::PathBuf;
 
-use cluster_state::{Command, DatabaseRecord, DeletedDatabase, Outcome, PendingDeletion};
+use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
 use database::INDEXES_DIRECTORY;
-use model::{DatabaseId, lower_case};
+use model::{DatabaseId, DatabaseRecord, lower_case};
 use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
 
 use crate::{engine::Engine, error::EngineError};
 
-/// Files of a deleted database, or what is taken for them, that stay.
+/// Files of a deleted database, or files in their place, that are not removed.
 #[derive(Debug)]
 pub struct FilesLeft {
     /// The name of the database.
     pub database: String,
-    /// The files and directories that stay.
+    /// The files and directories that remain.
     pub paths: Vec<PathBuf>,
-    /// Why they stay.
+    /// Why they remain.
     pub reason: &'static str,
 }
 
-const UNKNOWN_FILES: &str = "they are no files of the database";
-const NEVER_OPENED: &str =
-    "the database was never opened there, so nobody knows whose files these are";
+const UNKNOWN_FILES: &str = "they are not files of the database";
+const NEVER_OPENED: &str = "the database was never opened there, so their owner is unknown";
 
-/// What was done to delete a database.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub struct FinishedDeletion {
-    /// The index of the deletion; of the newest one if there were several.
+    /// The log index of the deletion; of the newest one if there were several.
     pub index: u64,
-    /// The files that stay.
+    /// The files that remain.
     pub left: Vec<FilesLeft>,
 }
 
@@ -48,7 +48,7 @@ fn log_unfinished(database: &str, error: &EngineError) {
 }
 
 impl Engine {
-    /// Finishes the deletions that were begun before the server started.
+    /// Completes the deletions that were started before the server was.
     pub(crate) fn finish_deletions(&self) {
         let pending = match self.catalog.pending_deletions() {
             Ok(pending) => pending,
@@ -60,7 +60,7 @@ impl Engine {
             let deletion = match deletion {
                 Ok(deletion) => deletion,
                 Err(error) => {
-                    tracing::error!(%error, "a deletion cannot be finished; files of it may stay");
+                    tracing::error!(%error, "a deletion cannot be completed; some of its files may remain");
                     continue;
                 }
             };
@@ -69,7 +69,7 @@ impl Engine {
                 Ok(None) => {
                     tracing::info!(database, "what was left of a deleted database is removed")
                 }
-                // It was logged.
+                // It has been logged.
                 Ok(Some(_)) => {}
                 Err(error) => log_unfinished(database, &error),
             }
@@ -89,12 +89,14 @@ impl Engine {
         }
     }
 
-    /// Deletes a database if `may_delete` agrees on the record that is deleted, or finishes a deletion that was
-    /// interrupted. Unless its files are removed, they stay, and a new database of its name adopts them.
-    /// `None` if there is nothing to delete, or `may_delete` did not agree. Blocks.
+    /// Deletes a database if `may_delete` approves the record that is deleted, or completes a
+    /// deletion that was interrupted. Unless its files are removed, they remain, and a new database
+    /// of its name adopts them.
+    /// `None` if there is nothing to delete, or `may_delete` refused. Blocks.
     ///
     /// # Errors
-    /// Errors of the catalog; something could not be removed. A repeated call goes on with it.
+    /// Errors of the catalog; something could not be removed. A repeated call continues
+    /// with it.
     pub fn delete_database(
         &self,
         name: &str,
@@ -116,7 +118,7 @@ impl Engine {
                         tracing::info!(database = name, "a database was deleted with its files")
                     }
                     false => {
-                        tracing::info!(database = name, "a database was deleted; its files stay")
+                        tracing::info!(database = name, "a database was deleted; its files remain")
                     }
                 }
             }
@@ -125,13 +127,13 @@ impl Engine {
     }
 }
 
-/// Whether something is still to be removed of a deleted database of this name.
+/// Whether a deletion of a database of this name is incomplete.
 fn is_unfinished(engine: &Engine, key: &str) -> Result<bool, EngineError> {
     Ok(!pending_of(engine, key)?.is_empty()
         || deleted_databases(engine)?.iter().any(|deleted| deleted.key == key))
 }
 
-/// Finishes the deletions of databases of this name; `None` if there are none.
+/// Completes the deletions of databases of this name; `None` if there are none.
 fn finish_of(engine: &Engine, key: &str) -> Result<Option<FinishedDeletion>, EngineError> {
     let (mut indexes, mut left) = (Vec::new(), Vec::new());
     for deletion in pending_of(engine, key)? {
@@ -156,7 +158,7 @@ fn deleted_databases(engine: &Engine) -> Result<Vec<DeletedDatabase>, EngineErro
     Ok(engine.cluster.store().read().deleted_databases()?)
 }
 
-/// Finishes a deletion. What stays is returned.
+/// Completes a deletion and returns what remains.
 ///
 /// # Errors
 /// When something could not be removed. The mark of the deletion stays.
@@ -165,13 +167,13 @@ fn finish(engine: &Engine, deletion: &PendingDeletion) -> Result<Option<FilesLef
     let left = remove_files(engine, deletion)?;
     if let Some(left) = &left {
         let database = left.database.as_str();
-        tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+        tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files remain");
     }
     engine.catalog.end_deletion(deletion)?;
     Ok(left)
 }
 
-/// Removes what the cluster keeps for a database that is gone. What is left of it meanwhile is never seen: a
+/// Removes the cluster's entries of a database that is gone. Until then they are invisible: a
 /// database of the same name has another id.
 fn remove_entries(engine: &Engine, database: DatabaseId) -> Result<(), EngineError> {
     loop {
@@ -193,8 +195,8 @@ fn remove_files(
     let database = record.name.as_str().to_owned();
     let failed = |source| EngineError::FilesNotRemoved { database: database.clone(), source };
     let found = environment_id_in(platform, &environment.directory).map_err(failed)?;
-    // Nobody but the server itself names these: what is there is what it made.
-    let is_servers_own = options.is_in_memory || !engine.files.names_directories(&record.body);
+    // Only the server itself names these: what is there was created by it.
+    let is_servers_own = options.is_in_memory || !engine.files.names_directories(record);
     let id = match (deletion.environment, found) {
         (None, Some(found)) if is_servers_own => {
             let owner = engine.catalog.owner_of(found, &record.name);

@@ -8,9 +8,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use database::{CatalogError, DatabaseOptions, foreign_product};
-use model::DatabaseName;
+use model::{DatabaseName, DatabaseRecord};
 use platform::Disk;
 use storage::environment_id_in;
+use wire::RecordBody;
 
 use crate::{
     database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
@@ -22,7 +23,7 @@ use crate::{
 const ALLOWED: &str = "Databases.AllowedDirectories";
 
 impl Engine {
-    /// Refuses directories of a record that it may not name.
+    /// Rejects directories that a record must not name.
     ///
     /// # Errors
     /// With the directory and what to do.
@@ -31,24 +32,29 @@ impl Engine {
         name: &DatabaseName,
         body: &[u8],
     ) -> Result<(), EngineError> {
-        let named = self.files.named_directories(body);
+        let settings = RecordBody::read(body).settings();
+        let named = self.files.named_directories(&settings);
         let stored = self.catalog.record(name.as_str());
-        // What an earlier version took is not refused when a client sends the record back.
-        if stored.is_some_and(|stored| self.files.named_directories(&stored.body) == named) {
+        // A directory that an earlier version accepted is not rejected when a client sends the
+        // record back.
+        let named_by = |stored: &DatabaseRecord| {
+            self.files.named_directories(&wire::sections_of(stored).settings)
+        };
+        if stored.is_some_and(|stored| named_by(&stored) == named) {
             return Ok(());
         }
         for directory in &named {
             check_place(self, directory)?;
         }
-        let own = self.files.options_of_body(name, body);
+        let own = self.files.options_with(name, &settings);
         if own.is_in_memory {
             return Ok(());
         }
         let own_directories = directories(&own);
         for record in self.catalog.records() {
             let is_other = record.name != *name;
-            // Directories that nobody names are called after their database, so they cannot meet.
-            let may_meet = !named.is_empty() || self.files.names_directories(&record.body);
+            // Default directories are named after their database, so they cannot overlap.
+            let may_meet = !named.is_empty() || self.files.names_directories(&record);
             if !is_other || !may_meet {
                 continue;
             }
@@ -70,11 +76,12 @@ impl Engine {
 }
 
 impl Engine {
-    /// Looks at the directories that a new database is to use. Whether it takes over what a deleted database of
-    /// its name left there.
+    /// Checks the directories that a new database is to use. Returns whether it takes over what a
+    /// deleted database of its name left there.
     ///
     /// # Errors
-    /// When there is something else in one of them, or files of a deleted database are still to be removed.
+    /// When one of them contains anything else, or files of a deleted database are still
+    /// to be removed.
     pub fn check_new_directories(
         &self,
         name: &DatabaseName,
@@ -84,7 +91,7 @@ impl Engine {
             let name = name.as_str().to_owned();
             return Err(CatalogError::BeingDeleted { name }.into());
         }
-        let options = self.files.options_of_body(name, body);
+        let options = self.files.options_with(name, &RecordBody::read(body).settings());
         let platform = &options.platform;
         let disk = &*platform.disk;
         let directory = &options.environment.directory;
@@ -106,7 +113,7 @@ impl Engine {
     }
 }
 
-/// The directories below which those of databases may lie.
+/// The directories below which those of databases may be.
 fn roots(engine: &Engine) -> impl Iterator<Item = &PathBuf> {
     let settings = &engine.settings;
     let own = [Some(&settings.data_dir), settings.journals_path.as_ref()];
@@ -114,8 +121,8 @@ fn roots(engine: &Engine) -> impl Iterator<Item = &PathBuf> {
 }
 
 impl Engine {
-    /// The directories in a directory, if it is one of those that records may name directories in; these
-    /// themselves when none is named. Never more than a thousand.
+    /// The directories in a directory, if it is one of those that records may name directories in;
+    /// those themselves when none is named. At most a thousand.
     pub fn directories_below(&self, directory: Option<&Path>) -> Vec<PathBuf> {
         const LISTED_MAX: usize = 1000;
         let Some(directory) = directory else { return roots(self).cloned().collect() };
@@ -131,7 +138,7 @@ impl Engine {
         let names =
             if is_allowed(&place) { disk.list(&place).unwrap_or_default() } else { Vec::new() };
         let below = names.into_iter().map(|name| place.join(name));
-        // Only a directory can be listed, and a link may lead to anywhere.
+        // Only a directory can be listed, and a link may lead anywhere.
         let is_shown = |path: &PathBuf| {
             disk.list(path).is_ok() && resolved(disk, path).is_ok_and(|place| is_allowed(&place))
         };
@@ -142,8 +149,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The directory that a new database gets: the one that is named, or its own below the data directory; and
-    /// what keeps it from getting that.
+    /// The directory that a new database gets: the one that is named, or its own below the data
+    /// directory; and the reason if it cannot have it.
     pub fn directory_of_new(
         &self,
         name: Option<&str>,
@@ -183,7 +190,7 @@ fn check_place(engine: &Engine, directory: &Path) -> Result<(), EngineError> {
     }
     let (directory, data) = (directory.display(), settings.data_dir.display());
     Err(refused(format!(
-        "The directory {directory} lies outside of the data directory ({data}). The operator of the \
+        "The directory {directory} is outside the data directory ({data}). The operator of the \
          server must allow it first: add it, or a directory above it, to the setting {ALLOWED}."
     )))
 }
@@ -196,23 +203,20 @@ fn resolved(disk: &dyn Disk, path: &Path) -> Result<PathBuf, EngineError> {
         refused(format!("The directory {} must be named without '..'.", path.display()))
     })?;
     disk.resolve(&absolute).map_err(|error| {
-        refused(format!(
-            "Where the directory {} leads cannot be found out: {error}.",
-            path.display()
-        ))
+        refused(format!("The directory {} cannot be resolved: {error}.", path.display()))
     })
 }
 
 fn directories(options: &DatabaseOptions) -> Vec<PathBuf> {
     let environment = &options.environment;
     let all = [Some(&environment.directory), environment.journals_directory.as_ref()];
-    // What cannot be resolved is compared as it is written.
+    // A path that cannot be resolved is compared as written.
     let disk = &*options.platform.disk;
     let resolved = |path: &PathBuf| resolved(disk, path).unwrap_or_else(|_| path.clone());
     all.into_iter().flatten().map(resolved).collect()
 }
 
-/// Whether nothing is in a directory; one that is missing is empty.
+/// Whether a directory is empty; a missing one is.
 fn is_empty(disk: &dyn Disk, directory: &Path) -> Result<bool, EngineError> {
     let look = || match disk.exists(directory)? {
         true => disk.list(directory).map(|names| names.is_empty()),

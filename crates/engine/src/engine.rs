@@ -7,12 +7,12 @@ use std::{
 };
 
 use cluster::Cluster;
-use cluster_state::DatabaseRecord;
 use database::{
     DatabaseRegistry, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
     ServerCatalog,
 };
-use platform::{DirectoryLock, Disk, Exposure, Platform};
+use model::DatabaseRecord;
+use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
 use settings::Settings;
 use storage::{StorageError, environment_id_in};
@@ -39,26 +39,20 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// An open data directory. Dropping it without [`Engine::close`] has the effect of a crash: nothing that was
 /// acknowledged is lost, and the next open recovers.
 pub struct Engine {
-    /// The settings it was opened with.
-    pub settings: Settings,
-    /// Disk, clock and randomness.
-    pub platform: Platform,
+    pub(crate) settings: Settings,
+    pub(crate) platform: Platform,
     /// The records of all databases.
-    pub catalog: Arc<ServerCatalog>,
+    pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
-    pub cluster: Arc<Cluster>,
+    pub(crate) cluster: Arc<Cluster>,
     /// The open databases.
-    pub registry: DatabaseRegistry,
+    pub(crate) registry: DatabaseRegistry,
     /// Where the files of each database are, and how it is opened.
-    pub files: Arc<DatabaseFiles>,
-    /// How much memory each part may take.
-    pub memory: Arc<MemoryPlan>,
-    /// Long operations that belong to no open database.
-    pub operations: Operations,
-    /// Which notices about the server operators have dismissed.
-    pub notices: NoticeBoard,
-    /// Queries that are running.
-    pub running_queries: RunningQueries,
+    pub(crate) files: Arc<DatabaseFiles>,
+    pub(crate) memory: Arc<MemoryPlan>,
+    pub(crate) operations: Operations,
+    notices: NoticeBoard,
+    running_queries: RunningQueries,
     pub(crate) auto_indexes: AutoIndexes,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
@@ -71,7 +65,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the data directory, and finishes deletions of databases that were interrupted. Databases are
+    /// Opens the data directory, and completes interrupted deletions of databases. Databases are
     /// opened on demand. Blocks.
     ///
     /// # Errors
@@ -91,7 +85,11 @@ impl Engine {
         let flusher = Arc::new(flusher);
         flusher.add(catalog.environment());
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
-        let files = DatabaseFiles::new(settings.clone(), platform.clone(), Arc::clone(&memory));
+        let files = {
+            let (settings, platform, memory) =
+                (settings.clone(), platform.clone(), Arc::clone(&memory));
+            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory)
+        };
         let options = RegistryOptions {
             concurrent_loads_max: settings.databases.concurrent_loads_max,
             close_timeout: CLOSE_TIMEOUT,
@@ -137,6 +135,41 @@ impl Engine {
         Ok(engine)
     }
 
+    /// The settings that it was opened with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Disk, clock and randomness.
+    pub fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    /// The platform's clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.platform.clock
+    }
+
+    /// How much memory each part may take.
+    pub fn memory(&self) -> &Arc<MemoryPlan> {
+        &self.memory
+    }
+
+    /// Long operations that belong to no open database.
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Which notices about the server operators have dismissed.
+    pub fn notices(&self) -> &NoticeBoard {
+        &self.notices
+    }
+
+    /// Queries that are running.
+    pub fn running_queries(&self) -> &RunningQueries {
+        &self.running_queries
+    }
+
     /// Runs the scripts of queries.
     pub fn scripts(&self) -> &ScriptPool {
         self.files.scripts()
@@ -149,23 +182,23 @@ impl Engine {
         u64::from_le_bytes(bytes)
     }
 
-    /// Whether [`Engine::look_at_indexes`] has anything to do. Does not block.
-    pub fn has_indexes_to_look_at(&self) -> bool {
+    /// Whether [`Engine::check_indexes`] has anything to do. Does not block.
+    pub fn has_indexes_to_check(&self) -> bool {
         self.auto_indexes.has_superseded() || !self.files.index_builds().is_empty()
     }
 
-    /// Deletes automatic indexes whose successors have caught up, and reports the progress of index builds to
-    /// the log. To be called about once a second. Blocks.
-    pub fn look_at_indexes(&self) {
+    /// Deletes automatic indexes whose successors have caught up, and logs the progress of index
+    /// builds. To be called about once a second. Blocks.
+    pub fn check_indexes(&self) {
         self.delete_superseded();
         if !self.files.index_builds().is_empty() {
             self.log_index_builds();
         }
     }
 
-    /// Deletes unused automatic indexes, forgets deletions of compare exchange values that every index has seen,
-    /// and closes databases that were not used during the last `checks_max` calls. To be called at the interval
-    /// of idle checks. Blocks.
+    /// Deletes unused automatic indexes, forgets deletions of compare exchange values that every
+    /// index has seen, and closes databases that were not used during the last `checks_max` calls.
+    /// To be called at the interval of idle checks. Blocks.
     pub fn maintain(&self, checks_max: u64) {
         self.delete_unused_auto_indexes();
         self.forget_deleted_values();
@@ -177,8 +210,8 @@ impl Engine {
         self.operation_threads.stop();
     }
 
-    /// Stops long operations, closes every database, all at once, then the server's own environment, and lets
-    /// others open the data directory. Blocks.
+    /// Stops long operations, closes all databases concurrently, then the server's own environment,
+    /// and releases the data directory. Blocks.
     pub fn close(&self) {
         self.operation_threads.close();
         self.watch.close();
@@ -205,7 +238,7 @@ fn open_catalog(settings: &Settings, platform: &Platform) -> Result<Arc<ServerCa
     catalog.map(Arc::new).map_err(failed)
 }
 
-/// Keeps other servers and offline commands out, also of databases that are not open.
+/// Locks out other servers and offline commands, also from databases that are not open.
 fn lock_data_directory(
     disk: &dyn Disk,
     directory: &Path,
@@ -222,10 +255,10 @@ fn lock_data_directory(
     })
 }
 
-/// Refuses a directory in which others could replace files; one in which they could read causes a warning.
-/// Directories that the server creates are accessible to its user alone.
+/// Rejects a directory in which other users could replace files; one in which they could read them
+/// causes a warning. Directories that the server creates are accessible to its user alone.
 fn check_exposure(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
-    // A missing one will be created, and one that cannot be looked at cannot be opened, either.
+    // A missing one will be created, and one that cannot be inspected cannot be opened either.
     let Ok(exposure) = disk.exposure(directory) else { return Ok(()) };
     let directory = directory.display().to_string();
     match exposure {

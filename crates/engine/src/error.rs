@@ -1,4 +1,4 @@
-//! Why the engine did not do what it was asked.
+//! Why the engine rejected a request or failed.
 
 use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
@@ -12,8 +12,8 @@ use query::QueryError;
 use settings::Problem;
 use storage::StorageError;
 
-/// A request that the engine refused, or could not complete. Nothing of it was done, unless the error of the
-/// lower layer says otherwise.
+/// A request that the engine rejected, or could not complete. It had no effect, unless the error of
+/// the lower layer says otherwise.
 #[derive(Debug)]
 pub enum EngineError {
     /// From the catalog of databases.
@@ -30,7 +30,7 @@ pub enum EngineError {
     Query(QueryError),
     /// From the storage.
     Storage(StorageError),
-    /// The commit queue did not accept a batch.
+    /// The commit queue rejected a batch.
     Submit(SubmitError),
     /// A record must not use a directory. The message names it, and says what to do.
     DirectoryRefused {
@@ -69,7 +69,7 @@ pub enum EngineError {
     IndexErrored {
         /// Its name.
         name: String,
-        /// How many attempts failed, in words.
+        /// The error rate of its attempts, in words.
         error_rate: String,
     },
     /// An index was defined, but could not be created.
@@ -102,14 +102,14 @@ pub enum EngineError {
         /// Its name.
         name: String,
     },
-    /// The request makes no sense here.
+    /// The request is not possible here.
     Refused {
         /// For the caller.
         message: String,
     },
     /// An operation with a limit selects more documents than can be changed at once.
     PageTooLarge {
-        /// Documents that were changed.
+        /// How many documents were changed.
         done: u64,
     },
     /// No thread could be started.
@@ -117,12 +117,12 @@ pub enum EngineError {
         /// What the system reported.
         source: io::Error,
     },
-    /// Ours: something that is always there is not.
+    /// A bug: something that must exist is missing.
     Internal {
         /// What is wrong.
         what: String,
     },
-    /// As many operations are running as may.
+    /// The maximum number of operations is running.
     TooManyOperations,
     /// The operation was stopped.
     Stopped,
@@ -132,11 +132,11 @@ pub enum EngineError {
     Setting(Problem),
     /// Memory is nearly used up.
     MemoryCritical {
-        /// What is left.
+        /// How much is left.
         left_bytes: u64,
         /// The limit of the process.
         limit_bytes: u64,
-        /// What sets the limit.
+        /// Where the limit comes from.
         limited_by: &'static str,
     },
 }
@@ -190,7 +190,7 @@ impl fmt::Display for EngineError {
             EngineError::Submit(error) => error.fmt(f),
             EngineError::DirectoryRefused { message } => f.write_str(message),
             EngineError::DirectoryUnreadable { directory, source } => {
-                write!(f, "Cannot look into {}: {source}", directory.display())
+                write!(f, "Cannot read the directory {}: {source}", directory.display())
             }
             EngineError::FilesNotRemoved { database, source } => write!(
                 f,
@@ -216,7 +216,9 @@ impl fmt::Display for EngineError {
                 write!(f, "Database '{name}' does not exist.")
             }
             EngineError::RecordDamaged { detail } => f.write_str(detail),
-            EngineError::IndexDeleted { name } => write!(f, "The index {name} was deleted again"),
+            EngineError::IndexDeleted { name } => {
+                write!(f, "Index '{name}' was deleted while it was being created")
+            }
             EngineError::Refused { message } => f.write_str(message),
             EngineError::PageTooLarge { done } => write!(
                 f,
@@ -236,7 +238,7 @@ impl fmt::Display for EngineError {
             EngineError::MemoryCritical { left_bytes, limit_bytes, limited_by } => write!(
                 f,
                 "The server is short of memory: {left_bytes} bytes are left of the {limit_bytes} that \
-                 {limited_by} allows. Large requests are refused until there is more; nothing of this one \
+                 {limited_by} allows. Large requests are rejected until more is free; nothing of this one \
                  was done. Try again later."
             ),
         }
@@ -281,7 +283,7 @@ impl Error for EngineError {
     }
 }
 
-/// The data directory could not be opened. The display form says what to do about it.
+/// The data directory could not be opened. The display form suggests what to do.
 #[derive(Debug)]
 pub enum OpenError {
     /// The server's own environment could not be opened.
@@ -316,7 +318,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether another configuration would help, rather than another try.
+    /// Whether another configuration would help, rather than a retry.
     pub fn is_configuration(&self) -> bool {
         match self {
             OpenError::SystemMissing { .. }
@@ -346,7 +348,7 @@ impl fmt::Display for OpenError {
             OpenError::Catalog { directory, source } => write_catalog(f, directory, source),
             OpenError::SystemMissing { directory } => write!(
                 f,
-                "there are databases in {directory}, but the server's own directory System, which \
+                "{directory} contains databases, but the server's own directory System, which \
                  has their records, is missing. Nothing was changed. Mount or put back System, or create a \
                  new one that takes the databases in: corvus offline adopt {directory}"
             ),
@@ -387,7 +389,7 @@ fn write_exposure(f: &mut fmt::Formatter<'_>, directory: &str, exposure: Exposur
         ),
         Exposure::WritableByAll | Exposure::OpenToOthers | Exposure::Private => write!(
             f,
-            "every user of this machine may write in the directory {directory}. Remove that permission \
+            "every user of this machine may write to the directory {directory}. Remove that permission \
              (chmod o-w), or set DataDir to a directory of its own"
         ),
     }

@@ -1,4 +1,4 @@
-//! How far indexes are that are being built, in the server's log.
+//! Progress of index builds in the server's log.
 
 use indexing::Position;
 
@@ -8,9 +8,9 @@ use crate::{
     index_progress::progress_of,
 };
 
-/// What is seen of an index.
+/// What was observed of an index.
 enum Seen {
-    /// There is no such index any more, or its database is closed.
+    /// The index does not exist any more, or its database is closed.
     Gone,
     Building {
         done: u64,
@@ -22,7 +22,8 @@ enum Seen {
 }
 
 impl Engine {
-    /// Looks at each index that is built. Reads from databases, so it must not run where others wait.
+    /// Checks every index that is being built. Reads from databases, so it must not run on a thread
+    /// that others wait for.
     pub(crate) fn log_index_builds(&self) {
         let builds = self.files.index_builds();
         let now = self.platform.clock.monotonic();

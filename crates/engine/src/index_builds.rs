@@ -1,6 +1,6 @@
-//! Indexes that are built from nothing, watched until they have caught up, for the server's log.
+//! Index builds, watched until they have caught up, for the server's log.
 //!
-//! Nothing is looked at while no index is built.
+//! Nothing is checked while no index is being built.
 
 use std::{
     collections::BTreeMap,
@@ -10,15 +10,15 @@ use std::{
 
 use indexing::Position;
 
-/// How often indexes that are built are looked at.
-pub const INDEX_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the log says how far one is.
+/// How often index builds are checked.
+pub const INDEX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often progress is logged.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Database and name.
 pub(crate) type Key = (String, String);
 
-/// The indexes that are built.
+/// The indexes that are being built.
 #[derive(Default)]
 pub(crate) struct IndexBuilds {
     builds: Mutex<BTreeMap<Key, Build>>,
@@ -26,16 +26,16 @@ pub(crate) struct IndexBuilds {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Build {
-    /// When the index began.
+    /// When the build began.
     pub(crate) began: Duration,
-    /// Where the index is built: up to what there was when it was first looked at, since others may write for
-    /// as long as it indexes.
+    /// When the build ends: at the newest change when it was first checked, since others may write
+    /// for as long as it indexes.
     pub(crate) until: Option<Position>,
-    /// What the log said of it last.
+    /// The last logged progress.
     pub(crate) reported: Option<Report>,
 }
 
-/// How far an index was when the log said so.
+/// Logged progress of an index.
 #[derive(Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) at: Duration,
@@ -43,20 +43,20 @@ pub(crate) struct Report {
 }
 
 impl IndexBuilds {
-    /// An index is there that has nothing yet.
+    /// An index exists that has not indexed anything yet.
     pub(crate) fn begun(&self, database: &str, index: &str, now: Duration) {
         let build = Build { began: now, until: None, reported: None };
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.insert((database.to_owned(), index.to_owned()), build);
     }
 
-    /// An index is gone, has another name from now on, or does not go on.
+    /// An index is gone, was renamed, or has stopped.
     pub(crate) fn ended(&self, database: &str, index: &str) {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.remove(&(database.to_owned(), index.to_owned()));
     }
 
-    /// Whether none is built.
+    /// Whether no index is being built.
     pub(crate) fn is_empty(&self) -> bool {
         self.builds.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
@@ -67,7 +67,7 @@ impl IndexBuilds {
         builds.iter().map(|(key, build)| (key.clone(), *build)).collect()
     }
 
-    /// Keeps what is known of one, unless it ended meanwhile.
+    /// Stores the state of one, unless it ended in the meantime.
     pub(crate) fn keep(&self, key: &Key, build: Build) {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = builds.get_mut(key) {
@@ -77,8 +77,8 @@ impl IndexBuilds {
 }
 
 impl Report {
-    /// Whether the log says how far the index is now. One that rests, because it is paused or has no memory,
-    /// is not spoken of again and again.
+    /// Whether progress is due to be logged. One that rests, because it is paused or has no memory,
+    /// is not logged repeatedly.
     pub(crate) fn is_due(self, now: Duration, done: u64) -> bool {
         REPORT_INTERVAL <= now.saturating_sub(self.at) && self.done != done
     }

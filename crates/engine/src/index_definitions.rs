@@ -1,14 +1,13 @@
 //! Defining, changing and deleting indexes.
 //!
-//! Definitions are in the record of the database, and the open database follows its record. So a change is
-//! durable before any client is notified of it, and a database that is opened again has the same indexes.
-//! Whether a definition is a new one, and whether the lock of the known one allows it, is decided on the record
-//! that is replaced.
+//! Definitions are in the record of the database, and the open database follows its record. So a
+//! change is durable before any client is notified of it, and a database that is opened again has
+//! the same indexes. Whether a definition is new, and whether the lock of the existing one allows
+//! it, is decided on the record that is replaced.
 
-use cluster_state::DatabaseRecord;
 use database::{DatabaseLease, Decision};
 use indexing::{FaultyIndex, Index, IndexKind};
-use model::date;
+use model::{DatabaseRecord, date};
 use wire::{
     IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
     RecordedIndexes,
@@ -41,22 +40,22 @@ impl IndexSetting {
     }
 }
 
-/// Which spelling of its name finds the known definition of an index.
+/// Which spelling of its name matches the existing definition of an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
-    /// The same; another one is refused.
+    /// The same; any other is rejected.
     Exact,
-    /// Any.
     AnyCase,
 }
 
 impl Engine {
-    /// Creates an index, or changes its definition; the index of the change in the cluster's log. A definition
-    /// that says nothing new, or whose known one is locked to ignore it, changes nothing. Blocks.
+    /// Creates an index, or changes its definition; returns the log index of the change. A
+    /// definition that changes nothing, or whose existing one is locked to ignore it, has no
+    /// effect. Blocks.
     ///
     /// # Errors
-    /// The definition does not compile; the known one is locked; another index has the name in another case; the
-    /// record cannot be written, or the index not be opened.
+    /// The definition does not compile; the existing one is locked; another index has the
+    /// name in another case; the record cannot be written, or the index not be opened.
     pub fn define_index(
         &self,
         database: &DatabaseLease,
@@ -65,14 +64,14 @@ impl Engine {
         let indexes = database.indexes();
         let _defining = indexes.begin_defining();
         indexes.check(&IndexKind::Static(Box::new(definition.clone())))?;
-        // A definition that is known but whose index could not be opened is written again, which creates the
-        // index.
+        // If the definition exists but its index could not be opened, it is written again, which
+        // creates the index.
         let is_faulty = indexes.faulty_named(&definition.name).is_some();
         self.write_definition(database, definition, Spelling::Exact, is_faulty)
     }
 
-    /// Deletes an index with its definition; `false` if there is none. To delete an index that will replace
-    /// another one is to revert the change of the definition. Blocks.
+    /// Deletes an index with its definition; `false` if there is none. Deleting an index that will
+    /// replace another one reverts the change of the definition. Blocks.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -92,7 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// An automatic index has no such setting; the record cannot be written.
-    pub fn set_of_indexes(
+    pub fn change_index_settings(
         &self,
         database: &DatabaseLease,
         names: &[String],
@@ -111,13 +110,13 @@ impl Engine {
         self.change_record_body(database.record().name.as_str(), |body| {
             for name in names {
                 // The record has one definition for an index and its replacement.
-                body.set_of_index(without_prefix(name), property, value);
+                body.change_index_setting(without_prefix(name), property, value);
             }
         })?;
         Ok(())
     }
 
-    /// Writes the definition of the index that answers queries into the record again.
+    /// Writes the definition of the index that currently serves queries into the record again.
     fn revert_definition(
         &self,
         database: &DatabaseLease,
@@ -133,8 +132,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes a definition into the record, which creates the index. It numbers the outputs of a definition that
-    /// has none yet. A definition that is not new is written only if `is_written_again`.
+    /// Writes a definition into the record, which creates the index. Assigns a number to the
+    /// outputs of a definition that has none yet. An unchanged definition is written only if
+    /// `is_written_again`.
     fn write_definition(
         &self,
         database: &DatabaseLease,
@@ -161,7 +161,7 @@ impl Engine {
                     return Ok(Decision::Keep);
                 }
                 if definition.has_output() && definition.reduce_output_index.is_none() {
-                    // Every change of a record takes a later index than the one before.
+                    // Every change of a record has a higher index than the one before.
                     definition.reduce_output_index = i64::try_from(record.etag + 1).ok();
                 }
                 body.put_index(&definition, &created, &node_tag);
@@ -185,7 +185,7 @@ fn faulty_of<'f>(faulty: &'f [FaultyIndex], name: &str) -> Option<&'f FaultyInde
     })
 }
 
-/// With its type and the type of its source, which follow from its maps and its reduce.
+/// Fills in its type and the type of its source, which follow from its maps and its reduce.
 pub fn complete_definition(mut definition: IndexDefinition) -> IndexDefinition {
     let is_javascript = definition.maps.first().is_some_and(|map| indexing::is_javascript(map));
     definition.index_type = Some(match (is_javascript, definition.reduce.is_some()) {
@@ -199,7 +199,7 @@ pub fn complete_definition(mut definition: IndexDefinition) -> IndexDefinition {
     definition
 }
 
-/// Whether a definition would change anything of the one that the database has.
+/// Whether a definition would change the one that the database has.
 ///
 /// # Errors
 /// The record is damaged.
@@ -253,7 +253,7 @@ pub fn check_index_name(name: &str) -> Result<(), EngineError> {
     Err(EngineError::IndexName { message })
 }
 
-/// With the number of its outputs, if it keeps them; a client cannot set another.
+/// With the number of its outputs, if it stores them; a client cannot set another.
 fn with_known_number(
     definition: IndexDefinition,
     known: Option<&IndexDefinition>,
@@ -284,13 +284,13 @@ fn recorded_in_any_case(
     record: &DatabaseRecord,
     name: &str,
 ) -> Result<Option<IndexDefinition>, EngineError> {
-    let recorded = RecordedIndexes::of_record(&record.body)
+    let recorded = RecordedIndexes::of_record(record.configuration.json())
         .map_err(|error| EngineError::RecordDamaged { detail: error.to_string() })?;
     let found = recorded.indexes.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     Ok(found.map(|(known, definition)| IndexDefinition { name: known, ..definition }))
 }
 
-/// Whether a definition says nothing new, or the lock of the known one silently keeps it as it is.
+/// Whether a definition changes nothing, or the lock of the existing one silently ignores it.
 fn is_kept_as_it_is(
     known: &IndexDefinition,
     wanted: &IndexDefinition,

@@ -1,4 +1,4 @@
-//! What happens to indexes by itself, in the server's log.
+//! Events of indexes in the server's log.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use indexing::{IndexChange, IndexSetEvent};
 
 use crate::index_builds::IndexBuilds;
 
-/// Logs an event; indexes that begin are watched until they are built. `now` is the time of the clock that
-/// never goes back.
+/// Logs an event; new indexes are watched until they are built. `now` is the time of the monotonic
+/// clock.
 pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &IndexSetEvent<'_>) {
     match event {
         IndexSetEvent::Failed { index, error, again_after: Some(pause) } => tracing::warn!(
@@ -22,13 +22,13 @@ pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &I
         }
         IndexSetEvent::ForeignFiles { place, because } => tracing::warn!(
             database, place = %place.display(), because,
-            "the files of an index do not belong to the database; the index is built again"
+            "the files of an index do not belong to the database; the index is rebuilt"
         ),
         IndexSetEvent::Indexed { .. } => {}
         IndexSetEvent::Created { index } => builds.begun(database, index, now),
         IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),
         IndexSetEvent::Replaced { index } => {
-            tracing::info!(database, index, "an index of a changed definition took over");
+            tracing::info!(database, index, "an index with a changed definition took over");
         }
     }
 }
@@ -46,8 +46,8 @@ fn log_change(builds: &IndexBuilds, database: &str, index: &str, change: IndexCh
             tracing::error!(
                 database,
                 index,
-                "an index failed on too many documents and follows them no more: \
-                 GET /databases/*/indexes/errors says why"
+                "an index failed on too many documents and is suspended: \
+                 see GET /databases/*/indexes/errors"
             );
         }
         IndexChange::BecameIdle => {

@@ -1,4 +1,4 @@
-//! How far an index is: what it has still to do in each collection.
+//! The progress of an index: what remains to be indexed in each collection.
 
 use documents::{
     DocumentError,
@@ -9,12 +9,12 @@ use model::{CollectionName, Etag};
 use storage::ReadTransaction;
 use wire::index_shapes::CollectionProgress;
 
-/// Changes of counters or time series that are counted.
+/// Maximum number of changes of counters or time series that are counted.
 const COUNTED_MAX: u64 = 1_000_000;
-/// What an index over all documents has in the place of collections.
+/// The collection name of an index over all documents.
 pub const ALL_DOCUMENTS: &str = "@all_docs";
 
-/// How far an index is in each of its collections.
+/// The progress of an index in each of its collections.
 pub fn progress_of(
     documents: &ReadTransaction,
     index: &Index,
@@ -65,7 +65,7 @@ fn progress_in(
     })
 }
 
-/// The same of an index of counters. Those that were deleted are counted with the others.
+/// The same for an index of counters. Deleted ones are counted with the others.
 fn progress_in_counters(
     documents: &ReadTransaction,
     name: Option<&CollectionName>,
@@ -86,7 +86,7 @@ fn progress_in_counters(
     })
 }
 
-/// The same of an index of time series: segments, and ranges that were deleted.
+/// The same for an index of time series: segments, and deleted ranges.
 fn progress_in_time_series(
     documents: &ReadTransaction,
     name: Option<&CollectionName>,

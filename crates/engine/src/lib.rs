@@ -6,29 +6,32 @@
 //! | module | what |
 //! |---|---|
 //! | `engine` | [`Engine`]: opening and closing a data directory, and the periodic work |
+//! | `databases`, `agreed_state` | the records of databases and the open ones; the state that all nodes agree on |
 //! | `memory_plan` | [`MemoryPlan`]: how much memory each part may take |
 //! | `database_files`, `directories`, `unknown_directories` | where the files of databases are, which directories a record may name, and what else is there |
 //! | `deletion` | deleting databases with their files |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
-//! | `index_builds`, `index_progress` | how far indexes are |
-//! | `submission` | batches of commands, from a caller to the commit queue and back |
-//! | `query_target`, `auto_indexes` | which index answers a query; creating and deleting automatic ones |
+//! | `index_builds`, `index_progress` | progress of indexes |
+//! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
+//! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
-//! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | what happens, in the log |
+//! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
 #![forbid(unsafe_code)]
 
+mod agreed_state;
 mod auto_indexes;
 mod bulk_operation;
 mod chosen_documents;
 mod compaction;
 mod database_files;
 mod database_log;
+mod databases;
 mod deleted_values;
 mod deletion;
 mod directories;
@@ -40,6 +43,7 @@ mod index_definitions;
 mod index_log;
 mod index_progress;
 mod memory_plan;
+mod next_identities;
 mod operation_thread;
 mod query_target;
 mod record_changes;
@@ -56,14 +60,15 @@ pub use crate::{
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
     error::{EngineError, OpenError},
-    index_builds::INDEX_LOOK_INTERVAL,
+    index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},
     memory_plan::MemoryPlan,
+    next_identities::NextIdentities,
     operation_thread::ShowFailure,
     query_target::{MissingIndex, NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target},
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
-    submission::{HugePuts, finish_ids, identities_of, no_outcome},
+    submission::{Preparation, PreparedBatch, SubmittedBatch},
     unknown_directories::has_databases,
 };

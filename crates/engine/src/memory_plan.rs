@@ -1,22 +1,23 @@
-//! How much of the server's memory each part may take: every bound follows from one limit.
+//! How much of the server's memory each part may use: every bound follows from one limit.
 //!
-//! The limit is the smallest of the setting, the control group's and the machine's. An eighth of it is left
-//! free: what the kernel holds for the process, and what grows before it is noticed. Of the rest these may
-//! take at most:
+//! The limit is the smallest of the setting, the control group's and the machine's. An eighth of it
+//! is left free: for what the kernel holds for the process, and for growth that is noticed late. Of
+//! the rest these may take at most:
 //!
 //! | part | for |
 //! |---|---|
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
-//! | a quarter | `work`: what is there for a moment and grows with data or clients |
-//! | a sixteenth | `small_bodies`: small bodies of requests |
+//! | a quarter | `work`: temporary memory that grows with data or clients |
+//! | a sixteenth | `small_bodies`: small request bodies |
 //!
-//! and all together what is left beside code, connections, queues, open databases, caches and the
-//! allocator's own: that is not counted but measured ([`UncountedMemory`]), moment by moment.
+//! and all of them together what is left besides code, connections, queues, open databases, caches
+//! and the allocator's overhead: that is not counted but measured continuously
+//! ([`UncountedMemory`]).
 //!
-//! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
-//! that no kind of work alone starves the others: bodies of requests, answers, open transactions, and
-//! batches of indexes. What a script makes is drawn from the transaction that it is made for.
-//! What is small and bounded in number is not counted; each drawer names its own threshold.
+//! All work draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so that no
+//! single kind of work starves the others: request bodies, responses, open transactions, and
+//! batches of indexes. Memory of a script is drawn from the transaction that it runs for. What is
+//! small and bounded in number is not counted; each user defines its own threshold.
 
 use std::sync::Arc;
 
@@ -29,84 +30,84 @@ use storage::MemoryBudget;
 
 use crate::error::EngineError;
 
-/// This part of the limit is left free.
+/// Fraction of the limit that is left free.
 const FREE_PART: u64 = 8;
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
-/// Unflushed changes may take this part of the limit together.
+/// Fraction of the limit for all unflushed changes.
 const UNFLUSHED_PART: u64 = 4;
-/// Work may take this part of the limit.
+/// Fraction of the limit for work.
 const WORK_PART: u64 = 4;
-/// Small bodies of requests may take this part of the limit.
+/// Fraction of the limit for small request bodies.
 const SMALL_BODIES_PART: u64 = 16;
-/// One kind of work may take this part of what work may take.
+/// Fraction of the memory for work that one kind of work may use.
 const KIND_PART: u64 = 2;
-/// This part of the limit is left to indexes.
+/// Fraction of the limit that is left to indexes.
 const INDEXING_PART: u64 = 32;
-/// The scripts of one thread may use this part of the limit.
+/// Fraction of the limit for the scripts of one thread.
 const SCRIPT_PART: u64 = 16;
-/// Memory is low when less than this is left, however much there is.
+/// Memory counts as low when less than this is left, whatever the limit.
 const LOW_BYTES_MAX: u64 = 2 << 30;
-/// Connections and what is not counted of their requests and answers may take this part of the limit.
+/// Fraction of the limit for connections, with what is not counted of their requests and responses.
 const CONNECTIONS_PART: u64 = 8;
-/// What that is of each.
+/// The uncounted memory of each.
 const CONNECTION_BYTES: u64 = 32 << 10;
-/// What waits for slow clients of the Changes API may take this part of the limit.
+/// Fraction of the limit for messages that wait for slow clients of the Changes API.
 const CHANGES_PART: u64 = 16;
-/// With fewer nobody could work.
+/// With fewer connections the server would be unusable.
 const CONNECTIONS_MIN: usize = 64;
-/// What a connection's send buffer is at least and at most; the system doubles it for its own needs.
+/// Bounds of a connection's send buffer; the system doubles it for its own needs.
 const SEND_BUFFER_BYTES_MIN: usize = 64 << 10;
 const SEND_BUFFER_BYTES_MAX: usize = 2 << 20;
-/// Between the two it is this part of the limit.
+/// Within the bounds, the fraction of the limit for a send buffer.
 const SEND_BUFFER_PART: u64 = 2048;
-/// With less, what the allocator keeps of what was freed would be a large part.
+/// With less memory, what the allocator retains of freed memory would be a large part.
 const KEEPING_FREED_BYTES_MIN: u64 = 2 << 30;
-/// What a thread that makes answers may take for a moment, such as for a row of large documents that a script
-/// makes, is part of so much memory.
+/// Divides the memory by this for the number of response threads: what one of them may need
+/// temporarily, such as for a row of large documents that a script produces.
 const ANSWER_THREAD_BYTES: u64 = 128 << 20;
-/// More threads than this make no more answers.
+/// More threads than this do not produce more responses.
 const ANSWER_THREADS_MAX: usize = 16;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
 /// The bounds.
 pub struct MemoryPlan {
-    /// How much is left, and what that means.
+    /// How much memory is left, and what follows from that.
     pub pressure: Arc<MemoryPressure>,
-    /// Who sets the limit, in words.
+    /// Where the limit comes from, in words.
     pub limited_by: &'static str,
-    /// What one database may keep unflushed.
+    /// Limit of the unflushed changes of one database.
     pub unflushed_bytes_max: u64,
-    /// What everything that is counted may take together, beside what is not.
+    /// Everything that is counted, together.
     pub process: Arc<MemoryBudget>,
-    /// What is not.
+    /// Everything that is not.
     pub uncounted: Arc<UncountedMemory>,
-    /// What all databases may keep unflushed together.
+    /// The unflushed changes of all databases.
     pub unflushed: Arc<MemoryBudget>,
-    /// What may wait in the queue of one database.
+    /// Limits of the commit queue of one database.
     pub queue: CommitQueueOptions,
-    /// What everything may take together that is there for a moment only.
+    /// All temporary memory.
     pub work: Arc<MemoryBudget>,
-    /// What large bodies of requests may take of `work`.
+    /// Large request bodies, a part of `work`.
     pub bodies: Arc<MemoryBudget>,
-    /// What small bodies of requests may take, which are not of `work`.
+    /// Small request bodies, which are not part of `work`.
     pub small_bodies: Arc<MemoryBudget>,
-    /// What answers may take of `work` until their clients have read them.
+    /// Responses that their clients have not read yet, a part of `work`.
     pub answers: Arc<MemoryBudget>,
-    /// How many threads make long answers.
+    /// How many threads produce long responses.
     pub answer_threads_max: usize,
     /// How many connections there is memory for.
     pub connections_max: usize,
-    /// What may wait for all clients of the Changes API, unless a setting says less.
+    /// Limit of what is queued for all clients of the Changes API, unless a setting says less.
     pub changes_bytes_max: usize,
-    /// What may be sent on one connection before its client acknowledges it.
+    /// How much may be sent on one connection before its client acknowledges it.
     pub send_buffer_bytes: usize,
-    /// What the open transactions of documents may take of `work`.
+    /// Open transactions of documents, a part of `work`.
     pub transactions: Arc<MemoryBudget>,
-    /// What batches of indexes may take of `work`, with their transactions.
+    /// Batches of indexes with their transactions, a part of `work`.
     pub indexing: Arc<MemoryBudget>,
-    /// What the scripts of one thread may use.
+    /// Limit of the scripts of one thread.
     pub script_bytes_max: usize,
 }
 
@@ -114,7 +115,7 @@ impl MemoryPlan {
     /// The plan for this machine and these settings.
     pub fn new(settings: &Settings, platform: &Platform) -> MemoryPlan {
         let system = platform.memory.limit().unwrap_or_else(|error| {
-            tracing::warn!(%error, "the system does not say how much memory there is");
+            tracing::warn!(%error, "the amount of memory is unknown");
             MemoryLimit { bytes: UNKNOWN_LIMIT_BYTES, source: MemoryLimitSource::Physical }
         });
         let asked = settings.database.unflushed_bytes_max;
@@ -180,10 +181,10 @@ impl MemoryPlan {
         }
     }
 
-    /// Refuses what takes much memory while there is hardly any.
+    /// Rejects requests that need much memory while hardly any is left.
     ///
     /// # Errors
-    /// While less than the critical part is left.
+    /// While less than the critical amount is left.
     pub fn refuse_when_critical(&self) -> Result<(), EngineError> {
         if self.pressure.level() < MemoryLevel::Critical {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Long operations: each runs on a thread of its own, and always ends with a status.
+//! Long operations: each runs on its own thread, and always ends with a status.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,12 +11,12 @@ use wire::operation_state::OperationStatus;
 
 use crate::{engine::Engine, error::EngineError};
 
-/// Operations of all databases that run at once, at most: each has a thread.
+/// Maximum number of running operations of all databases: each has a thread.
 const RUNNING_MAX: u64 = 256;
-/// With less memory there are fewer: one operation of each may run for so much of the limit. Its ids and batches
-/// are counted; its snapshot, its script and what the allocator keeps are not.
+/// With less memory there are fewer: one for each this many bytes of the limit. The ids and batches
+/// of an operation are counted; its snapshot, its script and the overhead of the allocator are not.
 const OPERATION_BYTES: u64 = 10 << 20;
-/// There may always be some.
+/// Some may always run.
 const RUNNING_MIN: u64 = 4;
 
 /// What clients are shown of an operation that failed.
@@ -58,7 +58,8 @@ impl OperationThreads {
         let running =
             std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         for (_, thread) in running {
-            // Panics of operations are caught; one that closes the engine does not wait for itself.
+            // Panics of operations are caught; an operation that closes the engine does not wait
+            // for itself.
             if thread.thread().id() != std::thread::current().id() {
                 drop(thread.join());
             }
@@ -66,7 +67,7 @@ impl OperationThreads {
     }
 }
 
-/// How many operations may run with so much memory.
+/// How many operations may run with this memory limit.
 fn running_max(limit_bytes: u64) -> usize {
     (limit_bytes / OPERATION_BYTES).clamp(RUNNING_MIN, RUNNING_MAX) as usize
 }
@@ -76,7 +77,8 @@ impl Engine {
     /// [`EngineError::Stopped`], and as failed after any other error or a panic.
     ///
     /// # Errors
-    /// As many operations are running as may, or no thread can be started; the operation has failed then.
+    /// The maximum number of operations is running, or no thread can be started; the
+    /// operation has failed then.
     pub(crate) fn run_operation(
         self: &Arc<Self>,
         operation: Arc<Operation>,
@@ -99,7 +101,7 @@ impl Engine {
             run,
         );
         if let Err(error) = &added {
-            // The caller reports the error; the operation, which is listed already, ends.
+            // The caller reports the error; the operation, which is already listed, ends.
             let status = match error {
                 EngineError::NoThread { source } => {
                     show_failure(EngineError::NoThread { source: source.kind().into() })

@@ -1,4 +1,4 @@
-//! What answers a query: the documents themselves, the index that it names, or an automatic one.
+//! What runs a query: a scan of the documents, the index that it names, or an automatic one.
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 use blittable::Object;
 use database::Database;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexRecord, Position};
-use query::{Paging, QueryError};
+use query::{Paging, Plan, QueryError};
 use rql::{Query, SourceKind};
 
 use crate::error::EngineError;
@@ -19,10 +19,10 @@ use crate::error::EngineError;
 /// How long a query that creates its index waits for it.
 pub const NEW_INDEX_WAIT: Duration = Duration::from_secs(15);
 
-/// What answers a query.
+/// What runs a query.
 pub enum QueryTarget {
-    /// The documents themselves.
-    Documents,
+    /// A scan of the documents, by this plan.
+    Documents(Box<Plan>),
     /// An index.
     Index(Arc<Index>),
     /// An automatic index that must be created first: see [`crate::Engine::create_auto_index`].
@@ -32,7 +32,7 @@ pub enum QueryTarget {
 /// An automatic index that a query needs.
 pub struct MissingIndex {
     pub(crate) definition: AutoIndexDefinition,
-    /// The index that it makes superfluous.
+    /// The index that it supersedes.
     pub(crate) supersedes: Option<Arc<Index>>,
 }
 
@@ -43,7 +43,7 @@ impl MissingIndex {
     }
 }
 
-/// Finds what answers a query. Does not block.
+/// Determines what runs a query. Does not block.
 ///
 /// # Errors
 /// The query is invalid, or names an index that does not exist ([`QueryError::MissingIndex`]) or could not be
@@ -52,6 +52,7 @@ pub fn query_target(
     database: &Database,
     query: &Query,
     parameters: Option<Object<'_>>,
+    paging: Paging,
 ) -> Result<QueryTarget, EngineError> {
     if let SourceKind::Index(name) = &query.source.kind {
         return match database.indexes().get(name) {
@@ -64,8 +65,8 @@ pub fn query_target(
             }),
         };
     }
-    match query::plan(query, parameters, Paging::default()) {
-        Ok(_) => return Ok(QueryTarget::Documents),
+    match query::plan(query, parameters, paging, Some(&database.values())) {
+        Ok(plan) => return Ok(QueryTarget::Documents(Box::new(plan))),
         Err(QueryError::NeedsIndex { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -78,7 +79,7 @@ pub fn query_target(
     })
 }
 
-/// Refuses queries on an index that has stopped, or that failed on too many documents.
+/// Rejects queries on an index that has stopped, or that failed on too many documents.
 ///
 /// # Errors
 /// [`EngineError::IndexFailed`], [`EngineError::IndexErrored`].
@@ -109,8 +110,8 @@ fn error_rate_of(record: &IndexRecord, has_reduce: bool) -> String {
     format!("out of {map_attempts} map attempts, {map_errors} has failed. Error rate of {percent}%")
 }
 
-/// Waits until an index contains everything that is stored now; `false` if that takes longer than `wait_max`.
-/// Blocks.
+/// Waits until an index contains everything that is stored now; `false` if that takes longer than
+/// `wait_max`. Blocks.
 ///
 /// # Errors
 /// The position of the newest change cannot be read; [`EngineError::Stopped`] soon after `should_stop`.
@@ -123,7 +124,7 @@ pub(crate) fn wait_until_caught_up(
     const STEP: Duration = Duration::from_millis(100);
     let last: Position = index.last_position_in(&database.read())?;
     let (sender, receiver) = mpsc::channel();
-    // The receiver is gone when the wait was too long.
+    // The receiver is gone after a timeout.
     index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
     let mut left = wait_max;
     loop {

@@ -1,22 +1,22 @@
-//! Creating databases, and changing their records.
+//! Creates databases, and changes their records.
 
 use std::sync::PoisonError;
 
-use cluster_state::DatabaseRecord;
 use database::{Decision, NewDatabase, WrittenRecord};
+use model::DatabaseRecord;
 use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError};
 
 impl Engine {
-    /// Creates a database, whose files begin in empty directories, or in those that a deleted database of its name
-    /// has left. Blocks.
+    /// Creates a database. Its files begin in empty directories, or in those that a deleted
+    /// database of its name has left. Blocks.
     ///
     /// # Errors
     /// The database exists, or a deletion of its name is unfinished; its directories are not empty, or are those of
     /// another database; the record cannot be written.
     pub fn create_database(&self, new: NewDatabase) -> Result<WrittenRecord, EngineError> {
-        // Locks of names do not keep two databases from naming the same directory.
+        // Locks on names do not keep two databases from naming the same directory.
         let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, body) = (new.name.clone(), new.body.clone());
         self.check_named_directories(&name, &body)?;
@@ -26,7 +26,8 @@ impl Engine {
         Ok(created)
     }
 
-    /// Changes the body of a database's record, and has the open database follow it. `change` is called again with a newer body if another change came first. Blocks.
+    /// Changes the body of a database's record, and has the open database follow it. `change` is
+    /// called again with a newer body if another change came first. Blocks.
     ///
     /// # Errors
     /// The database does not exist ([`EngineError::DatabaseMissing`]); the record cannot be written.
@@ -41,8 +42,8 @@ impl Engine {
         })
     }
 
-    /// As [`Engine::change_record_body`], for a change that looks at the record and may refuse, or leave it as it
-    /// is.
+    /// Like [`Engine::change_record_body`], for a change that inspects the record and may refuse,
+    /// or leave it unchanged.
     ///
     /// # Errors
     /// Those of `change`; the record stays as it is then.
@@ -53,7 +54,7 @@ impl Engine {
     ) -> Result<WrittenRecord, EngineError> {
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
-            let mut body = RecordBody::read(&record.body);
+            let mut body = RecordBody::read(record.configuration.json());
             match change(record, &mut body) {
                 Ok(decision) => {
                     draft.body = body.to_json();

@@ -1,4 +1,4 @@
-//! What the watch over memory, disks and I/O has to say, in the server's log.
+//! Events of the monitoring of memory, disks and I/O in the server's log.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn log_disk_space(database: &str, reading: &DiskSpaceReading) {
         DiskSpaceLevel::Refusing => tracing::error!(
             database, %directory, free_bytes, total_bytes,
             needed_bytes = reading.needed_bytes, was_full = reading.was_full,
-            "the disk is too full: writes are refused until there is room again"
+            "the disk is too full: writes are refused until there is enough space again"
         ),
         DiskSpaceLevel::Low => tracing::warn!(
             database, %directory, free_bytes, total_bytes,
@@ -33,7 +33,7 @@ fn log_disk_space(database: &str, reading: &DiskSpaceReading) {
         ),
         DiskSpaceLevel::Enough => tracing::info!(
             database, %directory, free_bytes, total_bytes,
-            "the disk has enough room again"
+            "the disk has enough space again"
         ),
     }
 }
@@ -52,7 +52,7 @@ fn log_memory(reading: &MemoryReading) {
             left_bytes,
             taken_bytes,
             machine_free_bytes,
-            "memory is low: flushing at once and closing unused databases early"
+            "memory is low: flushing immediately and closing unused databases early"
         ),
         MemoryLevel::Enough => tracing::info!(
             left_bytes,

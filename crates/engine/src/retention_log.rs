@@ -1,7 +1,7 @@
-//! What came of documents whose time had come, in the server's log.
+//! Events of expiration and retention in the server's log.
 
 use database::RetentionEvent;
-use wire::RetentionKind;
+use model::RetentionKind;
 
 /// Logs an event.
 pub(crate) fn log(event: &RetentionEvent) {
@@ -20,10 +20,14 @@ pub(crate) fn log(event: &RetentionEvent) {
             tracing::info!(database, series, entries, "time series were rolled up");
         }
         RetentionEvent::TombstonesRemoved { database, tombstones } => {
-            tracing::info!(database, tombstones, "tombstones were removed that nobody needed");
+            tracing::info!(
+                database,
+                tombstones,
+                "tombstones that were no longer needed were removed"
+            );
         }
         RetentionEvent::Failed { database, message } => {
-            tracing::warn!(database, message, "what is due could not be dealt with");
+            tracing::warn!(database, message, "due documents could not be processed");
         }
     }
 }

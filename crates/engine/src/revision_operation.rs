@@ -1,7 +1,7 @@
 //! Operations on all revisions of a database: enforcing the configuration, and reverting documents to a time.
 //!
-//! They read ids from a snapshot, some at a time, and release it before they write, so that they do not delay
-//! flushes.
+//! They read ids from a snapshot, a chunk at a time, and release it before they write, so that they
+//! do not delay flushes.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -13,42 +13,42 @@ use wire::operation_state::{OperationProgress, OperationStatus, RevisedKind, Rev
 
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
 
-/// Ids that are read from one snapshot.
+/// Number of ids read from one snapshot.
 const IDS_CHUNK: usize = 16 << 10;
-/// Documents of one batch.
+/// Number of documents of one batch.
 const BATCH_DOCUMENTS_MAX: usize = 512;
-/// Revisions that one batch removes, roughly.
+/// Approximate number of revisions that one batch removes.
 const BATCH_REVISIONS_MAX: u64 = 4096;
-/// Warnings that the result of an operation lists.
+/// Maximum number of warnings that the result of an operation lists.
 const WARNINGS_MAX: usize = 10_000;
 
-/// What is done to each document. Times are in ticks.
+/// What the operation does with each document. Times are in ticks.
 #[derive(Clone, Copy)]
 pub enum RevisionTask {
-    /// The revisions that the configuration does not keep are removed.
+    /// Removes the revisions that the configuration does not keep.
     Enforce {
-        /// Also of those that a client had created.
+        /// Also those that a client created explicitly.
         with_forced: bool,
     },
-    /// The document becomes what it was.
+    /// Reverts the document to a point in time.
     Revert {
-        /// When.
+        /// The point in time.
         to: i64,
-        /// Revisions that were created before are not looked at.
+        /// Revisions created before this are ignored.
         oldest: i64,
     },
 }
 
-/// How far the ids are read.
+/// The read position in the ids.
 enum Position {
     /// Enforcing goes through the ids.
     Behind(Option<String>),
-    /// Setting back goes through the log of revisions, from its end.
+    /// Reverting goes backwards through the log of revisions.
     Before(Etag),
     End,
 }
 
-/// Some of the ids, with about how many revisions each step of them may remove.
+/// Some of the ids, with the approximate number of revisions that each step may remove.
 struct Chunk {
     ids: Vec<(DocumentId, u64)>,
     scanned_revisions: u64,
@@ -60,7 +60,7 @@ struct Work {
     database: DatabaseLease,
     operation: Arc<Operation>,
     task: RevisionTask,
-    /// Only documents of these collections, unless there are none.
+    /// Only documents of these collections; of all if empty.
     collections: Vec<CollectionName>,
     result: RevisedResult,
 }
@@ -144,7 +144,7 @@ impl Work {
         }
     }
 
-    /// The numbers of the collections that were asked for; the result has a warning for each that does not
+    /// The numbers of the requested collections; the result has a warning for each that does not
     /// exist.
     fn numbers_of_collections(&mut self) -> Result<Option<Vec<u32>>, EngineError> {
         if self.collections.is_empty() {
@@ -184,7 +184,7 @@ impl Work {
                 weight += revisions;
                 batch.push(id);
             }
-            // What has more to remove than a step is in the next batch again.
+            // A document with more to remove than one step allows is in the next batch again.
             while !batch.is_empty() {
                 batch = self.change_batch(batch)?;
             }
@@ -285,7 +285,7 @@ fn read_chunk(
             };
             for revision in documents::revision_log_newest_first(&tx, *before)? {
                 let revision = revision?;
-                // A version that was kept later than it was written says nothing about the log.
+                // A revision that was stored later than it was written says nothing about the log.
                 let is_late = revision.flags().contains(DocumentFlags::FROM_OLD_DOCUMENT_REVISION)
                     || revision.flags().contains(DocumentFlags::FORCE_CREATED);
                 if revision.last_modified_ticks() < oldest && !is_late {
@@ -299,8 +299,8 @@ fn read_chunk(
                     continue;
                 }
                 chunk.scanned_revisions += 1;
-                // A document is met first with its newest revision; what is not the newest belongs
-                // to a document that was met before.
+                // A document is first encountered with its newest revision; any other revision
+                // belongs to a document that was encountered before.
                 let id = DocumentId::new(revision.id())?;
                 let newest = documents::revisions_newest_first(&tx, &id)?.next().transpose()?;
                 if newest.is_some_and(|newest| newest.etag() == revision.etag()) {

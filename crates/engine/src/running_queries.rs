@@ -1,7 +1,7 @@
-//! The queries that run now: who asks what for how long, and stopping one from outside.
+//! The queries that are running: their text, client and duration, and stopping one of them.
 //!
-//! A query is listed from the moment its index is known until its answer is written; waiting for an
-//! index to catch up is part of it.
+//! A query is listed from the moment its index is known until its response is written; waiting for
+//! an index to catch up is included.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// What the list shows of a query.
+/// Facts about a query in the list.
 #[derive(Clone, Debug)]
 pub struct QueryFacts {
     /// The name of the database.
@@ -21,9 +21,9 @@ pub struct QueryFacts {
     pub index_name: String,
     /// The text of the query.
     pub text: String,
-    /// Rows that are skipped.
+    /// How many rows are skipped.
     pub start: i64,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub page_size: Option<i64>,
     /// Whether a document may be returned more than once.
     pub skips_duplicate_checking: bool,
@@ -37,7 +37,7 @@ pub struct QueryFacts {
     pub began_ticks: i64,
 }
 
-/// All queries of the server that run.
+/// All running queries of the server.
 #[derive(Clone, Default)]
 pub struct RunningQueries {
     listed: Arc<Mutex<Listed>>,
@@ -49,17 +49,17 @@ struct Listed {
     queries: BTreeMap<u64, (Arc<QueryFacts>, Stop)>,
 }
 
-/// Wakes a query that waits for its index, so that it sees that it is to stop. Must not block.
+/// Wakes a query that waits for its index, so that it checks the flag. Must not block.
 pub type WakeQuery = Arc<dyn Fn() + Send + Sync>;
 
-/// Stops a query: the flag while it runs, the other while it waits.
+/// Stops a query: the flag while it runs, the callback while it waits.
 #[derive(Clone)]
 struct Stop {
     flag: Arc<AtomicBool>,
     wake: WakeQuery,
 }
 
-/// One that runs; dropping it takes it off the list.
+/// A running query; dropping it removes it from the list.
 pub struct RunningQuery {
     id: u64,
     stop: Stop,
@@ -71,7 +71,7 @@ impl RunningQueries {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a query. `wake` is called when it is stopped from outside.
+    /// Lists a query. `wake` is called when the query is stopped by an operator.
     pub fn begin(&self, facts: QueryFacts, wake: WakeQuery) -> RunningQuery {
         let stop = Stop { flag: Arc::default(), wake };
         let mut listed = self.lock();
@@ -88,7 +88,7 @@ impl RunningQueries {
         queries.map(|(id, (facts, _))| (*id, Arc::clone(facts))).collect()
     }
 
-    /// Stops a query soon; `false` when there is none of that number on that index.
+    /// Stops a query soon; `false` if no query has this number on that index.
     pub fn stop(&self, database: &str, index_name: &str, id: u64) -> bool {
         let listed = self.lock();
         let Some((facts, stop)) = listed.queries.get(&id) else { return false };
@@ -103,22 +103,23 @@ impl RunningQueries {
 }
 
 impl RunningQuery {
-    /// Set when the query is to end.
+    /// Set when the query is to be stopped.
     pub fn stop_flag(&self) -> &Arc<AtomicBool> {
         &self.stop.flag
     }
 
-    /// Whether it is to end.
+    /// Whether it is to be stopped.
     pub fn should_stop(&self) -> bool {
         self.stop.flag.load(Ordering::Relaxed)
     }
 }
 
-/// Stops a query when this is dropped, as the future of a request is whose client has gone, unless its work has ended.
+/// Stops a query when this is dropped before the work has ended, as happens to the future of a
+/// request whose client disconnects.
 pub struct StopWhenGone(Option<Arc<AtomicBool>>);
 
 impl StopWhenGone {
-    /// For work that looks at the flag.
+    /// For work that checks the flag.
     pub fn begin(flag: Arc<AtomicBool>) -> StopWhenGone {
         StopWhenGone(Some(flag))
     }

@@ -1,18 +1,40 @@
-//! Batches of commands: to the commit queue of a database, and what their outcome means for it.
+//! Batches of commands: on their way to the commit queue of a database, and the consequences of
+//! their outcome.
+//!
+//! A batch is prepared, submitted and settled. Only how the waits between these steps are done differs between a
+//! caller that blocks ([`Engine::execute`]) and one that awaits.
 
 use std::sync::mpsc;
 
-use cluster_state::{Command as ClusterCommand, IdentityCommand, Outcome};
 use commands::{Batch, BatchOutcome, Command, CommandError, Reply, SubmitError};
 use database::DatabaseLease;
 use documents::{PutDocument, RequestedId};
 use storage::StorageError;
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{engine::Engine, error::EngineError, next_identities::NextIdentities};
+
+/// A batch whose ids wait for the next values of identities, if it has such ids.
+pub struct Preparation<'d> {
+    database: &'d DatabaseLease,
+    batch: Batch,
+    identities: NextIdentities,
+}
+
+/// A batch whose ids are complete.
+pub struct PreparedBatch {
+    batch: Batch,
+    huge: HugePuts,
+}
+
+/// A batch that was submitted; pass it to [`Engine::settle`] with its outcome.
+#[derive(Default)]
+pub struct SubmittedBatch {
+    huge: HugePuts,
+}
 
 impl Engine {
-    /// Executes a batch and waits until it is durable. Documents whose ids an identity completes receive
-    /// its next values. Blocks.
+    /// Executes a batch and waits until it is durable. Documents whose ids are completed by an
+    /// identity receive its next values. Blocks.
     ///
     /// # Errors
     /// The batch was not accepted, or failed. Nothing of it was done, unless the error says that the
@@ -20,96 +42,122 @@ impl Engine {
     pub fn execute(
         &self,
         database: &DatabaseLease,
-        mut batch: Batch,
+        batch: Batch,
     ) -> Result<BatchOutcome, EngineError> {
-        let names = identities_of(&batch);
-        let numbers = self.next_identities(database, names)?;
-        finish_ids(&mut batch, numbers)?;
-        let huge = HugePuts::of(database, &batch);
+        let prepared = self.prepare(database, batch)?.wait()?;
         let (sender, receiver) = mpsc::channel();
         // The receiver waits for it.
-        self.submit(database, batch, Box::new(move |outcome| drop(sender.send(outcome))))?;
-        let outcome = receiver.recv().unwrap_or_else(|_| Err(no_outcome()));
-        let outcome = self.settle(database, outcome)?;
-        huge.note(self, database);
-        Ok(outcome)
+        let reply = Box::new(move |outcome| drop(sender.send(outcome)));
+        let submitted = self.submit(database, prepared, reply)?;
+        self.settle(database, submitted, receiver.recv().ok())
     }
 
-    /// Submits a batch whose ids are complete. `reply` is called on a thread of the commit queue when the batch
-    /// is durable or has failed; pass its argument to [`Engine::settle`]. Never blocks.
+    /// Requests what the ids of a batch need to be complete. Never blocks.
     ///
     /// # Errors
-    /// The queue is full or closed, or the disk is. `reply` is not called then.
+    /// Those of [`Engine::next_identities`].
+    pub fn prepare<'d>(
+        &self,
+        database: &'d DatabaseLease,
+        batch: Batch,
+    ) -> Result<Preparation<'d>, EngineError> {
+        let identities = self.next_identities(database, identities_of(&batch))?;
+        Ok(Preparation { database, batch, identities })
+    }
+
+    /// Submits a batch. `reply` is called on a thread of the commit queue when the batch is durable or has failed;
+    /// pass its argument to [`Engine::settle`]. Never blocks.
+    ///
+    /// # Errors
+    /// The queue is full or closed, or the disk is full. `reply` is not called then.
     pub fn submit(
         &self,
         database: &DatabaseLease,
-        batch: Batch,
+        prepared: PreparedBatch,
         reply: Reply,
-    ) -> Result<(), EngineError> {
-        database.queue().submit(batch, reply).map_err(|error| self.not_submitted(database, error))
+    ) -> Result<SubmittedBatch, EngineError> {
+        let PreparedBatch { batch, huge } = prepared;
+        let submitted = database.queue().submit(batch, reply);
+        submitted.map_err(|error| self.not_submitted(database, error))?;
+        Ok(SubmittedBatch { huge })
     }
 
-    /// The outcome of a batch. A database whose storage failed is closed, and opened again through recovery.
+    /// Lists the huge documents of a batch that is durable, and returns its outcome; `outcome` is `None` if the
+    /// queue ended without one. A database whose storage failed is closed, and opened again through recovery.
     ///
     /// # Errors
     /// The batch failed.
     pub fn settle(
         &self,
         database: &DatabaseLease,
-        outcome: Result<BatchOutcome, CommandError>,
+        submitted: SubmittedBatch,
+        outcome: Option<Result<BatchOutcome, CommandError>>,
     ) -> Result<BatchOutcome, EngineError> {
-        outcome.map_err(|error| {
+        let unknown = || Err(CommandError::OutcomeUnknown(StorageError::Closed));
+        let outcome = outcome.unwrap_or_else(unknown).map_err(|error| {
             self.note_failure(database, &error);
             EngineError::Command(error)
-        })
+        })?;
+        for (id, bytes) in submitted.huge.puts {
+            database.huge_documents().note(&id, bytes, self.platform.clock.now());
+        }
+        Ok(outcome)
     }
 
-    /// Closes a database after this failure of a batch, if it cannot be used any more; the next request opens
-    /// it again.
+    /// Closes a database after this failure of a batch if it cannot be used any more; the next
+    /// request opens it again.
     pub fn note_failure(&self, database: &DatabaseLease, error: &CommandError) {
         if matches!(error, CommandError::OutcomeUnknown(_) | CommandError::Closed) {
             self.registry.reopen_after_failure(database);
         }
     }
 
-    /// The error of a batch that was not accepted. As [`Engine::settle`].
+    /// The error for a batch that was not accepted. As [`Engine::settle`].
     pub fn not_submitted(&self, database: &DatabaseLease, error: SubmitError) -> EngineError {
         if error == SubmitError::Closed {
             self.registry.reopen_after_failure(database);
         }
         EngineError::Submit(error)
     }
+}
 
-    /// The next value of each of these identities. Blocks.
-    fn next_identities(
-        &self,
-        database: &DatabaseLease,
-        names: Vec<String>,
-    ) -> Result<Vec<i64>, EngineError> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        if let Some(refusal) = database.disk_space().refusal() {
-            return Err(SubmitError::LowDiskSpace(refusal).into());
-        }
-        let command = IdentityCommand::Next { database: database.record().topology_id, names };
-        match self.cluster.submit_and_wait(&ClusterCommand::Identity(command))?.outcome {
-            Outcome::Identities(values) => Ok(values),
-            _ => {
-                let what = "the values of identities are missing".to_owned();
-                Err(EngineError::Internal { what })
-            }
-        }
+impl Preparation<'_> {
+    /// The batch when its ids are complete. Blocks.
+    ///
+    /// # Errors
+    /// There are no values for the identities; an id would be too long.
+    pub fn wait(self) -> Result<PreparedBatch, EngineError> {
+        prepared(self.database, self.batch, self.identities.wait()?)
+    }
+
+    /// As [`Preparation::wait`], without blocking.
+    ///
+    /// # Errors
+    /// Those of [`Preparation::wait`].
+    pub async fn ready(self) -> Result<PreparedBatch, EngineError> {
+        prepared(self.database, self.batch, self.identities.ready().await?)
     }
 }
 
-/// The outcome of a batch whose queue ended without one.
-pub fn no_outcome() -> CommandError {
-    CommandError::OutcomeUnknown(StorageError::Closed)
+impl From<Batch> for PreparedBatch {
+    /// A batch whose ids are complete from the beginning, and of which no document is listed as huge.
+    fn from(batch: Batch) -> PreparedBatch {
+        PreparedBatch { batch, huge: HugePuts::default() }
+    }
+}
+
+fn prepared(
+    database: &DatabaseLease,
+    mut batch: Batch,
+    numbers: Vec<i64>,
+) -> Result<PreparedBatch, EngineError> {
+    finish_ids(&mut batch, numbers)?;
+    let huge = HugePuts::of(database, &batch);
+    Ok(PreparedBatch { batch, huge })
 }
 
 /// The names of the identities that complete ids of a batch, one for each such id.
-pub fn identities_of(batch: &Batch) -> Vec<String> {
+fn identities_of(batch: &Batch) -> Vec<String> {
     let name = |command: &Command| match command {
         Command::Put(PutDocument { id: RequestedId::Identity(identity), .. }) => {
             Some(identity.name.clone())
@@ -120,10 +168,7 @@ pub fn identities_of(batch: &Batch) -> Vec<String> {
 }
 
 /// Completes the ids of a batch with the values of [`identities_of`], in their order.
-///
-/// # Errors
-/// An id would be too long.
-pub fn finish_ids(batch: &mut Batch, numbers: Vec<i64>) -> Result<(), EngineError> {
+fn finish_ids(batch: &mut Batch, numbers: Vec<i64>) -> Result<(), EngineError> {
     let mut numbers = numbers.into_iter();
     for command in &mut batch.commands {
         if let Command::Put(put) = command
@@ -137,14 +182,14 @@ pub fn finish_ids(batch: &mut Batch, numbers: Vec<i64>) -> Result<(), EngineErro
 }
 
 /// The large documents that a batch stores under ids of its own choice, which are listed as huge once they are
-/// durable.
-pub struct HugePuts {
+/// durable: ids and sizes in bytes.
+#[derive(Default)]
+struct HugePuts {
     puts: Vec<(String, usize)>,
 }
 
 impl HugePuts {
-    /// Those of a batch.
-    pub fn of(database: &DatabaseLease, batch: &Batch) -> HugePuts {
+    fn of(database: &DatabaseLease, batch: &Batch) -> HugePuts {
         let huge = |command: &Command| match command {
             Command::Put(PutDocument { id: RequestedId::Exactly(id), body, .. }) => {
                 let bytes = body.as_bytes().len();
@@ -154,12 +199,5 @@ impl HugePuts {
             _ => None,
         };
         HugePuts { puts: batch.commands.iter().filter_map(huge).collect() }
-    }
-
-    /// Lists them.
-    pub fn note(self, engine: &Engine, database: &DatabaseLease) {
-        for (id, bytes) in self.puts {
-            database.huge_documents().note(&id, bytes, engine.platform.clock.now());
-        }
     }
 }

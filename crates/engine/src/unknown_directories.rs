@@ -1,4 +1,4 @@
-//! What lies among the directories of databases and is none that the catalog knows: named at the start.
+//! Directories among those of databases that the catalog does not know: logged at startup.
 //!
 //! Databases whose records were lost with the server's own environment are found this way; the command
 //! `corvus offline adopt` lists them, too, and takes them over.
@@ -11,13 +11,13 @@ use storage::environment_id_in;
 
 use crate::{database_files::DATABASES_DIRECTORY, engine::Engine};
 
-/// So many are named.
+/// Maximum number of logged directories.
 const NAMED_MAX: usize = 20;
 
 /// Whether there is an environment among the directories of databases.
 pub fn has_databases(platform: &Platform, data_dir: &Path) -> bool {
     let root = data_dir.join(DATABASES_DIRECTORY);
-    // What is not there yet holds nothing, and what cannot be read may be a database.
+    // A missing directory is empty, and one that cannot be read may be a database.
     let names = platform.disk.list(&root).unwrap_or_default();
     let is_there =
         |name: &String| !matches!(environment_id_in(platform, &root.join(name)), Ok(None));
@@ -29,7 +29,7 @@ impl Engine {
     pub(crate) fn log_unknown_directories(&self) {
         let (platform, disk) = (&self.platform, &*self.platform.disk);
         let root = self.settings.data_dir.join(DATABASES_DIRECTORY);
-        // What is not there yet holds nothing.
+        // A missing directory is empty.
         let names = disk.list(&root).unwrap_or_default();
         let records = self.catalog.records();
         // Deletions that cannot be read have been reported.

@@ -120,7 +120,7 @@ impl Mapper for AutoMap {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let Some(document) = item.document() else { return Ok(()) };
-        entries.begin_entry();
+        entries.begin_entry()?;
         for field in &self.fields {
             let (values, is_list) = values_of(document, &field.path)?;
             if values.is_empty() && !is_list {
@@ -157,7 +157,9 @@ impl MappedPlace {
                 let longitude = coordinate(&found(longitude)?).map_err(failed)?;
                 if let Some((latitude, longitude)) = latitude.zip(longitude) {
                     let field = entries.field(&self.name, options)?;
-                    entries.add_place(&field, latitude, longitude).map_err(failed)?;
+                    entries
+                        .add_place(&field, latitude, longitude)
+                        .map_err(|failure| failure.on(document.id()))?;
                 }
             }
             paths => {
@@ -167,7 +169,9 @@ impl MappedPlace {
                         .map_err(documents::DocumentError::from)?;
                     for text in texts {
                         let field = entries.field(&self.name, options.clone())?;
-                        entries.add_shape_text(&field, &text).map_err(failed)?;
+                        entries
+                            .add_shape_text(&field, &text)
+                            .map_err(|failure| failure.on(document.id()))?;
                     }
                 }
             }
@@ -202,7 +206,7 @@ fn add_all(
     field: &Field,
     values: &[IndexValue<'_>],
     is_list: bool,
-) -> Result<(), IndexError> {
+) -> Result<(), MapError> {
     let has_words = field.options().has_words();
     for value in values {
         // Among words null is not a term; alone it can be searched for.
@@ -213,7 +217,7 @@ fn add_all(
     }
     if field.options().stored {
         let texts: Vec<&str> = values.iter().filter_map(text_of).collect();
-        entries.store(field, texts.join(" ").as_bytes());
+        entries.store(field, texts.join(" ").as_bytes())?;
     }
     Ok(())
 }

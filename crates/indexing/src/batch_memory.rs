@@ -16,6 +16,8 @@ use std::{sync::Arc, time::Duration};
 
 use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
 
+use crate::output_room::OutputRoom;
+
 /// A thread may always gather up to this much.
 const ALLOWED_BYTES: u64 = 256 << 10;
 /// Larger buffers of an index are released after a batch.
@@ -37,6 +39,9 @@ const CHANGES_FIRST: usize = 1024;
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// Unused memory is released whenever transactions have used this part of the budget.
 const RELEASE_PART: u64 = 2;
+/// The output of the maps for one document takes at most this part of the budget: the batch and the
+/// transaction hold it once more each.
+const OUTPUT_PART: u64 = 3;
 /// Entries take at most this part of what a transaction may change before they are written to it.
 const ENTRIES_PART: u64 = 4;
 /// The maximum number of times that parts are halved.
@@ -67,6 +72,15 @@ impl IndexingMemory {
     pub(crate) fn gathered_bytes_max(&self) -> usize {
         let bytes = self.bytes_of_thread() / GATHERED_PART;
         usize::try_from(bytes).unwrap_or(usize::MAX).min(GATHERED_BYTES_MAX)
+    }
+
+    /// What the output of the maps for one document may take.
+    pub(crate) fn output_room(&self) -> OutputRoom {
+        OutputRoom::within(&self.budget, self.output_bytes_max())
+    }
+
+    pub(crate) fn output_bytes_max(&self) -> u64 {
+        self.budget.bytes_max() / OUTPUT_PART
     }
 
     /// The number of threads that may help with one batch: each holds pieces of the log and their
@@ -100,6 +114,21 @@ impl BatchMemory {
             changes_max: if memory.is_bounded() { CHANGES_FIRST } else { CHANGES_MAX },
             memory: memory.clone(),
         }
+    }
+
+    /// Whether others hold no more than half of the memory.
+    pub(crate) fn is_half_free(&self) -> bool {
+        !self.memory.budget.is_half_taken()
+    }
+
+    /// Room for what the maps return for one document.
+    pub(crate) fn output_room(&self) -> OutputRoom {
+        self.memory.output_room()
+    }
+
+    /// The bytes that it may take.
+    pub(crate) fn output_bytes_max(&self) -> u64 {
+        self.memory.output_bytes_max()
     }
 
     /// Whether memory is bounded.

@@ -6,7 +6,10 @@
 use search::{EntryBuilder, Field, FieldOptions, FieldSet, Indexing};
 use spatial::Shape;
 
-use crate::{error::IndexError, index_value::IndexValue, references::References};
+use crate::{
+    error::IndexError, index_value::IndexValue, mapper::MapError, output_room::OutputRoom,
+    references::References,
+};
 
 /// The name of the field with the moments of a field's dates, in ticks.
 pub fn time_field_name(field: &str) -> String {
@@ -39,12 +42,30 @@ pub(crate) struct Entries {
     used: usize,
     /// What the map read.
     references: References,
+    /// What the entries take.
+    room: OutputRoom,
 }
 
 impl Entries {
+    /// No entries; those of a document may take what the room has.
+    pub(crate) fn within(room: OutputRoom) -> Self {
+        Self { room, ..Self::default() }
+    }
+
+    /// What the entries take.
+    pub(crate) fn room(&mut self) -> &mut OutputRoom {
+        &mut self.room
+    }
+
     pub(crate) fn clear(&mut self) {
         self.used = 0;
+        self.room.begin();
         self.references.clear();
+    }
+
+    /// Releases the memory of the entries.
+    pub(crate) fn release(&mut self) {
+        (self.builders, self.used) = (Vec::new(), 0);
     }
 
     /// Discards the entries, but not the references: the map failed.
@@ -61,19 +82,38 @@ impl Entries {
         &self.builders[..self.used]
     }
 
-    fn begin(&mut self) {
-        match self.builders.get_mut(self.used) {
-            Some(builder) => builder.clear(),
-            None => self.builders.push(EntryBuilder::new()),
+    fn begin(&mut self) -> Result<(), MapError> {
+        if self.builders.len() == self.used {
+            self.builders.push(EntryBuilder::new());
         }
+        let builder = &mut self.builders[self.used];
+        builder.clear();
+        self.room.take(builder.memory_bytes())?;
+        builder.set_memory_bytes_max(builder.memory_bytes() + self.room.left_bytes());
         self.used += 1;
+        Ok(())
     }
 
-    fn current(&mut self) -> &mut EntryBuilder {
+    fn current(&mut self) -> Result<&mut EntryBuilder, MapError> {
         if self.used == 0 {
-            self.begin();
+            self.begin()?;
         }
-        &mut self.builders[self.used - 1]
+        Ok(&mut self.builders[self.used - 1])
+    }
+
+    /// Changes the current entry, and counts by how much it grew.
+    fn change<R>(&mut self, change: impl FnOnce(&mut EntryBuilder) -> R) -> Result<R, MapError> {
+        let entry = self.current()?;
+        let before = entry.memory_bytes();
+        let changed = change(entry);
+        let (after, is_cut) = (entry.memory_bytes(), entry.is_cut());
+        self.room.take(after - before.min(after))?;
+        // An entry that is too long for an index, however much memory there is, is refused there.
+        if is_cut && self.room.left_bytes() / 2 < after {
+            Err(self.room.exceed())
+        } else {
+            Ok(changed)
+        }
     }
 
     fn take_back(&mut self) {
@@ -87,8 +127,17 @@ impl<'a> EntryWriter<'a> {
     }
 
     /// Begins the document's next entry; following values are added to it.
-    pub fn begin_entry(&mut self) {
-        self.entries.begin();
+    ///
+    /// # Errors
+    ///
+    /// When the entries of the document do not fit in memory.
+    pub fn begin_entry(&mut self) -> Result<(), MapError> {
+        self.entries.begin()
+    }
+
+    /// What the entries take.
+    pub(crate) fn room(&mut self) -> &mut OutputRoom {
+        &mut self.entries.room
     }
 
     /// Drops the current entry.
@@ -114,28 +163,19 @@ impl<'a> EntryWriter<'a> {
     ///
     /// # Errors
     ///
-    /// When the index has too many fields.
-    pub fn add(&mut self, field: &Field, value: &IndexValue<'_>) -> Result<(), IndexError> {
-        let entry = self.entries.current();
-        if let Some(factor) = self.boost {
-            entry.boost(field, factor);
-        }
-        match value {
-            IndexValue::Null => entry.null(field),
-            IndexValue::Text(text) => entry.text(field, text),
-            IndexValue::Word(word) => entry.text(field, word),
-            IndexValue::Object(json) => add_unanalyzed(entry, field, json),
-            IndexValue::Number { text, long, double } => {
-                add_unanalyzed(entry, field, text);
-                entry.number_only(field, *long, *double);
+    /// When the index has too many fields, or the entries of the document do not fit in memory.
+    pub fn add(&mut self, field: &Field, value: &IndexValue<'_>) -> Result<(), MapError> {
+        let boost = self.boost;
+        self.entries.change(|entry| {
+            if let Some(factor) = boost {
+                entry.boost(field, factor);
             }
-            IndexValue::Time { text, ticks } => {
-                add_unanalyzed(entry, field, text);
-                let time = self
-                    .fields
-                    .define(&time_field_name(field.name()), FieldOptions::new(Indexing::Exact))?;
-                self.entries.current().number_only(&time, *ticks, *ticks as f64);
-            }
+            add_value(entry, field, value);
+        })?;
+        if let IndexValue::Time { ticks, .. } = value {
+            let name = time_field_name(field.name());
+            let time = self.fields.define(&name, FieldOptions::new(Indexing::Exact))?;
+            self.entries.change(|entry| entry.number_only(&time, *ticks, *ticks as f64))?;
         }
         Ok(())
     }
@@ -144,12 +184,11 @@ impl<'a> EntryWriter<'a> {
     ///
     /// # Errors
     ///
-    /// When the index has too many fields.
-    pub(crate) fn mark_array(&mut self, field: &Field) -> Result<(), IndexError> {
+    /// As [`EntryWriter::add`].
+    pub(crate) fn mark_array(&mut self, field: &Field) -> Result<(), MapError> {
         let name = array_mark_name(field.name());
         let mark = self.fields.define(&name, FieldOptions::new(Indexing::Exact))?;
-        self.entries.current().term(&mark, "true");
-        Ok(())
+        self.entries.change(|entry| entry.term(&mark, "true"))
     }
 
     /// Adds values with a boost, which multiplies the scores of the entry by its field. Of nested
@@ -163,18 +202,37 @@ impl<'a> EntryWriter<'a> {
     }
 
     /// Multiplies the scores of the current entry.
-    pub(crate) fn boost_entry(&mut self, factor: f64) {
-        self.entries.current().boost_entry(factor);
+    pub(crate) fn boost_entry(&mut self, factor: f64) -> Result<(), MapError> {
+        self.entries.change(|entry| entry.boost_entry(factor))
     }
 
     /// Adds a shape to a field of the current entry.
-    pub(crate) fn add_shape(&mut self, field: &Field, shape: &Shape) {
-        self.entries.current().shape(field, shape);
+    pub(crate) fn add_shape(&mut self, field: &Field, shape: &Shape) -> Result<(), MapError> {
+        self.entries.change(|entry| entry.shape(field, shape))
     }
 
     /// Stores bytes for a field of the current entry.
-    pub fn store(&mut self, field: &Field, bytes: &[u8]) {
-        self.entries.current().stored(field, bytes);
+    ///
+    /// # Errors
+    ///
+    /// When the entries of the document do not fit in memory.
+    pub fn store(&mut self, field: &Field, bytes: &[u8]) -> Result<(), MapError> {
+        self.entries.change(|entry| entry.stored(field, bytes))
+    }
+}
+
+/// Adds all but the moment of a date.
+fn add_value(entry: &mut EntryBuilder, field: &Field, value: &IndexValue<'_>) {
+    match value {
+        IndexValue::Null => entry.null(field),
+        IndexValue::Text(text) => entry.text(field, text),
+        IndexValue::Word(word) => entry.text(field, word),
+        IndexValue::Object(json) => add_unanalyzed(entry, field, json),
+        IndexValue::Number { text, long, double } => {
+            add_unanalyzed(entry, field, text);
+            entry.number_only(field, *long, *double);
+        }
+        IndexValue::Time { text, .. } => add_unanalyzed(entry, field, text),
     }
 }
 

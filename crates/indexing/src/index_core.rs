@@ -79,7 +79,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Its current name.
     pub(crate) fn current(&self) -> &str {
         if self.is_replacement.load(Ordering::Acquire) { &self.as_replacement } else { &self.own }
     }

@@ -178,7 +178,9 @@ fn static_mapper(
     Ok(match (is_script, &definition.reduce) {
         (true, None) => Box::new(JsMap::new(definition, scripts)?),
         (true, Some(_)) => Box::new(JsReduce::new(definition, scripts)?),
-        (false, None) => Box::new(LinqMap::new(definition)?),
-        (false, Some(reduce)) => Box::new(LinqReduce::new(definition, reduce)?),
+        (false, None) => Box::new(LinqMap::new(definition, scripts.memory_bytes_max())?),
+        (false, Some(reduce)) => {
+            Box::new(LinqReduce::new(definition, reduce, scripts.memory_bytes_max())?)
+        }
     })
 }

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_batch_without_room_is_tried_again_wherever_that_was_seen() {
-        let exhausted = MemoryExhausted { taken: 2, bytes_max: 1 };
+        let exhausted = MemoryExhausted { own: 1, taken: 2, bytes_max: 1 };
         let table = [
             (StorageError::NoMemory(exhausted), true),
             (StorageError::DiskFull { path: "x".into() }, true),

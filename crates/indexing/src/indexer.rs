@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use model::Etag;
 use search::{FieldSet, IndexBatch};
-use storage::{ReadTransaction, WriteTransaction};
+use storage::{ReadTransaction, StorageError, WriteTransaction};
 
 use crate::{
     batch_log::{BatchEnd, BatchFacts, IndexedBatch},
@@ -29,6 +29,7 @@ use crate::{
     mapped::Mapped,
     mapper::{Follows, MapError},
     output::{self, SweepPlace},
+    output_room::{ALLOWED_BYTES, too_many_outputs},
     ownership::{SeenPoints, Sources},
     reduce::{MappedRows, ReduceStage, Reducing, Staged},
     references::{self, LookedAt},
@@ -45,6 +46,18 @@ const LANE_BYTES: u64 = 8 << 20;
 /// The number of deleted keys that are read at once.
 const KEYS_TAKEN: usize = 1024;
 
+/// An item whose large output does not fit in a batch of its own, tried this often, gets an error instead.
+const UNFIT_TRIES_MAX: u32 = 3;
+
+/// What is known of an item that was mapped, if the batch fails.
+#[derive(Clone, Copy, Default)]
+struct LastMapped {
+    at: Etag,
+    output_bytes: u64,
+    /// The changes of the batch up to it.
+    changes: usize,
+}
+
 /// See the module.
 pub(crate) struct Indexer {
     pub(crate) core: Arc<IndexCore>,
@@ -53,6 +66,10 @@ pub(crate) struct Indexer {
     /// Rows for the reduce, if the index has one.
     stage: ReduceStage,
     mapped: Mapped,
+    /// The item that was mapped last.
+    last: LastMapped,
+    /// The item whose output did not fit, as often as that.
+    unfit: (Etag, u32),
     memory: BatchMemory,
     lanes_max: usize,
     /// Whether no batch of this process has ended yet, so that the next one is marked.
@@ -70,7 +87,8 @@ impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet, memory: &IndexingMemory) -> Self {
         let looks_at = core.mapper.looks_at();
         let has_references = looks_at != Follows::Collections(&[]) || core.mapper.reads_values();
-        let (batch, stage, mapped) = Default::default();
+        let (batch, stage) = Default::default();
+        let mapped = Mapped::within(|| memory.output_room());
         let (resume, sweep) = (None, None);
         let lanes_max = memory.lanes_max(LANE_BYTES).min(LANES_MAX);
         let memory = BatchMemory::of(memory);
@@ -81,6 +99,8 @@ impl Indexer {
             batch,
             stage,
             mapped,
+            last: LastMapped::default(),
+            unfit: (Etag(0), 0),
             memory,
             lanes_max,
             marks_batches,
@@ -161,7 +181,7 @@ impl Indexer {
         }
         self.memory.begin();
         let gathered = self.gather(context, before, spare_threads);
-        let mut changes = 0;
+        let mut changes = self.last.changes;
         let written = gathered.and_then(|mut outcome| {
             if !outcome.end.has_more() {
                 // The last change may have left nothing in the logs, or nothing that an index
@@ -188,8 +208,20 @@ impl Indexer {
                 self.resume = resume;
                 self.fields = FieldSet::load(&self.core.environment.read())?;
                 let comes_again = error.is_short_of_memory() && self.memory.halve(changes);
+                if error.is_short_of_memory() && !comes_again {
+                    self.note_unfit();
+                }
                 if comes_again { Ok(None) } else { Err(error) }
             }
+        }
+    }
+
+    /// A batch of one change did not fit. If that is due to what was mapped, and not to what others hold, it is
+    /// not tried without end.
+    fn note_unfit(&mut self) {
+        if ALLOWED_BYTES < self.last.output_bytes && self.memory.is_half_free() {
+            let tries = if self.unfit.0 == self.last.at { self.unfit.1 } else { 0 };
+            self.unfit = (self.last.at, tries + 1);
         }
     }
 
@@ -198,7 +230,8 @@ impl Indexer {
     fn release_buffers(&mut self, is_at_rest: bool) {
         self.memory.end();
         if is_at_rest || BUFFERS_KEPT_BYTES < self.buffer_bytes_max {
-            (self.batch, self.stage, self.mapped) = Default::default();
+            (self.batch, self.stage) = Default::default();
+            self.mapped = Mapped::within(|| self.memory.output_room());
         }
         self.buffer_bytes_max = 0;
         if self.memory.is_release_due() {
@@ -237,6 +270,7 @@ impl Indexer {
     ) -> Result<BatchOutcome, IndexError> {
         self.batch.clear();
         self.stage.clear();
+        self.last = LastMapped::default();
         let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
         let is_closing = || core.is_closing();
@@ -445,8 +479,16 @@ impl Indexer {
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let mut mapped = std::mem::take(&mut self.mapped);
-        mapped.map(&*self.core.mapper, &mut self.fields, item, context);
+        let (at, changes) = (item.etag(), outcome.changes);
+        if self.unfit.0 == at && UNFIT_TRIES_MAX <= self.unfit.1 {
+            let refusal = too_many_outputs(self.memory.output_bytes_max());
+            mapped.refuse(refusal.on(&item.name()));
+        } else {
+            mapped.map(&*self.core.mapper, &mut self.fields, item, context);
+        }
+        self.last = LastMapped { at, output_bytes: mapped.bytes(), changes };
         let put = self.put(item, &mut mapped, outcome);
+        mapped.end();
         self.mapped = mapped;
         put
     }
@@ -477,6 +519,11 @@ impl Indexer {
             }
         }
         outcome.note_outputs(&item.name(), mapped.len(), &self.core);
+        if ALLOWED_BYTES < mapped.bytes() {
+            let gathered = self.batch.memory_bytes() + self.stage.memory_bytes();
+            let bytes = usize::try_from(mapped.bytes()).unwrap_or(usize::MAX);
+            self.memory.hold(gathered.saturating_add(bytes)).map_err(StorageError::from)?;
+        }
         match self.core.mapper.reducer() {
             Some(_) => self.stage.put(&key, mapped.rows()),
             None => self.batch.put(&key, mapped.entries())?,

@@ -23,6 +23,7 @@ use crate::{
     index_value::{IndexValue, for_each_value},
     map_context::MapContext,
     mapper::{Follows, MapError, Mapper, failed_on},
+    output_room::OutputRoom,
     reduce::store_script_entry,
     references::References,
     segment_source,
@@ -38,6 +39,8 @@ const ALL_DOCUMENTS: &str = "@all_docs";
 const LOAD: &str = "load";
 /// The function that reads a compare exchange value.
 const READ_VALUE: &str = "cmpxchg";
+/// The memory of a result relative to its JSON.
+const RESULT_FACTOR: u64 = 2;
 /// The bytes of attachments that a map may read per document; repeated reads count again.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
@@ -162,7 +165,7 @@ impl Mapper for JsMap {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut references = References::default();
-        let mapped = self.results_of(item, context, &mut references);
+        let mapped = self.results_of(item, context, &mut references, entries.room());
         entries.note_references(references);
         let written = mapped?.iter().try_for_each(|entry| self.write(entry, entries));
         written.map_err(|failure| failure.on(&item.name()))
@@ -170,12 +173,14 @@ impl Mapper for JsMap {
 }
 
 impl JsMap {
-    /// Runs the maps on an item; what they read is added to `references`.
+    /// Runs the maps on an item; what they read is added to `references`, and what they return is counted
+    /// in `room`.
     pub(crate) fn results_of(
         &self,
         item: &SourceItem<'_>,
         context: MapContext<'_>,
         references: &mut References,
+        room: &mut OutputRoom,
     ) -> Result<Vec<IndexEntry>, MapError> {
         let collection = item.collection(context.documents)?;
         let engine = self.pool.engine();
@@ -193,8 +198,16 @@ impl JsMap {
             if !item.is_called(map.name.as_deref()) {
                 continue;
             }
-            let mut host = MapHost { context, references, content_bytes_left: CONTENT_BYTES_MAX };
-            let budget = Budget::default();
+            let held_bytes = room.bytes();
+            let mut host = MapHost {
+                context,
+                references,
+                content_bytes_left: CONTENT_BYTES_MAX,
+                room,
+                held_bytes,
+                refused: None,
+            };
+            let budget = self.budget();
             let (script, out) = (&self.script, &mut results);
             let run = match &given {
                 MapArgument::Document(given) => {
@@ -204,9 +217,19 @@ impl JsMap {
                     script.map_value(&engine, number, given, budget, &mut host, out)
                 }
             };
+            if let Some(refused) = host.refused {
+                return Err(refused.on(&item.name()));
+            }
             run.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
         Ok(results)
+    }
+
+    /// What one run may use.
+    pub(crate) fn budget(&self) -> Budget {
+        let standard = Budget::default();
+        let memory_bytes_max = self.pool.memory_bytes_max() as u64;
+        Budget { result_bytes_max: standard.result_bytes_max.min(memory_bytes_max), ..standard }
     }
 
     /// The maps, and the reduce if there is one.
@@ -246,9 +269,9 @@ fn script_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, Documen
 
 impl JsMap {
     fn write(&self, entry: &IndexEntry, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
-        entries.begin_entry();
+        entries.begin_entry()?;
         if let Some(factor) = entry.boost {
-            entries.boost_entry(factor);
+            entries.boost_entry(factor)?;
         }
         let mut has_values = false;
         for field in &entry.fields {
@@ -282,8 +305,7 @@ impl JsMap {
             spatial => {
                 options.spatial = Some(options.spatial.unwrap_or_default());
                 let field = entries.field(&given.name, options)?;
-                add_spatial(&field, spatial, entries)
-                    .map_err(|message| MapError::Document { message })?;
+                add_spatial(&field, spatial, entries)?;
                 return Ok(true);
             }
         };
@@ -349,7 +371,7 @@ pub(crate) fn add(
     if field.options().stored {
         let mut json = Vec::new();
         blittable::write_json(value, &mut json).map_err(DocumentError::from)?;
-        entries.store(field, &json);
+        entries.store(field, &json)?;
     }
     Ok(())
 }
@@ -359,12 +381,14 @@ fn add_spatial(
     field: &Field,
     value: &FieldValue,
     entries: &mut EntryWriter<'_>,
-) -> Result<(), String> {
+) -> Result<(), MapError> {
+    let failed = |message| MapError::Document { message };
     match value {
         FieldValue::Plain(_) => Ok(()),
         FieldValue::Shape(text) => entries.add_shape_text(field, text),
         FieldValue::Point(latitude, longitude) => {
-            entries.add_place(field, coordinate(latitude)?, coordinate(longitude)?)
+            let latitude = coordinate(latitude).map_err(failed)?;
+            entries.add_place(field, latitude, coordinate(longitude).map_err(failed)?)
         }
     }
 }
@@ -386,6 +410,11 @@ struct MapHost<'a, 'r> {
     context: MapContext<'a>,
     references: &'r mut References,
     content_bytes_left: u64,
+    room: &'r mut OutputRoom,
+    /// What the room holds of earlier results.
+    held_bytes: u64,
+    /// Why there was no room.
+    refused: Option<MapError>,
 }
 
 impl MapHost<'_, '_> {
@@ -409,6 +438,15 @@ fn attachment_of(row: &AttachmentRow<'_>) -> Attachment {
 }
 
 impl Host for MapHost<'_, '_> {
+    fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
+        let bytes = bytes.saturating_mul(RESULT_FACTOR).saturating_add(self.held_bytes);
+        self.room.grow_to(bytes).map_err(|refused| {
+            let message = refused.to_string();
+            self.refused = Some(refused);
+            message.into()
+        })
+    }
+
     fn load(
         &mut self,
         id: &str,

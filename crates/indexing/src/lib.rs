@@ -74,6 +74,7 @@ mod map_lanes;
 mod mapped;
 mod mapper;
 mod output;
+mod output_room;
 mod ownership;
 mod position;
 mod reduce;

@@ -1,6 +1,6 @@
 //! Maps that an application wrote in C#: their outputs become entries.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use blittable::ObjectBuilder;
 use documents::{AttachmentRow, DocumentError, DocumentRow};
@@ -21,6 +21,7 @@ use crate::{
     loaded_rows::LoadedRows,
     map_context::MapContext,
     mapper::{Follows, MapError, Mapper, failed_on},
+    output_room::OutputRoom,
     reduce::store_output,
     references::References,
     segment_source::SegmentSource,
@@ -45,13 +46,16 @@ pub(crate) struct LinqMap {
 }
 
 impl LinqMap {
-    /// Compiles the maps of a definition.
+    /// Compiles the maps of a definition. What they create for one document may take so many bytes.
     ///
     /// # Errors
     ///
     /// [`IndexError::Definition`] when a text is not a map, or fields cannot be indexed as
     /// requested.
-    pub(crate) fn new(definition: &IndexDefinition) -> Result<Self, IndexError> {
+    pub(crate) fn new(
+        definition: &IndexDefinition,
+        memory_bytes_max: usize,
+    ) -> Result<Self, IndexError> {
         check_fields(definition)?;
         let maps = compile(definition)?;
         let fields = maps.iter().flat_map(linq::Map::fields);
@@ -67,7 +71,7 @@ impl LinqMap {
             referenced.push(CollectionName::empty());
         }
         let empty = EmptyValues::of(definition);
-        let (definition, budget) = (definition.clone(), Budget::default());
+        let (definition, budget) = (definition.clone(), Budget::within(memory_bytes_max));
         Ok(Self { definition, maps, collections, referenced, options, budget, empty })
     }
 
@@ -174,11 +178,13 @@ impl LinqMap {
             }
             let (segment, measured);
             let rows = LoadedRows::default();
-            let mut host = MapHost { context, rows: &rows, references };
+            let has_failed = Cell::new(false);
+            let mut host = MapHost { context, rows: &rows, references, has_failed: &has_failed };
             let mut failure = None;
             let mut take = |output: Output<'_, '_>| {
                 if failure.is_none() {
                     failure = each(&output).err();
+                    has_failed.set(failure.is_some());
                 }
             };
             let evaluated = match item {
@@ -206,6 +212,11 @@ impl LinqMap {
             evaluated.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
         Ok(())
+    }
+
+    /// What the results of a reduce may take.
+    pub(crate) fn room_of_results(&self) -> OutputRoom {
+        OutputRoom::up_to(self.budget.memory_bytes_max)
     }
 
     /// The maps.
@@ -237,9 +248,9 @@ impl LinqMap {
         if output.is_empty() && !makes_fields && !keeps_empty {
             return Ok(());
         }
-        entries.begin_entry();
+        entries.begin_entry()?;
         if let Some(factor) = output.boost() {
-            entries.boost_entry(factor);
+            entries.boost_entry(factor)?;
         }
         for (name, value) in output.fields() {
             self.write_field(name, value, entries)?;
@@ -305,15 +316,14 @@ impl LinqMap {
         let mut options = self.options(name)?;
         options.spatial = Some(options.spatial.unwrap_or_default());
         let field = entries.field(name, options)?;
-        let added = match value {
+        match value {
             SpatialValue::Point(Some((latitude, longitude))) => {
                 entries.add_place(&field, *latitude, *longitude)
             }
             SpatialValue::Shape(Value::Text(text)) => entries.add_shape_text(&field, text.as_str()),
             // Other values are not shapes.
             SpatialValue::Point(None) | SpatialValue::Shape(_) => Ok(()),
-        };
-        added.map_err(|message| MapError::Document { message })
+        }
     }
 }
 
@@ -351,7 +361,7 @@ fn add(field: &Field, value: &Value<'_>, entries: &mut EntryWriter<'_>) -> Resul
     }
     add_terms(field, value, is_alone, entries)?;
     if field.options().stored {
-        entries.store(field, &json_of(value)?);
+        entries.store(field, &json_of(value)?)?;
     }
     Ok(())
 }
@@ -366,7 +376,7 @@ fn add_terms(
     let skips_null = field.options().has_words() && !is_alone;
     let mut add = |value: &IndexValue<'_>| match value {
         IndexValue::Null if skips_null => Ok(()),
-        value => entries.add(field, value).map_err(MapError::from),
+        value => entries.add(field, value),
     };
     match value {
         Value::Missing => Ok(()),
@@ -461,9 +471,15 @@ struct MapHost<'a, 't, 'r> {
     /// The place for the next loaded document.
     rows: &'a LoadedRows<'t>,
     references: &'r mut References,
+    /// Whether an output could not be taken.
+    has_failed: &'a Cell<bool>,
 }
 
 impl<'a, 't: 'a> linq::Host<'a> for MapHost<'a, 't, '_> {
+    fn takes_outputs(&self) -> bool {
+        !self.has_failed.get()
+    }
+
     fn load_document(
         &mut self,
         id: &str,

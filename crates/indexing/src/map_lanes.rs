@@ -24,6 +24,8 @@ pub(crate) const LANES_MAX: usize = 7;
 pub(crate) const PIECE_CHANGES_MAX: usize = 64;
 /// A piece ends when its documents have this many bytes.
 pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
+/// The maximum memory of the output for a piece. One with more is mapped again, document by document.
+const PIECE_OUTPUT_BYTES_MAX: u64 = 3 << 20;
 
 /// Some changes in log order, and the output of the maps for each.
 #[derive(Default)]
@@ -137,18 +139,27 @@ impl<'t> MapLanes<'t> {
             fields.of = None;
         }
         piece.is_mapped = all.unwrap_or(false) && is_as_before;
+        if !piece.is_mapped {
+            piece.mapped = Vec::new();
+        }
     }
 
-    /// Maps all items of a piece; `false` when the index is closing.
+    /// Maps all items of a piece; `false` when the index is closing, or the output takes too much memory.
     fn map_all(&self, piece: &mut Piece<'t>, fields: &mut FieldSet) -> bool {
         let Piece { changes, mapped, .. } = piece;
         mapped.resize_with(mapped.len().max(changes.len()), Mapped::default);
+        let mut left = PIECE_OUTPUT_BYTES_MAX;
         for (change, mapped) in changes.iter().zip(mapped) {
             if (self.is_closing)() {
                 return false;
             }
             if let SourceChange::There(item) = change {
+                mapped.set_bytes_max(left);
                 mapped.map(self.mapper, fields, item, self.context);
+                if mapped.is_too_large() {
+                    return false;
+                }
+                left = left.saturating_sub(mapped.bytes());
             }
         }
         true

@@ -6,6 +6,7 @@ use crate::{
     entry_writer::{Entries, EntryWriter},
     map_context::MapContext,
     mapper::{MapError, Mapper},
+    output_room::{ALLOWED_BYTES, OutputRoom},
     reduce::MappedRows,
     references::References,
     source::SourceItem,
@@ -21,6 +22,45 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
+    /// Nothing yet; the output for a document may take so much.
+    pub(crate) fn within(room: impl Fn() -> OutputRoom) -> Self {
+        let (entries, rows) = (Entries::within(room()), MappedRows::in_room(room()));
+        Self { entries, rows, error: None }
+    }
+
+    /// Changes what the output for the next document may take.
+    pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
+        self.entries.room().set_bytes_max(bytes_max);
+        self.rows.room().set_bytes_max(bytes_max);
+    }
+
+    /// Bytes that the output takes.
+    pub(crate) fn bytes(&mut self) -> u64 {
+        self.entries.room().bytes() + self.rows.room().bytes()
+    }
+
+    /// Whether the output takes more than it may.
+    pub(crate) fn is_too_large(&mut self) -> bool {
+        self.entries.room().is_exceeded() || self.rows.room().is_exceeded()
+    }
+
+    /// Ends the document: its output was gathered, and buffers are released that are large.
+    pub(crate) fn end(&mut self) {
+        if ALLOWED_BYTES < self.bytes() {
+            self.entries.release();
+            self.rows.release();
+        }
+        self.entries.room().end();
+        self.rows.room().end();
+    }
+
+    /// The output of a document that is not mapped, because nothing that it returns fits.
+    pub(crate) fn refuse(&mut self, refusal: MapError) {
+        self.entries.clear();
+        self.rows.clear();
+        self.error = Some(refusal);
+    }
+
     /// Runs the maps on an item.
     pub(crate) fn map(
         &mut self,

@@ -4,7 +4,7 @@ use search::{Field, SpatialLayout};
 use spatial::{Bounds, Coordinate, GridKind, Shape, ShapeError, Space, Units, parse_shape};
 use wire::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
 
-use crate::{entry_writer::EntryWriter, error::IndexError};
+use crate::{entry_writer::EntryWriter, error::IndexError, mapper::MapError};
 
 /// The maximum number of letters in a geohash.
 const GEOHASH_LEVELS_MAX: i64 = 24;
@@ -55,8 +55,8 @@ pub(crate) fn layout_of(name: &str, options: &SpatialOptions) -> Result<SpatialL
 }
 
 /// The name by which clients know a rejected shape.
-fn refused_shape(error: &ShapeError) -> String {
-    format!("Spatial4n.Exceptions.InvalidShapeException: {error}")
+fn refused_shape(error: &ShapeError) -> MapError {
+    MapError::Document { message: format!("Spatial4n.Exceptions.InvalidShapeException: {error}") }
 }
 
 impl EntryWriter<'_> {
@@ -64,29 +64,27 @@ impl EntryWriter<'_> {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, when it is not on the field's surface.
+    /// When it is not on the field's surface, and as [`EntryWriter::add`].
     pub(crate) fn add_place(
         &mut self,
         field: &Field,
         latitude: f64,
         longitude: f64,
-    ) -> Result<(), String> {
+    ) -> Result<(), MapError> {
         let at = field.layout().space.coordinate(longitude, latitude);
         let Coordinate { x, y } = at.map_err(|error| refused_shape(&error))?;
-        self.add_shape(field, &Shape::point(Coordinate { x, y }));
-        Ok(())
+        self.add_shape(field, &Shape::point(Coordinate { x, y }))
     }
 
     /// Adds a shape, as text, to a field of the current entry.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, when it is not on the field's surface.
-    pub(crate) fn add_shape_text(&mut self, field: &Field, text: &str) -> Result<(), String> {
+    /// As [`EntryWriter::add_place`].
+    pub(crate) fn add_shape_text(&mut self, field: &Field, text: &str) -> Result<(), MapError> {
         let layout = field.layout();
         let shape = parse_shape(text, &layout.space, layout.units);
-        self.add_shape(field, &shape.map_err(|error| refused_shape(&error))?);
-        Ok(())
+        self.add_shape(field, &shape.map_err(|error| refused_shape(&error))?)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     linq_map::LinqMap,
     map_context::MapContext,
     mapper::{MapError, Mapper},
+    output_room::OutputRoom,
     reduce::{MappedRow, MappedRows, ReduceKey, Reducer, RowBounds},
     references::References,
     source::{self, SourceItem, SourceKind},
@@ -86,11 +87,16 @@ pub fn try_definition(
     if definition.maps.iter().any(|map| is_javascript(map)) {
         let map = JsMap::new(definition, scripts)?;
         results.of_each(&chosen, on_failure, |item, results| {
-            let entries = map.results_of(item, context, &mut References::default())?;
+            let (references, room) = (&mut References::default(), &mut trial_room());
+            let entries = map.results_of(item, context, references, room);
+            if room.is_exceeded() {
+                return Err(results.too_large());
+            }
+            let entries = entries?;
             entries.iter().try_for_each(|entry| results.add(&shown_entry(entry)?.as_view()))
         })?;
     } else {
-        let map = LinqMap::new(definition)?;
+        let map = LinqMap::new(definition, scripts.memory_bytes_max())?;
         results.of_each(&chosen, on_failure, |item, results| {
             map.for_each_output(item, context, &mut References::default(), &mut |output| {
                 results.add(&shown_output(output)?.as_view())
@@ -98,6 +104,11 @@ pub fn try_definition(
         })?;
     }
     Ok(Trial { mapped: results.rows, reduced: None })
+}
+
+/// What the results for one item may take in memory, while the ones that are shown are chosen.
+fn trial_room() -> OutputRoom {
+    OutputRoom::up_to(2 * RESULTS_BYTES_MAX as u64)
 }
 
 fn named<'d>(
@@ -181,6 +192,17 @@ impl<'m> Results<'m> {
         Ok(())
     }
 
+    /// The failure of a trial with results that are too large.
+    fn too_large(&mut self) -> MapError {
+        self.is_full = true;
+        let message = format!(
+            "The results of the {} for these documents take more than {RESULTS_BYTES_MAX} bytes. \
+             Try the definition on fewer documents, or smaller ones.",
+            self.of
+        );
+        MapError::Document { message }
+    }
+
     fn add(&mut self, row: &Document<'_>) -> Result<(), MapError> {
         let left = (RESULTS_BYTES_MAX - self.bytes) as u64;
         let root = blittable::Value::Object(row.root());
@@ -194,11 +216,7 @@ impl<'m> Results<'m> {
             self.rows.push(row);
             return Ok(());
         } else {
-            format!(
-                "The results of the {} for these documents take more than {RESULTS_BYTES_MAX} bytes. \
-                 Try the definition on fewer documents, or smaller ones.",
-                self.of
-            )
+            return Err(self.too_large());
         };
         self.is_full = true;
         Err(MapError::Document { message })
@@ -216,6 +234,7 @@ fn reduced(
     results.of_each(chosen, on_failure, |item, results| {
         let left = RESULTS_MAX.saturating_sub(results.rows.len());
         let mut rows = MappedRows::within(RowBounds { rows: left, bytes: RESULTS_BYTES_MAX });
+        *rows.room() = trial_room();
         let mapped = reducer.map_rows(item, context, &mut rows);
         results.is_full |= rows.is_full();
         mapped?;

@@ -40,9 +40,10 @@ impl TrialIndex {
         &self.index
     }
 
-    /// Why it does not get any further, if there was no memory for its files.
+    /// Why it does not get any further, if there is no memory for its files: of its own bound once it was
+    /// exceeded, of what others hold as long as they do.
     pub fn refused(&self) -> Option<TrialRefusal> {
-        self.files.lock().refused
+        self.files.lock().still_refused()
     }
 }
 
@@ -61,6 +62,19 @@ struct TrialFiles(Mutex<FilesShare>);
 struct FilesShare {
     share: MemoryShare,
     refused: Option<TrialRefusal>,
+    /// What the share should have held at the last refusal.
+    wanted: u64,
+}
+
+impl FilesShare {
+    fn still_refused(&mut self) -> Option<TrialRefusal> {
+        if let Some(TrialRefusal::Exhausted(_)) = self.refused {
+            let more = self.wanted.saturating_sub(self.share.bytes());
+            self.refused =
+                self.share.budget().share(0).try_grow_to(more).err().map(TrialRefusal::Exhausted);
+        }
+        self.refused
+    }
 }
 
 impl TrialFiles {
@@ -71,14 +85,16 @@ impl TrialFiles {
 
 impl FileMemory for TrialFiles {
     fn take(&self, bytes: u64) -> bool {
-        let FilesShare { share, refused } = &mut *self.lock();
+        let FilesShare { share, refused, wanted: last_wanted } = &mut *self.lock();
         let wanted = share.bytes().saturating_add(bytes);
         let taken = match wanted <= FILES_BYTES_MAX {
             true => share.try_grow_to(wanted).map_err(TrialRefusal::Exhausted),
             false => Err(TrialRefusal::TooLarge(FILES_BYTES_MAX)),
         };
-        *refused = taken.err();
-        refused.is_none()
+        if let Err(refusal) = taken {
+            (*refused, *last_wanted) = (Some(refusal), wanted);
+        }
+        taken.is_ok()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -114,7 +130,8 @@ impl IndexSet {
         let context = &self.context;
         let mapper = mapper_of(&kind, &context.scripts)?;
         let share = memory.share(0);
-        let trial_files = Arc::new(TrialFiles(Mutex::new(FilesShare { share, refused: None })));
+        let trial_files =
+            Arc::new(TrialFiles(Mutex::new(FilesShare { share, refused: None, wanted: 0 })));
         let disk = Arc::new(MemoryDisk::within(Arc::clone(&trial_files) as _));
         let platform = Platform { disk, ..context.platform.clone() };
         let environment = EnvironmentOptions {

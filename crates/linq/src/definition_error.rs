@@ -4,8 +4,10 @@
 use std::error::Error;
 use std::fmt;
 
+use model::TextPosition as Position;
+
 use crate::limits::EXCERPT_CHARACTERS_MAX;
-use crate::syntax::span::{Position, Span};
+use crate::syntax::span::Span;
 
 /// The stable families of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

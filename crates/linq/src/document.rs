@@ -97,6 +97,11 @@ pub type HostError = Box<dyn Error + Send + Sync>;
 /// Everything besides the document. All results are from the snapshot `'a` of the document. The
 /// caller records what was requested, because its changes make the entry stale.
 pub trait Host<'a> {
+    /// Whether another output is of use. Otherwise the evaluation ends with an error.
+    fn takes_outputs(&self) -> bool {
+        true
+    }
+
     /// The document `id`, if it is there and in `collection`.
     fn load_document(
         &mut self,

@@ -41,11 +41,11 @@ pub use document::{
 };
 pub use limits::{Budget, DEFINITION_BYTES_MAX, NESTING_DEPTH_MAX, TREE_DEPTH_MAX};
 pub use merging::{NotPlain, PlainMap};
+pub use model::TextPosition as Position;
 pub use run::display::formatted;
 pub use run::evaluate::Output;
 pub use run::fault::{EvaluationError, EvaluationErrorKind};
 pub use rust_decimal::Decimal;
-pub use syntax::span::Position;
 pub use value::{
     Boosted, CreatedField, CreatedFieldOptions, Date, DateKind, Dictionary, FieldIndexing,
     FieldTermVector, Group, List, OffsetDate, Record, SpatialValue, Text, Value, ValueBuildError,

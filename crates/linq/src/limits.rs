@@ -3,6 +3,8 @@
 //! Invariant: every loop and every recursion that a definition or a document can drive is stopped by
 //! one of these.
 
+use crate::value::Value;
+
 /// Bytes of one definition's text.
 pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 
@@ -33,6 +35,10 @@ pub(crate) const REGEX_BACKTRACK_MAX: usize = 100_000;
 /// Compiled patterns that are not constants, kept per evaluation.
 pub(crate) const REGEX_CACHE_MAX: usize = 16;
 
+/// One text or sequence may take this part of the memory of an evaluation: the next is created before it is
+/// counted.
+const SEQUENCE_PART: usize = 2;
+
 /// Limits on the evaluation of one document, or of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -40,6 +46,8 @@ pub struct Budget {
     pub steps_max: u64,
     /// Outputs of one document.
     pub outputs_max: u32,
+    /// Approximate bytes of the values created by the definition that exist at once.
+    pub memory_bytes_max: u64,
     /// Elements of one sequence created by the definition.
     pub sequence_length_max: usize,
     /// Bytes of one string created by the definition.
@@ -55,10 +63,26 @@ impl Default for Budget {
         Budget {
             steps_max: 50_000_000,
             outputs_max: 1_000_000,
+            memory_bytes_max: 256 * 1024 * 1024,
             sequence_length_max: 4_000_000,
             string_bytes_max: 64 * 1024 * 1024,
             content_bytes_max: 64 * 1024 * 1024,
             recurse_length_max: 1_000_000,
+        }
+    }
+}
+
+impl Budget {
+    /// The standard limits for an evaluation that may hold so many bytes: no text and no sequence may be
+    /// larger than a part of that.
+    pub fn within(memory_bytes_max: usize) -> Budget {
+        let standard = Budget::default();
+        let elements_max = memory_bytes_max / SEQUENCE_PART / size_of::<Value<'_>>();
+        Budget {
+            memory_bytes_max: memory_bytes_max as u64,
+            sequence_length_max: standard.sequence_length_max.min(elements_max),
+            string_bytes_max: standard.string_bytes_max.min(memory_bytes_max / SEQUENCE_PART),
+            ..standard
         }
     }
 }

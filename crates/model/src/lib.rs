@@ -16,10 +16,13 @@
 //! | `id_separator` | the separator in ids that the server numbers |
 //! | `collection_name` | collections |
 //! | `document_flags` | properties of a document besides its body |
+//! | `retention_configuration` | when due documents expire, are refreshed and archived |
 //! | `revisions_configuration` | which older versions of documents are kept |
 //! | `time_series_name` | names of time series, and what they reveal about them |
 //! | `database_name` | the rules for names of databases |
+//! | `database_record`, `record_configuration` | what all nodes know about a database, and what clients configured of it |
 //! | `date`, `time_span` | texts of moments and durations |
+//! | `text_position` | line and column in a text, for error messages |
 #![forbid(unsafe_code)]
 
 mod attachment_name;
@@ -30,6 +33,7 @@ mod content_hash;
 mod counter_name;
 mod database_id;
 mod database_name;
+mod database_record;
 pub mod date;
 mod document_flags;
 mod document_id;
@@ -38,7 +42,10 @@ mod etag;
 mod id_separator;
 mod lower_case;
 mod node_tag;
+mod record_configuration;
+mod retention_configuration;
 mod revisions_configuration;
+mod text_position;
 mod time_series_name;
 mod time_span;
 
@@ -52,6 +59,7 @@ pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
 pub use counter_name::{CounterName, InvalidCounterName};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
+pub use database_record::{DatabaseRecord, RecordRequest};
 pub use document_flags::DocumentFlags;
 pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use documents_compression::DocumentsCompression;
@@ -59,6 +67,9 @@ pub use etag::Etag;
 pub use id_separator::IdSeparator;
 pub use lower_case::lower_case;
 pub use node_tag::{InvalidNodeTag, NodeTag};
+pub use record_configuration::{RecordConfiguration, RecordSections, UnreadableSection};
+pub use retention_configuration::{RetentionConfiguration, RetentionConfigurations, RetentionKind};
 pub use revisions_configuration::{RevisionsConfiguration, RevisionsRule};
+pub use text_position::TextPosition;
 pub use time_series_name::TimeSeriesName;
 pub use time_span::{InvalidTimeSpan, TimeSpan};

@@ -1,6 +1,8 @@
-//! Collection queries: rows one after the other, straight out of the transaction.
+//! Collection queries: rows are read one at a time, directly from the transaction.
 //!
-//! Nothing is collected: memory follows neither the page nor the collection.
+//! Nothing is buffered: memory use depends neither on the page nor on the size of the collection.
+
+use std::sync::Arc;
 
 use blittable::Object;
 use cluster_state::DatabaseValues;
@@ -14,18 +16,17 @@ use storage::{Transaction, pass_over};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
-use crate::exchange_value::version_of_values;
 use crate::id_selection::{IdList, IdSelection, IdSelector};
 use crate::paging::{Paging, UNKNOWN_TOTAL, as_long};
-use crate::parameters::Asked;
-use crate::plan::{Plan, RowOrder, SourceDocuments, plan_of};
+use crate::plan::{Plan, RowOrder, SourceDocuments};
+use crate::planned_source::PlannedSource;
 use crate::result::{QueryResult, ResultFacts};
 use crate::row::{Row, RowSource};
 
 type DocumentResult<'t> = Result<DocumentRow<'t>, DocumentError>;
 type Documents<'t> = Box<dyn Iterator<Item = DocumentResult<'t>> + 't>;
 
-/// Answers `query` from the documents that `tx` sees, and `values`.
+/// Runs `query` against the documents that `tx` sees, and `values`.
 ///
 /// # Errors
 ///
@@ -37,24 +38,47 @@ pub fn execute<'t, T: Transaction>(
     paging: Paging,
     values: Option<&'t DatabaseValues>,
 ) -> Result<QueryResult<'t, T>, QueryError> {
-    let plan = plan_of(&Asked::new(query, parameters).reading(values), paging)?;
+    let plan = crate::plan::plan(query, parameters, paging, values)?;
+    execute_plan(tx, Arc::new(plan), values)
+}
+
+/// Runs a plan against the documents that `tx` sees, and `values`.
+///
+/// # Errors
+///
+/// [`QueryError::Documents`].
+pub fn execute_plan<'t, T: Transaction>(
+    tx: &'t T,
+    plan: Arc<Plan>,
+    values: Option<&'t DatabaseValues>,
+) -> Result<QueryResult<'t, T>, QueryError> {
     let scope = Scope::of(tx, &plan.source)?;
     let total = scope.total(&plan)?;
     let facts = ResultFacts {
         index_name: plan.index_name.clone(),
         total_results: total.map_or(UNKNOWN_TOTAL, as_long),
-        result_etag: scope
-            .result_etag(plan.shown.shows_others(), version_of_values(query, values)?)?,
+        result_etag: scope.result_etag(plan.shown.shows_others(), plan.version_of_values)?,
         index: None,
     };
-    let shown = plan.shown.clone();
-    QueryResult::new((tx, values), Box::new(CollectionRows { scope, plan }), shown, facts)
+    let shown = Arc::clone(&plan.shown);
+    let planned = PlannedSource::Documents(Arc::clone(&plan));
+    let rows = Box::new(CollectionRows { scope, plan });
+    QueryResult::new((tx, values), (rows, planned), shown, facts)
+}
+
+/// The rows of a plan that was made before.
+pub(crate) fn rows_of_plan<'t, T: Transaction>(
+    tx: &'t T,
+    plan: &Arc<Plan>,
+) -> Result<Box<dyn RowSource<'t> + 't>, QueryError> {
+    let scope = Scope::of(tx, &plan.source)?;
+    Ok(Box::new(CollectionRows { scope, plan: Arc::clone(plan) }))
 }
 
 /// The rows of a plan.
 struct CollectionRows<'t, T> {
     scope: Scope<'t, T>,
-    plan: Plan,
+    plan: Arc<Plan>,
 }
 
 impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
@@ -71,11 +95,11 @@ impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
     }
 }
 
-/// The documents that a query looks at, inside a transaction.
+/// The documents that a query scans, in one transaction.
 struct Scope<'t, T> {
     tx: &'t T,
     source: SourceDocuments,
-    /// How many live documents there are.
+    /// How many live documents it contains.
     documents: u64,
     /// The number of the collection; `None` for all documents.
     collection_number: Option<u32>,
@@ -87,19 +111,19 @@ impl<'t, T: Transaction> Scope<'t, T> {
             SourceDocuments::All => (documents::progress(tx)?.documents, None),
             SourceDocuments::Collection(name) => match documents::collection(tx, name)? {
                 Some(collection) => (collection.documents, Some(collection.number)),
-                // No collection has this number: they begin with 1.
+                // No collection has this number: numbering starts at 1.
                 None => (0, Some(0)),
             },
         };
         Ok(Scope { tx, source: source.clone(), documents, collection_number })
     }
 
-    /// How many documents the plan chooses; `None` when there are some and they are not counted.
+    /// How many documents the plan selects; `None` when there are some and they are not counted.
     fn total(&self, plan: &Plan) -> Result<Option<u64>, QueryError> {
         match &plan.ids {
             _ if self.documents == 0 => Ok(Some(0)),
             IdSelection::Everything => Ok(Some(self.documents)),
-            // Whether there is anything at all is known at once.
+            // Whether there is any document at all is known without counting.
             IdSelection::Listed(list) if plan.is_total_unknown => {
                 let first = self.listed(list.clone(), false).next().transpose()?;
                 Ok(if first.is_some() { None } else { Some(0) })
@@ -162,8 +186,8 @@ impl<'t, T: Transaction> Scope<'t, T> {
         let mut seed = Vec::with_capacity(32);
         seed.extend(version_of_values.into_iter().flat_map(u64::to_le_bytes));
         let number = self.collection_number.filter(|_| self.documents != 0);
-        // The newest live document and the number of documents decide the content of a collection:
-        // since that write documents can only have been deleted.
+        // The newest live document and the document count determine the content of a collection:
+        // after that write, documents can only have been deleted.
         match &self.source {
             SourceDocuments::Collection(name) if !depends_on_all => {
                 let newest = documents::newest_first_of_collection(self.tx, name)?.next();
@@ -197,7 +221,7 @@ fn rows_of<'t, T: Transaction>(
     match selector {
         IdSelector::Id(id) => match DocumentId::new(id.as_str()) {
             Ok(id) => Box::new(documents::get(tx, &id).transpose().into_iter()),
-            // A text that is too long for an id names no document.
+            // A string that is too long for an id matches no document.
             Err(_) => Box::new(std::iter::empty()),
         },
         IdSelector::Prefix(prefix) => match descending {

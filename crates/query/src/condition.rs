@@ -1,4 +1,4 @@
-//! Conditions over document ids: the ones that no index is needed for.
+//! Conditions on document ids: those that need no index.
 
 use blittable::Value;
 use model::lower_case;
@@ -7,19 +7,19 @@ use rql::{Comparison, Expression, Literal, MethodCall};
 use crate::error::QueryError;
 use crate::exchange_value::{is_exchange, stands_on_the_left};
 use crate::id_selection::IdSelection;
-use crate::parameters::{Asked, Elements, Worth, place_of};
+use crate::parameters::{Elements, QueryContext, QueryValue, place_of};
 use crate::sought_value::Sought;
 
-/// What a condition chooses.
+/// What a condition selects.
 pub(crate) struct Chosen {
     pub(crate) ids: IdSelection,
-    /// Whether the condition is one `startsWith` and nothing else. How many documents such a query
-    /// finds is not counted, because counting would read them all.
+    /// Whether the condition is a single `startsWith`. The total of such a query is not counted,
+    /// because counting would read every matching document.
     pub(crate) is_single_prefix: bool,
 }
 
-impl<'a> Asked<'a> {
-    /// The ids that `condition` chooses.
+impl<'a> QueryContext<'a> {
+    /// The ids that `condition` selects.
     pub(crate) fn chosen(&self, condition: Option<&'a Expression>) -> Result<Chosen, QueryError> {
         let Some(condition) = condition else {
             return Ok(Chosen { ids: IdSelection::Everything, is_single_prefix: false });
@@ -30,7 +30,7 @@ impl<'a> Asked<'a> {
         Ok(Chosen { ids, is_single_prefix })
     }
 
-    /// Recursion is bounded by the nesting that the parser allows.
+    /// The parser's nesting limit bounds the recursion.
     fn selection(&self, condition: &'a Expression) -> Result<IdSelection, QueryError> {
         match condition {
             Expression::And(parts) => {
@@ -78,8 +78,8 @@ impl<'a> Asked<'a> {
     fn equal(&self, right: &'a Expression) -> Result<IdSelection, QueryError> {
         match right {
             Expression::Literal(literal) => {
-                let worth = self.single_worth(literal)?;
-                Ok(IdSelection::ids(id_text(&worth)?))
+                let value = self.resolve_single(literal)?;
+                Ok(IdSelection::ids(id_text(&value)?))
             }
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
@@ -99,15 +99,15 @@ impl<'a> Asked<'a> {
             let Expression::Literal(literal) = item else {
                 return Err(self.condition_needs_index(item));
             };
-            match self.worth(literal)? {
-                Worth::Parameter(value) => self.add_ids(value, &mut ids)?,
-                worth => ids.extend(id_text(&worth)?),
+            match self.resolve(literal)? {
+                QueryValue::Parameter(value) => self.add_ids(value, &mut ids)?,
+                value => ids.extend(id_text(&value)?),
             }
             self.require_listable(ids.len(), "ids")?;
         }
         ids.sort();
         ids.dedup();
-        // A document has one id, so it can have all of several only when they are the same.
+        // A document has one id, so it can match several only when they are equal.
         let is_impossible = all && ids.len() != 1;
         Ok(if is_impossible { IdSelection::nothing() } else { IdSelection::ids(ids) })
     }
@@ -139,7 +139,7 @@ impl<'a> Asked<'a> {
             }
         }
         let prefix = match call.arguments.get(1) {
-            Some(Expression::Literal(literal)) => id_text(&self.single_worth(literal)?)?,
+            Some(Expression::Literal(literal)) => id_text(&self.resolve_single(literal)?)?,
             Some(other) => return Err(self.condition_needs_index(other)),
             None => {
                 let message = "Method startsWith() expects second argument to be provided";
@@ -160,7 +160,7 @@ impl<'a> Asked<'a> {
             if name != expected {
                 return Err(self.unexpected_type(&value, expected, name)?);
             }
-            ids.extend(id_text(&Worth::Parameter(value))?);
+            ids.extend(id_text(&QueryValue::Parameter(value))?);
         }
         Ok(())
     }
@@ -171,7 +171,8 @@ pub(crate) fn is_id(expression: &Expression) -> bool {
     matches!(expression, Expression::Method(call) if call.is("id") && call.arguments.len() <= 1)
 }
 
-/// How refusals name the type of a parameter; `None` for null, which goes with every type.
+/// The name of a parameter's type in error messages; `None` for null, which is compatible with
+/// every type.
 fn type_name_of(value: &Value<'_>) -> Option<&'static str> {
     match value {
         Value::Null => None,
@@ -184,12 +185,13 @@ fn type_name_of(value: &Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// The lower-cased text of a value that is compared with ids; `None` for what no id can be equal to.
-fn id_text(worth: &Worth<'_>) -> Result<Option<String>, blittable::Corrupt> {
-    let text = match worth {
-        Worth::Literal(Literal::String(text)) => lower_case(text).into_owned(),
-        Worth::Parameter(Value::String(text)) => lower_case(&text.as_cow()?).into_owned(),
-        Worth::Literal(_) | Worth::Parameter(_) => return Ok(None),
+/// The lower-cased form of a value that is compared with ids; `None` for a value that no id can
+/// equal.
+fn id_text(value: &QueryValue<'_>) -> Result<Option<String>, blittable::Corrupt> {
+    let text = match value {
+        QueryValue::Literal(Literal::String(text)) => lower_case(text).into_owned(),
+        QueryValue::Parameter(Value::String(text)) => lower_case(&text.as_cow()?).into_owned(),
+        QueryValue::Literal(_) | QueryValue::Parameter(_) => return Ok(None),
     };
     Ok(Some(text))
 }

@@ -1,7 +1,8 @@
-//! Rows that are gone through before the answer begins, so that it is known how many there are.
+//! Rows that are counted before the response starts, so that their number is known.
 //!
-//! A few of them are kept until they are written; more, or more than there is memory for, are found again.
-//! Where there is no room even for one, counting goes on later from where it is.
+//! A few of them are kept until they are written; when there are more, or memory runs short, they
+//! are read again. If there is no memory for even one row, counting resumes later from where it
+//! stopped.
 
 use std::rc::Rc;
 
@@ -11,19 +12,19 @@ use crate::error::QueryError;
 use crate::row::{Row, Rows};
 use crate::row_counts::RowCounts;
 
-/// Rows that are kept until they are written.
+/// Maximum number of rows kept until they are written.
 const KEPT_MAX: usize = 4096;
 
 /// See the module.
 pub(crate) struct CountedRows<'t> {
     rows: Rows<'t>,
-    /// What was done on the way to the rows.
+    /// What was filtered out on the way to the rows.
     pub(crate) counts: Rc<RowCounts>,
-    /// The rows so far; `None` when not all of them are kept.
+    /// The rows so far; `None` once they no longer all fit.
     kept: Option<Vec<Row<'t>>>,
-    /// What the list of those takes. What each has beside itself it counts itself.
+    /// Memory charged for the list of those. Each row charges what it owns itself.
     held: Held,
-    /// How many rows there are; of what a script made of a document, each.
+    /// The number of rows; where a script produces rows, the number it produced.
     pub(crate) found: u64,
 }
 
@@ -38,11 +39,12 @@ impl<'t> CountedRows<'t> {
         Self { rows, counts, kept, held, found: 0 }
     }
 
-    /// Goes through the rows.
+    /// Counts the rows.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Memory`] when there is no room for a row, although none is kept: it may go on later.
+    /// [`QueryError::Memory`] when there is no memory for a row, even though none is kept; the call
+    /// may be repeated and resumes.
     pub(crate) fn count(&mut self) -> Result<(), QueryError> {
         loop {
             match self.rows.next().transpose() {
@@ -64,7 +66,7 @@ impl<'t> CountedRows<'t> {
     fn keep(&mut self, row: Row<'t>) {
         let Some(kept) = &mut self.kept else { return };
         let count = kept.len() + 1;
-        // A list that grows is there twice for a moment.
+        // A growing list exists twice while it is reallocated.
         let bytes = 2 * count.next_power_of_two() * size_of::<Row<'_>>();
         if count <= KEPT_MAX && self.held.grow_to(bytes as u64).is_ok() {
             kept.push(row);
@@ -79,11 +81,11 @@ impl<'t> CountedRows<'t> {
         self.held.set(0);
     }
 
-    /// The rows, if all of them are kept.
+    /// The rows, if all of them were kept.
     pub(crate) fn into_kept(self) -> Option<Rows<'t>> {
         let Self { kept, held, .. } = self;
         let kept = kept?.into_iter().map(move |row| {
-            // Counted as long as there is one.
+            // Charged while it exists.
             let _ = &held;
             Ok(row)
         });

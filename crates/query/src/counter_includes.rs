@@ -1,7 +1,7 @@
-//! `include counters(…)`: what counters say, to give along with rows.
+//! `include counters(…)`: counter values to include with rows.
 //!
-//! The counters are those of the row itself, or of a document whose id stands in a field of the row. Also
-//! what `GET /docs?counter=` means, so the server uses it there.
+//! The counters are those of the row itself, or of a document whose id is in a field of the row.
+//! `GET /docs?counter=` has the same semantics, so the server uses this module for it.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use rql::{Expression, Literal, MethodCall};
 use storage::Transaction;
 
 use crate::error::QueryError;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 
-/// Counters that one answer gives along, at most.
+/// Maximum number of counters included in one response.
 const INCLUDED_MAX: usize = 1 << 17;
 
-/// Which counters to give along.
+/// Which counters to include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterIncludes {
     wanted: Vec<WantedCounters>,
@@ -27,38 +27,51 @@ pub struct CounterIncludes {
 /// The counters of one kind of document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct WantedCounters {
-    /// The field with the id of the document; `None` for the row itself.
+    /// The field that contains the id of the document; `None` for the row itself.
     path: Option<String>,
-    /// Their names; `None` for all.
+    /// The counter names; `None` for all.
     names: Option<Vec<String>>,
 }
 
-/// What the counters to give along say, by document.
+/// The values of the counters to include, by document.
 #[derive(Default)]
 pub struct IncludedCounters {
     documents: Vec<CountersOfDocument>,
     /// By lower-cased id.
     met: HashMap<String, usize>,
     count: usize,
+    /// The approximate memory of all of them.
+    bytes: u64,
 }
 
-/// What counters of one document say.
+/// The counters of one document.
 pub struct CountersOfDocument {
     /// The id, as the row or its field spells it.
     pub id: String,
-    /// In the order in which they were asked for; `None` for one that is not there.
+    /// In the order requested; `None` for one that does not exist.
     pub counters: Vec<Option<IncludedCounter>>,
-    /// The names that were asked for; empty for all.
+    /// The requested names; empty for all.
     pub names: Vec<String>,
 }
 
-/// What a counter says.
+impl CountersOfDocument {
+    fn bytes(&self) -> u64 {
+        let of_names: usize = self.names.iter().map(|name| size_of::<String>() + name.len()).sum();
+        let name_bytes = |counter: &Option<IncludedCounter>| {
+            size_of::<IncludedCounter>() + counter.as_ref().map_or(0, |counter| counter.name.len())
+        };
+        let of_counters: usize = self.counters.iter().map(name_bytes).sum();
+        (size_of::<Self>() + 2 * self.id.len() + of_names + of_counters) as u64
+    }
+}
+
+/// The value of a counter.
 pub struct IncludedCounter {
-    /// Its name, as it was asked for.
+    /// Its name, as requested.
     pub name: String,
     /// The sum of its values.
     pub total: i64,
-    /// The position of its last change in the log.
+    /// The etag of its last change.
     pub etag: Etag,
 }
 
@@ -68,12 +81,13 @@ impl CounterIncludes {
         Self { wanted: vec![WantedCounters { path: None, names }] }
     }
 
-    /// Whether nothing is asked for.
+    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Asks for further counters of the same document. Who asks for all gets all.
+    /// Requests further counters of the same document. A request for all counters supersedes
+    /// requests by name.
     fn add(&mut self, path: Option<String>, names: Option<Vec<String>>) {
         match self.wanted.iter_mut().find(|known| known.path == path) {
             Some(known) => match (&mut known.names, names) {
@@ -87,12 +101,12 @@ impl CounterIncludes {
 }
 
 impl IncludedCounters {
-    /// Adds what a row asks for. `id` is that of the row, if it is a document.
+    /// Adds what a row requests. `id` is that of the row, if it is a document.
     ///
     /// # Errors
     ///
-    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many; those of
-    /// the documents.
+    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many; errors
+    /// from reading the documents.
     pub fn add(
         &mut self,
         tx: &impl Transaction,
@@ -134,7 +148,7 @@ impl IncludedCounters {
         id: &str,
         names: Option<&[String]>,
     ) -> Result<(), QueryError> {
-        // A text that is too long for an id names no document.
+        // A string that is too long for an id matches no document.
         let Ok(document) = DocumentId::new(id) else { return Ok(()) };
         if self.met.contains_key(document.lower_cased()) {
             return Ok(());
@@ -147,15 +161,22 @@ impl IncludedCounters {
         };
         self.count += counters.len();
         if INCLUDED_MAX < self.count {
-            return Err(invalid(format!("An answer gives along {INCLUDED_MAX} counters at most")));
+            return Err(invalid(format!("A response includes at most {INCLUDED_MAX} counters")));
         }
         self.met.insert(document.lower_cased().to_owned(), self.documents.len());
         let names = names.map(<[String]>::to_vec).unwrap_or_default();
-        self.documents.push(CountersOfDocument { id: id.to_owned(), counters, names });
+        let document = CountersOfDocument { id: id.to_owned(), counters, names };
+        self.bytes += document.bytes();
+        self.documents.push(document);
         Ok(())
     }
 
-    /// The documents in the order in which they were met.
+    /// The approximate memory that they take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The documents in the order in which they were first encountered.
     pub fn documents(&self) -> &[CountersOfDocument] {
         &self.documents
     }
@@ -176,7 +197,7 @@ fn by_name(
     }))
 }
 
-/// All counters of a document, in the order of their names' bytes.
+/// All counters of a document, ordered by the bytes of their names.
 fn all_of(
     tx: &impl Transaction,
     id: &DocumentId,
@@ -194,13 +215,13 @@ fn all_of(
     Ok(counters)
 }
 
-/// Whether an item of `include` asks for counters.
+/// Whether an item of `include` requests counters.
 pub(crate) fn is_counters(item: &Expression) -> bool {
     matches!(item, Expression::Method(call) if call.is("counters"))
 }
 
-impl<'a> Asked<'a> {
-    /// The counters that the query asks for.
+impl<'a> QueryContext<'a> {
+    /// The counters that the query requests.
     pub(crate) fn counter_includes(&self) -> Result<CounterIncludes, QueryError> {
         let mut includes = CounterIncludes::default();
         for item in &self.query.include {
@@ -248,14 +269,14 @@ impl<'a> Asked<'a> {
                  `{shown}` of type `{kind}`"
             ))
         };
-        match self.worth(literal)? {
-            Worth::Literal(Literal::String(text)) => names.push(text.clone()),
-            Worth::Literal(other @ Literal::Number(_)) => {
+        match self.resolve(literal)? {
+            QueryValue::Literal(Literal::String(text)) => names.push(text.clone()),
+            QueryValue::Literal(other @ Literal::Number(_)) => {
                 return Err(refused(other.to_string(), "Long"));
             }
-            Worth::Literal(other) => return Err(refused(other.to_string(), "Unknown")),
-            Worth::Parameter(Value::String(text)) => names.push(text.as_cow()?.into_owned()),
-            Worth::Parameter(Value::Array(array)) => {
+            QueryValue::Literal(other) => return Err(refused(other.to_string(), "Unknown")),
+            QueryValue::Parameter(Value::String(text)) => names.push(text.as_cow()?.into_owned()),
+            QueryValue::Parameter(Value::Array(array)) => {
                 for element in array.iter() {
                     match element? {
                         Value::String(text) => names.push(text.as_cow()?.into_owned()),
@@ -263,7 +284,7 @@ impl<'a> Asked<'a> {
                     }
                 }
             }
-            Worth::Parameter(other) => return Err(refused(json_of(&other)?, "Unknown")),
+            QueryValue::Parameter(other) => return Err(refused(json_of(&other)?, "Unknown")),
         }
         Ok(())
     }

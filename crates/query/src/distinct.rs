@@ -1,7 +1,7 @@
-//! `select distinct`: rows that show the same as an earlier row are left out.
+//! `select distinct`: rows equal to an earlier row are dropped.
 //!
-//! What a row shows is compared by a hash of 128 bits, so memory follows the number of different rows
-//! and not their size.
+//! Rows are compared by a 128-bit hash of what they show, so memory use depends on the number of
+//! distinct rows and not on their size.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,30 +14,31 @@ use crate::made_object::MadeObject;
 use crate::row::Row;
 use crate::row_counts::RowCounts;
 
-/// Different rows that one query may show; each costs some tens of bytes.
+/// Maximum number of distinct rows of one query; each costs some tens of bytes.
 const DIFFERENT_ROWS_MAX: usize = 4 << 20;
-/// What each costs, with the room that a table leaves free.
+/// The cost of each, including the free slots of the hash table.
 const HASH_BYTES: usize = 24;
 
-/// What a row shows: one text, or one for each object that a script made of it.
+/// What a row shows: one JSON value, or one for each object that a script produced from it.
 pub(crate) enum Content {
-    /// Printed again when the row is.
+    /// Printed again when the row is written.
     Fields(Vec<u8>),
-    /// Kept with the row, and counted by this owner.
+    /// Kept with the row, and charged to this owner.
     Made(Vec<MadeObject>, Held),
 }
 
-/// Tells what a row shows, and counts what the row takes from then on.
+/// Returns what a row shows, and charges the row for the memory it takes from then on.
 pub(crate) type ContentOf<'t> = Box<dyn Fn(&mut Row<'t>) -> Result<Content, QueryError> + 't>;
 
-/// The rows that show something new. Where there is no room for what that takes, the same row comes again.
+/// Rows that were not seen before. When memory runs short, the same row is returned again by the
+/// next call.
 pub(crate) struct DistinctRows<'t, R> {
     rows: R,
-    /// There was no room for this one.
+    /// The row for which there was no memory.
     waiting: Option<Row<'t>>,
     content_of: ContentOf<'t>,
     seen: HashSet<u128>,
-    /// What `seen` takes.
+    /// Memory charged for `seen`.
     held: Held,
     counts: Rc<RowCounts>,
 }
@@ -53,9 +54,9 @@ impl<'t, R> DistinctRows<'t, R> {
         Self { rows, waiting: None, content_of, seen, held, counts }
     }
 
-    /// Whether the row shows something new; what of it is not is taken away from it.
+    /// Whether the row shows anything new; removes from it what is not.
     fn is_new(&mut self, row: &mut Row<'t>) -> Result<bool, QueryError> {
-        // One more may make the table twice as large, the old one beside it.
+        // One more entry may double the table, while the old one still exists.
         let hashes = if self.seen.len() < self.seen.capacity() { 1 } else { 4 };
         self.held.grow_to((hashes * HASH_BYTES * self.seen.capacity()) as u64)?;
         let (made, held) = match (self.content_of)(row)? {
@@ -74,13 +75,13 @@ impl<'t, R> DistinctRows<'t, R> {
             }
         }
         let is_new = !kept.is_empty();
-        row.has_made(kept, held);
+        row.set_made(kept, held);
         Ok(is_new)
     }
 
     fn is_first(&mut self, shown: &[u8]) -> Result<bool, QueryError> {
         if self.seen.len() == DIFFERENT_ROWS_MAX {
-            let message = format!("'select distinct' gives more than {DIFFERENT_ROWS_MAX} rows");
+            let message = format!("'select distinct' produces more than {DIFFERENT_ROWS_MAX} rows");
             return Err(QueryError::InvalidOperation { message });
         }
         Ok(self.seen.insert(xxh3_128(shown)))

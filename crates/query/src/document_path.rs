@@ -3,7 +3,7 @@
 use documents::{FieldPath as DocumentPath, FieldStep};
 use rql::{FieldPath, PathStep};
 
-/// The path in documents, where the index of an element and the name of a member are written alike.
+/// The path in documents, where an array index and a member name are written alike.
 pub(crate) fn document_path(path: &FieldPath) -> DocumentPath {
     let step = |step: &PathStep| match step {
         PathStep::Name { name, .. } => FieldStep::Member(name.clone()),

@@ -1,19 +1,20 @@
-//! One row of each document, where an index has several entries of it.
+//! One row per document, where an index has several entries for it.
 //!
-//! A page counts entries up to its beginning and documents from there on; a document whose entry lies
-//! before the page is not shown again. Memory follows the number of different documents.
+//! A page counts entries up to its start and documents from there on; a document with an entry
+//! before the page is not returned again. Memory use depends on the number of distinct documents.
 
 use std::collections::HashSet;
 
 use crate::error::QueryError;
 
-/// Different documents that one query may show when an index has several entries of one.
+/// Maximum number of distinct documents of one query when an index has several entries per
+/// document.
 const DOCUMENTS_MAX: usize = 4 << 20;
 
-/// Tells the documents behind entries apart; `None` for an entry that is gone.
+/// Identifies the document of an entry; `None` for an entry that is gone.
 pub(crate) type DocumentOf<'n, T> = Box<dyn Fn(&T) -> Result<Option<u128>, QueryError> + 'n>;
 
-/// The first entry of each document, behind the beginning of a page.
+/// The first entry of each document, from the start of a page on.
 pub(crate) struct FirstOfDocument<'n, T, E> {
     entries: E,
     document_of: DocumentOf<'n, T>,
@@ -28,7 +29,7 @@ impl<'n, T, E: Iterator<Item = Result<T, QueryError>>> FirstOfDocument<'n, T, E>
         Self { entries, document_of, before, seen: HashSet::new(), repeated: 0 }
     }
 
-    /// How many entries were left out so far.
+    /// How many entries have been dropped so far.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -38,7 +39,7 @@ impl<'n, T, E: Iterator<Item = Result<T, QueryError>>> FirstOfDocument<'n, T, E>
         let Some(document) = (self.document_of)(entry)? else { return Ok(false) };
         if self.seen.len() == DOCUMENTS_MAX {
             let message = format!(
-                "The index has several entries of a document, and the query gives more than \
+                "The index has several entries of a document, and the query produces more than \
                  {DOCUMENTS_MAX} documents"
             );
             return Err(QueryError::InvalidOperation { message });
@@ -75,7 +76,7 @@ impl<T, E: Iterator<Item = Result<T, QueryError>>> Iterator for FirstOfDocument<
 mod tests {
     use super::*;
 
-    /// What a page of entries shows, and how many it leaves out.
+    /// What a page of entries returns, and how many entries it drops.
     fn page(entries: &str, first: usize, count: usize) -> (String, u64) {
         let entries = entries.chars().map(Ok);
         let document_of = |entry: &char| Ok(Some(u128::from(u32::from(*entry))));

@@ -1,8 +1,8 @@
-//! Why a query was refused or failed.
+//! Why a query was rejected or failed.
 //!
-//! The display form is the whole message that a client sees, with the query's text behind it in the
-//! form in which clients know it. Which exception type a message travels under is decided by the
-//! server from [`QueryError::family`].
+//! The display form is the whole message that a client sees, followed by the query's text in the
+//! form in which clients know it. The server chooses the exception type from
+//! [`QueryError::family`].
 
 use std::error::Error;
 use std::fmt;
@@ -12,144 +12,144 @@ use documents::DocumentError;
 use rql::{ParseError, Position, nearest};
 use script::{Refusal, ScriptError};
 use search::SearchError;
-use storage::MemoryExhausted;
+use storage::{MemoryExhausted, StorageError};
 
-/// The families of failures, as clients tell them apart.
+/// The kinds of failure that clients distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// The text stops following the grammar.
+    /// The text does not conform to the grammar.
     Parse,
-    /// The text follows the grammar but no query may say this.
+    /// The text conforms to the grammar, but no query may say this.
     InvalidQuery,
-    /// The request or a value has the wrong kind.
+    /// The request or a value is of the wrong kind.
     InvalidOperation,
     /// The query names an index that does not exist.
     MissingIndex,
     /// The query names a document that does not exist.
     MissingDocument,
-    /// The query is fine but this server cannot answer it (yet).
+    /// The query is valid but this server does not support it (yet).
     NotSupported,
-    /// An argument is not what a method or an index takes.
+    /// An argument that a method or an index does not accept.
     Argument,
-    /// A number is too small or too large.
+    /// A number is out of range.
     OutOfRange,
-    /// The text of `lucene()` does not follow its syntax.
+    /// The text of `lucene()` is not valid Lucene syntax.
     Lucene,
     /// The query names a sorter that does not exist.
     MissingSorter,
-    /// A text is no number.
+    /// A string is not a number.
     Format,
-    /// A shape cannot be.
+    /// A shape is not valid.
     Shape,
-    /// The query is fine but the stored documents, or values, could not be read.
+    /// The query is valid but the stored documents, or values, could not be read.
     Documents,
-    /// The query is fine but the files of the index could not be read.
+    /// The query is valid but the files of the index could not be read.
     Index,
-    /// A regular expression is none.
+    /// A regular expression is not valid.
     Pattern,
-    /// Somebody stopped it.
+    /// The query was canceled.
     Interrupted,
     /// A script of the query failed on a document.
     Script,
-    /// There is no memory for a row.
+    /// There is not enough memory for a row.
     Memory,
 }
 
-/// A query that gives no result.
+/// A query that returns no result.
 #[derive(Debug)]
 pub enum QueryError {
     /// The text is not a query.
     Parse {
-        /// Where it stops being one.
+        /// Where and how parsing failed.
         error: ParseError,
-        /// The text.
+        /// The text of the query.
         query: String,
     },
     /// The query says something that no query may say.
     Invalid {
-        /// What.
+        /// What is wrong.
         message: String,
         /// The text of the query.
         query: String,
         /// The parameters as JSON, when some were sent.
         parameters: Option<String>,
     },
-    /// The request or a value has the wrong kind.
+    /// The request or a value is of the wrong kind.
     InvalidOperation {
         /// What is wrong.
         message: String,
     },
-    /// An argument that a method or an index does not take.
+    /// An argument that a method or an index does not accept.
     Argument {
         /// What is wrong.
         message: String,
     },
-    /// The text of `lucene()` does not follow its syntax.
+    /// The text of `lucene()` is not valid Lucene syntax.
     Lucene {
         /// Where and why.
         message: String,
     },
-    /// A sorter that there is not.
+    /// The query names a sorter that does not exist.
     MissingSorter {
-        /// Which.
+        /// The message.
         message: String,
     },
-    /// A text that stands where a number has to.
+    /// A string in place of a number.
     Format {
         /// What is wrong with it.
         message: String,
     },
-    /// A query over a time series that its entries or documents do not allow.
+    /// A time series query that the entries or the documents do not allow.
     TimeSeries {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// A number that is too small or too large.
+    /// A number that is out of range.
     OutOfRange {
-        /// Which.
+        /// The message.
         message: String,
     },
-    /// A shape that cannot be.
+    /// A shape that is not valid.
     Shape {
         /// What is wrong with it.
         message: String,
     },
-    /// A method that there is not.
+    /// A method that does not exist.
     Method {
-        /// Which.
+        /// The message.
         message: String,
     },
     /// The query names a document that does not exist.
     MissingDocument {
-        /// The id as the query has it.
+        /// The id, as written in the query.
         id: String,
     },
     /// The query names an index that does not exist.
     MissingIndex {
-        /// The name as the query has it.
+        /// The name, as written in the query.
         name: String,
     },
-    /// Answering takes an index, and there are none yet.
+    /// The query requires an index, and none is available.
     NeedsIndex {
-        /// The part of the query that takes one.
+        /// The part of the query that requires one.
         part: String,
-        /// Where it stands.
+        /// Its position in the text.
         position: Position,
         /// The text of the query.
         query: String,
     },
-    /// This part of the language is understood but not answered yet.
+    /// This part of the language is parsed but not supported yet.
     NotSupportedYet {
         /// The part of the query.
         part: String,
-        /// Where it stands; absent for whole clauses.
+        /// Its position; absent for whole clauses.
         position: Option<Position>,
         /// The text of the query.
         query: String,
     },
-    /// A query over a graph, `match`, which there will not be.
+    /// A graph query, `match`; these will not be supported.
     Graph {
-        /// Where it begins.
+        /// Its position in the text.
         position: Position,
         /// The text of the query.
         query: String,
@@ -162,12 +162,12 @@ pub enum QueryError {
     Index(SearchError),
     /// A script of the query failed.
     Script(ScriptError),
-    /// There is no memory for what a row takes while it is made.
+    /// There is not enough memory to produce a row.
     Memory(MemoryExhausted),
 }
 
 impl QueryError {
-    /// The family, from which the server chooses the exception type and status.
+    /// The family, from which the server chooses the exception type and the status.
     pub fn family(&self) -> Family {
         match self {
             QueryError::Parse { .. } => Family::Parse,
@@ -205,7 +205,7 @@ impl QueryError {
     }
 }
 
-/// A method that there is not, with the one of `known` that was probably meant.
+/// An unknown method, with the member of `known` that was probably meant.
 pub(crate) fn unknown_method(name: &str, known: &[&str]) -> QueryError {
     let hint = nearest(name, known).map(|known| format!(" Did you mean '{known}'?"));
     let message = format!("Method '{name}' is not supported.{}", hint.unwrap_or_default());
@@ -309,9 +309,14 @@ impl From<ScriptError> for QueryError {
 }
 
 impl QueryError {
-    /// Whether the same may be tried again when there is room.
+    /// Whether the same may be tried again once memory is available, or was released by the caller.
     pub fn is_for_want_of_memory(&self) -> bool {
         matches!(self, QueryError::Memory(_))
+    }
+
+    /// Whether the same may succeed later, without the caller releasing anything.
+    pub fn may_find_memory_later(&self) -> bool {
+        matches!(self, QueryError::Memory(exhausted) if !exhausted.is_too_large())
     }
 }
 
@@ -323,7 +328,12 @@ impl From<MemoryExhausted> for QueryError {
 
 impl From<SearchError> for QueryError {
     fn from(error: SearchError) -> QueryError {
-        QueryError::Index(error)
+        match error {
+            SearchError::Storage(StorageError::NoMemory(exhausted)) => {
+                QueryError::Memory(exhausted)
+            }
+            other => QueryError::Index(other),
+        }
     }
 }
 

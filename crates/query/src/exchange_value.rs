@@ -1,6 +1,6 @@
-//! `cmpxchg()`: a value of compare exchange on the right side of a comparison, or beside a row.
+//! `cmpxchg()`: a compare exchange value on the right side of a comparison, or in the results.
 //!
-//! A query reads all values from one moment. A missing value is null.
+//! A query reads all values from one snapshot. A missing value is null.
 
 use blittable::{BlittableBuf, Object, Value, write_json};
 use cluster_state::DatabaseValues;
@@ -10,7 +10,7 @@ use storage::WorkingMemory;
 
 use crate::document_path::document_path;
 use crate::error::QueryError;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 use crate::row_script::script_bytes;
 use crate::sought_value::Sought;
 
@@ -19,13 +19,13 @@ pub(crate) fn is_exchange(expression: &Expression) -> bool {
     matches!(expression, Expression::Method(call) if call.is("cmpxchg"))
 }
 
-/// Whether the query says anything of compare exchange, whose values change without any document.
+/// Whether the query refers to compare exchange, whose values change independently of documents.
 pub(crate) fn names_values(query: &Query) -> bool {
     query.text.as_str().to_ascii_lowercase().contains("cmpxchg")
 }
 
-/// A number that is another one when what the query reads of compare exchange may be; `None` when it
-/// reads nothing of it.
+/// A number that changes whenever the compare exchange values that the query reads may have
+/// changed; `None` when it reads none.
 pub(crate) fn version_of_values(
     query: &Query,
     values: Option<&DatabaseValues>,
@@ -36,8 +36,8 @@ pub(crate) fn version_of_values(
     }
 }
 
-impl<'a> Asked<'a> {
-    /// The value on the right side of a comparison, where a value of compare exchange may stand.
+impl<'a> QueryContext<'a> {
+    /// The value on the right side of a comparison, which may be a compare exchange value.
     pub(crate) fn compared(
         &self,
         comparison: Comparison,
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// The value that the call stands for in a comparison.
+    /// The value that the call evaluates to in a comparison.
     pub(crate) fn sought_exchange(&self, call: &'a MethodCall) -> Result<Sought, QueryError> {
         let [argument] = call.arguments.as_slice() else {
             return Err(self.invalid("Method cmpxchg() expects only one argument to be provided"));
@@ -72,13 +72,13 @@ impl<'a> Asked<'a> {
         };
         let refused =
             |kind: &str| self.invalid(format!("Expected value of type string, but got: {kind}"));
-        let key = match self.single_worth(literal)? {
-            Worth::Literal(Literal::String(key)) => key.clone(),
-            Worth::Parameter(Value::String(key)) => key.as_cow()?.into_owned(),
-            // The words are texts here.
-            Worth::Literal(Literal::Bool(value)) => value.to_string(),
-            Worth::Parameter(Value::Object(_)) => return Err(refused("Parameter")),
-            worth => return Err(refused(Sought::of_worth(&worth)?.type_name())),
+        let key = match self.resolve_single(literal)? {
+            QueryValue::Literal(Literal::String(key)) => key.clone(),
+            QueryValue::Parameter(Value::String(key)) => key.as_cow()?.into_owned(),
+            // Compared as strings here.
+            QueryValue::Literal(Literal::Bool(value)) => value.to_string(),
+            QueryValue::Parameter(Value::Object(_)) => return Err(refused("Parameter")),
+            value => return Err(refused(Sought::of_query_value(&value)?.type_name())),
         };
         let Some(values) = self.values else { return Ok(Sought::Null) };
         match values.get(&key)? {
@@ -89,15 +89,15 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What `cmpxchg(key)` in `select` shows.
+    /// What `cmpxchg(key)` in `select` returns.
     pub(crate) fn planned_value(&self, call: &'a MethodCall) -> Result<PlannedValue, QueryError> {
         match call.arguments.as_slice() {
-            [Expression::Literal(literal)] => match self.single_worth(literal)? {
-                Worth::Literal(Literal::String(key)) => Ok(PlannedValue::Key(key.clone())),
-                Worth::Parameter(Value::String(key)) => {
+            [Expression::Literal(literal)] => match self.resolve_single(literal)? {
+                QueryValue::Literal(Literal::String(key)) => Ok(PlannedValue::Key(key.clone())),
+                QueryValue::Parameter(Value::String(key)) => {
                     Ok(PlannedValue::Key(key.as_cow()?.into_owned()))
                 }
-                Worth::Literal(_) | Worth::Parameter(_) => Err(no_text()),
+                QueryValue::Literal(_) | QueryValue::Parameter(_) => Err(no_text()),
             },
             [Expression::Field(path)] => {
                 self.require_known_alias(path)?;
@@ -116,7 +116,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The refusal of a call on the left side of a comparison.
+/// The error for a call on the left side of a comparison.
 pub(crate) fn stands_on_the_left() -> QueryError {
     let message =
         "The method CompareExchange on the left side inside the WHERE clause is not supported.";
@@ -129,8 +129,8 @@ fn no_text() -> QueryError {
 }
 
 impl Sought {
-    /// The same value as a text. What is equal to a value of compare exchange is equal to its text, so
-    /// that 5 is found both as a number and as a text.
+    /// The same value as a string. Whatever equals a compare exchange value equals its string form,
+    /// so 5 is found both as a number and as a string.
     fn into_text(self) -> Self {
         match self {
             Self::Null | Self::Text(_) => self,
@@ -143,17 +143,17 @@ impl Sought {
     }
 }
 
-/// A value to read beside each row.
+/// A value to read for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PlannedValue {
-    /// By this key.
+    /// The value of this key.
     Key(String),
-    /// By the key that is in a field of the row.
+    /// The value of the key in a field of the row.
     Path(FieldPath),
 }
 
 impl PlannedValue {
-    /// Reads the value; what is stored for a key has it under a name.
+    /// Reads the value; the stored object wraps it under a property name.
     pub(crate) fn find(
         &self,
         values: Option<&DatabaseValues>,
@@ -170,7 +170,7 @@ impl PlannedValue {
     }
 }
 
-/// What is stored under a key. The copy and its text are counted.
+/// The object stored under a key. The copy and its text are charged.
 pub(crate) fn read_value(
     values: Option<&DatabaseValues>,
     key: &str,
@@ -182,13 +182,13 @@ pub(crate) fn read_value(
     Ok(Some(entry.value.to_buf()))
 }
 
-/// The value in what is stored for a key.
+/// The value inside the object stored for a key.
 fn object_of(stored: Option<&BlittableBuf>) -> Result<Value<'_>, QueryError> {
     let object = stored.map(|stored| stored.as_view().root().get("Object")).transpose()?;
     Ok(object.flatten().unwrap_or(Value::Null))
 }
 
-/// Appends the value in what is stored for a key; `null` when there is none.
+/// Appends the value inside the object stored for a key; `null` when there is none.
 pub(crate) fn write_value(
     stored: Option<&BlittableBuf>,
     out: &mut Vec<u8>,
@@ -196,7 +196,7 @@ pub(crate) fn write_value(
     Ok(write_json(&object_of(stored)?, out)?)
 }
 
-/// Appends the members of a value that is all that a row shows, a comma behind each.
+/// Appends the members of a value that is the entire row, each followed by a comma.
 pub(crate) fn write_members(
     stored: Option<&BlittableBuf>,
     out: &mut Vec<u8>,

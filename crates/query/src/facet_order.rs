@@ -1,14 +1,14 @@
-//! The order of terms in a facet: as people read them, not as bytes compare.
+//! The order of terms in a facet: linguistic, not by bytes.
 //!
-//! Signs come before digits, digits before letters, and the case and the accents of letters decide
-//! only between texts that are the same without them. Signs are in the order of Unicode's default
-//! collation; letters of other alphabets are in the order of their code points.
+//! Punctuation sorts before digits, digits before letters, and case and accents only break ties.
+//! Punctuation is in the order of Unicode's default collation; letters of other alphabets are in
+//! code point order.
 
 use std::cmp::Ordering;
 
-/// Signs in their order.
+/// Punctuation in its order.
 const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
-/// Letters with accents, and the letters that they are without.
+/// Accented letters, grouped by their base letter.
 const ACCENTED: [(&str, &str); 22] = [
     ("a", "àáâãäåāăą"),
     ("c", "çćĉċč"),
@@ -37,7 +37,7 @@ const ACCENTED: [(&str, &str); 22] = [
 /// Compares two terms.
 pub(crate) fn compare_terms(left: &str, right: &str) -> Ordering {
     let accents = || lower(left).cmp(lower(right));
-    // Small letters come before great ones.
+    // Lower case sorts before upper case.
     weights(left).cmp(weights(right)).then_with(accents).then_with(|| right.cmp(left))
 }
 
@@ -56,13 +56,13 @@ fn weights(text: &str) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// Empty for a letter that has none.
+/// Empty for a letter without accents.
 fn without_accent(letter: char) -> &'static str {
     let found = ACCENTED.iter().find(|(_, accented)| accented.contains(letter));
     found.map_or("", |(base, _)| base)
 }
 
-/// Blanks, then signs, then everything else: digits and letters already are in order there.
+/// Blanks, then punctuation, then everything else: digits and letters already are in order there.
 fn weight_of(character: char) -> u32 {
     if character.is_whitespace() {
         return 0;

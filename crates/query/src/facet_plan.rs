@@ -1,4 +1,4 @@
-//! `facet()` in `select`: what is counted, and what is added up.
+//! `facet()` in `select`: what is counted, and what is aggregated.
 
 use blittable::Value;
 use rql::{Expression, Literal, MethodCall};
@@ -7,17 +7,16 @@ use crate::error::QueryError;
 use crate::facet_order::compare_terms;
 use crate::facet_ranges::RangePlanner;
 use crate::method_options::MethodOptions;
-use crate::parameters::{Asked, Worth};
+use crate::parameters::{QueryContext, QueryValue};
 use crate::result_kind::ResultKind;
 use crate::searched_fields::SearchedFields;
 
-/// What clients know the facet and the range of all entries by.
+/// The name of the facet and range of all entries in the response.
 pub(crate) const ALL_RESULTS: &str = "@AllResults";
-/// Facets of one query, at most, those of setup documents included.
+/// Maximum number of facets of one query, including those of setup documents.
 const FACETS_MAX: usize = 1024;
 const METHOD: &str = "facet";
 
-/// One facet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedFacet {
     pub(crate) name: String,
@@ -25,10 +24,10 @@ pub(crate) struct PlannedFacet {
     pub(crate) sums: Vec<Aggregation>,
 }
 
-/// What entries are told apart by.
+/// How entries are grouped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FacetBy {
-    /// Nothing.
+    /// Not at all: one group.
     Nothing,
     /// The terms of a field.
     Terms { field: String, options: FacetOptions },
@@ -36,14 +35,14 @@ pub(crate) enum FacetBy {
     Ranges(Vec<PlannedRange>),
 }
 
-/// A range, and how the answer repeats it.
+/// A range, and its text in the response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedRange {
     pub(crate) text: String,
     pub(crate) query: search::Query,
 }
 
-/// What is told of the numbers of a field.
+/// The aggregations of the numbers of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Aggregation {
     pub(crate) field: String,
@@ -54,13 +53,13 @@ pub(crate) struct Aggregation {
     pub(crate) has_sum: bool,
 }
 
-/// Which terms of a facet are shown, and in which order.
+/// Which terms of a facet are returned, and in which order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FacetOptions {
     pub(crate) order: TermOrder,
     pub(crate) start: usize,
     pub(crate) page_size: usize,
-    /// Whether the terms behind the page are named.
+    /// Whether the terms after the page are listed by name.
     pub(crate) names_remaining: bool,
 }
 
@@ -73,7 +72,7 @@ pub(crate) enum TermOrder {
     CountDescending,
 }
 
-/// Names of orders; clients may send their places instead.
+/// Names of orders; clients may send their ordinals instead.
 const ORDERS: [(&str, TermOrder); 4] = [
     ("ValueAsc", TermOrder::ValueAscending),
     ("ValueDesc", TermOrder::ValueDescending),
@@ -119,12 +118,12 @@ impl TermOrder {
     }
 }
 
-/// Aggregations that were asked for; those of one field under one name are one.
+/// The requested aggregations; those of one field under one name are merged.
 #[derive(Default)]
 pub(crate) struct Aggregations(pub(crate) Vec<Aggregation>);
 
 impl Aggregations {
-    /// Takes in one; `false` when there is no such kind.
+    /// Adds one; `false` when the kind is unknown.
     pub(crate) fn add(&mut self, kind: &str, field: &str, name: &str) -> bool {
         let known = self.0.iter().position(|sums| sums.field == field && sums.name == name);
         let at = known.unwrap_or(self.0.len());
@@ -146,7 +145,7 @@ impl Aggregations {
 
 /// Plans the facets of a query on an index.
 pub(crate) struct FacetPlanner<'s, 'a> {
-    pub(crate) asked: &'s Asked<'a>,
+    pub(crate) context: &'s QueryContext<'a>,
     pub(crate) fields: &'s dyn SearchedFields,
     /// Reads the facets of a setup document.
     pub(crate) setup: &'s dyn Fn(&str) -> Result<Vec<PlannedFacet>, QueryError>,
@@ -156,25 +155,25 @@ impl<'a> FacetPlanner<'_, 'a> {
     /// All facets, in the order of the query.
     pub(crate) fn facets(&self) -> Result<Vec<PlannedFacet>, QueryError> {
         let mut facets: Vec<PlannedFacet> = Vec::new();
-        for (call, alias) in self.asked.calls_of(ResultKind::Facets)? {
+        for (call, alias) in self.context.calls_of(ResultKind::Facets)? {
             if let Some(id) = self.setup_id(call)? {
                 facets.extend((self.setup)(&id)?);
             } else {
                 let facet = self.facet(call, alias)?;
                 if facets.iter().any(|earlier| earlier.name == facet.name) {
-                    return Err(self.asked.duplicate_alias(&facet.name));
+                    return Err(self.context.duplicate_alias(&facet.name));
                 }
                 facets.push(facet);
             }
             if FACETS_MAX < facets.len() {
                 let message = format!("A facet query may have {FACETS_MAX} facets at most");
-                return Err(self.asked.invalid(message));
+                return Err(self.context.invalid(message));
             }
         }
         Ok(facets)
     }
 
-    /// The setup document of `facet(id('facets/1'))`.
+    /// The id of the setup document of `facet(id('facets/1'))`.
     fn setup_id(&self, call: &'a MethodCall) -> Result<Option<String>, QueryError> {
         let id = match call.arguments.first() {
             Some(Expression::Method(id)) if id.is("id") => id,
@@ -182,22 +181,22 @@ impl<'a> FacetPlanner<'_, 'a> {
         };
         if 1 < call.arguments.len() {
             let message = "facet() with the id of a setup document takes no other arguments";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
         let id = match id.arguments.as_slice() {
             [Expression::Literal(literal)] => self.text_of(literal)?,
             _ => None,
         };
         id.map(Some).ok_or_else(|| {
-            self.asked.invalid("id() in facet() takes one argument, the id of a setup document")
+            self.context.invalid("id() in facet() takes one argument, the id of a setup document")
         })
     }
 
     fn text_of(&self, literal: &'a Literal) -> Result<Option<String>, QueryError> {
-        Ok(match self.asked.worth(literal)? {
-            Worth::Literal(Literal::String(text)) => Some(text.clone()),
-            Worth::Parameter(Value::String(text)) => Some(text.as_cow()?.into_owned()),
-            Worth::Literal(_) | Worth::Parameter(_) => None,
+        Ok(match self.context.resolve(literal)? {
+            QueryValue::Literal(Literal::String(text)) => Some(text.clone()),
+            QueryValue::Parameter(Value::String(text)) => Some(text.as_cow()?.into_owned()),
+            QueryValue::Literal(_) | QueryValue::Parameter(_) => None,
         })
     }
 
@@ -210,7 +209,7 @@ impl<'a> FacetPlanner<'_, 'a> {
                     field = Some(self.field_of(argument)?);
                 }
                 Expression::Literal(_) => {
-                    options = FacetOptions::read(&self.asked.method_options(argument, METHOD)?)?;
+                    options = FacetOptions::read(&self.context.method_options(argument, METHOD)?)?;
                 }
                 Expression::Method(call) => self.add_sum(call, &mut sums)?,
                 _ => ranges.push(argument),
@@ -219,10 +218,10 @@ impl<'a> FacetPlanner<'_, 'a> {
         let (implied_name, by) = match (field, ranges.is_empty()) {
             (None, true) => (ALL_RESULTS.to_owned(), FacetBy::Nothing),
             (None, false) => {
-                RangePlanner { asked: self.asked, fields: self.fields }.plan(&ranges)?
+                RangePlanner { context: self.context, fields: self.fields }.plan(&ranges)?
             }
             (Some(field), true) => (field.clone(), FacetBy::Terms { field, options }),
-            (Some(_), false) => return Err(self.asked.unexpected_in_facet(ranges[0])),
+            (Some(_), false) => return Err(self.context.unexpected_in_facet(ranges[0])),
         };
         let name = alias.map_or(implied_name, str::to_owned);
         Ok(PlannedFacet { name, by, sums: sums.0 })
@@ -231,17 +230,17 @@ impl<'a> FacetPlanner<'_, 'a> {
     /// The field that an argument names.
     fn field_of(&self, argument: &'a Expression) -> Result<String, QueryError> {
         let field = match argument {
-            Expression::Field(path) => Some(self.asked.field_text(path)?),
+            Expression::Field(path) => Some(self.context.field_text(path)?),
             Expression::Literal(literal) => self.text_of(literal)?,
             _ => None,
         };
-        field.ok_or_else(|| self.asked.unexpected_in_facet(argument))
+        field.ok_or_else(|| self.context.unexpected_in_facet(argument))
     }
 
     fn add_sum(&self, call: &'a MethodCall, sums: &mut Aggregations) -> Result<(), QueryError> {
         let [argument] = call.arguments.as_slice() else {
             let (name, count) = (&call.name, call.arguments.len());
-            return Err(self.asked.invalid(format!(
+            return Err(self.context.invalid(format!(
                 "Invalid number of arguments of {name}() in a facet query. Expected 1, got {count}"
             )));
         };

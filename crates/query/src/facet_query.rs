@@ -1,8 +1,8 @@
-//! Queries that ask for facets: how the entries that a query chooses spread over the terms of a field
-//! or over ranges, and what numbers they have.
+//! Facet queries: how the entries that a query selects are distributed over the terms of a field or
+//! over ranges, with aggregated numbers.
 //!
-//! Counting is the work of `search`; here are the shapes that clients know: `null` and the empty text
-//! under their names, pages of terms, numbers that nobody asked for left out.
+//! The counting is done by `search`; this module produces the protocol's shapes: `null` and the
+//! empty string under their names, pages of terms, no numbers that were not requested.
 
 use std::{cell::Cell, collections::HashSet, sync::Arc};
 
@@ -20,19 +20,22 @@ use crate::facet_plan::{
 use crate::facet_setup::FacetSetup;
 use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
 use crate::index_fields::FieldsOfIndex;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::planned_include::is_timings;
 use crate::result::ResultFacts;
 use crate::row_document::{decompressed_bytes, printed_bytes};
 use crate::term_text::term_text;
 
-/// The answer to a query for facets.
+/// Approximate size of a copy of a term: it is copied for each sum.
+const TERM_COPY_BYTES: usize = 32;
+
+/// The result of a facet query.
 pub struct FacetResult<'t> {
-    /// What is told beside the facets.
+    /// Facts about the result.
     pub facts: ResultFacts,
     /// In the order of the query.
     pub facets: Vec<CountedFacet>,
-    /// The documents that an included field's terms name.
+    /// The documents named by the terms of an included field.
     pub includes: Vec<DocumentRow<'t>>,
 }
 
@@ -41,16 +44,25 @@ pub struct FacetResult<'t> {
 pub struct CountedFacet {
     /// Its name.
     pub name: String,
-    /// One for each term or range, and for each field whose numbers are asked for.
+    /// One for each term or range, and for each field whose numbers are requested.
     pub values: Vec<FacetValue>,
-    /// The entries of the terms behind the page.
+    /// The number of entries with a term after the page.
     pub remaining_hits: u64,
-    /// How many terms there are behind the page.
+    /// The number of terms after the page.
     pub remaining_terms_count: u64,
-    /// Their names, when they are wanted.
+    /// Their names, when requested.
     pub remaining_terms: Vec<String>,
     /// The field whose terms are counted.
     field: Option<String>,
+}
+
+impl CountedFacet {
+    /// The approximate size of its values and terms in memory.
+    fn bytes(&self) -> u64 {
+        let text_bytes = |text: &String| size_of::<String>() + text.len();
+        let values = self.values.iter().map(|value| size_of::<FacetValue>() + value.range.len());
+        (values.sum::<usize>() + self.remaining_terms.iter().map(text_bytes).sum::<usize>()) as u64
+    }
 }
 
 /// The entries of one term or range.
@@ -58,27 +70,28 @@ pub struct CountedFacet {
 pub struct FacetValue {
     /// The term or range.
     pub range: String,
-    /// How many entries there are.
+    /// The number of entries.
     pub count: u64,
-    /// The name of the field whose numbers these are.
+    /// The name of the field that is aggregated.
     pub name: Option<String>,
-    /// The average of the numbers, if it is wanted.
+    /// The average of the numbers, if requested.
     pub average: Option<f64>,
-    /// The greatest.
+    /// The maximum.
     pub max: Option<f64>,
-    /// The least.
+    /// The minimum.
     pub min: Option<f64>,
     /// The sum.
     pub sum: Option<f64>,
 }
 
-/// Counts the facets that `query` asks for. What the texts of included documents take is counted in `memory`.
+/// Counts the facets that `query` requests. What it returns is charged to `memory`, with the bodies of
+/// included documents.
 ///
 /// # Errors
 ///
-/// [`QueryError::Memory`] when there is no room for those;
-/// [`QueryError::Invalid`] and its like for what no query may ask; [`QueryError::Index`] and
-/// [`QueryError::Documents`] when files cannot be read.
+/// [`QueryError::Memory`] when there is no memory for that; [`QueryError::Invalid`] and its like
+/// for what no query may request; [`QueryError::Index`] and [`QueryError::Documents`] when files
+/// cannot be read.
 pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
     snapshot: &IndexSnapshot<'_, I>,
@@ -86,7 +99,7 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     parameters: Option<Object<'_>>,
     memory: &WorkingMemory,
 ) -> Result<FacetResult<'t>, QueryError> {
-    let asked = Asked::new(query, parameters).reading(snapshot.values);
+    let context = QueryContext::new(query, parameters).reading(snapshot.values);
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
@@ -99,41 +112,41 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
             Err(_) => None,
         };
         let document = found.ok_or_else(|| QueryError::MissingDocument { id: id.to_owned() })?;
-        FacetSetup { asked: &asked, fields: &fields, id }.facets(document.body()?.root())
+        FacetSetup { context: &context, fields: &fields, id }.facets(document.body()?.root())
     };
-    let planned = FacetPlanner { asked: &asked, fields: &fields, setup: &setup }.facets()?;
-    let condition = asked.index_condition(&fields)?;
-    // Facets have no order, but one that cannot be is refused all the same.
-    asked.index_order(&fields, snapshot.seed)?;
+    let planned = FacetPlanner { context: &context, fields: &fields, setup: &setup }.facets()?;
+    let condition = context.index_condition(&fields)?;
+    // Facets have no order, but an invalid one is an error nevertheless.
+    context.index_order(&fields, snapshot.seed)?;
     let matches = reader.matches(&condition)?;
-    let counter = FacetCounter { reader: &reader, matches: &matches };
+    let counter = FacetCounter { reader: &reader, matches: &matches, memory };
     let facets = planned.into_iter().map(|facet| counter.count(facet));
     let facets = facets.collect::<Result<Vec<_>, _>>()?;
-    let includes = included(documents, &asked, &facets, memory)?;
+    let includes = included(documents, &context, &facets, memory)?;
     let depends_on_all = has_setup.get() || !query.include.is_empty();
     let facts = facts_of(documents, snapshot, query, &record, facets.len() as u64, depends_on_all)?;
     Ok(FacetResult { facts, facets, includes })
 }
 
-/// The documents whose ids are terms of a facet by an included field. What their texts take is counted.
+/// The documents whose ids are terms of a facet on an included field. Their bodies are charged.
 fn included<'t, D: Transaction>(
     documents: &'t D,
-    asked: &Asked<'_>,
+    context: &QueryContext<'_>,
     facets: &[CountedFacet],
     memory: &WorkingMemory,
 ) -> Result<Vec<DocumentRow<'t>>, QueryError> {
     let (mut rows, mut met) = (Vec::new(), HashSet::new());
-    for item in asked.query.include.iter().filter(|item| !is_timings(item)) {
-        let include = asked.include(item, None)?;
+    for item in context.query.include.iter().filter(|item| !is_timings(item)) {
+        let include = context.include(item, None)?;
         let by_field = facets.iter().filter(|facet| {
             facet.field.as_deref().is_some_and(|field| field == include.path.as_str())
         });
         for value in by_field.flat_map(|facet| &facet.values) {
-            // A term that cannot be an id names no document.
+            // A term that is not a valid id matches no document.
             let Ok(id) = DocumentId::new(value.range.as_str()) else { continue };
             if met.insert(id.clone()) {
                 let Some(row) = documents::get(documents, &id)? else { continue };
-                // Its text is to be part of an answer that is in memory as a whole, and grows.
+                // The body becomes part of a response that is buffered as a whole, and grows.
                 let printed = {
                     let (_scope, unread) = (memory.scope(), row.unread());
                     memory.take(decompressed_bytes(&unread))?;
@@ -150,6 +163,7 @@ fn included<'t, D: Transaction>(
 struct FacetCounter<'r, 't, I> {
     reader: &'r IndexReader<'t, I>,
     matches: &'r Matches,
+    memory: &'r WorkingMemory,
 }
 
 impl<I: Transaction> FacetCounter<'_, '_, I> {
@@ -166,8 +180,17 @@ impl<I: Transaction> FacetCounter<'_, '_, I> {
             }
             FacetBy::Ranges(ranges) => self.ranges(name, &ranges, &sums, &numbers),
             FacetBy::Terms { field, options } => {
-                let facets = self.reader.facet_by_term(self.matches, &field, &numbers)?;
-                Ok(page_of(name, field, facets, &sums, &options))
+                let counted = {
+                    let _scope = self.memory.scope();
+                    let facets =
+                        self.reader.facet_by_term(self.matches, &field, &numbers, self.memory)?;
+                    let of_term = size_of::<(String, Facet)>()
+                        + sums.len().max(1) * (size_of::<FacetValue>() + TERM_COPY_BYTES);
+                    self.memory.take((facets.len() * of_term) as u64)?;
+                    page_of(name, field, facets, &sums, &options)
+                };
+                self.memory.take(counted.bytes())?;
+                Ok(counted)
             }
         }
     }
@@ -183,7 +206,7 @@ impl<I: Transaction> FacetCounter<'_, '_, I> {
         let facets = self.reader.facet_by_query(self.matches, &queries, numbers)?;
         let mut values = Vec::with_capacity(facets.len());
         for (range, facet) in ranges.iter().zip(&facets) {
-            add_values(&range.text, facet, sums, &mut values);
+            add_values(range.text.clone(), facet, sums, &mut values);
         }
         Ok(CountedFacet {
             name,
@@ -196,7 +219,7 @@ impl<I: Transaction> FacetCounter<'_, '_, I> {
     }
 }
 
-/// The terms that are wanted, in the order that is wanted.
+/// The requested terms, in the requested order.
 fn page_of(
     name: String,
     field: String,
@@ -210,8 +233,8 @@ fn page_of(
     let end = options.start.saturating_add(options.page_size).min(terms.len());
     let remaining = terms.split_off(end);
     let mut values = Vec::new();
-    for (term, facet) in terms.iter().skip(options.start) {
-        add_values(term, facet, sums, &mut values);
+    for (term, facet) in terms.into_iter().skip(options.start) {
+        add_values(term, &facet, sums, &mut values);
     }
     let remaining_hits = remaining.iter().map(|(_, facet)| facet.entries).sum();
     let remaining_terms_count = remaining.len() as u64;
@@ -223,9 +246,9 @@ fn page_of(
     CountedFacet { name, values, remaining_hits, remaining_terms_count, remaining_terms, field }
 }
 
-/// One value, or one for each field whose numbers are wanted.
-fn add_values(range: &str, facet: &Facet, sums: &[Aggregation], values: &mut Vec<FacetValue>) {
-    let plain = FacetValue { range: range.to_owned(), count: facet.entries, ..Default::default() };
+/// One value, or one for each field whose numbers are requested.
+fn add_values(range: String, facet: &Facet, sums: &[Aggregation], values: &mut Vec<FacetValue>) {
+    let plain = FacetValue { range, count: facet.entries, ..Default::default() };
     if sums.is_empty() {
         values.push(plain);
         return;
@@ -233,17 +256,17 @@ fn add_values(range: &str, facet: &Facet, sums: &[Aggregation], values: &mut Vec
     for (wanted, numbers) in sums.iter().zip(&facet.numbers) {
         let mut value = FacetValue { name: Some(wanted.name.clone()), ..plain.clone() };
         if 0 < facet.entries {
-            let told = |is_wanted: bool, number: f64| is_wanted.then_some(number);
+            let number_if = |is_wanted: bool, number: f64| is_wanted.then_some(number);
             let NumberSummary { count, sum, min, max } = *numbers;
-            // Where there is no number, clients expect zero.
+            // Clients expect zero where there is no number.
             let (average, min, max) = match count {
                 0 => (0.0, 0.0, 0.0),
                 _ => (sum / count as f64, min, max),
             };
-            value.average = told(wanted.has_average, average);
-            value.max = told(wanted.has_max, max);
-            value.min = told(wanted.has_min, min);
-            value.sum = told(wanted.has_sum, sum);
+            value.average = number_if(wanted.has_average, average);
+            value.max = number_if(wanted.has_max, max);
+            value.min = number_if(wanted.has_min, min);
+            value.sum = number_if(wanted.has_sum, sum);
         }
         values.push(value);
     }

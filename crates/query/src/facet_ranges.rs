@@ -1,4 +1,4 @@
-//! The ranges of a facet: what they choose, and the text that the answer names them by.
+//! The ranges of a facet: what they select, and how the response names them.
 
 use std::ops::Bound;
 
@@ -9,18 +9,18 @@ use search::TermRange;
 use crate::error::QueryError;
 use crate::facet_plan::{FacetBy, PlannedRange};
 use crate::index_condition::Conditions;
-use crate::parameters::{Asked, Worth, shown};
-use crate::searched_fields::{Look, SearchedFields};
+use crate::parameters::{QueryContext, QueryValue, shown};
+use crate::searched_fields::{MatchMode, SearchedFields};
 use crate::sought_value::Sought;
 
-/// Plans ranges, which choose what the same conditions choose in `where`, but for whole numbers.
+/// Plans ranges. They select what the same conditions select in `where`, except for whole numbers.
 pub(crate) struct RangePlanner<'s, 'a> {
-    pub(crate) asked: &'s Asked<'a>,
+    pub(crate) context: &'s QueryContext<'a>,
     pub(crate) fields: &'s dyn SearchedFields,
 }
 
 impl<'a> RangePlanner<'_, 'a> {
-    /// The field of the ranges, and what they choose.
+    /// The field of the ranges, and what they select.
     pub(crate) fn plan(&self, ranges: &[&'a Expression]) -> Result<(String, FacetBy), QueryError> {
         let mut field: Option<String> = None;
         let mut planned = Vec::with_capacity(ranges.len());
@@ -37,8 +37,8 @@ impl<'a> RangePlanner<'_, 'a> {
         Ok((field.unwrap_or_default(), FacetBy::Ranges(planned)))
     }
 
-    /// What a range chooses. Unlike in `where`, whole numbers do not cut those that they are compared
-    /// with. Recursion is bounded by the parser.
+    /// What a range selects. Unlike in `where`, comparison with a whole number does not truncate
+    /// values. The parser bounds the recursion.
     fn query(&self, range: &'a Expression) -> Result<search::Query, QueryError> {
         let (value, low, high) = match range {
             Expression::And(parts) => {
@@ -63,24 +63,24 @@ impl<'a> RangePlanner<'_, 'a> {
                 let (low, high) = (self.number(low)?, self.number(high)?);
                 (value, low.map(Bound::Included), high.map(Bound::Included))
             }
-            other => return Err(self.asked.unexpected_in_facet(other)),
+            other => return Err(self.context.unexpected_in_facet(other)),
         };
         if let (Expression::Field(path), Some(low), Some(high)) = (value.as_ref(), low, high) {
-            let field = self.asked.field_text(path)?;
+            let field = self.context.field_text(path)?;
             return Ok(search::Query::range(&field, TermRange::Double(low, high)));
         }
-        Conditions { asked: self.asked, fields: self.fields }.query(range, Look::Default)
+        Conditions { context: self.context, fields: self.fields }.query(range, MatchMode::Default)
     }
 
     fn number(&self, value: &'a Expression) -> Result<Option<f64>, QueryError> {
-        Ok(match self.asked.sought(value)? {
+        Ok(match self.context.sought(value)? {
             Sought::Long(number) => Some(number as f64),
             Sought::Double { value, .. } => Some(value),
             Sought::Null | Sought::Bool(_) | Sought::Text(_) | Sought::Object(_) => None,
         })
     }
 
-    /// Writes a range as the answer repeats it. Recursion is bounded by the parser.
+    /// Formats a range as the response repeats it. The parser bounds the recursion.
     fn describe(
         &self,
         range: &'a Expression,
@@ -99,7 +99,7 @@ impl<'a> RangePlanner<'_, 'a> {
             }
             Expression::Compare { left, comparison, right } => {
                 let sign =
-                    sign_of(*comparison).ok_or_else(|| self.asked.unexpected_in_facet(range))?;
+                    sign_of(*comparison).ok_or_else(|| self.context.unexpected_in_facet(range))?;
                 let name = self.range_field(left, field)?;
                 out.push_str(&format!("{name} {sign} {}", self.value_text(right)?));
                 Ok(())
@@ -110,23 +110,23 @@ impl<'a> RangePlanner<'_, 'a> {
                 out.push_str(&format!("{name} between {low} and {high}"));
                 Ok(())
             }
-            other => Err(self.asked.unexpected_in_facet(other)),
+            other => Err(self.context.unexpected_in_facet(other)),
         }
     }
 
-    /// All ranges of a facet are of one field.
+    /// All ranges of a facet must be on one field.
     fn range_field(
         &self,
         value: &Expression,
         field: &mut Option<String>,
     ) -> Result<String, QueryError> {
         let Expression::Field(path) = value else {
-            return Err(self.asked.unexpected_in_facet(value));
+            return Err(self.context.unexpected_in_facet(value));
         };
-        let name = self.asked.field_text(path)?;
+        let name = self.context.field_text(path)?;
         let first = field.get_or_insert_with(|| name.clone());
         if *first != name {
-            return Err(self.asked.invalid(format!(
+            return Err(self.context.invalid(format!(
                 "The ranges of a facet must be of one field, but there are '{first}' and '{name}'"
             )));
         }
@@ -135,22 +135,22 @@ impl<'a> RangePlanner<'_, 'a> {
 
     fn value_text(&self, value: &'a Expression) -> Result<String, QueryError> {
         let Expression::Literal(literal) = value else {
-            return Err(self.asked.unexpected_in_facet(value));
+            return Err(self.context.unexpected_in_facet(value));
         };
-        Ok(match self.asked.worth(literal)? {
-            Worth::Literal(Literal::String(text)) => text.clone(),
-            Worth::Literal(other) => other.to_string(),
-            Worth::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
-            Worth::Parameter(other) => shown(&other),
+        Ok(match self.context.resolve(literal)? {
+            QueryValue::Literal(Literal::String(text)) => text.clone(),
+            QueryValue::Literal(other) => other.to_string(),
+            QueryValue::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
+            QueryValue::Parameter(other) => shown(&other),
         })
     }
 }
 
-impl Asked<'_> {
-    /// The refusal of an argument of `facet()`.
+impl QueryContext<'_> {
+    /// The error for an invalid argument of `facet()`.
     pub(crate) fn unexpected_in_facet(&self, argument: &Expression) -> QueryError {
         self.invalid(format!(
-            "'{argument}' is no argument of facet(). It takes a field, or ranges of one field by <, \
+            "'{argument}' is not a valid argument of facet(). It takes a field, or ranges of one field by <, \
              <=, >, >= and between, then sum(), avg(), min(), max() of fields, and options"
         ))
     }

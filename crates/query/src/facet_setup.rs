@@ -1,4 +1,4 @@
-//! Facets that a document lists: `facet(id('facets/1'))`.
+//! Facets listed in a document: `facet(id('facets/1'))`.
 
 use blittable::{Array, Object, Value};
 
@@ -8,22 +8,22 @@ use crate::facet_plan::{
 };
 use crate::facet_ranges::RangePlanner;
 use crate::method_options::{MethodOptions, value_of};
-use crate::parameters::{Asked, shown};
+use crate::parameters::{QueryContext, shown};
 use crate::searched_fields::SearchedFields;
 
-/// Facets and ranges of one document, at most.
+/// Maximum number of facets and ranges of one document.
 const LISTED_MAX: usize = 1024;
 
 /// Reads a setup document.
 pub(crate) struct FacetSetup<'s, 'a> {
-    pub(crate) asked: &'s Asked<'a>,
+    pub(crate) context: &'s QueryContext<'a>,
     pub(crate) fields: &'s dyn SearchedFields,
     /// The id of the document.
     pub(crate) id: &'s str,
 }
 
 impl FacetSetup<'_, '_> {
-    /// The facets of the document, those of terms before those of ranges.
+    /// The facets of the document: first those of terms, then those of ranges.
     pub(crate) fn facets(&self, document: Object<'_>) -> Result<Vec<PlannedFacet>, QueryError> {
         let mut facets = Vec::new();
         for facet in self.objects(document, "Facets")? {
@@ -67,8 +67,8 @@ impl FacetSetup<'_, '_> {
             })?);
         }
         // The parameters are those of the query, the conditions those of the document.
-        let asked = *self.asked;
-        let planner = RangePlanner { asked: &asked, fields: self.fields };
+        let context = *self.context;
+        let planner = RangePlanner { context: &context, fields: self.fields };
         let (field, by) = planner.plan(&ranges.iter().collect::<Vec<_>>())?;
         let name = settings.text("DisplayFieldName")?.unwrap_or(field);
         Ok(PlannedFacet { name, by, sums: self.aggregations(facet)? })

@@ -1,8 +1,9 @@
-//! `filter`: a condition that is tried on every row, as a script.
+//! `filter`: a condition that is evaluated on every row, as a script.
 //!
-//! Values are compared as JavaScript compares them, which is what clients know of this clause: texts
-//! with their case, numbers and texts with `<` as numbers, `null` apart from what is missing. Unlike a
-//! condition of `where` it needs no index and may call declared functions.
+//! Values are compared as JavaScript compares them, which is what clients expect of this clause:
+//! strings are case-sensitive, numbers and strings with `<` compare as numbers, `null` differs from
+//! a missing value. Unlike a condition of `where` it needs no index and may call declared
+//! functions.
 
 use std::fmt::Write;
 
@@ -12,9 +13,9 @@ use rql::{Comparison, Expression, FieldPath, Literal, MethodCall, NumberValue, P
 use crate::condition::is_id;
 use crate::error::{QueryError, unknown_method};
 use crate::exchange_value::is_exchange;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 
-/// What the condition calls beside the functions of the query.
+/// The functions that the condition may call, besides those of the query.
 pub(crate) const FUNCTIONS: [&str; 5] = [
     "function _startsWith(text, start) { return typeof text === 'string' \
      && typeof start === 'string' && text.toLowerCase().startsWith(start.toLowerCase()); }",
@@ -29,7 +30,7 @@ pub(crate) const FUNCTIONS: [&str; 5] = [
 
 /// Methods of `filter`.
 const METHODS: [&str; 6] = ["startsWith", "endsWith", "regex", "exists", "id", "cmpxchg"];
-/// Methods that only an index answers.
+/// Methods that require an index.
 const METHODS_OF_INDEXES: [&str; 11] = [
     "search",
     "lucene",
@@ -44,17 +45,17 @@ const METHODS_OF_INDEXES: [&str; 11] = [
     "score",
 ];
 
-/// The name of the document at `place`, the row itself at 0, in the script of a filter.
+/// The name of the document at `place`, the row itself at 0, in a filter script.
 pub(crate) fn document_name(place: usize) -> String {
     format!("_{place}")
 }
 
-impl<'a> Asked<'a> {
-    /// The condition of the filter as a JavaScript expression that is true or not.
+impl<'a> QueryContext<'a> {
+    /// The condition of the filter as a JavaScript expression.
     pub(crate) fn filter_text(&self) -> Result<Option<String>, QueryError> {
         let Some(filter) = &self.query.filter else { return Ok(None) };
         let loaded: Vec<&str> = self.query.load.iter().map(|item| item.alias.as_str()).collect();
-        let mut script = FilterText { asked: self, loaded, out: String::from("!!(") };
+        let mut script = FilterText { context: self, loaded, out: String::from("!!(") };
         script.condition(filter)?;
         script.out.push(')');
         Ok(Some(script.out))
@@ -62,14 +63,14 @@ impl<'a> Asked<'a> {
 }
 
 struct FilterText<'s, 'a> {
-    asked: &'s Asked<'a>,
-    /// The aliases of the documents that are loaded beside the row.
+    context: &'s QueryContext<'a>,
+    /// The aliases of the documents loaded with the row.
     loaded: Vec<&'a str>,
     out: String,
 }
 
 impl<'a> FilterText<'_, 'a> {
-    /// Appends a condition. Recursion is bounded by the nesting that the parser allows.
+    /// Appends a condition. The parser's nesting limit bounds the recursion.
     fn condition(&mut self, condition: &'a Expression) -> Result<(), QueryError> {
         match condition {
             Expression::And(parts) => self.joined(parts, " && "),
@@ -102,7 +103,7 @@ impl<'a> FilterText<'_, 'a> {
                 self.out.push_str("])");
                 Ok(())
             }
-            // A value by itself is no condition unless it is one of the two.
+            // A bare value is not a condition unless it is `true` or `false`.
             Expression::Method(_) if is_exchange(condition) => {
                 self.value(condition)?;
                 self.out.push_str(" === true");
@@ -110,7 +111,7 @@ impl<'a> FilterText<'_, 'a> {
             }
             Expression::Method(_) | Expression::Literal(_) => self.value(condition),
             Expression::Field(_) | Expression::TimeSeries(_) => {
-                Err(self.asked.invalid("Unable to understand query"))
+                Err(self.context.invalid("Unable to understand query"))
             }
         }
     }
@@ -171,13 +172,13 @@ impl<'a> FilterText<'_, 'a> {
             Literal::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
             Literal::String(text) => self.text(text),
             Literal::Number(number) => match number.value() {
-                // In parentheses, so that a sign before a minus is no decrement.
+                // In parentheses, so that a sign followed by a minus is not a decrement.
                 NumberValue::Long(value) => self.push_display(&format_args!("({value})")),
                 NumberValue::Double(value) => self.push_display(&format_args!("({value:?})")),
                 NumberValue::TooLarge => self.push_display(&format_args!("({})", number.text())),
             },
             Literal::Parameter(name) => {
-                self.asked.worth(literal)?;
+                self.context.resolve(literal)?;
                 self.push_display(&format_args!("${name}"));
             }
         }
@@ -185,7 +186,7 @@ impl<'a> FilterText<'_, 'a> {
     }
 
     fn push_display(&mut self, display: &dyn std::fmt::Display) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.out, "{display}");
     }
 
@@ -195,7 +196,7 @@ impl<'a> FilterText<'_, 'a> {
         self.out.push_str(&String::from_utf8_lossy(&json));
     }
 
-    /// A path from the row, from the alias, or from a loaded document.
+    /// A path starting at the row, at the alias, or at a loaded document.
     fn path(&mut self, path: &FieldPath) -> Result<(), QueryError> {
         let first = match path.steps.first() {
             Some(PathStep::Name { name, .. }) => name.as_str(),
@@ -205,8 +206,8 @@ impl<'a> FilterText<'_, 'a> {
         let (place, path) = match loaded {
             Some(at) => (at + 1, path.without_alias(Some(first))),
             None => {
-                self.asked.require_known_alias(path)?;
-                (0, path.without_alias(self.asked.alias()))
+                self.context.require_known_alias(path)?;
+                (0, path.without_alias(self.context.alias()))
             }
         };
         self.out.push_str(&document_name(place));
@@ -221,7 +222,7 @@ impl<'a> FilterText<'_, 'a> {
                 PathStep::Each => {
                     let message = "'[]' cannot be used in FILTER, which compares single values; \
                                    write 'in' or a declared function";
-                    return Err(self.asked.invalid(message));
+                    return Err(self.context.invalid(message));
                 }
             }
         }
@@ -232,7 +233,7 @@ impl<'a> FilterText<'_, 'a> {
         // The .NET client writes a lambda as a function that sees the row as `this`.
         let function = call.name.strip_suffix(".call").unwrap_or(&call.name);
         let declared =
-            self.asked.query.declarations.iter().any(|declaration| {
+            self.context.query.declarations.iter().any(|declaration| {
                 declaration.function().is_some() && declaration.name == function
             });
         if declared {
@@ -270,14 +271,14 @@ impl<'a> FilterText<'_, 'a> {
         if call.arguments.len() == count {
             return Ok(());
         }
-        let (name, given) = (&call.name, call.arguments.len());
+        let (name, passed) = (&call.name, call.arguments.len());
         let message = format!(
-            "Method {name}() takes {count} arguments in FILTER, but was called with {given}"
+            "Method {name}() takes {count} arguments in FILTER, but was called with {passed}"
         );
-        Err(self.asked.invalid(message))
+        Err(self.context.invalid(message))
     }
 
-    /// What a missing member leads to is not there either, though it is read as `null`.
+    /// What a missing member leads to does not exist either, although it reads as `null`.
     fn exists(&mut self, value: &'a Expression) -> Result<(), QueryError> {
         let parent = match value {
             Expression::Field(path) => path.steps.split_last().filter(|(_, rest)| !rest.is_empty()),
@@ -297,7 +298,7 @@ impl<'a> FilterText<'_, 'a> {
             [] => self.out.push_str(&document_name(0)),
             [Expression::Field(path)] => self.path(path)?,
             _ if is_id(&Expression::Method(call.clone())) => self.out.push_str(&document_name(0)),
-            _ => return Err(self.asked.invalid("Method id() expects an alias as its argument")),
+            _ => return Err(self.context.invalid("Method id() expects an alias as its argument")),
         }
         self.out.push(')');
         Ok(())
@@ -311,7 +312,8 @@ impl<'a> FilterText<'_, 'a> {
             let message = format!("'{name}' query method is not supported for this type of query");
             return QueryError::Method { message };
         }
-        let declared = self.asked.query.declarations.iter().map(|declared| declared.name.as_str());
+        let declared =
+            self.context.query.declarations.iter().map(|declared| declared.name.as_str());
         let known: Vec<&str> = METHODS.into_iter().chain(declared).collect();
         unknown_method(name, &known)
     }

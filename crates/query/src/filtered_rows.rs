@@ -1,4 +1,4 @@
-//! The rows that a filter lets through.
+//! The rows that pass a filter.
 
 use std::rc::Rc;
 
@@ -6,23 +6,23 @@ use crate::error::QueryError;
 use crate::row::Row;
 use crate::row_counts::RowCounts;
 
-/// Decides about a row, and counts what the row takes from then on.
+/// Tests a row, and charges it for the memory it takes from then on.
 pub(crate) type Passes<'t> = Box<dyn Fn(&mut Row<'t>) -> Result<bool, QueryError> + 't>;
 
-/// The rows that a filter lets through. It looks at no more than it is asked for. Where there is no room for what
-/// that takes, the same row comes again.
+/// The rows that pass a filter. Rows are scanned lazily. When memory runs short, the same row is
+/// tested again by the next call.
 pub(crate) struct FilteredRows<'t, R> {
     rows: R,
-    /// There was no room for this one.
+    /// The row for which there was no memory.
     waiting: Option<Row<'t>>,
     passes: Passes<'t>,
-    /// How many rows it may still look at.
+    /// How many rows may still be scanned.
     left: u64,
     counts: Rc<RowCounts>,
 }
 
 impl<'t, R> FilteredRows<'t, R> {
-    /// `scanned_max` is the most rows to look at.
+    /// `scanned_max` is the maximum number of rows to scan.
     pub(crate) fn new(
         rows: R,
         passes: Passes<'t>,

@@ -1,6 +1,6 @@
-//! `group by`: the automatic index that such a query needs, and what the query calls its fields.
+//! `group by`: the automatic index that such a query needs, and how the query names its fields.
 //!
-//! A group's entry has the paths of its keys as fields, `Count`, and the paths of what is added up.
+//! The entry of a group has the paths of its keys, `Count` and the paths of its sums as fields.
 
 use indexing::{Aggregate, ArrayGroups, AutoFieldWays, AutoGrouping, GroupKey};
 use rql::{
@@ -8,18 +8,18 @@ use rql::{
 };
 
 use crate::error::QueryError;
-use crate::parameters::{Asked, place_of};
+use crate::parameters::{QueryContext, place_of};
 use crate::projection::{ProjectedValue, field_value};
 
-/// What a group's key is called when it has several fields and no other name.
+/// The name of a group's key when it has several fields and no alias.
 const KEY: &str = "Key";
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     pub(crate) fn is_grouped(&self) -> bool {
         !self.query.group_by.is_empty()
     }
 
-    /// Refuses a clause that only queries over collections may have.
+    /// Rejects a clause that is allowed in collection queries only.
     pub(crate) fn refuse_group_by_on_index(&self) -> Result<(), QueryError> {
         if self.is_grouped() && matches!(self.query.source.kind, SourceKind::Index(_)) {
             let message = "Can't use 'group by' when querying on an Index. 'group by' can be used \
@@ -29,8 +29,8 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// What the query groups by, and what it tells of each group in its order and its rows. `ways`
-    /// knows in which ways its conditions look at a field.
+    /// What the query groups by, and what it uses of each group in its order and its results.
+    /// `ways` has the ways in which its conditions use a field.
     pub(crate) fn grouping(
         &self,
         ways: &dyn Fn(&str) -> AutoFieldWays,
@@ -53,7 +53,7 @@ impl<'a> Asked<'a> {
             }
         }
         aggregates.extend(self.group_script()?.into_iter().flat_map(|script| script.aggregates));
-        // What is grouped by is the same in the whole group: it stands for its own sum.
+        // A field that is grouped by has one value in the whole group: it is its own sum.
         aggregates.retain(|aggregate| keys.iter().all(|key| key.path != aggregate.name()));
         Ok(AutoGrouping::new(keys, aggregates))
     }
@@ -96,7 +96,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What `count()` and `sum(…)` mean; nothing for another method.
+    /// What `count()` and `sum(…)` mean; `None` for another method.
     pub(crate) fn aggregate(&self, call: &MethodCall) -> Result<Option<Aggregate>, QueryError> {
         if call.is("count") {
             return Ok(Some(Aggregate::Count));
@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// As [`Asked::aggregate`], but another method than `key()` is a mistake.
+    /// Like [`QueryContext::aggregate`], but a method other than `key()` is an error.
     fn selected_aggregate(&self, call: &MethodCall) -> Result<Option<Aggregate>, QueryError> {
         if call.is("id") {
             return Err(self.invalid("Cannot use id() method in a group by query"));
@@ -133,7 +133,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The field of the index that `count()` or `sum(…)` means in a condition or an order; `None`
-    /// for another method, or where nothing is grouped.
+    /// for another method, or without `group by`.
     pub(crate) fn aggregate_field(&self, call: &MethodCall) -> Result<Option<String>, QueryError> {
         if !self.is_grouped() {
             return Ok(None);
@@ -141,8 +141,8 @@ impl<'a> Asked<'a> {
         Ok(self.aggregate(call)?.map(|aggregate| aggregate.name().to_owned()))
     }
 
-    /// What the entries call the field that a condition or an order names: its path, or what the
-    /// selection of the groups gave that name to.
+    /// The entries' name for the field that a condition or an order names: its path, or the target
+    /// of the alias that the selection gave it.
     pub(crate) fn path_in_entries(&self, path: &FieldPath) -> Result<String, QueryError> {
         match self.named_by_selection(&path.text())? {
             Some(named) => Ok(named),
@@ -150,7 +150,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The key or the aggregate that the selection shows under another name.
+    /// The key or the aggregate that the selection returns under another name.
     fn named_by_selection(&self, name: &str) -> Result<Option<String>, QueryError> {
         let selection = self.query.select.as_ref().map(|select| &select.selection);
         let Some(Selection::Items(items)) = selection.filter(|_| self.is_grouped()) else {
@@ -165,7 +165,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Refuses a field that is neither grouped by nor told of the groups.
+    /// Rejects a field that is neither grouped by nor an aggregate of the groups.
     pub(crate) fn require_field_of_groups(&self, field: &str) -> Result<(), QueryError> {
         if !self.is_grouped() {
             return Ok(());
@@ -180,7 +180,7 @@ impl<'a> Asked<'a> {
         )))
     }
 
-    /// The value of a method that is selected of groups, and how it is called.
+    /// The value of a method in the selection of groups, and its name.
     pub(crate) fn selected_of_group(
         &self,
         call: &MethodCall,
@@ -199,7 +199,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    /// The key, when the query groups by one.
+    /// The key, when the query groups by exactly one.
     fn only_key(&self) -> Result<Option<String>, QueryError> {
         Ok(<[String; 1]>::try_from(self.key_paths()?).ok().map(|[only]| only))
     }

@@ -1,8 +1,8 @@
-//! `key()`, `count()` and `sum(x => x.Field)` in a script that shows groups, and in the functions that it
-//! calls.
+//! `key()`, `count()` and `sum(x => x.Field)` in a script that produces the results of groups, and
+//! in the functions that it calls.
 //!
-//! Not functions: a result has these values already, as properties, and each call is replaced by the
-//! property. What is added up in the script is what the automatic index has to add up.
+//! They are not functions: a result has these values as properties already, and each call is
+//! replaced by the property. What the script sums determines what the automatic index has to sum.
 
 use std::ops::Range;
 
@@ -12,28 +12,29 @@ use rql::script_text::{closing, words};
 
 use crate::error::QueryError;
 use crate::filter_script::document_name;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::row_script::{functions_of, script_text};
 
 /// The name of the result where calls were replaced.
 const RESULT: &str = "_group";
 
-/// A script whose calls are replaced.
+/// A script with its calls replaced.
 pub(crate) struct GroupScript {
-    /// The script, which has all the functions that it calls.
+    /// The script, including all functions that it calls.
     pub(crate) text: String,
-    /// What it tells of each group beside the key.
+    /// The aggregates of each group that it uses, besides the key.
     pub(crate) aggregates: Vec<Aggregate>,
 }
 
-impl Asked<'_> {
-    /// The script that makes the rows of groups; `None` without one, or when it has no such calls.
+impl QueryContext<'_> {
+    /// The script that produces the rows of groups; `None` without one, or when it has no such
+    /// calls.
     pub(crate) fn group_script(&self) -> Result<Option<GroupScript>, QueryError> {
         let Some(script) = script_text(self.query).filter(|_| self.is_grouped()) else {
             return Ok(None);
         };
         let mut calls =
-            Calls { asked: self, keys: self.key_paths()?, aggregates: Vec::new(), any: false };
+            Calls { context: self, keys: self.key_paths()?, aggregates: Vec::new(), any: false };
         let mut functions = String::new();
         for function in functions_of(self.query) {
             functions.push_str(&calls.replaced_in(&function)?);
@@ -47,7 +48,7 @@ impl Asked<'_> {
 }
 
 struct Calls<'s, 'a> {
-    asked: &'s Asked<'a>,
+    context: &'s QueryContext<'a>,
     keys: Vec<String>,
     aggregates: Vec<Aggregate>,
     /// Whether anything was replaced.
@@ -72,7 +73,8 @@ impl Calls<'_, '_> {
         Ok(out)
     }
 
-    /// What stands for the call that begins with `word`, and where the call ends; `None` if it is none.
+    /// The replacement of the call that starts with `word`, and where the call ends; `None` if it
+    /// is not one.
     fn value_of(
         &mut self,
         script: &str,
@@ -82,7 +84,7 @@ impl Calls<'_, '_> {
         let is_known = ["key", "count", "sum"].contains(&name);
         let is_member = script[..word.start].trim_end().ends_with('.');
         let is_declared =
-            self.asked.query.declarations.iter().any(|function| function.name == name);
+            self.context.query.declarations.iter().any(|function| function.name == name);
         if !is_known || is_member || is_declared {
             return Ok(None);
         }
@@ -90,7 +92,7 @@ impl Calls<'_, '_> {
             return Ok(None);
         };
         let open = script.len() - rest.len() - 1;
-        // An engine says better what is wrong with a bracket that stays open.
+        // The script engine reports an unclosed bracket better.
         let Some(end) = closing(script, open) else { return Ok(None) };
         let arguments = script[open + 1..end - 1].trim();
         let value = match name {
@@ -165,8 +167,8 @@ mod tests {
 
     fn script_of(text: &str) -> Result<Option<GroupScript>, String> {
         let query = parse(text).map_err(|error| error.to_string())?;
-        let asked = Asked::new(&query, None);
-        asked.group_script().map_err(|error| error.to_string())
+        let context = QueryContext::new(&query, None);
+        context.group_script().map_err(|error| error.to_string())
     }
 
     fn replaced(group_by: &str, script: &str) -> String {
@@ -204,17 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_up_is_told() {
-        let told = |text: &str| script_of(text).unwrap().map(|script| script.aggregates);
+    fn sums_become_aggregates() {
+        let aggregates_of = |text: &str| script_of(text).unwrap().map(|script| script.aggregates);
         let sum = |path: &str| Aggregate::Sum(path.to_owned());
         let begin = "declare function f(a) { return { a, b: sum(x => x.M) }; } from G as g";
         assert_eq!(
-            told(&format!("{begin} group by g.C select f(count())")),
+            aggregates_of(&format!("{begin} group by g.C select f(count())")),
             Some(vec![sum("M"), Aggregate::Count])
         );
-        assert_eq!(told("from G as g group by g.C select { K: g.C }"), None);
-        assert_eq!(told("from G as g select { K: count() }"), None);
-        assert_eq!(told("from G as g group by g.C select { K: key() }"), Some(Vec::new()));
+        assert_eq!(aggregates_of("from G as g group by g.C select { K: g.C }"), None);
+        assert_eq!(aggregates_of("from G as g select { K: count() }"), None);
+        assert_eq!(aggregates_of("from G as g group by g.C select { K: key() }"), Some(Vec::new()));
     }
 
     #[test]

@@ -1,17 +1,19 @@
-//! Highlighting: what of a text a query found, cut into fragments with tags around it.
+//! Highlighting: the matches of a query in a text, cut into fragments with tags around the matches.
 //!
-//! The text is taken apart again by the analyzer of its field. Words, phrases and beginnings of words
-//! that the query asks for are marked, each in its own colour; fragments begin and end at words.
+//! The text is tokenized again by the analyzer of its field. Words, phrases and prefixes that the
+//! query searches for are marked, each with its own tags; fragments begin and end at word
+//! boundaries.
 
 use search::analysis::Analyzer;
 use search::{PhraseWord, Query, TermValue};
 
-/// Characters in front of the first mark, when it is decided which marks are in its fragment.
+/// Characters of context before the first mark of a fragment, used to decide which marks it
+/// includes.
 const MARGIN: usize = 6;
-/// The shortest fragment that may be asked for, in characters.
+/// The minimum requestable length of a fragment, in characters.
 pub(crate) const FRAGMENT_LENGTH_MIN: i64 = 18;
 
-/// Colours of the marks when nobody gives other tags.
+/// Colors of the marks when the request has no tags of its own.
 const COLORS: [&str; 20] = [
     "yellow",
     "lawngreen",
@@ -35,7 +37,7 @@ const COLORS: [&str; 20] = [
     "powderblue",
 ];
 
-/// What stands in front of and behind a mark; the n-th part of a query has the n-th tags.
+/// What precedes and follows a mark; the n-th part of a query has the n-th tags.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tags(Vec<(String, String)>);
 
@@ -47,7 +49,7 @@ impl Default for Tags {
 }
 
 impl Tags {
-    /// The tags of a request; `None` when there are not as many closing as opening ones.
+    /// The tags of a request; `None` when the numbers of opening and closing tags differ.
     pub(crate) fn new(opening: Vec<String>, closing: Vec<String>) -> Option<Tags> {
         if opening.len() != closing.len() {
             return None;
@@ -71,7 +73,7 @@ enum Part {
     Phrase { words: Vec<PhraseWord>, slop: u32 },
 }
 
-/// The parts of a query that can be marked, and the fields that they ask for.
+/// The parts of a query that can be marked, and the fields that they search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MarkedParts(Vec<(String, Part)>);
 
@@ -101,7 +103,7 @@ impl MarkedParts {
             Query::Phrase { field, words, slop } => {
                 (field, Part::Phrase { words: words.clone(), slop: *slop })
             }
-            // What is only excluded, or found without a text of its own, is not marked.
+            // Excluded conditions, and those that search for no text of their own, are not marked.
             _ => return,
         };
         let part = (field.clone(), part);
@@ -110,12 +112,12 @@ impl MarkedParts {
         }
     }
 
-    /// Whether anything of a field is asked for.
+    /// Whether any part searches a field.
     pub(crate) fn has_field(&self, field: &str) -> bool {
         self.0.iter().any(|(own, _)| own == field)
     }
 
-    /// What of `text`, the value of `field`, the query found; in order, without overlaps.
+    /// The matches of the query in `text`, the value of `field`; in order, without overlaps.
     fn marks(&self, field: &str, analyzer: &Analyzer, text: &str) -> Vec<Mark> {
         let mut tokens: Vec<OwnedToken> = Vec::new();
         analyzer.analyze(text, &mut |token| {
@@ -185,7 +187,7 @@ struct OwnedToken {
     end: usize,
 }
 
-/// A part of the text, in bytes, that a part of the query found.
+/// A part of the text, in bytes, that a part of the query matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     start: usize,
@@ -242,10 +244,10 @@ fn phrase_end(
     Some(end)
 }
 
-/// A text whose places are counted in characters.
+/// A text addressed by characters.
 struct CharacterText<'t> {
     text: &'t str,
-    /// Where each character begins, in bytes, and where the last one ends.
+    /// The byte offset at which each character begins, and where the last one ends.
     starts: Vec<usize>,
 }
 
@@ -260,7 +262,7 @@ impl<'t> CharacterText<'t> {
         self.starts.len() - 1
     }
 
-    /// The number of the character that begins at a byte.
+    /// The number of the character that begins at a byte offset.
     fn place(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start < byte)
     }
@@ -283,7 +285,7 @@ impl<'t> CharacterText<'t> {
         let reached = (begin + length).max(first_end);
         let inside = marks.iter().take_while(|mark| self.place(mark.end) <= reached).count().max(1);
         let last_end = self.place(marks[inside - 1].end);
-        // What is marked stands in the middle.
+        // The mark is centered.
         let margin = length.saturating_sub(last_end - first_start) / 2;
         let mut start = first_start.saturating_sub(margin).max(from);
         if 1 < inside {
@@ -293,7 +295,7 @@ impl<'t> CharacterText<'t> {
         (self.word_start(start, first_start), self.word_end(end, last_end))
     }
 
-    /// The beginning of the last sentence that begins behind `place` and not behind `limit`.
+    /// The start of the last sentence that begins after `place` and not after `limit`.
     fn sentence_start(&self, place: usize, limit: usize) -> usize {
         let is_end = |place: usize| matches!(self.character(place), Some('.' | '!' | '?'));
         let is_space =
@@ -303,14 +305,14 @@ impl<'t> CharacterText<'t> {
         starts.next().unwrap_or(place)
     }
 
-    /// The beginning of the first whole word from `place` on, at most `limit`.
+    /// The start of the first whole word from `place` on, at most `limit`.
     fn word_start(&self, place: usize, limit: usize) -> usize {
         let mut start = place;
         let is_cut = self.is_inside_of_a_word(start);
         while start < limit && is_cut && self.is_inside_of_a_word(start) {
             start += 1;
         }
-        // Behind a word that was cut, its signs are left out too.
+        // After a cut word, the punctuation that follows it is skipped too.
         let is_skipped = |character: char| match is_cut {
             true => !character.is_alphanumeric(),
             false => 0 < place && character.is_whitespace(),

@@ -1,13 +1,13 @@
-//! A set of document ids, given by single ids and by prefixes.
+//! A set of document ids, defined by single ids and by prefixes.
 //!
 //! Kept in a normal form — no prefix starts with another one and no id starts with a prefix — so
 //! that the sets are closed under "and" and "or" and can be read from storage in id order without
-//! meeting a document twice. All texts are lower-cased, as storage keys are.
+//! visiting a document twice. All strings are lower-cased, as storage keys are.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// The ids that a condition chooses.
+/// The ids that a condition selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdSelection {
     /// Every id.
@@ -23,7 +23,7 @@ pub struct IdList {
     prefixes: BTreeSet<String>,
 }
 
-/// One stretch of ids in id order.
+/// One contiguous range of ids in id order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdSelector {
     /// The document with this lower-cased id.
@@ -73,12 +73,12 @@ impl IdSelection {
 }
 
 impl IdList {
-    /// Whether `id` is in the list.
+    /// Whether the list includes `id`.
     pub fn contains(&self, id: &str) -> bool {
         self.ids.contains(id) || self.is_covered(id)
     }
 
-    /// The stretches in id order; no two of them overlap.
+    /// The ranges in id order, without overlaps.
     pub fn into_selectors(self) -> Vec<IdSelector> {
         let mut selectors: Vec<IdSelector> = self.ids.into_iter().map(IdSelector::Id).collect();
         selectors.extend(self.prefixes.into_iter().map(IdSelector::Prefix));
@@ -120,7 +120,7 @@ impl IdList {
     }
 }
 
-/// Removes the texts that start with `prefix`; they stand together right behind it.
+/// Removes the strings that start with `prefix`; they follow it directly.
 fn remove_covered(texts: &mut BTreeSet<String>, prefix: &str) {
     let mut behind = texts.split_off(prefix);
     let after = behind.iter().find(|text| !text.starts_with(prefix)).cloned();
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// A condition over ids, to compare the sets with a plain evaluation.
+    /// A condition on ids, to compare the sets with a plain evaluation.
     #[derive(Clone, Debug)]
     enum Condition {
         Id(String),

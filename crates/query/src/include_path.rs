@@ -1,10 +1,10 @@
 //! The path of an `include`, and the ids it finds in a document.
 //!
-//! Also what `GET /docs?include=` means, so the server uses it there.
+//! `GET /docs?include=` has the same semantics, so the server uses this module for it.
 
 use blittable::{Corrupt, Object, Value, write_json};
 
-/// How many arrays inside arrays a path goes through; what lies deeper is not included.
+/// Maximum nesting of arrays that a path follows; deeper values are not included.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
 /// A parsed path such as `Company`, `Lines[].Product`, `Contacts.$Values` or `Number(crews/)`.
@@ -15,16 +15,17 @@ pub struct IncludePath {
     affix: Affix,
 }
 
-/// What becomes of the texts that a path finds.
+/// How the strings that a path finds become ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Affix {
-    /// They are ids.
+    /// They are ids as they are.
     None,
-    /// They are ids, and so are they behind this: the part in parentheses, as in `Number(crews/)`.
+    /// They are ids, and so are they with this prefix: the part in parentheses, as in
+    /// `Number(crews/)`.
     Prefix(String),
-    /// They are ids, and so are they with this behind: `[{0}/x]` adds `/x`.
+    /// They are ids, and so are they with this suffix: `[{0}/x]` appends `/x`.
     Suffix(String),
-    /// The affix is none that finds anything.
+    /// The affix is malformed and finds nothing.
     Nothing,
 }
 
@@ -38,7 +39,7 @@ enum Step {
 }
 
 impl IncludePath {
-    /// Reads a path; every text is one.
+    /// Parses a path; every string is one.
     pub fn parse(text: &str) -> IncludePath {
         let (path, affix) = split_affix(text);
         let mut steps = Vec::new();
@@ -61,7 +62,7 @@ impl IncludePath {
     }
 
     /// Calls `include` with every id that the path finds in `object`, in document order; an id may
-    /// come more than once.
+    /// occur more than once.
     ///
     /// # Errors
     /// When the document is damaged.
@@ -73,8 +74,8 @@ impl IncludePath {
     }
 }
 
-/// Goes down members in a loop and into arrays by recursion, `depth` of them so far. What is found
-/// behind an array without brackets, or behind `$Values`, is an id without the affix only.
+/// Follows members in a loop and arrays by recursion, `depth` of them so far. What is found in an
+/// array without brackets, or after `$Values`, is an id without the affix only.
 fn follow(
     mut value: Value<'_>,
     mut steps: &[Step],
@@ -155,11 +156,11 @@ impl Affix {
     }
 }
 
-/// What stands for the found text in a suffix.
+/// The placeholder of the found string in a suffix.
 const PLACE: &str = "{0}";
 
-/// The path without its affix, and the affix. A prefix counts when it ends with a slash; a suffix
-/// when a slash follows its place. Shorter brackets, such as an index, say nothing.
+/// The path without its affix, and the affix. A prefix counts only if it ends with a slash; a
+/// suffix only if a slash follows the placeholder. Shorter brackets, such as an index, are ignored.
 fn split_affix(text: &str) -> (&str, Affix) {
     if let Some((path, prefix)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
         return match prefix {

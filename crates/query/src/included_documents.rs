@@ -1,4 +1,4 @@
-//! Which documents the rows of a query name to be given along.
+//! The documents to include with the rows of a query.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub(crate) struct Included {
     pub(crate) in_order: Vec<DocumentId>,
     pub(crate) met: HashSet<DocumentId>,
     pub(crate) rows: HashSet<DocumentId>,
-    /// What they take, about.
+    /// Their approximate memory, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -31,11 +31,11 @@ impl Included {
         }
         for path in shown.includes.iter().filter_map(|include| include.in_document.as_ref()) {
             path.ids(row.root()?, &mut |id| {
-                // A text that is too long for an id names no document.
+                // A string that is too long for an id matches no document.
                 if let Ok(id) = DocumentId::new(id)
                     && self.met.insert(id.clone())
                 {
-                    // Among those that were met, in their order, and once more when they are given along.
+                    // Kept twice: in the set and, in order, in the list.
                     self.bytes += 3 * id_bytes(&id);
                     self.in_order.push(id);
                 }
@@ -45,7 +45,7 @@ impl Included {
     }
 }
 
-/// What an id takes in a table: the id as written and in lower case.
+/// The memory of an id in a table: the id as written and in lower case.
 fn id_bytes(id: &DocumentId) -> u64 {
     (2 * (size_of::<DocumentId>() + id.as_str().len())) as u64
 }

@@ -1,4 +1,4 @@
-//! The keys of the compare exchange values that an answer includes.
+//! The keys of the compare exchange values that a response includes.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,11 @@ use model::lower_case;
 
 use crate::include_path::IncludePath;
 
-/// How many values one answer may give along; further ones are left out.
+/// Maximum number of values that one response includes; further ones are omitted.
 const VALUES_MAX: usize = 1 << 17;
 
-/// The keys of included values, each once in any case, in the order in which they were first met.
+/// The keys of included values, each once (case-insensitively), in the order in which they were
+/// first encountered.
 #[derive(Clone, Debug, Default)]
 pub struct IncludedValues {
     keys: Vec<String>,
@@ -32,7 +33,7 @@ impl IncludedValues {
         }
     }
 
-    /// The keys as they were met first.
+    /// The keys as first encountered.
     pub fn keys(&self) -> &[String] {
         &self.keys
     }

@@ -1,8 +1,8 @@
-//! Conditions as queries of an index.
+//! Conditions as index queries.
 //!
-//! The meaning of every comparison is the measured one: a long looks at values cut to integers, a
-//! double at values as they are, a text at texts, a date at moments; `!=` and `not` choose every entry
-//! that the positive does not, those without the field included.
+//! The meaning of every comparison was measured: a long compares with values truncated to integers,
+//! a double with values as they are, a string with strings, a date with timestamps; `!=` and `not`
+//! select every entry that the positive condition does not, including those without the field.
 
 use std::{mem::discriminant, ops::Bound};
 
@@ -13,17 +13,19 @@ use search::{Query, TermRange, TermValue};
 use crate::condition::is_id;
 use crate::error::{QueryError, unknown_method};
 use crate::exchange_value::{is_exchange, stands_on_the_left};
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::search_words::words_query;
-use crate::searched_fields::{ID_FIELD, Look, SearchedField, SearchedFields};
+use crate::searched_fields::{ID_FIELD, MatchMode, SearchedField, SearchedFields};
 use crate::sought_value::{Sought, in_the_case_of};
 
-impl<'a> Asked<'a> {
-    /// The query of the index that chooses what the condition of the query does.
+impl<'a> QueryContext<'a> {
+    /// The index query that selects what the condition of the query selects.
     pub(crate) fn index_condition(&self, fields: &dyn SearchedFields) -> Result<Query, QueryError> {
         match &self.query.condition {
             None => Ok(Query::All),
-            Some(condition) => Conditions { asked: self, fields }.query(condition, Look::Default),
+            Some(condition) => {
+                Conditions { context: self, fields }.query(condition, MatchMode::Default)
+            }
         }
     }
 }
@@ -52,52 +54,55 @@ const METHODS: [&str; 20] = [
     "spatial.wkt",
 ];
 
-/// A condition being planned for an index.
+/// The conditions of a query while they are planned for an index.
 pub(crate) struct Conditions<'s, 'a> {
-    pub(crate) asked: &'s Asked<'a>,
+    pub(crate) context: &'s QueryContext<'a>,
     pub(crate) fields: &'s dyn SearchedFields,
 }
 
 impl<'a> Conditions<'_, 'a> {
-    /// The query of the index that chooses what `condition` does. Recursion is bounded by the nesting
-    /// that the parser allows.
-    pub(crate) fn query(&self, condition: &'a Expression, look: Look) -> Result<Query, QueryError> {
+    /// The index query that selects what `condition` selects. The parser bounds the recursion.
+    pub(crate) fn query(
+        &self,
+        condition: &'a Expression,
+        mode: MatchMode,
+    ) -> Result<Query, QueryError> {
         let all = |parts: &'a [Expression]| {
-            parts.iter().map(|part| self.query(part, look)).collect::<Result<Vec<_>, _>>()
+            parts.iter().map(|part| self.query(part, mode)).collect::<Result<Vec<_>, _>>()
         };
         match condition {
-            Expression::And(parts) => self.all_of(parts, look),
+            Expression::And(parts) => self.all_of(parts, mode),
             Expression::Or(parts) => Ok(Query::Or(all(parts)?)),
-            Expression::Not(inner) => Ok(self.query(inner, look)?.not()),
+            Expression::Not(inner) => Ok(self.query(inner, mode)?.not()),
             Expression::Literal(Literal::Bool(true)) => Ok(Query::All),
             Expression::Literal(_) => Ok(Query::None),
             Expression::Compare { left, comparison, right } => {
-                let field = self.field_of(left, look)?;
-                let value = self.asked.compared(*comparison, right)?;
-                self.compare(&field, *comparison, value, look)
+                let field = self.field_of(left, mode)?;
+                let value = self.context.compared(*comparison, right)?;
+                self.compare(&field, *comparison, value, mode)
             }
             Expression::Between { value, low, high } => {
-                let field = self.field_of(value, look)?;
-                let (low, high) = (self.asked.sought(low)?, self.asked.sought(high)?);
-                self.between(&field, low, high, look)
+                let field = self.field_of(value, mode)?;
+                let (low, high) = (self.context.sought(low)?, self.context.sought(high)?);
+                self.between(&field, low, high, mode)
             }
             Expression::In { value, list, all } => {
-                let field = self.field_of(value, look)?;
-                let values = self.asked.sought_list(list, &format!("<Field>: {value}"))?;
-                Ok(any_or_all(&field, &values, *all, look))
+                let field = self.field_of(value, mode)?;
+                let values = self.context.sought_list(list, &format!("<Field>: {value}"))?;
+                Ok(any_or_all(&field, &values, *all, mode))
             }
-            Expression::Method(call) => self.method(call, look),
+            Expression::Method(call) => self.method(call, mode),
             Expression::Field(_) | Expression::TimeSeries(_) => {
-                Err(self.asked.invalid("Unable to understand query"))
+                Err(self.context.invalid("Unable to understand query"))
             }
         }
     }
 
-    /// Two bounds of one field at the beginning are one range: where a document has several values, one
-    /// of them must lie inside.
-    fn all_of(&self, parts: &'a [Expression], look: Look) -> Result<Query, QueryError> {
+    /// Two leading bounds of one field form one range: where a document has several values, one of
+    /// them must lie inside.
+    fn all_of(&self, parts: &'a [Expression], mode: MatchMode) -> Result<Query, QueryError> {
         let (range, rest) = match parts {
-            [first, second, rest @ ..] => match self.one_range(first, second, look)? {
+            [first, second, rest @ ..] => match self.one_range(first, second, mode)? {
                 Some(range) => (Some(range), rest),
                 None => (None, parts),
             },
@@ -105,7 +110,7 @@ impl<'a> Conditions<'_, 'a> {
         };
         let mut queries: Vec<Query> = range.into_iter().collect();
         for part in rest {
-            queries.push(self.query(part, look)?);
+            queries.push(self.query(part, mode)?);
         }
         Ok(match queries.len() {
             1 => queries.remove(0),
@@ -113,13 +118,13 @@ impl<'a> Conditions<'_, 'a> {
         })
     }
 
-    /// The range between a lower and an upper bound of the same field, in either order; `None` when this
-    /// is something else, or the bounds are of two types.
+    /// The range between a lower and an upper bound of the same field, in either order; `None` for
+    /// anything else, or if the bounds are of two types.
     fn one_range(
         &self,
         first: &'a Expression,
         second: &'a Expression,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<Option<Query>, QueryError> {
         let (Some(first), Some(second)) = (bound_in(first), bound_in(second)) else {
             return Ok(None);
@@ -128,29 +133,29 @@ impl<'a> Conditions<'_, 'a> {
             return Ok(None);
         }
         let (low, high) = if first.is_lower { (first, second) } else { (second, first) };
-        let from = self.asked.compared(Comparison::Greater, low.bound)?;
-        let to = self.asked.compared(Comparison::Less, high.bound)?;
+        let from = self.context.compared(Comparison::Greater, low.bound)?;
+        let to = self.context.compared(Comparison::Less, high.bound)?;
         let is_of_one_type = discriminant(&from) == discriminant(&to)
             && from.ticks().is_some() == to.ticks().is_some();
         if !is_of_one_type {
             return Ok(None);
         }
-        let field = self.field_of(low.value, look)?;
+        let field = self.field_of(low.value, mode)?;
         let (from, to) = ((from, low.is_included), (to, high.is_included));
-        self.range(&field, Some(from), Some(to), look).map(Some)
+        self.range(&field, Some(from), Some(to), mode).map(Some)
     }
 
     /// The field on the left side of a comparison.
-    fn field_of(&self, value: &Expression, look: Look) -> Result<SearchedField, QueryError> {
+    fn field_of(&self, value: &Expression, mode: MatchMode) -> Result<SearchedField, QueryError> {
         match value {
-            Expression::Field(path) => self.asked.searched_field(self.fields, path, look),
-            id if is_id(id) => self.asked.id_field(self.fields),
+            Expression::Field(path) => self.context.searched_field(self.fields, path, mode),
+            id if is_id(id) => self.context.id_field(self.fields),
             Expression::Method(_) if is_exchange(value) => Err(stands_on_the_left()),
-            Expression::Method(call) => match self.asked.aggregate_field(call)? {
-                Some(path) => self.asked.searched_entry_field(self.fields, path, look),
+            Expression::Method(call) => match self.context.aggregate_field(call)? {
+                Some(path) => self.context.searched_entry_field(self.fields, path, mode),
                 None => Err(self.unknown_method(call)),
             },
-            other => Err(self.asked.invalid(format!("Expected a field, but got: {other}"))),
+            other => Err(self.context.invalid(format!("Expected a field, but got: {other}"))),
         }
     }
 
@@ -163,19 +168,19 @@ impl<'a> Conditions<'_, 'a> {
         field: &SearchedField,
         comparison: Comparison,
         value: Sought,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<Query, QueryError> {
         match comparison {
-            Comparison::Equal => Ok(self.equal(field, &value, look)),
-            Comparison::NotEqual => Ok(self.equal(field, &value, look).not()),
-            Comparison::Less => self.range(field, None, Some((value, false)), look),
-            Comparison::LessOrEqual => self.range(field, None, Some((value, true)), look),
-            Comparison::Greater => self.range(field, Some((value, false)), None, look),
-            Comparison::GreaterOrEqual => self.range(field, Some((value, true)), None, look),
+            Comparison::Equal => Ok(self.equal(field, &value, mode)),
+            Comparison::NotEqual => Ok(self.equal(field, &value, mode).not()),
+            Comparison::Less => self.range(field, None, Some((value, false)), mode),
+            Comparison::LessOrEqual => self.range(field, None, Some((value, true)), mode),
+            Comparison::Greater => self.range(field, Some((value, false)), None, mode),
+            Comparison::GreaterOrEqual => self.range(field, Some((value, true)), None, mode),
         }
     }
 
-    fn equal(&self, field: &SearchedField, value: &Sought, look: Look) -> Query {
+    fn equal(&self, field: &SearchedField, value: &Sought, mode: MatchMode) -> Query {
         if let Some((time_field, ticks)) = self.moment(field, value) {
             return Query::term(&time_field, TermValue::Long(ticks));
         }
@@ -183,13 +188,13 @@ impl<'a> Conditions<'_, 'a> {
             Sought::Long(value) => TermValue::Long(*value),
             Sought::Double { value, .. } => TermValue::Double(*value),
             Sought::Null | Sought::Bool(_) | Sought::Text(_) | Sought::Object(_) => {
-                value.text_term(field, look)
+                value.text_term(field, mode)
             }
         };
         Query::term(&field.name, term)
     }
 
-    /// The field of moments and the moment, when the value is a date and the field has dates.
+    /// The date field and the timestamp, when the value is a date and the field has dates.
     fn moment(&self, field: &SearchedField, value: &Sought) -> Option<(String, i64)> {
         let ticks = value.ticks()?;
         let time_field = time_field_name(&field.name);
@@ -201,24 +206,24 @@ impl<'a> Conditions<'_, 'a> {
         field: &SearchedField,
         low: Sought,
         high: Sought,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<Query, QueryError> {
-        self.range(field, Some((low, true)), Some((high, true)), look)
+        self.range(field, Some((low, true)), Some((high, true)), mode)
     }
 
-    /// Values from `low` to `high`, each with whether it is in the range itself.
+    /// Values from `low` to `high`, each with whether it is included.
     fn range(
         &self,
         field: &SearchedField,
         low: Option<(Sought, bool)>,
         high: Option<(Sought, bool)>,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<Query, QueryError> {
         let ends = || low.iter().chain(&high).map(|(value, _)| value);
         if ends().any(|value| *value == Sought::Null) {
             let message =
                 "null is neither less nor greater than any value; compare it with = or !=";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
         if ends().all(|value| matches!(value, Sought::Long(_))) {
             let bound = |end: &Option<(Sought, bool)>| bound_of(end, long_of);
@@ -234,7 +239,7 @@ impl<'a> Conditions<'_, 'a> {
         if ends().any(|value| matches!(value, Sought::Long(_) | Sought::Double { .. }))
             || ends().any(is_bool) && !ends().all(is_bool)
         {
-            return Err(self.asked.mixed_types(&format!("<Field>: {}", field.name)));
+            return Err(self.context.mixed_types(&format!("<Field>: {}", field.name)));
         }
         let time_field = time_field_name(&field.name);
         if ends().all(|value| value.ticks().is_some()) && self.fields.options(&time_field).is_some()
@@ -243,60 +248,62 @@ impl<'a> Conditions<'_, 'a> {
             return Ok(Query::range(&time_field, TermRange::Long(bound(&low), bound(&high))));
         }
         let bound =
-            |end: &Option<(Sought, bool)>| bound_of(end, |value| value.term_text(field, look));
+            |end: &Option<(Sought, bool)>| bound_of(end, |value| value.term_text(field, mode));
         Ok(Query::range(&field.name, TermRange::Text(bound(&low), bound(&high))))
     }
 
-    fn method(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+    fn method(&self, call: &'a MethodCall, mode: MatchMode) -> Result<Query, QueryError> {
         match call.name.to_ascii_lowercase().as_str() {
-            "exact" => self.query(self.condition_argument(call, 0)?, Look::Exact),
-            "boost" => self.boost(call, look),
+            "exact" => self.query(self.condition_argument(call, 0)?, MatchMode::Exact),
+            "boost" => self.boost(call, mode),
             "search" => self.search(call),
             "startswith" => {
-                let (field, text) = self.field_and_text(call, look)?;
-                Ok(Query::Prefix { text: in_the_case_of(&field, look, &text), field: field.name })
+                let (field, text) = self.field_and_text(call, mode)?;
+                Ok(Query::Prefix { text: in_the_case_of(&field, mode, &text), field: field.name })
             }
             "endswith" => {
-                let (field, text) = self.field_and_text(call, look)?;
-                Ok(Query::Suffix { text: in_the_case_of(&field, look, &text), field: field.name })
+                let (field, text) = self.field_and_text(call, mode)?;
+                Ok(Query::Suffix { text: in_the_case_of(&field, mode, &text), field: field.name })
             }
             "regex" => {
-                let (field, pattern) = self.field_and_text(call, look)?;
+                let (field, pattern) = self.field_and_text(call, mode)?;
                 Ok(Query::Regex { field: field.name, pattern })
             }
-            "exists" => Ok(Query::exists(&self.field_argument(call, look)?.name)),
-            "fuzzy" => self.fuzzy(call, look),
+            "exists" => Ok(Query::exists(&self.field_argument(call, mode)?.name)),
+            "fuzzy" => self.fuzzy(call, mode),
             "proximity" => self.proximity(call),
-            "intersect" => self.intersect(call, look),
+            "intersect" => self.intersect(call, mode),
             "lucene" => self.lucene(call),
             "morelikethis" => self.more_like_this(call),
             "cmpxchg" => {
                 let message = "A 'where' clause cannot contain just a 'cmpxchg' method";
-                Err(self.asked.invalid(message))
+                Err(self.context.invalid(message))
             }
-            name if name.starts_with("spatial.") => self.asked.spatial_condition(self.fields, call),
+            name if name.starts_with("spatial.") => {
+                self.context.spatial_condition(self.fields, call)
+            }
             _ => Err(self.unknown_method(call)),
         }
     }
 
-    fn boost(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+    fn boost(&self, call: &'a MethodCall, mode: MatchMode) -> Result<Query, QueryError> {
         let [condition, factor] = call.arguments.as_slice() else {
             let count = call.arguments.len();
-            return Err(self.asked.invalid(format!(
+            return Err(self.context.invalid(format!(
                 "Boost(expression, boostVal) requires two arguments, but was called with {count}"
             )));
         };
         let factor = self.factor(factor, "boost")?;
-        Ok(Query::Boost(Box::new(self.query(condition, look)?), factor))
+        Ok(Query::Boost(Box::new(self.query(condition, mode)?), factor))
     }
 
     fn factor(&self, value: &'a Expression, what: &str) -> Result<f32, QueryError> {
-        match self.asked.sought(value)? {
+        match self.context.sought(value)? {
             Sought::Long(value) => Ok(value as f32),
             Sought::Double { value, .. } => Ok(value as f32),
             other => {
                 let kind = other.type_name();
-                Err(self.asked.invalid(format!("Unable to find {what} value: {value} ({kind})")))
+                Err(self.context.invalid(format!("Unable to find {what} value: {value} ({kind})")))
             }
         }
     }
@@ -304,14 +311,14 @@ impl<'a> Conditions<'_, 'a> {
     fn search(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
         let field = match call.arguments.first() {
             Some(id) if is_id(id) => return Ok(Query::None),
-            _ => self.field_argument(call, Look::Words)?,
+            _ => self.field_argument(call, MatchMode::Words)?,
         };
         let text = self.text_argument(call)?;
         let must_all = match call.arguments.get(2) {
             None => false,
             Some(Expression::Field(path)) => path.text().eq_ignore_ascii_case("and"),
             Some(other) => {
-                return Err(self.asked.invalid(format!(
+                return Err(self.context.invalid(format!(
                     "Method search() expects 'and' or 'or' as its third argument, but got: {other}"
                 )));
             }
@@ -319,9 +326,9 @@ impl<'a> Conditions<'_, 'a> {
         Ok(words_query(&field, &text, must_all))
     }
 
-    fn fuzzy(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+    fn fuzzy(&self, call: &'a MethodCall, mode: MatchMode) -> Result<Query, QueryError> {
         let [condition, similarity] = call.arguments.as_slice() else {
-            return Err(self.asked.invalid("Method fuzzy() expects to have two arguments"));
+            return Err(self.context.invalid("Method fuzzy() expects to have two arguments"));
         };
         let similarity = self.factor(similarity, "fuzzy")?;
         if !(0.0..=1.0).contains(&similarity) {
@@ -330,12 +337,12 @@ impl<'a> Conditions<'_, 'a> {
         }
         let Expression::Compare { left, comparison: Comparison::Equal, right } = condition else {
             let message = "Method fuzzy() expects a comparison of a field with a text by =";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         };
-        let field = self.field_of(left, look)?;
-        match self.asked.sought(right)? {
+        let field = self.field_of(left, mode)?;
+        match self.context.sought(right)? {
             Sought::Text(text) => {
-                let text = in_the_case_of(&field, look, &text);
+                let text = in_the_case_of(&field, mode, &text);
                 Ok(Query::Fuzzy { field: field.name, text, similarity })
             }
             other => Err(self.wrong_type(call, &other)),
@@ -346,40 +353,41 @@ impl<'a> Conditions<'_, 'a> {
         let [Expression::Method(search), distance] = call.arguments.as_slice() else {
             let message =
                 "Method proximity() expects that first argument will be a method expression";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         };
-        let Sought::Long(slop) = self.asked.sought(distance)? else {
-            return Err(self.asked.invalid("Proximity distance must be a whole number"));
+        let Sought::Long(slop) = self.context.sought(distance)? else {
+            return Err(self.context.invalid("Proximity distance must be a whole number"));
         };
         let slop = u32::try_from(slop).map_err(|_| {
-            self.asked.invalid("Proximity distance must be a number greater than 0")
+            self.context.invalid("Proximity distance must be a number greater than 0")
         })?;
-        let field = self.field_argument(search, Look::Words)?;
+        let field = self.field_argument(search, MatchMode::Words)?;
         let text = self.text_argument(search)?;
         if text.split_whitespace().any(|word| word.starts_with('*') || word.ends_with('*')) {
             let message =
                 "Proximity search works only on simple string terms, not wildcard or prefix ones";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
         let words = crate::search_words::phrase_of(&field, &text);
         if words.len() < 2 {
             let message = "Proximity search works only on multiple search terms";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
         Ok(Query::Phrase { field: field.name, words, slop })
     }
 
-    fn intersect(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+    fn intersect(&self, call: &'a MethodCall, mode: MatchMode) -> Result<Query, QueryError> {
         if call.arguments.len() < 2 {
             let message = "The valid intersect query must have multiple intersect clauses.";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
-        let parts = call.arguments.iter().map(|part| self.query(part, look));
+        let parts = call.arguments.iter().map(|part| self.query(part, mode));
         let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
         if !self.fields.has_several_entries() {
             return Ok(Query::And(parts));
         }
-        // Entries of one document may each match another part; those of the first are shown.
+        // Entries of one document may each match another part; those that match the first are
+        // returned.
         let mut in_all = self.fields.documents_of(&parts[0])?;
         for part in &parts[1..] {
             let documents = self.fields.documents_of(part)?;
@@ -395,28 +403,28 @@ impl<'a> Conditions<'_, 'a> {
         call: &'a MethodCall,
         at: usize,
     ) -> Result<&'a Expression, QueryError> {
-        call.arguments.get(at).ok_or_else(|| self.asked.invalid("Unable to understand query"))
+        call.arguments.get(at).ok_or_else(|| self.context.invalid("Unable to understand query"))
     }
 
-    /// The first argument: a field, or a text that names one.
+    /// The first argument: a field, or a string that names one.
     pub(crate) fn field_argument(
         &self,
         call: &MethodCall,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<SearchedField, QueryError> {
         match call.arguments.first() {
-            Some(Expression::Field(path)) => self.asked.searched_field(self.fields, path, look),
-            Some(id) if is_id(id) => self.asked.id_field(self.fields),
+            Some(Expression::Field(path)) => self.context.searched_field(self.fields, path, mode),
+            Some(id) if is_id(id) => self.context.id_field(self.fields),
             Some(Expression::Literal(Literal::String(name))) => {
                 let step = rql::PathStep::Name { name: name.clone(), quoted: true };
                 let path = rql::FieldPath { steps: vec![step], offset: call.offset };
-                self.asked.searched_field(self.fields, &path, look)
+                self.context.searched_field(self.fields, &path, mode)
             }
-            Some(other) => Err(self.asked.invalid(format!(
+            Some(other) => Err(self.context.invalid(format!(
                 "Method {}() expects a field name as its first argument but got: {other}",
                 call.name
             ))),
-            None => Err(self.asked.invalid(format!(
+            None => Err(self.context.invalid(format!(
                 "Method {}() expects a field name as its first argument but no arguments were \
                  passed",
                 call.name
@@ -427,25 +435,25 @@ impl<'a> Conditions<'_, 'a> {
     fn field_and_text(
         &self,
         call: &'a MethodCall,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<(SearchedField, String), QueryError> {
-        Ok((self.field_argument(call, look)?, self.text_argument(call)?))
+        Ok((self.field_argument(call, mode)?, self.text_argument(call)?))
     }
 
-    /// The second argument, which must be a text.
+    /// The second argument, which must be a string.
     pub(crate) fn text_argument(&self, call: &'a MethodCall) -> Result<String, QueryError> {
         let Some(value) = call.arguments.get(1) else {
             let message = format!("Method {}() expects second argument to be provided", call.name);
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         };
-        match self.asked.sought(value)? {
+        match self.context.sought(value)? {
             Sought::Text(text) => Ok(text),
             other => Err(self.wrong_type(call, &other)),
         }
     }
 
     fn wrong_type(&self, call: &MethodCall, value: &Sought) -> QueryError {
-        self.asked.invalid(format!(
+        self.context.invalid(format!(
             "Method {}() expects to get an argument of type String while it got {}",
             call.name,
             value.type_name()
@@ -475,8 +483,8 @@ fn bound_in(condition: &Expression) -> Option<BoundOf<'_>> {
     Some(BoundOf { value, bound, is_lower, is_included })
 }
 
-fn any_or_all(field: &SearchedField, values: &[Sought], all: bool, look: Look) -> Query {
-    let values = values.iter().map(|value| value.text_term(field, look)).collect();
+fn any_or_all(field: &SearchedField, values: &[Sought], all: bool, mode: MatchMode) -> Query {
+    let values = values.iter().map(|value| value.text_term(field, mode)).collect();
     let field = field.name.clone();
     if all { Query::AllOf { field, values } } else { Query::AnyOf { field, values } }
 }

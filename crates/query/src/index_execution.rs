@@ -1,7 +1,7 @@
-//! Queries that run on an index: entries in the order of the query, and the documents behind them.
+//! Queries that run on an index: entries in the order of the query, and their documents.
 //!
-//! Entries come from one snapshot of the index, documents from one of the documents that was taken
-//! after it. A document that was deleted in between is left out of its page.
+//! Entries come from one snapshot of the index, documents from a snapshot taken after it. A
+//! document that was deleted in between is missing from its page.
 
 use std::{
     rc::Rc,
@@ -19,42 +19,44 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::QueryError;
 use crate::exchange_value::version_of_values;
 use crate::index_fields::FieldsOfIndex;
-use crate::index_rows::{IndexRows, distances_of};
+use crate::index_rows::{IndexPlan, IndexRows, Page, distances_of};
 use crate::paging::{Paging, as_long};
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
+use crate::planned_source::PlannedSource;
 use crate::projection::Projection;
 use crate::result::{IndexFacts, QueryResult, ResultFacts};
+use crate::row::RowSource;
 use crate::row_notes::RowNotes;
 use crate::stored_projection::ProjectionBehavior;
 
-/// An index and a moment of it.
+/// An index and a snapshot of it.
 pub struct IndexSnapshot<'t, I> {
     /// The index.
     pub index: &'t Index,
-    /// What its environment looked like.
+    /// The snapshot of its environment.
     pub tx: &'t I,
-    /// The values of compare exchange; there are none without.
+    /// The compare exchange values; `None` for none.
     pub values: Option<&'t DatabaseValues>,
-    /// Decides the order of `random()`.
+    /// Determines the order of `random()`.
     pub seed: u64,
-    /// Set when the query is to end without an answer.
+    /// Set when the query is canceled.
     pub stop: Arc<AtomicBool>,
 }
 
-/// How the rows of an index are shown, as the request says it.
+/// How rows from an index are returned, as requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RowOptions {
     /// Where projected values come from.
     pub projection: ProjectionBehavior,
-    /// Whether a document is shown once for each of its entries.
+    /// Whether a document is returned once for each of its entries.
     pub repeats_documents: bool,
 }
 
-/// Answers `query` from an index.
+/// Runs `query` on an index.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] and its like for what no query may ask of this index;
+/// [`QueryError::Invalid`] and its like for what no query may request of this index;
 /// [`QueryError::Index`] and [`QueryError::Documents`] when files cannot be read.
 pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
@@ -64,19 +66,19 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     paging: Paging,
     options: RowOptions,
 ) -> Result<QueryResult<'t, D>, QueryError> {
-    let asked = Asked::new(query, parameters).reading(snapshot.values);
-    asked.refuse_unanswered_clauses()?;
+    let context = QueryContext::new(query, parameters).reading(snapshot.values);
+    context.refuse_unanswered_clauses()?;
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(index, &reader, &record, documents);
-    let condition = asked.index_condition(&fields)?;
-    let order = asked.index_order(&fields, snapshot.seed)?;
-    let mut shown = asked.shown_rows(paging)?;
+    let condition = context.index_condition(&fields)?;
+    let order = context.index_order(&fields, snapshot.seed)?;
+    let mut shown = context.shown_rows(paging)?;
     let stored = match &mut shown.projection {
         None if shown.is_script => {
             let all_stored = fields.all_stored()?;
-            shown.script_fields = asked.script_fields(&all_stored, options.projection)?;
+            shown.script_fields = context.script_fields(&all_stored, options.projection)?;
             all_stored.iter().map(|(_, number)| Some(*number)).collect()
         }
         None => Vec::new(),
@@ -85,7 +87,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
             *projection = Projection::of_stored(all_stored.iter().map(|(name, _)| name.as_str()));
             let number = |name: &str| fields.stored(name);
             projection.look_in_index(
-                &asked,
+                &context,
                 index.name(),
                 ProjectionBehavior::FromIndex,
                 &number,
@@ -94,11 +96,11 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         Some(projection) => {
             let number = |name: &str| fields.stored(name);
             if index.shows_results() {
-                options.projection.refuse_on_results(&asked)?;
+                options.projection.refuse_on_results(&context)?;
             }
             let numbers =
-                projection.look_in_index(&asked, index.name(), options.projection, &number)?;
-            // A result is kept in the index.
+                projection.look_in_index(&context, index.name(), options.projection, &number)?;
+            // A result is stored in the index.
             projection.lookup.in_document |= index.shows_results();
             numbers
         }
@@ -115,23 +117,28 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
             Ok(fields.stored(name)?.map(|field| field.number))
         })?;
     let distances = distances_of(&reader, &order)?;
-    let mut rows = IndexRows {
-        documents,
-        reader: Rc::new(reader),
-        condition,
-        order,
-        stored,
-        result,
-        distances,
-        shows_each_once,
-        notes,
-        page: None,
-    };
+    let plan = IndexPlan { condition, order, stored, result, distances, shows_each_once, notes };
+    let (reader, plan) = (Rc::new(reader), Arc::new(plan));
+    let mut rows = IndexRows { documents, reader, plan, page: None };
     let total = rows.prepare(&shown)?;
     let mut facts = facts_of(documents, snapshot, query, &record, total, shown.shows_others())?;
-    // Clients leave it out of what they remember an answer by.
+    // Clients leave it out of what identifies a cached response.
     facts.result_etag = facts.result_etag.wrapping_add(options.projection as i64);
-    QueryResult::new((documents, snapshot.values), Box::new(rows), shown, facts)
+    let planned = PlannedSource::Index(Arc::clone(&rows.plan), rows.page.clone());
+    let source = (Box::new(rows) as Box<dyn RowSource<'t> + 't>, planned);
+    QueryResult::new((documents, snapshot.values), source, Arc::new(shown), facts)
+}
+
+/// The rows of a plan that was made before, and the page that was found, if it was.
+pub(crate) fn rows_of_plan<'t, D: Transaction, I: Transaction>(
+    documents: &'t D,
+    snapshot: &IndexSnapshot<'t, I>,
+    plan: &Arc<IndexPlan>,
+    page: Option<&Arc<Page>>,
+) -> Result<Box<dyn RowSource<'t> + 't>, QueryError> {
+    let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
+    let (reader, plan) = (Rc::new(reader), Arc::clone(plan));
+    Ok(Box::new(IndexRows { documents, reader, plan, page: page.cloned() }))
 }
 
 pub(crate) fn unreadable(error: IndexError) -> QueryError {
@@ -173,7 +180,7 @@ pub(crate) fn facts_of<D: Transaction, I>(
         total_results: as_long(total),
         result_etag: xxh3_64(&seed).cast_signed(),
         index: Some(IndexFacts {
-            // The entries that are read may be older than what the index has reached meanwhile.
+            // The entries in this snapshot may be older than what the index has reached since.
             is_stale: !record.has_reached(last) || !index.has_reached(last),
             timestamp_ticks: record.last_indexing_ticks,
             last_query_ticks: index.last_query_ticks(),

@@ -1,4 +1,4 @@
-//! The fields of an index as the planning of a query sees them.
+//! The fields of an index, for the query planner.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,22 +15,23 @@ use crate::row_notes::HighlightedField;
 use crate::searched_fields::{ID_FIELD, SearchedFields};
 use crate::term_statistics::TermStatistics;
 
-/// Documents that one part of `intersect()` may choose in an index with several entries of one.
+/// Maximum number of documents that one part of `intersect()` may select in an index with several
+/// entries per document.
 const INTERSECTED_DOCUMENTS_MAX: usize = 1 << 20;
 
-/// A field of an index whose values it may keep.
+/// A field whose values the index may store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredField {
     pub(crate) number: FieldId,
-    /// Whether it keeps them of every entry, and not only where a map says so.
+    /// Whether values are stored for every entry, and not only where a map requests it.
     pub(crate) is_declared: bool,
 }
 
-/// The fields of an index that a query runs on.
+/// The fields of the index that a query runs on.
 pub(crate) struct FieldsOfIndex<'t, 'r, D, I> {
     index: &'t Index,
     pub(crate) kind: Arc<IndexKind>,
-    /// Those that are known without a document.
+    /// Those known without reading a document.
     names: Vec<String>,
     pub(crate) reader: &'r IndexReader<'t, I>,
     pub(crate) documents: &'r D,
@@ -50,17 +51,17 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
         FieldsOfIndex { index, kind, names, reader, documents, has_several_entries }
     }
 
-    /// The number of a field whose values the index may keep.
+    /// The number of a field whose values the index may store.
     pub(crate) fn stored(&self, name: &str) -> Result<Option<StoredField>, QueryError> {
         let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(None) };
         let number = self.reader.field(name)?.filter(|_| name != ID_FIELD);
-        // What its definition does not say of a field, a map may say of single values.
+        // Even if the definition does not, a map may request storage for single values.
         let is_declared =
             is_stored(definition, name) || !self.names.iter().any(|known| known == name);
         Ok(number.map(|number| StoredField { number, is_declared }))
     }
 
-    /// The fields whose values the definition says are kept, by name.
+    /// The fields whose values are stored according to the definition, by name.
     pub(crate) fn all_stored(&self) -> Result<Vec<(String, FieldId)>, QueryError> {
         let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(Vec::new()) };
         let known = self.reader.fields()?.into_iter();
@@ -69,8 +70,8 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
         Ok(stored.map(|field| (field.name, field.id)).collect())
     }
 
-    /// The field whose values are highlighted under that name; `None` when the index does not keep what
-    /// it takes.
+    /// The field whose values are highlighted under that name; `None` when the index does not store
+    /// what highlighting needs.
     pub(crate) fn highlighted(&self, name: &str) -> Result<Option<HighlightedField>, QueryError> {
         let (field, is_json) = match self.kind.as_ref() {
             IndexKind::Auto(definition) => {
@@ -103,7 +104,7 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
         entries.is_ok_and(|entries| 0 < entries)
     }
 
-    /// Whether the field is one that only documents name, or may name one day.
+    /// Whether the field is one that only documents name, now or in future.
     fn is_made_by_a_document(&self, definition: &IndexDefinition, name: &str) -> bool {
         let moments_of = name.strip_suffix(&time_field_name(""));
         let is_moments_of_another =
@@ -129,7 +130,7 @@ fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<Fie
     })
 }
 
-/// How the field `name` of an automatic index has the values of `field`.
+/// How the field `name` of an automatic index indexes the values of `field`.
 fn indexing_of(field: &str, name: &str) -> Option<Indexing> {
     if name == field {
         Some(Indexing::Default)
@@ -156,7 +157,7 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
                 (is_known || self.is_made_by_a_document(definition, name)).then(options).flatten()
             }
         };
-        // Fields of moments are there while a document has a date.
+        // Date fields exist while any document has a date.
         known.or_else(|| self.has_entries(name).then(|| FieldOptions::new(Indexing::Exact)))
     }
 
@@ -192,7 +193,7 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
             }
             if INTERSECTED_DOCUMENTS_MAX < documents.len() {
                 let message = format!(
-                    "A part of intersect() chooses more than {INTERSECTED_DOCUMENTS_MAX} documents"
+                    "A part of intersect() matches more than {INTERSECTED_DOCUMENTS_MAX} documents"
                 );
                 return Err(QueryError::InvalidOperation { message });
             }

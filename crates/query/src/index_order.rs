@@ -6,13 +6,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::condition::is_id;
 use crate::error::QueryError;
-use crate::parameters::Asked;
-use crate::searched_fields::{Look, SearchedFields};
+use crate::parameters::QueryContext;
+use crate::searched_fields::{MatchMode, SearchedFields};
 
-impl<'a> Asked<'a> {
-    /// The keys of the order, the first one first. `random()` without a seed takes `seed`. When nothing
-    /// else is said, what is most like a document comes first, and what a boosted condition or a boosted
-    /// entry wants most.
+impl<'a> QueryContext<'a> {
+    /// The sort keys, the primary one first. `random()` without a seed takes `seed`. Without an
+    /// explicit order, `moreLikeThis()`, a boosted condition or a boosted entry implies order by
+    /// score.
     pub(crate) fn index_order(
         &self,
         fields: &dyn SearchedFields,
@@ -42,13 +42,13 @@ impl<'a> Asked<'a> {
         seed: u64,
     ) -> Result<SortBy, QueryError> {
         let name = match &item.key {
-            Expression::Field(path) => self.searched_field(fields, path, Look::Default)?.name,
+            Expression::Field(path) => self.searched_field(fields, path, MatchMode::Default)?.name,
             id if is_id(id) => self.id_field(fields)?.name,
             Expression::Method(call) if call.is("spatial.distance") => {
                 return self.distance_order(fields, call);
             }
             Expression::Method(call) => match self.aggregate_field(call)? {
-                Some(path) => self.searched_entry_field(fields, path, Look::Default)?.name,
+                Some(path) => self.searched_entry_field(fields, path, MatchMode::Default)?.name,
                 None => return self.sort_by_method(call, seed),
             },
             other => return Err(self.invalid(format!("Unable to sort by '{other}'"))),
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
                 };
                 Ok(SortBy::Random(xxh3_64(seed.as_bytes())))
             }
-            // There is no way to put a sorter here.
+            // Sorters cannot be deployed here.
             ("custom", [_, Expression::Literal(Literal::String(name))]) => {
                 let message = format!("There is no sorter with '{name}' name.");
                 Err(QueryError::MissingSorter { message })
@@ -92,7 +92,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whether a condition has `boost()` in it. Recursion is bounded by the nesting that the parser allows.
+/// Whether a condition contains `boost()`. The parser's nesting limit bounds the recursion.
 fn boosts(condition: &Expression) -> bool {
     match condition {
         Expression::And(parts) | Expression::Or(parts) => parts.iter().any(boosts),

@@ -1,7 +1,8 @@
-//! The rows of a query on an index: entries found a page at a time or walked through, each with its
+//! The rows of a query on an index: entries found a page at a time or scanned, each with its
 //! document.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use blittable::Document;
 use model::DocumentId;
@@ -16,43 +17,48 @@ use crate::error::QueryError;
 use crate::plan::ShownRows;
 use crate::row::{Row, RowSource, Rows};
 use crate::row_document::RowDocument;
+use crate::row_metadata::RowLocation;
 use crate::row_notes::{NotesOfRow, RowNotes};
-use crate::row_told::RowLocation;
 use crate::stored_projection::is_value;
 
-/// Pages of at most so many rows are found at once; longer ones are walked through.
+/// Pages of up to this many rows are found as a whole; longer ones are scanned.
 const PAGE_ROWS_MAX: usize = 4096;
-/// With so many rows the page is found as a whole, with more the rows are taken as they come.
+/// Up to this many rows a page is found as a whole; beyond it the rows are streamed.
 const SORTED_ROWS_MAX: usize = 1 << 16;
+
+/// A query on an index, as it was planned.
+pub(crate) struct IndexPlan {
+    pub(crate) condition: search::Query,
+    pub(crate) order: Vec<SortKey>,
+    /// The stored fields of the projected ones; empty when nothing is taken from the index.
+    pub(crate) stored: Vec<Option<FieldId>>,
+    /// Where results are stored, when entries belong to a reduce.
+    pub(crate) result: Option<FieldId>,
+    /// The distances that rows report.
+    pub(crate) distances: Option<Distances>,
+    /// Whether further entries of a document are dropped.
+    pub(crate) shows_each_once: bool,
+    /// The notes of the rows.
+    pub(crate) notes: RowNotes,
+}
 
 /// The rows of a query on an index.
 pub(crate) struct IndexRows<'t, D, I> {
     pub(crate) documents: &'t D,
     pub(crate) reader: Rc<IndexReader<'t, I>>,
-    pub(crate) condition: search::Query,
-    pub(crate) order: Vec<SortKey>,
-    /// The stored fields behind the projected ones; empty when none is taken from the index.
-    pub(crate) stored: Vec<Option<FieldId>>,
-    /// Where results are kept, when entries are of those.
-    pub(crate) result: Option<FieldId>,
-    /// What rows tell of their distance.
-    pub(crate) distances: Option<Distances>,
-    /// Whether further entries of a document are left out.
-    pub(crate) shows_each_once: bool,
-    /// What is told of the rows beside them.
-    pub(crate) notes: RowNotes,
-    /// The page that is wanted, once it is found.
-    pub(crate) page: Option<Page>,
+    pub(crate) plan: Arc<IndexPlan>,
+    /// The requested page, once it is found.
+    pub(crate) page: Option<Arc<Page>>,
 }
 
-/// Where an order measures distances from, and in which field; none when the index lacks it.
+/// The center and the field of an order by distance; `None` when the index lacks the field.
 #[derive(Clone, Copy)]
 pub(crate) struct Distances {
     field: Option<FieldId>,
     from: DistanceFrom,
 }
 
-/// Rows that are found already.
+/// Rows that have been found already.
 pub(crate) struct Page {
     first: usize,
     count: usize,
@@ -60,34 +66,34 @@ pub(crate) struct Page {
     repeated: u64,
 }
 
-/// Entries one after the other.
+/// A stream of entries.
 type HitStream<'t> = Box<dyn Iterator<Item = Result<Hit, QueryError>> + 't>;
 
 impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
-    /// How many entries the query chooses; finds the page on the way when it is a short one.
+    /// How many entries the query matches; also finds the page if it is a short one.
     pub(crate) fn prepare(&mut self, shown: &ShownRows) -> Result<u64, QueryError> {
         let first = usize::try_from(shown.window.start).unwrap_or(usize::MAX);
         let count = usize::try_from(shown.window.page_size).unwrap_or(usize::MAX);
         if PAGE_ROWS_MAX < count || shown.walks_rows() {
-            return Ok(self.reader.count(&self.condition)?);
+            return Ok(self.reader.count(&self.plan.condition)?);
         }
-        let (total, hits, repeated) = match self.shows_each_once {
+        let (total, hits, repeated) = match self.plan.shows_each_once {
             true => self.find_once(first, count)?,
             false => {
                 let Hits { total, rows } = self.find(first, count)?;
                 (total, rows, 0)
             }
         };
-        self.page = Some(Page { first, count, hits, repeated });
+        self.page = Some(Arc::new(Page { first, count, hits, repeated }));
         Ok(total)
     }
 
     fn find(&self, first: usize, count: usize) -> Result<Hits, QueryError> {
         let (first, count) = (first as u64, count as u64);
-        Ok(self.reader.search(&self.condition, &self.order, first, count, Scoring::On)?)
+        Ok(self.reader.search(&self.plan.condition, &self.plan.order, first, count, Scoring::On)?)
     }
 
-    /// A page of different documents. Looks at more entries until it is full.
+    /// A page of distinct documents. Scans further entries until it is full.
     fn find_once(&self, first: usize, count: usize) -> Result<(u64, Vec<Hit>, u64), QueryError> {
         let mut wanted = first.saturating_add(count);
         loop {
@@ -112,16 +118,17 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
         FirstOfDocument::new(hits, first, Box::new(document_of))
     }
 
-    /// All entries from the one at `first`, `count` of them.
+    /// The entries from position `first` on, `count` of them.
     fn hits(&self, first: usize, count: usize) -> Result<HitStream<'t>, QueryError> {
-        if self.order.is_empty() {
-            let hits = self.reader.stream(&self.condition, Scoring::On)?;
+        if self.plan.order.is_empty() {
+            let hits = self.reader.stream(&self.plan.condition, Scoring::On)?;
             return Ok(Box::new(hits.skip_while(pass_over(first)).take(count).map(|hit| Ok(hit?))));
         }
         if count <= SORTED_ROWS_MAX {
             return Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)));
         }
-        let hits = self.reader.stream_sorted(&self.condition, &self.order, Scoring::On)?;
+        let hits =
+            self.reader.stream_sorted(&self.plan.condition, &self.plan.order, Scoring::On)?;
         Ok(Box::new(hits.skip_while(pass_over(first)).take(count).map(|hit| Ok(hit?))))
     }
 }
@@ -131,13 +138,14 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
         let page = self.page.as_ref().filter(|page| (page.first, page.count) == (first, count));
         let hits: HitStream<'t> = match page {
             Some(page) => Box::new(page.hits.clone().into_iter().map(Ok)),
-            None if self.shows_each_once => {
+            None if self.plan.shows_each_once => {
                 Box::new(self.once(self.hits(0, usize::MAX)?, first).take(count))
             }
             None => self.hits(first, count)?,
         };
         let (documents, reader) = (self.documents, Rc::clone(&self.reader));
-        let (stored, result, distances) = (self.stored.clone(), self.result, self.distances);
+        let (stored, result, distances) =
+            (self.plan.stored.clone(), self.plan.result, self.plan.distances);
         Ok(Box::new(hits.filter_map(move |hit| {
             let row = match result {
                 Some(result) => row_of_result(&reader, &stored, result, hit),
@@ -148,7 +156,7 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
     }
 
     fn repeated(&self, first: usize, count: usize) -> Result<u64, QueryError> {
-        if !self.shows_each_once {
+        if !self.plan.shows_each_once {
             return Ok(0);
         }
         if let Some(page) = &self.page {
@@ -164,20 +172,20 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
 
     fn notes(&self, row: &Row<'t>) -> Result<NotesOfRow, QueryError> {
         match row.entry {
-            Some(entry) if !self.notes.is_empty() => {
-                // A result has no id; its entry is called by the hash of its key.
+            Some(entry) if !self.plan.notes.is_empty() => {
+                // A result has no id; its entry is identified by the hash of its key.
                 let id = match row.document.id() {
                     Some(id) => id,
                     None => self.reader.document_id(entry)?.unwrap_or_default(),
                 };
-                self.notes.of_entry(&self.reader, &self.condition, entry, id)
+                self.plan.notes.of_entry(&self.reader, &self.plan.condition, entry, id)
             }
             Some(_) | None => Ok(NotesOfRow::default()),
         }
     }
 }
 
-/// What the first key of an order that is a distance measures.
+/// The center and field of the primary sort key, if that is a distance.
 pub(crate) fn distances_of<I: Transaction>(
     reader: &IndexReader<'_, I>,
     order: &[SortKey],
@@ -190,7 +198,7 @@ pub(crate) fn distances_of<I: Transaction>(
     Ok(Some(Distances { field: reader.field(field)?, from }))
 }
 
-/// The document behind an entry; `None` when it was deleted after the entry was made.
+/// The document of an entry; `None` when it was deleted after the entry was indexed.
 fn row_of<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
     reader: &IndexReader<'t, I>,
@@ -222,7 +230,7 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     }))
 }
 
-/// The result behind an entry of a reduce.
+/// The result of a reduce entry.
 fn row_of_result<'t, I: Transaction>(
     reader: &IndexReader<'t, I>,
     stored: &[Option<FieldId>],

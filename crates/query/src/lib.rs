@@ -1,49 +1,50 @@
 //! Queries: plan a syntax tree, run it over a transaction, stream the rows.
 //!
-//! Collection queries need no index: all documents, those of a collection, and those chosen by their
-//! ids. The others run on one; [`needed_index`] tells which automatic index answers a query. What is not
-//! answered yet is refused by [`QueryError::NotSupportedYet`], with the place in the query that asks
-//! for it.
+//! Collection queries need no index: all documents, those of a collection, and those selected by
+//! id. All others run on one; [`needed_index`] returns the automatic index that a query needs. What
+//! is not supported yet is rejected with [`QueryError::NotSupportedYet`], with the position in the
+//! query.
 //!
-//! Invariant: planning is pure and complete; whatever is refused is refused before the first row.
+//! Invariant: planning is pure and complete; whatever is rejected is rejected before the first row.
 //!
 //! | file | what |
 //! |---|---|
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
-//! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
+//! | `condition`, `id_selection` | a condition on ids to the set of ids it selects |
 //! | `needed_index`, `group_by` | the automatic index that a query needs |
-//! | `group_script` | `key()`, `count()` and `sum()` in scripts that show groups |
-//! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
-//! | `lucene_condition` | the text of `lucene()` to a query of an index |
+//! | `group_script` | `key()`, `count()` and `sum()` in scripts that produce the results of groups |
+//! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to an index query |
+//! | `lucene_condition` | the text of `lucene()` to an index query |
 //! | `index_order` | `order by` on an index |
 //! | `spatial_clause`, `projected_distance` | spatial conditions, orders by distance, distances of rows |
-//! | `paging` | which rows of the result are wanted, and the totals that are told |
-//! | `distinct` | rows that show the same as earlier ones are left out |
+//! | `paging` | which rows of the result are requested, and the totals that are reported |
+//! | `distinct` | rows equal to earlier ones are dropped |
 //! | `projection`, `projected_row`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `revision_includes`, `counter_includes`, `value_includes` | `include` of older versions, of what counters say, of values of compare exchange |
+//! | `revision_includes`, `counter_includes`, `value_includes` | `include` of revisions, of counters, of compare exchange values |
 //! | `projected_counter` | `counter()` in `select` |
 //! | `exchange_value` | `cmpxchg()` in conditions and in `select` |
-//! | `row_document` | what a row is made of: a document, or a result of a reduce |
-//! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
-//! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
-//! | `log_query` | a query that is tried on one document at a time, as subscriptions do |
-//! | `update_clause` | `update { … }`: a patch of each document that is chosen |
-//! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
-//! | `page_rows` | the rows of one page, from rows that may be asked for again after an error |
-//! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
-//! | `shown_entries`, `term_text` | entries and terms as answers show them |
-//! | `entry_rows` | one row of each document, where an index has several entries of it |
+//! | `row_document` | the source of a row: a document, or a result of a reduce |
+//! | `row_script`, `filter_script` | rows that a script produces or selects, and what `load` loads for them |
+//! | `requested_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
+//! | `log_query` | a query that is evaluated on one document at a time, as subscriptions do |
+//! | `update_clause` | `update { … }`: a patch of each selected document |
+//! | `filtered_rows`, `row_counts` | the rows that pass a filter, and what was filtered out |
+//! | `page_rows` | the rows of one page, from an iterator that may be resumed after an error |
+//! | `stored_projection`, `script_fields` | values stored in an index, for a projection and for a script |
+//! | `shown_entries`, `term_text` | entries and terms as responses show them |
+//! | `entry_rows` | one row per document, where an index has several entries for it |
 //! | `series_includes` | `include timeseries()` |
 //! | `time_series` | queries over time series in `select` |
-//! | `result_kind` | whether a query asks for rows, facets or suggestions |
+//! | `result_kind` | whether a query returns rows, facets or suggestions |
 //! | `facet_plan`, `facet_ranges`, `facet_setup`, `facet_order`, `facet_query` | facets |
 //! | `suggestion_query` | suggestions |
-//! | `more_like_this`, `more_like_options`, `term_statistics` | the words that documents are like each other in |
+//! | `more_like_this`, `more_like_options`, `term_statistics` | `moreLikeThis()`: documents that share significant words |
 //! | `method_options` | options that methods take as JSON |
 //! | `collection_execution`, `index_execution`, `index_rows`, `result` | the rows |
+//! | `planned_query`, `planned_source` | a query that was planned, to be run again on the same snapshots |
+
 #![forbid(unsafe_code)]
 
-mod asked_notes;
 mod collection_execution;
 mod condition;
 mod counted_rows;
@@ -85,19 +86,22 @@ mod paging;
 mod parameters;
 mod plan;
 mod planned_include;
+mod planned_query;
+mod planned_source;
 mod projected_counter;
 mod projected_distance;
 mod projected_row;
 mod projection;
+mod requested_notes;
 mod result;
 mod result_kind;
 mod revision_includes;
 mod row;
 mod row_counts;
 mod row_document;
+mod row_metadata;
 mod row_notes;
 mod row_script;
-mod row_told;
 mod script_fields;
 mod search_words;
 mod searched_fields;
@@ -113,7 +117,7 @@ mod time_series;
 mod update_clause;
 mod value_includes;
 
-pub use collection_execution::execute;
+pub use collection_execution::{execute, execute_plan};
 pub use counter_includes::{
     CounterIncludes, CountersOfDocument, IncludedCounter, IncludedCounters,
 };
@@ -123,7 +127,7 @@ pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use included_values::IncludedValues;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
-pub use log_query::{Includes, LogQuery, Tried};
+pub use log_query::{Includes, LogQuery, LogSources, Tried};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{
@@ -131,6 +135,7 @@ pub use plan::{
     parse_update, plan,
 };
 pub use planned_include::{PlannedInclude, wants_timings};
+pub use planned_query::PlannedQuery;
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, SeriesOptions};
 pub use result_kind::{ResultKind, result_kind};

@@ -1,13 +1,13 @@
-//! Documents, counters and compare exchange values that are fetched for a row.
+//! Documents, counters and compare exchange values that are loaded for a row.
 
 use blittable::BlittableBuf;
 use documents::{CounterRow, DocumentRow};
 
-/// What `load` and projections fetched for one row.
+/// What `load` and projections loaded for one row.
 pub(crate) enum Loaded<'t> {
     One(Option<DocumentRow<'t>>),
     Many(Vec<DocumentRow<'t>>),
     Counter(Option<CounterRow<'t>>),
-    /// The value of compare exchange that is stored for a key.
+    /// The compare exchange value stored for a key.
     Value(Option<BlittableBuf>),
 }

@@ -1,9 +1,9 @@
-//! A query that is tried on one document at a time, as the document log brings it: no index, no order,
-//! no pages. Subscriptions ask so.
+//! A query that is evaluated on one document at a time, in document log order: no index, no order,
+//! no pages. Subscriptions use these.
 //!
-//! `where` is a script here and not a choice of an index: values are compared as `filter` compares
-//! them. Over revisions (`from Users (Revisions = true)`) a row is an object with the version that is
-//! shown, `Current`, and the one before it, `Previous`.
+//! `where` is a script here and not an index query: values are compared as `filter` compares them.
+//! Over revisions (`from Users (Revisions = true)`) a row is an object with the revision,
+//! `Current`, and the one before it, `Previous`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,12 +14,12 @@ use cluster_state::DatabaseValues;
 use documents::{DocumentRow, RevisionRow, write_document_json};
 use model::{DocumentFlags, DocumentId, date};
 use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};
-use script::{Budget, DocumentInfo, ScriptDocument, ScriptPool, ScriptValue};
+use script::{DocumentInfo, ScriptDocument, ScriptPool, ScriptValue};
 use storage::{Transaction, WorkingMemory};
 
 use crate::counter_includes::{CounterIncludes, IncludedCounters, is_counters};
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::plan::SourceDocuments;
 use crate::planned_include::PlannedInclude;
 use crate::row_script::{
@@ -29,11 +29,11 @@ use crate::row_script::{
 use crate::series_includes::{IncludedSeries, SeriesIncludes, is_series};
 use crate::time_series::SeriesCalls;
 
-/// More documents than this are not given along with one batch; clients ask for those when they need
+/// Maximum number of documents included with one batch; clients request further ones when they need
 /// them.
 const INCLUDED_MAX: usize = 1 << 16;
 
-/// A query over the document log, checked.
+/// A validated query over the document log.
 #[derive(Clone, Debug)]
 pub struct LogQuery {
     query: Query,
@@ -48,27 +48,45 @@ pub struct LogQuery {
 /// The documents, counters and time series that rows include.
 #[derive(Default)]
 pub struct Includes {
-    /// Ids of documents, each once, in the order in which they were met.
+    /// Ids of documents, each once, in the order in which they were first encountered.
     in_order: Vec<DocumentId>,
     met: HashSet<DocumentId>,
     counters: IncludedCounters,
     series: IncludedSeries,
 }
 
-/// What becomes of a document.
+/// The sources of a row, and where the memory that it takes is charged.
+pub struct LogSources<'r, T> {
+    /// The documents.
+    pub documents: &'r T,
+    /// The compare exchange values, if scripts may read them.
+    pub values: Option<&'r DatabaseValues>,
+    /// See the type.
+    pub memory: &'r WorkingMemory,
+}
+
+impl<T> Clone for LogSources<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for LogSources<'_, T> {}
+
+/// The outcome for a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
-    /// It is shown.
+    /// It is sent.
     Shown,
-    /// The query does not choose it.
+    /// The query does not select it.
     LeftOut,
 }
 
 impl LogQuery {
-    /// Parses and checks the text of a query.
+    /// Parses and validates the text of a query.
     ///
     /// # Errors
-    /// When it is none, or asks for what only an index can answer.
+    /// When it is not a query, or requests what only an index can provide.
     pub fn parse(text: &str) -> Result<LogQuery, QueryError> {
         let mut query = crate::plan::parse_any(text)?;
         let (source, is_of_revisions) = source_of(&query)?;
@@ -81,39 +99,39 @@ impl LogQuery {
                 _ => Some(Expression::And(conditions)),
             };
         }
-        let asked = Asked::new(&query, None);
-        asked.filter_text()?;
-        let (includes, loads) = (includes_of(&asked)?, asked.loads()?);
-        let (counters, series) = (asked.counter_includes()?, series_of(&asked)?);
+        let context = QueryContext::new(&query, None);
+        context.filter_text()?;
+        let (includes, loads) = (includes_of(&context)?, context.loads()?);
+        let (counters, series) = (context.counter_includes()?, series_of(&context)?);
         Ok(LogQuery { source, is_of_revisions, includes, loads, counters, series, query })
     }
 
-    /// Which documents are looked at.
+    /// Which documents are read.
     pub fn source(&self) -> &SourceDocuments {
         &self.source
     }
 
-    /// Whether every version of a document is looked at, and not only the newest.
+    /// Whether every revision of a document is read, and not only its current version.
     pub fn is_of_revisions(&self) -> bool {
         self.is_of_revisions
     }
 
-    /// Whether documents are given along that the rows name.
+    /// Whether documents named by the rows are included.
     pub fn has_includes(&self) -> bool {
         !self.includes.is_empty()
     }
 
-    /// Whether counters are given along.
+    /// Whether counters are included.
     pub fn has_counters(&self) -> bool {
         !self.counters.is_empty()
     }
 
-    /// Whether time series are given along.
+    /// Whether time series are included.
     pub fn has_series(&self) -> bool {
         !self.series.is_empty()
     }
 
-    /// The scripts of the query, for the thread that asks; `None` when it has none.
+    /// The scripts of the query, for the current thread; `None` when it has none.
     ///
     /// # Errors
     /// As [`LogQuery::parse`].
@@ -124,19 +142,19 @@ impl LogQuery {
     /// Compiles the scripts.
     ///
     /// # Errors
+    /// [`QueryError::Memory`] when there is no memory for the row; it may be tried again.
     /// [`QueryError::Invalid`] when a text is no script.
     pub fn bind<'s>(&self, scripts: &'s QueryScripts) -> Result<BoundScripts<'s>, QueryError> {
         scripts.bind(&self.query, None)
     }
 
-    /// Tries the query on a document and appends what it shows of it.
+    /// Evaluates the query on a document and appends its result.
     ///
-    /// # Errors
-    /// [`QueryError::Script`] and [`QueryError::InvalidOperation`] are failures of the query with this
-    /// document; `out` may then end anywhere.
+    /// [`QueryError::Script`] and [`QueryError::InvalidOperation`] are failures of the query on
+    /// this document; `out` may then end anywhere.
     pub fn try_document<T: Transaction>(
         &self,
-        (tx, values): (&T, Option<&DatabaseValues>),
+        sources: LogSources<'_, T>,
         document: &DocumentRow<'_>,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut Includes,
@@ -150,22 +168,29 @@ impl LogQuery {
             last_modified_ticks: document.last_modified_ticks(),
             write_whole: &|out| Ok(write_document_json(document, out)?),
         };
-        self.try_row(Sources { documents: tx, values }, &shown, scripts, included, out)
+        self.try_row(sources, &shown, scripts, included, out)
     }
 
-    /// Tries the query on a version of a document and the one before it.
+    /// Evaluates the query on a revision of a document and the one before it.
     ///
     /// # Errors
     /// As [`LogQuery::try_document`].
     pub fn try_revision<T: Transaction>(
         &self,
-        (tx, values): (&T, Option<&DatabaseValues>),
+        sources: LogSources<'_, T>,
         current: &RevisionRow<'_>,
         previous: Option<&RevisionRow<'_>>,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
+        let sizes = [Some(current), previous].map(|row| row.map_or(Ok(0), revision_bytes));
+        let mut pair = 0;
+        for size in sizes {
+            pair += size?;
+        }
+        let _pair = sources.memory.scope();
+        sources.memory.take(3 * pair)?;
         let mut json = Vec::new();
         write_pair(current, previous, &mut json)?;
         let needs_row = scripts.is_some() || !self.includes.is_empty() || !self.counters.is_empty();
@@ -182,47 +207,53 @@ impl LogQuery {
             last_modified_ticks: current.last_modified_ticks(),
             write_whole: &write_whole,
         };
-        self.try_row(Sources { documents: tx, values }, &shown, scripts, included, out)
+        self.try_row(sources, &shown, scripts, included, out)
     }
 
     fn try_row<T: Transaction>(
         &self,
-        sources: Sources<'_, T>,
+        LogSources { documents, values, memory }: LogSources<'_, T>,
         shown: &Shown<'_>,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
-        let (tx, wanted) = (sources.documents, RefCell::default());
+        let (tx, wanted) = (documents, RefCell::default());
+        let sources = Sources { documents, values };
+        let _row = memory.scope();
+        let body = blittable::Value::Object(shown.body.root());
+        memory.take(shown.body.as_bytes().len() as u64 + blittable::printed_bytes(&body)?)?;
         match scripts {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
-                let memory = WorkingMemory::default();
-                let beside =
-                    load_for_row(sources, &self.loads, Some(shown.id), shown.body.root(), &memory)?;
+                let loaded =
+                    load_for_row(sources, &self.loads, Some(shown.id), shown.body.root(), memory)?;
                 let arguments = arguments_of(
                     shown.script_document(scripts.rows().is_some())?,
-                    &beside,
-                    &memory,
+                    &loaded,
+                    memory,
                 )?;
                 let never = AtomicBool::new(false);
                 let series = SeriesCalls {
                     functions: scripts.series(),
                     settings: None,
                     stop: &never,
-                    memory: &memory,
+                    memory,
                 };
                 let mut host =
-                    RowHost { sources, wanted: &wanted, series, memory: &memory, result_bytes: 0 };
+                    RowHost { sources, wanted: &wanted, series, memory, result_bytes: 0 };
                 if let Some(filter) = scripts.filter()
                     && !passes(filter, &arguments, &mut host)?
                 {
                     return Ok(Tried::LeftOut);
                 }
-                let made = scripts
-                    .rows()
-                    .map(|rows| rows.evaluate(&arguments, Budget::default(), &mut host));
-                match made.transpose()? {
+                let made = match scripts.rows() {
+                    Some(rows) => Some(host.evaluate(rows, &arguments)?),
+                    None => None,
+                };
+                // Once more as text.
+                memory.take(host.result_bytes)?;
+                match made {
                     None => (shown.write_whole)(out)?,
                     Some(value) if value.is_absent() => return Ok(Tried::LeftOut),
                     Some(value) if shown.is_whole(&value) => (shown.write_whole)(out)?,
@@ -233,7 +264,7 @@ impl LogQuery {
         for include in self.includes.iter().filter_map(|include| include.in_document.as_ref()) {
             include.ids(shown.body.root(), &mut |id| included.add(id))?;
         }
-        // Workers are given no values along.
+        // No compare exchange values are included for workers.
         let Wanted { documents, .. } = wanted.into_inner();
         documents.iter().for_each(|id| included.add(id));
         included.counters.add(tx, &self.counters, Some(shown.id), shown.body.root())?;
@@ -242,7 +273,7 @@ impl LogQuery {
     }
 }
 
-/// One row and what is told of it.
+/// One row and its metadata.
 struct Shown<'r> {
     body: Document<'r>,
     id: &'r str,
@@ -253,7 +284,8 @@ struct Shown<'r> {
 }
 
 impl Shown<'_> {
-    /// The row as scripts see it. One that may show it inside of something else names it there.
+    /// The row as scripts see it. A script that may embed it in another object sees its id in the
+    /// metadata.
     fn script_document(&self, may_show_it: bool) -> Result<ScriptDocument, QueryError> {
         let body = match may_show_it {
             true => body_with_id(&self.body, self.id)?,
@@ -267,13 +299,13 @@ impl Shown<'_> {
         Ok(ScriptDocument::new(body, info))
     }
 
-    /// Whether a script gave the row itself, as it is.
+    /// Whether a script returned the row itself, unchanged.
     fn is_whole(&self, value: &ScriptValue) -> bool {
         matches!(value, ScriptValue::Stored(stored)
             if stored.is_root() && stored.document_id() == Some(self.id))
     }
 
-    /// Appends what a script made of the row, with the metadata of a projection.
+    /// Appends what a script produced from the row, with the metadata of a projection.
     fn write_made(&self, value: ScriptValue, out: &mut Vec<u8>) -> Result<(), QueryError> {
         let is_object = matches!(value, ScriptValue::Object(_) | ScriptValue::Stored(_));
         let properties = if is_object { value.into_properties()? } else { None };
@@ -295,7 +327,7 @@ impl Shown<'_> {
     }
 }
 
-/// Appends the members of the metadata that tell which version of which document this is.
+/// Appends the metadata that identifies the document and its version.
 fn write_identity(
     id: &str,
     change_vector: &str,
@@ -316,7 +348,15 @@ fn write_identity(
     write_json_string(&date::format(last_modified_ticks), out);
 }
 
-/// Appends a version of a document and the one before it, as subscriptions to revisions show them.
+/// The size of a version as it is stored.
+fn revision_bytes(row: &RevisionRow<'_>) -> Result<u64, QueryError> {
+    Ok(match row.is_deletion() {
+        true => 0,
+        false => row.body()?.as_bytes().len() as u64,
+    })
+}
+
+/// Appends a revision of a document and the one before it, as sent to subscriptions on revisions.
 fn write_pair(
     current: &RevisionRow<'_>,
     previous: Option<&RevisionRow<'_>>,
@@ -339,7 +379,7 @@ fn write_pair(
     Ok(())
 }
 
-/// Two versions together may be larger than a document may be.
+/// Two revisions together may be larger than the maximum size of a document.
 fn parsed(json: &[u8]) -> Result<BlittableBuf, QueryError> {
     let limits = ParseLimits { document_bytes_max: usize::MAX, ..ParseLimits::default() };
     parse_document(json, &limits).map_err(|error| {
@@ -350,7 +390,7 @@ fn parsed(json: &[u8]) -> Result<BlittableBuf, QueryError> {
 
 impl Includes {
     fn add(&mut self, id: &str) {
-        // A text that is too long for an id names no document.
+        // A string that is too long for an id matches no document.
         if self.in_order.len() < INCLUDED_MAX
             && let Ok(id) = DocumentId::new(id)
             && self.met.insert(id.clone())
@@ -379,15 +419,15 @@ fn not_supported(message: impl Into<String>) -> QueryError {
     QueryError::Method { message: message.into() }
 }
 
-/// Which documents are looked at, and whether their revisions are.
+/// Which documents are read, and whether their revisions are.
 fn source_of(query: &Query) -> Result<(SourceDocuments, bool), QueryError> {
-    let asked = Asked::new(query, None);
+    let context = QueryContext::new(query, None);
     let source = match &query.source.kind {
         SourceKind::Index(_) => {
             return Err(not_supported("Subscription must specify a collection to use"));
         }
         SourceKind::AllDocuments | SourceKind::Collection(_) | SourceKind::Graph(_) => {
-            asked.source()?.0
+            context.source()?.0
         }
     };
     let Some(restriction) = &query.source.restriction else { return Ok((source, false)) };
@@ -401,7 +441,7 @@ fn source_of(query: &Query) -> Result<(SourceDocuments, bool), QueryError> {
     Err(not_supported("Subscription collection filter can only specify 'Revisions = true'"))
 }
 
-/// Refuses the clauses that only an index answers.
+/// Rejects the clauses that require an index.
 fn refuse_clauses(query: &Query) -> Result<(), QueryError> {
     if !query.order_by.is_empty() {
         return Err(not_supported("Subscription cannot specify an order by clause"));
@@ -422,12 +462,12 @@ fn refuse_clauses(query: &Query) -> Result<(), QueryError> {
             return Err(not_supported("Subscription select clause must specify an object literal"));
         }
     }
-    Asked::new(query, None).refuse_unanswered_clauses()
+    QueryContext::new(query, None).refuse_unanswered_clauses()
 }
 
-/// The time series to give along: those of the row itself, and the last entries of each.
-fn series_of(asked: &Asked<'_>) -> Result<SeriesIncludes, QueryError> {
-    for item in asked.query.include.iter().filter(|item| is_series(item)) {
+/// The time series to include: those of the row itself, and the last entries of each.
+fn series_of(context: &QueryContext<'_>) -> Result<SeriesIncludes, QueryError> {
+    for item in context.query.include.iter().filter(|item| is_series(item)) {
         let Expression::Method(call) = item else { continue };
         let count = call.arguments.len();
         if !(1..=2).contains(&count) {
@@ -441,14 +481,14 @@ fn series_of(asked: &Asked<'_>) -> Result<SeriesIncludes, QueryError> {
             )));
         }
     }
-    asked.series_includes()
+    context.series_includes()
 }
 
-/// The paths of documents to give along.
-fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
-    let query = asked.query;
+/// The paths of documents to include.
+fn includes_of(context: &QueryContext<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
+    let query = context.query;
     let is_row = |item: &&Expression| {
-        // A loaded document is given along as a whole; there is no path to follow in it.
+        // A loaded document is included as a whole; there is no path to follow in it.
         !matches!(item, Expression::Field(path)
             if query.load.iter().any(|load| load.alias == path.text()))
     };
@@ -461,7 +501,7 @@ fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
                 "Subscription include expected to get Counters or TimeSeries but got {name}"
             )))
         }
-        item => asked.include(item, None),
+        item => context.include(item, None),
     });
     planned.collect()
 }

@@ -1,8 +1,9 @@
-//! `lucene(field, 'text')`: a text in Lucene's query syntax as a query of an index.
+//! `lucene(field, 'text')`: Lucene query syntax as an index query.
 //!
-//! A word goes through the analyzer of its field; several words of it are a phrase, and none, as of a
-//! stop word, leave the clause out. Patterns, similar words and the ends of ranges are compared with
-//! whole terms, in the case of the field. A field that the index does not have matches nothing.
+//! A word passes the analyzer of its field; if that produces several words they are a phrase, if
+//! none (a stop word) the clause is dropped. Wildcards, fuzzy words and the bounds of ranges are
+//! compared with whole terms, in the case of the field. A field that the index does not have
+//! matches nothing.
 
 use rql::MethodCall;
 use rql::lucene::{self, Clause, Group, Occur, PatternPart, Sought};
@@ -12,20 +13,20 @@ use std::ops::Bound;
 use crate::error::QueryError;
 use crate::index_condition::Conditions;
 use crate::search_words::phrase_of;
-use crate::searched_fields::{Look, SearchedField};
+use crate::searched_fields::{MatchMode, SearchedField};
 use crate::sought_value::in_the_case_of;
 
 impl<'a> Conditions<'_, 'a> {
-    /// The query of `lucene(field, 'text')`.
+    /// The index query of `lucene(field, 'text')`.
     pub(crate) fn lucene(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
-        let field = self.field_argument(call, Look::Words)?;
+        let field = self.field_argument(call, MatchMode::Words)?;
         let text = self.text_argument(call)?;
         let group = lucene::parse(&text)
             .map_err(|error| QueryError::Lucene { message: error.to_string() })?;
         Ok(self.lucene_group(&field, &group).unwrap_or(Query::None))
     }
 
-    /// `None` when nothing is left of the clauses. Recursion is bounded by the parser.
+    /// `None` when no clause remains. The parser bounds the recursion.
     fn lucene_group(&self, field: &SearchedField, group: &Group) -> Option<Query> {
         let (mut wanted, mut preferred, mut unwanted) = (Vec::new(), Vec::new(), Vec::new());
         for clause in &group.clauses {
@@ -38,7 +39,7 @@ impl<'a> Conditions<'_, 'a> {
         }
         let found = match (wanted.is_empty(), preferred.is_empty()) {
             (true, true) if unwanted.is_empty() => return None,
-            // Nothing but what is not wanted finds nothing.
+            // Prohibited clauses alone match nothing.
             (true, true) => return Some(Query::None),
             (true, false) => any_of(preferred),
             (false, true) => all_of(wanted),
@@ -68,7 +69,7 @@ impl<'a> Conditions<'_, 'a> {
 
     fn lucene_sought(&self, field: &SearchedField, sought: &Sought) -> Option<Query> {
         let name = field.name.clone();
-        let term = |text: &str| in_the_case_of(field, Look::Default, text);
+        let term = |text: &str| in_the_case_of(field, MatchMode::Default, text);
         Some(match sought {
             Sought::Everything => Query::All,
             Sought::Anything => Query::exists(&name),
@@ -103,7 +104,7 @@ fn all_of(mut queries: Vec<Query>) -> Query {
     if queries.len() == 1 { queries.remove(0) } else { Query::And(queries) }
 }
 
-/// The words of a text beside each other; `None` when the analyzer leaves none.
+/// The words of a text as a phrase; `None` when the analyzer leaves none.
 fn words(field: &SearchedField, text: &str, slop: u32) -> Option<Query> {
     let words: Vec<PhraseWord> = phrase_of(field, text);
     match words.as_slice() {
@@ -113,7 +114,7 @@ fn words(field: &SearchedField, text: &str, slop: u32) -> Option<Query> {
     }
 }
 
-/// A pattern; as a regular expression where a sign in it means itself.
+/// A wildcard; a regular expression if a character in it is escaped.
 fn wildcard(field: String, parts: &[PatternPart], term: &dyn Fn(&str) -> String) -> Query {
     let has_plain_signs = parts
         .iter()

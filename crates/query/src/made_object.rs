@@ -1,8 +1,8 @@
-//! One object that a script made of a row, and its metadata.
+//! One object that a script produced from a row, and its metadata.
 //!
-//! A document that the script returned unchanged, the row's or one that it loaded, is shown as that document.
-//! Anything else is a projection; where the script gave it metadata that the row has too, those of the row
-//! are shown.
+//! A document that the script returned unchanged, the row's or one that it loaded, is returned as
+//! that document. Anything else is a projection; where the script set metadata that the row has
+//! too, those of the row take precedence.
 
 use blittable::write_json_string;
 use documents::DocumentRow;
@@ -15,11 +15,11 @@ use crate::row::Row;
 use crate::row_document::{Marked, decompressed_bytes, printed_bytes};
 
 const METADATA: &str = "@metadata";
-/// What metadata have beside what a script gave them, about.
+/// Approximate size of the metadata, besides what a script set.
 const METADATA_BYTES: usize = 1 << 10;
-/// A longer text is large.
+/// A longer string is large.
 const LARGE_BYTES: usize = 64 << 10;
-/// The properties that the metadata of every row have.
+/// The properties that the metadata of every row has.
 const OF_THE_ROW: [&str; 7] = [
     "@projection",
     "@change-vector",
@@ -35,14 +35,15 @@ const OF_THE_ROW: [&str; 7] = [
 pub(crate) struct MadeObject {
     /// JSON, without its metadata.
     json: Vec<u8>,
-    /// The properties that its metadata have of their own, JSON with a comma behind each.
+    /// Further properties of its metadata, as JSON, each followed by a comma.
     metadata: Vec<u8>,
-    /// The document that it is.
+    /// The document that it equals.
     whole: Option<DocumentId>,
 }
 
 impl MadeObject {
-    /// What a script made of a row. It saw something else of the document `replaced`.
+    /// What a script produced from a row. `replaced` is the document that the script saw with other
+    /// content.
     ///
     /// # Errors
     ///
@@ -59,8 +60,8 @@ impl MadeObject {
         };
         let (mut json, mut metadata) = (Vec::new(), Vec::new());
         if let Some(at) = properties.iter().position(|(name, _)| &**name == METADATA) {
-            let (_, given) = properties.remove(at);
-            for (name, value) in given.into_properties()?.unwrap_or_default() {
+            let (_, metadata_value) = properties.remove(at);
+            for (name, value) in metadata_value.into_properties()?.unwrap_or_default() {
                 if whole.is_some() || !OF_THE_ROW.contains(&&*name) {
                     write_json_string(&name, &mut metadata);
                     metadata.push(b':');
@@ -73,17 +74,17 @@ impl MadeObject {
         Ok(MadeObject { json, metadata, whole })
     }
 
-    /// Bytes that it takes.
+    /// The memory that it takes, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of::<Self>() + self.json.capacity() + self.metadata.capacity()) as u64
     }
 
-    /// What rows are compared by: all that it shows.
+    /// What rows are compared by: all that it contains.
     pub(crate) fn identity(&self) -> Vec<u8> {
         [self.json.as_slice(), &self.metadata].concat()
     }
 
-    /// Appends it as the row, or one of the rows, that `row` is shown as.
+    /// Appends it as the result, or one of the results, of `row`.
     pub(crate) fn write(
         &self,
         row: &Row<'_>,
@@ -96,25 +97,25 @@ impl MadeObject {
             if let Some(document) = found {
                 memory.take(decompressed_bytes(&document))?;
                 memory.take(printed_bytes(&document.body()?)?)?;
-                let mut beside_id = Vec::new();
-                row.told().with_score().write(&mut beside_id);
-                return Ok(documents::write_found_document_json(&document, &beside_id, out)?);
+                let mut more = Vec::new();
+                row.metadata().with_score().write(&mut more);
+                return Ok(documents::write_found_document_json(&document, &more, out)?);
             }
         }
-        // The metadata goes in front of the closing brace.
+        // The metadata goes before the closing brace.
         memory.take(self.json.len() as u64)?;
         reserve(out, self.json.len());
         out.extend_from_slice(&self.json[..self.json.len() - 1]);
         if 2 < self.json.len() {
             out.push(b',');
         }
-        row.document.write_metadata_with(row.told(), Marked::FromDocument, &self.metadata, out);
+        row.document.write_metadata_with(row.metadata(), Marked::FromDocument, &self.metadata, out);
         out.push(b'}');
         Ok(())
     }
 }
 
-/// Makes room for a large text without room for another one.
+/// Reserves for a large text exactly, not in doubling steps.
 fn reserve(out: &mut Vec<u8>, bytes: usize) {
     if LARGE_BYTES < bytes {
         out.reserve_exact(bytes + METADATA_BYTES);

@@ -1,7 +1,7 @@
-//! Options that a method takes as JSON: an object in a parameter, or a text with one.
+//! Options that a method takes as JSON: an object parameter, or a string that contains one.
 //!
-//! Names are compared without their case, unknown ones are ignored, and `null` counts as not given,
-//! which is what clients rely on.
+//! Names are case-insensitive, unknown ones are ignored, and `null` counts as absent, which is what
+//! clients rely on.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use blittable::{BlittableBuf, Object, ParseLimits, Value, parse_document};
 use rql::{Expression, Literal};
 
 use crate::error::QueryError;
-use crate::parameters::{Asked, Worth, shown};
+use crate::parameters::{QueryContext, QueryValue, shown};
 
-/// Bytes of options that are written as a text.
+/// Maximum size of options that are written as a string, in bytes.
 const OPTIONS_BYTES_MAX: usize = 64 * 1024;
 
 /// The options of one call.
 pub(crate) struct MethodOptions<'a> {
-    /// What a refusal calls them.
+    /// The method's name, for error messages.
     of: &'static str,
     json: Json<'a>,
 }
@@ -26,22 +26,22 @@ enum Json<'a> {
     Parsed(BlittableBuf),
 }
 
-impl<'a> Asked<'a> {
-    /// The options that an argument of the method `of` gives.
+impl<'a> QueryContext<'a> {
+    /// The options in an argument of the method `of`.
     pub(crate) fn method_options(
         &self,
         argument: &'a Expression,
         of: &'static str,
     ) -> Result<MethodOptions<'a>, QueryError> {
         let text = match argument {
-            Expression::Literal(literal) => match self.worth(literal)? {
-                Worth::Parameter(Value::Object(object)) => {
+            Expression::Literal(literal) => match self.resolve(literal)? {
+                QueryValue::Parameter(Value::Object(object)) => {
                     return Ok(MethodOptions { of, json: Json::Object(object) });
                 }
-                Worth::Literal(Literal::String(text)) => text.clone(),
-                Worth::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
-                Worth::Parameter(other) => return Err(no_object(of, &shown(&other))),
-                Worth::Literal(other) => return Err(no_object(of, &other.to_string())),
+                QueryValue::Literal(Literal::String(text)) => text.clone(),
+                QueryValue::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
+                QueryValue::Parameter(other) => return Err(no_object(of, &shown(&other))),
+                QueryValue::Literal(other) => return Err(no_object(of, &other.to_string())),
             },
             other => return Err(no_object(of, &other.to_string())),
         };
@@ -59,12 +59,12 @@ fn no_object(of: &str, found: &str) -> QueryError {
 }
 
 impl<'a> MethodOptions<'a> {
-    /// Options that stand inside of a document.
+    /// Options inside a document.
     pub(crate) fn of_object(object: Object<'a>, of: &'static str) -> Self {
         Self { of, json: Json::Object(object) }
     }
 
-    /// An option; `None` when it is not given or null.
+    /// An option; `None` when it is absent or null.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Value<'_>>, QueryError> {
         let object = match &self.json {
             Json::Object(object) => *object,
@@ -73,12 +73,12 @@ impl<'a> MethodOptions<'a> {
         value_of(object, name)
     }
 
-    /// A whole number; a fraction is cut off.
+    /// A whole number; a fraction is truncated.
     pub(crate) fn whole(&self, name: &str) -> Result<Option<i64>, QueryError> {
         Ok(self.number(name)?.map(|number| number as i64))
     }
 
-    /// A number; digits in a text are one too.
+    /// A number; a string of digits is accepted too.
     pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, QueryError> {
         let Some(value) = self.get(name)? else { return Ok(None) };
         let number = match value {
@@ -92,7 +92,7 @@ impl<'a> MethodOptions<'a> {
         }
     }
 
-    /// Whether something is wanted.
+    /// A boolean.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, QueryError> {
         match self.get(name)? {
             None => Ok(None),
@@ -101,7 +101,7 @@ impl<'a> MethodOptions<'a> {
         }
     }
 
-    /// A text.
+    /// A string.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, QueryError> {
         match self.get(name)? {
             None => Ok(None),
@@ -110,7 +110,7 @@ impl<'a> MethodOptions<'a> {
         }
     }
 
-    /// A list of texts; what is none in it is left out.
+    /// A list of strings; elements that are not strings are skipped.
     pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, QueryError> {
         let array = match self.get(name)? {
             None => return Ok(None),
@@ -126,7 +126,7 @@ impl<'a> MethodOptions<'a> {
         Ok(Some(texts))
     }
 
-    /// One of some values, by its name without case or by its number.
+    /// One of some values, by its case-insensitive name or by its ordinal.
     pub(crate) fn choice<T: Copy>(
         &self,
         name: &str,
@@ -156,7 +156,7 @@ impl<'a> MethodOptions<'a> {
     }
 }
 
-/// A property by its name without case; `None` when it is not there or null.
+/// A property by its case-insensitive name; `None` when it is absent or null.
 pub(crate) fn value_of<'v>(
     object: Object<'v>,
     name: &str,
@@ -176,9 +176,9 @@ pub(crate) fn value_of<'v>(
 mod tests {
     use super::*;
 
-    fn with<T>(json: &str, look: impl FnOnce(&MethodOptions<'_>) -> T) -> T {
+    fn with<T>(json: &str, mode: impl FnOnce(&MethodOptions<'_>) -> T) -> T {
         let document = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
-        look(&MethodOptions::of_object(document.as_view().root(), "facet"))
+        mode(&MethodOptions::of_object(document.as_view().root(), "facet"))
     }
 
     #[test]

@@ -8,37 +8,37 @@ use crate::error::QueryError;
 use crate::method_options::MethodOptions;
 use crate::term_statistics::TermStatistics;
 
-/// Words that a comparison may ask for.
+/// Maximum number of words that a comparison may search for.
 const QUERY_WORDS_MAX: usize = 1024;
-/// Words that are read of a text, if nothing is said.
+/// Number of words read of a text, by default.
 const TEXT_WORDS_DEFAULT: usize = 5000;
-/// Words that are read of a text, at most.
+/// Maximum number of words read of a text.
 const TEXT_WORDS_MAX: usize = 100_000;
 
-/// Which words count, and for how much.
+/// Which words count, and with what weight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MoreLikeOptions {
-    /// A word has to be so often in the base.
+    /// Minimum number of occurrences of a word in the base.
     pub(crate) frequency_min: u64,
-    /// So many entries have to have it.
+    /// Minimum number of entries that contain it.
     pub(crate) entries_min: u64,
-    /// No more entries may have it.
+    /// Maximum number of entries that contain it.
     pub(crate) entries_max: Option<u64>,
-    /// The same, of a hundred entries.
+    /// The same, as a percentage of all entries.
     pub(crate) entries_max_percent: Option<f64>,
-    /// Its characters, at least.
+    /// Minimum length, in characters.
     pub(crate) length_min: usize,
-    /// Its characters, at most.
+    /// Maximum length, in characters.
     pub(crate) length_max: usize,
-    /// How many words are looked for.
+    /// How many words are searched for.
     pub(crate) words_max: usize,
     /// How many words of a text are read.
     pub(crate) text_words_max: usize,
-    /// What the best word counts for; words count alike without.
+    /// The weight of the best word; without it all words have equal weight.
     pub(crate) boost: Option<f32>,
-    /// Words that never count.
+    /// Words that are ignored.
     pub(crate) stop_words: HashSet<String>,
-    /// The fields that are compared; chosen by the index without.
+    /// The fields that are compared; without them the index decides.
     pub(crate) fields: Option<Vec<String>>,
 }
 
@@ -66,7 +66,7 @@ impl MoreLikeOptions {
         statistics: &dyn TermStatistics,
     ) -> Result<Self, QueryError> {
         let default = Self::default();
-        // A number below one stands for no limit.
+        // A number below one means no limit.
         let above_zero = |name| -> Result<Option<usize>, QueryError> {
             let number = options.whole(name)?.and_then(|number| usize::try_from(number).ok());
             Ok(number.filter(|number| 0 < *number))
@@ -94,7 +94,7 @@ impl MoreLikeOptions {
         })
     }
 
-    /// Whether a word may count that is so often in the base and in so many of all entries.
+    /// Whether a word counts that occurs `frequency` times in the base and in `matching` entries.
     pub(crate) fn accepts(&self, word: &str, frequency: u64, matching: u64, entries: u64) -> bool {
         let length = word.chars().count();
         let percent_max =

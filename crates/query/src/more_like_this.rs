@@ -1,7 +1,8 @@
-//! `moreLikeThis()`: entries that have the words that tell one entry from the others.
+//! `moreLikeThis()`: entries that share the words that distinguish one entry from the others.
 //!
-//! A word counts for as much as it is often in the base and rare among all entries. A few best ones
-//! are looked for, each in the field in which most entries have it; the base itself is left out.
+//! A word's weight grows with its frequency in the base and with its rarity among all entries. The
+//! best ones are searched for, each in the field in which most entries have it; the base itself is
+//! excluded.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -12,30 +13,30 @@ use search::{LikeWord, Query, analysis::Analyzer};
 use crate::error::QueryError;
 use crate::index_condition::Conditions;
 use crate::more_like_options::MoreLikeOptions;
-use crate::parameters::{Asked, Worth, shown};
-use crate::searched_fields::{ID_FIELD, Look, SearchedField};
+use crate::parameters::{QueryContext, QueryValue, shown};
+use crate::searched_fields::{ID_FIELD, MatchMode, SearchedField};
 use crate::term_statistics::{BaseEntry, ComparedField, TermStatistics};
 
 const METHOD: &str = "moreLikeThis";
-/// Bytes of a text that entries are compared with.
+/// Maximum size of a text that entries are compared with, in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Looking up how many entries have a word in a field; with more words in the base, the most frequent
-/// ones are weighed.
+/// Maximum number of lookups of how many entries have a word in a field; with more words in the
+/// base, only the most frequent ones are weighed.
 const LOOKUPS_MAX: usize = 50_000;
-/// Fields that are compared.
+/// Maximum number of compared fields.
 const FIELDS_MAX: usize = 512;
 
-/// How often the base has each word.
+/// The number of occurrences of each word in the base.
 type Frequencies = HashMap<String, u64>;
 
-impl<'a> Asked<'a> {
-    /// Whether the condition of the query asks what is like a document.
+impl<'a> QueryContext<'a> {
+    /// Whether the condition of the query contains `moreLikeThis()`.
     pub(crate) fn compares_documents(&self) -> bool {
         self.query.condition.as_ref().is_some_and(has_more_like_this)
     }
 }
 
-/// Recursion is bounded by the nesting that the parser allows.
+/// The parser's nesting limit bounds the recursion.
 fn has_more_like_this(condition: &Expression) -> bool {
     match condition {
         Expression::And(parts) | Expression::Or(parts) => parts.iter().any(has_more_like_this),
@@ -52,20 +53,20 @@ fn has_more_like_this(condition: &Expression) -> bool {
 }
 
 impl<'a> Conditions<'_, 'a> {
-    /// The query for what is like the base that the call describes.
+    /// The query for entries similar to the base that the call describes.
     pub(crate) fn more_like_this(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
         let (base, options) = match call.arguments.as_slice() {
             [base] => (base, None),
             [base, options] => (base, Some(options)),
             _ => {
                 let message = "Method moreLikeThis() expects to have one or two arguments";
-                return Err(self.asked.invalid(message));
+                return Err(self.context.invalid(message));
             }
         };
         let Some(statistics) = self.fields.statistics() else { return Ok(Query::None) };
         let options = match options {
             Some(options) if !self.is_null(options)? => {
-                let options = self.asked.method_options(options, METHOD)?;
+                let options = self.context.method_options(options, METHOD)?;
                 MoreLikeOptions::read(&options, statistics)?
             }
             Some(_) | None => MoreLikeOptions::default(),
@@ -77,13 +78,13 @@ impl<'a> Conditions<'_, 'a> {
     fn is_null(&self, argument: &'a Expression) -> Result<bool, QueryError> {
         let Expression::Literal(literal) = argument else { return Ok(false) };
         Ok(matches!(
-            self.asked.worth(literal)?,
-            Worth::Literal(Literal::Null) | Worth::Parameter(Value::Null)
+            self.context.resolve(literal)?,
+            QueryValue::Literal(Literal::Null) | QueryValue::Parameter(Value::Null)
         ))
     }
 }
 
-/// The fields that are asked for, else all.
+/// The requested fields, else all.
 fn fields_of(
     options: &MoreLikeOptions,
     statistics: &dyn TermStatistics,
@@ -94,14 +95,14 @@ fn fields_of(
     }
     if FIELDS_MAX < fields.len() {
         let message = format!(
-            "moreLikeThis() compares {FIELDS_MAX} fields at most; name some by the option 'Fields'"
+            "moreLikeThis() compares at most {FIELDS_MAX} fields; name some with the option 'Fields'"
         );
         return Err(QueryError::InvalidOperation { message });
     }
     Ok(fields)
 }
 
-/// One call that is being planned.
+/// One call while it is planned.
 struct Comparison<'c, 's, 'a> {
     conditions: &'c Conditions<'s, 'a>,
     statistics: &'c dyn TermStatistics,
@@ -113,27 +114,27 @@ impl<'a> Comparison<'_, '_, 'a> {
     fn query(mut self, base: &'a Expression) -> Result<Query, QueryError> {
         match base {
             Expression::Compare { .. } | Expression::And(_) | Expression::Or(_) => {
-                let query = self.conditions.query(base, Look::Default)?;
+                let query = self.conditions.query(base, MatchMode::Default)?;
                 self.like_entry(&query)
             }
             Expression::Literal(Literal::Bool(true)) => self.like_entry(&Query::All),
-            Expression::Literal(literal) => match self.conditions.asked.worth(literal)? {
-                Worth::Parameter(Value::Object(object)) => self.like_document(object),
-                Worth::Parameter(Value::String(text)) => self.like_text(&text.as_cow()?),
-                Worth::Literal(Literal::String(text)) => self.like_text(text),
-                Worth::Parameter(other) => Err(no_document(&shown(&other))),
-                Worth::Literal(other) => Err(no_document(&other.to_string())),
+            Expression::Literal(literal) => match self.conditions.context.resolve(literal)? {
+                QueryValue::Parameter(Value::Object(object)) => self.like_document(object),
+                QueryValue::Parameter(Value::String(text)) => self.like_text(&text.as_cow()?),
+                QueryValue::Literal(Literal::String(text)) => self.like_text(text),
+                QueryValue::Parameter(other) => Err(no_document(&shown(&other))),
+                QueryValue::Literal(other) => Err(no_document(&other.to_string())),
             },
             _ => {
                 let message = "Method moreLikeThis() expects that first argument will be a binary \
                                expression or value";
-                Err(self.conditions.asked.invalid(message))
+                Err(self.conditions.context.invalid(message))
             }
         }
     }
 
-    /// What is like the first entry that a query of the index chooses. Unless fields are asked for, it
-    /// is compared in those that the index keeps, if it keeps any.
+    /// Entries similar to the first entry that an index query selects. Unless fields are requested,
+    /// those that the index stores are compared, if there are any.
     fn like_entry(&mut self, query: &Query) -> Result<Query, QueryError> {
         let Some(base) = self.statistics.base_entry(query)? else {
             let message = "Given filtering expression did not yield any documents that could be \
@@ -151,7 +152,7 @@ impl<'a> Comparison<'_, '_, 'a> {
         for (word, frequency) in compared.flat_map(|(_, words)| words) {
             *frequencies.entry(word).or_default() += frequency;
         }
-        // That the base is left out adds nothing to a score.
+        // Excluding the base adds nothing to a score.
         let others = Query::Boost(Box::new(Query::text(ID_FIELD, &document_id).not()), 0.0);
         Ok(Query::And(vec![self.like_words(frequencies)?, others]))
     }
@@ -165,8 +166,8 @@ impl<'a> Comparison<'_, '_, 'a> {
         self.like_document(document.as_view().root())
     }
 
-    /// What is like a document that is not in the index: its texts are read as those of every field,
-    /// whatever they are called in it.
+    /// Entries similar to a document that is not in the index: its strings count for every field,
+    /// whatever their names in the document.
     fn like_document(&self, document: Object<'_>) -> Result<Query, QueryError> {
         let texts = texts_of(document)?;
         let mut frequencies = Frequencies::new();
@@ -188,7 +189,7 @@ impl<'a> Comparison<'_, '_, 'a> {
         self.like_words(frequencies)
     }
 
-    /// The different analyzers of the fields.
+    /// The distinct analyzers of the fields.
     fn analyzers(&self) -> Vec<Analyzer> {
         let mut analyzers = Vec::new();
         for ComparedField { name, .. } in &self.fields {
@@ -259,7 +260,7 @@ impl WeighedWord {
     }
 }
 
-/// All values of a document as texts, however deep they are.
+/// All values of a document as strings, at any depth.
 fn texts_of(document: Object<'_>) -> Result<Vec<String>, QueryError> {
     let mut texts = Vec::new();
     let mut pending = vec![Value::Object(document)];

@@ -1,46 +1,46 @@
-//! Which automatic index a query over a collection needs: the fields that its conditions and its
-//! order ask for, and the ways in which they must be indexed.
+//! The automatic index that a query over a collection needs: the fields that its conditions and its
+//! order use, and the ways in which they must be indexed.
 //!
-//! What is only selected needs no field; nor do `id()`, `score()` and `random()`.
+//! A field that is only selected is not needed; nor do `id()`, `score()` and `random()` need one.
 
 use blittable::Object;
 use indexing::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 use rql::{Expression, FieldPath, Literal, MethodCall, PathStep, Query, Selection, SourceKind};
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::spatial_clause::path_of;
 
 const ALL_DOCUMENTS: &str = "@all_docs";
 
 /// Methods whose first argument is a field that is indexed in the default way.
 const OF_FIELDS: &[&str] = &["startsWith", "endsWith", "regex", "exists"];
-/// Methods whose first argument is a field that is analysed.
+/// Methods whose first argument is an analyzed field.
 const OF_WORDS: &[&str] = &["search", "lucene"];
-/// Methods whose arguments are conditions, perhaps with options behind them.
+/// Methods whose arguments are conditions, possibly followed by options.
 const OF_CONDITIONS: &[&str] = &["boost", "fuzzy", "proximity", "intersect"];
 
-/// The least automatic index that answers `query`, which names no index.
+/// The smallest automatic index that can run `query`, which names no index.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] for what only an index of one's own answers.
+/// [`QueryError::Invalid`] for what requires a static index.
 pub fn needed_index(
     query: &Query,
     parameters: Option<Object<'_>>,
 ) -> Result<AutoIndexDefinition, QueryError> {
-    Asked::new(query, parameters).needed_index()
+    QueryContext::new(query, parameters).needed_index()
 }
 
-impl<'a> Asked<'a> {
-    /// The least automatic index that answers the query.
+impl<'a> QueryContext<'a> {
+    /// The smallest automatic index that can run the query.
     pub(crate) fn needed_index(&self) -> Result<AutoIndexDefinition, QueryError> {
         let query = self.query;
         let collection = match &query.source.kind {
             SourceKind::Collection(name) => name.as_str(),
             SourceKind::AllDocuments | SourceKind::Index(_) | SourceKind::Graph(_) => ALL_DOCUMENTS,
         };
-        let mut needed = Needed { asked: self, fields: Vec::new() };
+        let mut needed = Needed { context: self, fields: Vec::new() };
         if let Some(condition) = &query.condition {
             needed.add_condition(condition, Exactness::Default)?;
         }
@@ -61,7 +61,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whether a condition stands inside of `exact()`.
+/// Whether a condition is inside `exact()`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exactness {
     Default,
@@ -69,18 +69,18 @@ enum Exactness {
 }
 
 struct Needed<'s, 'a> {
-    asked: &'s Asked<'a>,
+    context: &'s QueryContext<'a>,
     fields: Vec<AutoField>,
 }
 
 impl Needed<'_, '_> {
-    /// In which ways a field is looked at.
+    /// The ways in which a field is used.
     fn ways_of(&self, path: &str) -> AutoFieldWays {
         let of_path = self.fields.iter().filter(|field| field.name() == path);
         of_path.fold(AutoFieldWays::default(), |ways, field| ways.union(field.ways))
     }
 
-    /// Recursion is bounded by the nesting that the parser allows.
+    /// The parser's nesting limit bounds the recursion.
     fn add_condition(
         &mut self,
         condition: &Expression,
@@ -116,7 +116,7 @@ impl Needed<'_, '_> {
         }
         if call.is("moreLikeThis") {
             let message = "Method moreLikeThis() cannot be used in dynamic queries";
-            return Err(self.asked.invalid(message));
+            return Err(self.context.invalid(message));
         }
         if is_one_of(OF_CONDITIONS) {
             let mut arguments = call.arguments.iter();
@@ -139,7 +139,7 @@ impl Needed<'_, '_> {
                 }
             }
             Some(Expression::Method(shape)) if is_spatial(call) => self.add_shape(shape),
-            // What is no method of fields is refused when the condition is planned.
+            // A method that takes no field is rejected when the condition is planned.
             _ => Ok(()),
         }
     }
@@ -151,7 +151,7 @@ impl Needed<'_, '_> {
                 Some(Expression::Method(shape)) => self.add_shape(shape),
                 argument => {
                     if let Some(path) = argument.and_then(path_of) {
-                        self.fields.push(self.asked.named_field(&path)?);
+                        self.fields.push(self.context.named_field(&path)?);
                     }
                     Ok(())
                 }
@@ -163,7 +163,7 @@ impl Needed<'_, '_> {
     fn add_selected(&mut self, value: &Expression) -> Result<(), QueryError> {
         let Expression::Method(call) = value else { return Ok(()) };
         if call.is("facet") {
-            return Err(self.asked.invalid("Facet query must be executed against static index."));
+            return Err(self.context.invalid("Facet query must be executed against static index."));
         }
         match call.arguments.first() {
             Some(Expression::Field(path)) if call.is("suggest") => {
@@ -223,15 +223,15 @@ impl Needed<'_, '_> {
 
     /// The path without the alias; `None` for the alias alone.
     fn path_text(&self, path: &FieldPath) -> Result<Option<String>, QueryError> {
-        self.asked.require_known_alias(path)?;
-        if self.asked.is_grouped() {
-            return self.asked.path_in_entries(path).map(Some);
+        self.context.require_known_alias(path)?;
+        if self.context.is_grouped() {
+            return self.context.path_in_entries(path).map(Some);
         }
-        Ok(path.without_alias(self.asked.alias()).map(|path| path.text()))
+        Ok(path.without_alias(self.context.alias()).map(|path| path.text()))
     }
 }
 
-/// Whether this is one of the methods whose first argument is a shape of the document.
+/// Whether this is a method whose first argument is a shape of the document.
 pub(crate) fn is_spatial(call: &MethodCall) -> bool {
     const METHODS: [&str; 5] = [
         "spatial.within",
@@ -249,8 +249,8 @@ mod tests {
 
     fn name_of(text: &str) -> Result<String, String> {
         let query = rql::parse(text).unwrap();
-        let asked = Asked::new(&query, None);
-        asked.needed_index().map(|needed| needed.name()).map_err(|error| error.to_string())
+        let context = QueryContext::new(&query, None);
+        context.needed_index().map(|needed| needed.name()).map_err(|error| error.to_string())
     }
 
     #[test]

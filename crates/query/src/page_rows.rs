@@ -1,16 +1,16 @@
-//! The rows of one page, from rows that may be asked for again after an error.
+//! The rows of one page, from an iterator that may be resumed after an error.
 
 use crate::error::QueryError;
 use crate::row::Row;
 
-/// Leaves out the first rows and ends after the page is full. An error is passed on and is no row: it uses up
-/// nothing of the page, and rows that are to be left out are left out behind it, too. [`Iterator::take`] and
-/// [`Iterator::skip_while`] would count it.
+/// Skips the first rows and ends when the page is full. An error is passed on without counting as a
+/// row: it neither uses up the page nor ends the skipping, which is what [`Iterator::take`] and
+/// [`Iterator::skip_while`] would do.
 pub(crate) struct PageRows<R> {
     rows: R,
-    /// Rows that are yet to be left out.
+    /// Rows still to be skipped.
     skip: usize,
-    /// Rows that the page still has room for.
+    /// Rows that still fit on the page.
     left: usize,
 }
 

@@ -1,25 +1,25 @@
-//! Which rows of a result are wanted, and what is told about how many there are.
+//! Which rows of a result are requested, and which totals are reported.
 
 use rql::Query;
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 
-/// The page that a request asks for beside its query text.
+/// The page of a request, besides what its query text says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paging {
-    /// How many rows to leave out.
+    /// How many rows to skip.
     pub start: i64,
-    /// How many rows to give at most; `None` for all.
+    /// Maximum number of rows to return; `None` for all.
     pub page_size: Option<i64>,
 }
 
-/// The rows that a query gives, after its own `limit` and `offset` are taken into account.
+/// The rows that a query returns, after its own `limit` and `offset` are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageWindow {
-    /// How many rows to leave out: the greater of the request's and the text's.
+    /// How many rows to skip: the greater of the request's and the text's.
     pub start: u64,
-    /// How many rows to give at most: the lesser of the request's and the text's.
+    /// Maximum number of rows to return: the smaller of the request's and the text's.
     pub page_size: u64,
     limit: Option<u64>,
     offset: u64,
@@ -27,21 +27,22 @@ pub struct PageWindow {
 }
 
 impl PageWindow {
-    pub(crate) fn of(asked: &Asked<'_>, paging: Paging) -> Result<PageWindow, QueryError> {
-        let Query { limit, offset, .. } = asked.query;
+    pub(crate) fn of(context: &QueryContext<'_>, paging: Paging) -> Result<PageWindow, QueryError> {
+        let Query { limit, offset, .. } = context.query;
         let count = |value: i64, name: &str| {
-            u64::try_from(value)
-                .map_err(|_| asked.invalid(format!("{name} cannot be negative, but was {value}.")))
+            u64::try_from(value).map_err(|_| {
+                context.invalid(format!("{name} cannot be negative, but was {value}."))
+            })
         };
         let start = count(paging.start, "Start")?;
         let page_size = paging.page_size.map(|size| count(size, "PageSize")).transpose()?;
         let is_limited_by_text = limit.is_some() || offset.is_some();
         let limit = match limit {
-            Some(limit) => asked.count(limit, "Limit (PageSize)")?,
+            Some(limit) => context.count(limit, "Limit (PageSize)")?,
             None => None,
         };
         let offset = match offset {
-            Some(offset) => asked.count(offset, "Offset (Start)")?.unwrap_or(0),
+            Some(offset) => context.count(offset, "Offset (Start)")?.unwrap_or(0),
             None => 0,
         };
         Ok(PageWindow {
@@ -54,7 +55,7 @@ impl PageWindow {
     }
 
     /// How many rows the text's own `limit` and `offset` leave of `total` rows, as clients expect
-    /// it: absent without either, negative behind the end, and the limit itself (or the unknown
+    /// it: absent without either, negative past the end, and the limit itself (or the unknown
     /// total) when the total is not counted.
     pub fn capped_max_results(&self, total: Option<u64>) -> Option<i64> {
         if !self.is_limited_by_text {
@@ -71,7 +72,7 @@ impl PageWindow {
     }
 }
 
-/// What is told in place of a total that is not counted.
+/// Reported in place of a total that is not counted.
 pub(crate) const UNKNOWN_TOTAL: i64 = -1;
 
 pub(crate) fn as_long(count: u64) -> i64 {
@@ -84,8 +85,8 @@ mod tests {
 
     fn window(text: &str, start: i64, page_size: Option<i64>) -> Result<PageWindow, String> {
         let query = rql::parse(text).unwrap();
-        let asked = Asked::new(&query, None);
-        PageWindow::of(&asked, Paging { start, page_size }).map_err(|error| error.to_string())
+        let context = QueryContext::new(&query, None);
+        PageWindow::of(&context, Paging { start, page_size }).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The parameters of a query, and the refusals that repeat its text and parameters.
+//! The parameters of a query, and the errors that repeat its text and parameters.
 
 use blittable::{Corrupt, Object, Value, write_json};
 use cluster_state::DatabaseValues;
@@ -6,52 +6,52 @@ use rql::{Expression, Literal, NumberValue, Offset, Query};
 
 use crate::error::QueryError;
 
-/// How many values one `in (…)` may list. A parameter may stand in it many times, so the size of the
-/// request alone does not bound them.
+/// Maximum number of values in one `in (…)`. A parameter may occur in it many times, so the size of
+/// the request alone does not bound them.
 pub(crate) const LISTED_VALUES_MAX: usize = 1_000_000;
 
-/// A query together with what was sent along; the place where planning asks for values.
+/// A query together with its parameters: where planning resolves values.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct QueryContext<'a> {
     pub(crate) query: &'a Query,
     pub(crate) parameters: Option<Object<'a>>,
-    /// What `cmpxchg()` reads; nothing is there before the query runs.
+    /// What `cmpxchg()` reads; `None` before the query runs.
     pub(crate) values: Option<&'a DatabaseValues>,
 }
 
-/// What a literal or a parameter is worth.
+/// The value that a literal or a parameter resolves to.
 #[derive(Clone, Copy)]
-pub(crate) enum Worth<'a> {
+pub(crate) enum QueryValue<'a> {
     Literal(&'a Literal),
     Parameter(Value<'a>),
 }
 
-impl<'a> Asked<'a> {
-    /// A query that is looked at before it runs.
+impl<'a> QueryContext<'a> {
+    /// A query that is examined before it runs.
     pub(crate) fn new(query: &'a Query, parameters: Option<Object<'a>>) -> Self {
         Self { query, parameters, values: None }
     }
 
-    /// The same query where it runs.
+    /// The same query while it runs.
     pub(crate) fn reading(self, values: Option<&'a DatabaseValues>) -> Self {
         Self { values, ..self }
     }
 
     /// Resolves a literal or parameter.
-    pub(crate) fn worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
-        let Literal::Parameter(name) = literal else { return Ok(Worth::Literal(literal)) };
+    pub(crate) fn resolve(&self, literal: &'a Literal) -> Result<QueryValue<'a>, QueryError> {
+        let Literal::Parameter(name) = literal else { return Ok(QueryValue::Literal(literal)) };
         let Some(parameters) = self.parameters else {
             let message =
                 "The query is parametrized but the actual values of parameters were not provided";
             return Err(self.invalid(message));
         };
         match parameters.get(name)? {
-            Some(value) => Ok(Worth::Parameter(value)),
+            Some(value) => Ok(QueryValue::Parameter(value)),
             None => Err(self.invalid(format!("Value of parameter '{name}' was not provided"))),
         }
     }
 
-    /// Resolves a whole number that must not be negative; `null` stands for none.
+    /// Resolves a whole number that must not be negative; `null` means none.
     pub(crate) fn count(
         &self,
         literal: &'a Literal,
@@ -64,39 +64,43 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Resolves a whole number; `null` stands for none.
+    /// Resolves a whole number; `null` means none.
     pub(crate) fn long(&self, literal: &'a Literal) -> Result<Option<i64>, QueryError> {
-        Ok(Some(match self.worth(literal)? {
-            Worth::Literal(Literal::Null) | Worth::Parameter(Value::Null) => return Ok(None),
-            Worth::Literal(Literal::Number(number)) => match number.value() {
+        Ok(Some(match self.resolve(literal)? {
+            QueryValue::Literal(Literal::Null) | QueryValue::Parameter(Value::Null) => {
+                return Ok(None);
+            }
+            QueryValue::Literal(Literal::Number(number)) => match number.value() {
                 NumberValue::Long(value) => value,
                 NumberValue::TooLarge => i64::MAX,
                 NumberValue::Double(_) => return Err(not_a_long("Double")),
             },
-            Worth::Parameter(Value::Integer(value)) => value,
-            Worth::Parameter(Value::Number(_)) => return Err(not_a_long("Double")),
-            Worth::Literal(_) | Worth::Parameter(_) => return Err(not_a_long("String")),
+            QueryValue::Parameter(Value::Integer(value)) => value,
+            QueryValue::Parameter(Value::Number(_)) => return Err(not_a_long("Double")),
+            QueryValue::Literal(_) | QueryValue::Parameter(_) => return Err(not_a_long("String")),
         }))
     }
 
-    /// As [`Asked::worth`], but refuses an array where one value is compared.
-    pub(crate) fn single_worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
-        let worth = self.worth(literal)?;
-        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
+    /// Like [`QueryContext::resolve`], but rejects an array where one value is compared.
+    pub(crate) fn resolve_single(
+        &self,
+        literal: &'a Literal,
+    ) -> Result<QueryValue<'a>, QueryError> {
+        let value = self.resolve(literal)?;
+        let QueryValue::Parameter(value @ Value::Array(_)) = value else { return Ok(value) };
         let (json, kind) = (shown(&value), "Sparrow.Json.BlittableJsonReaderArray");
         Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
     }
 
-    /// Refuses a list that has grown too long.
+    /// Rejects a list that has grown too long.
     pub(crate) fn require_listable(&self, count: usize, of: &str) -> Result<(), QueryError> {
         match count <= LISTED_VALUES_MAX {
             true => Ok(()),
-            false => Err(self
-                .invalid(format!("A list of more than {LISTED_VALUES_MAX} {of} is not looked up"))),
+            false => Err(self.invalid(format!("A list may have at most {LISTED_VALUES_MAX} {of}"))),
         }
     }
 
-    /// The refusal of a value of another type than the first one of the same parameter.
+    /// The error for a value whose type differs from that of the first one of the same parameter.
     pub(crate) fn unexpected_type(
         &self,
         value: &Value<'_>,
@@ -131,10 +135,10 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The values of a parameter that stands in a list: those of an array, however deep, in order; else
-/// the value itself.
+/// The values of a parameter in a list: those of an array, at any depth, in order; else the value
+/// itself.
 pub(crate) struct Elements<'v> {
-    /// What is still to come, the next one last.
+    /// The remaining values, the next one last.
     pending: Vec<Value<'v>>,
 }
 
@@ -163,10 +167,10 @@ impl<'v> Iterator for Elements<'v> {
     }
 }
 
-/// A parameter as refusals repeat it.
+/// A parameter as error messages repeat it.
 pub(crate) fn shown(value: &Value<'_>) -> String {
     let mut json = Vec::new();
-    // Parameters come from a parsed request; a damaged one is shown as far as it goes.
+    // Parameters come from a parsed request; a damaged one is printed as far as possible.
     let _ = write_json(value, &mut json);
     String::from_utf8_lossy(&json).into_owned()
 }
@@ -176,7 +180,7 @@ fn not_a_long(kind: &str) -> QueryError {
     QueryError::InvalidOperation { message }
 }
 
-/// Where an expression stands: the place of the first field or call in it.
+/// The position of an expression: that of the first field or call in it.
 pub(crate) fn place_of(expression: &Expression) -> Option<Offset> {
     match expression {
         Expression::And(parts) | Expression::Or(parts) => parts.iter().find_map(place_of),

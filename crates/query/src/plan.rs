@@ -1,104 +1,109 @@
-//! From a syntax tree to a plan: every decision about a query that does not need a document.
+//! From a syntax tree to a plan: every decision about a query that does not depend on a document.
+
+use std::sync::Arc;
 
 use blittable::Object;
+use cluster_state::DatabaseValues;
 use model::CollectionName;
 use rql::{
     Expression, OrderByItem, Ordering, ParseError, ParseErrorKind, PathStep, Query, Select,
     SelectItem, Selection, SourceKind,
 };
 
-use crate::asked_notes::AskedNotes;
 use crate::condition::{Chosen, is_id};
 use crate::counter_includes::CounterIncludes;
 use crate::error::QueryError;
+use crate::exchange_value::version_of_values;
 use crate::id_selection::IdSelection;
 use crate::paging::{PageWindow, Paging};
-use crate::parameters::{Asked, place_of};
+use crate::parameters::{QueryContext, place_of};
 use crate::planned_include::PlannedInclude;
 use crate::projection::Projection;
+use crate::requested_notes::RequestedNotes;
 use crate::result_kind::{ResultKind, result_kind};
 use crate::revision_includes::RevisionIncludes;
 use crate::row_script::{PlannedLoad, is_script};
 use crate::script_fields::ScriptFields;
 use crate::series_includes::SeriesIncludes;
 
-/// The name of the pseudo index that answers queries over all documents.
+/// The reported index name of a query over all documents.
 const ALL_DOCUMENTS_INDEX: &str = "AllDocs";
 
 /// A query that is ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Which documents are looked at.
+    /// Which documents are read.
     pub source: SourceDocuments,
-    /// The name under which the answer says it was found.
+    /// The index name that the response reports.
     pub index_name: String,
-    /// Which of them are chosen.
+    /// Which of them are selected.
     pub ids: IdSelection,
-    /// In which order they come.
+    /// Their order.
     pub order: RowOrder,
-    /// Whether the number of chosen documents is left uncounted.
+    /// Whether the number of selected documents is left uncounted.
     pub is_total_unknown: bool,
-    /// What is shown of them.
-    pub shown: ShownRows,
+    /// The last change of the compare exchange values before any was read; `None` if the query refers to none.
+    pub(crate) version_of_values: Option<u64>,
+    /// What is returned of them.
+    pub shown: Arc<ShownRows>,
 }
 
-/// Which of the chosen rows are shown, and how.
+/// Which of the selected rows are returned, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownRows {
-    /// Which rows are wanted.
+    /// Which rows are requested.
     pub window: PageWindow,
-    /// What the rows show; `None` for whole documents.
+    /// What the rows contain; `None` for whole documents.
     pub projection: Option<Projection>,
-    /// Whether a row that shows the same as an earlier one is left out. Whole documents are never
-    /// the same.
+    /// Whether rows equal to an earlier one are dropped. Whole documents are never equal.
     pub is_distinct: bool,
-    /// The documents to give along.
+    /// The documents to include.
     pub includes: Vec<PlannedInclude>,
-    /// The older versions to give along.
+    /// The revisions to include.
     pub revisions: RevisionIncludes,
-    /// The time series to give along.
+    /// The time series to include.
     pub series: SeriesIncludes,
-    /// The counters to give along.
+    /// The counters to include.
     pub counters: CounterIncludes,
-    /// The values of compare exchange to give along, by the paths to their keys.
+    /// The compare exchange values to include, by the paths to their keys.
     pub(crate) values: Vec<PlannedInclude>,
-    /// Whether the query says anything of counters, which change without their documents.
+    /// Whether the query refers to counters, which change independently of their documents.
     pub(crate) names_counters: bool,
-    /// The documents to load beside each row.
+    /// The documents to load for each row.
     pub(crate) loads: Vec<PlannedLoad>,
-    /// Whether a script makes the rows.
+    /// Whether a script produces the rows.
     pub(crate) is_script: bool,
-    /// How many rows the filter may look at; `None` without a filter.
+    /// How many rows the filter may scan; `None` without a filter.
     pub(crate) filter_limit: Option<u64>,
-    /// What is told of each row beside it.
-    pub(crate) notes: AskedNotes,
-    /// Which of the loaded documents is shown in the place of the row; `None` for the row.
+    /// The notes requested for each row.
+    pub(crate) notes: RequestedNotes,
+    /// Which of the loaded documents is returned in place of the row; `None` for the row.
     pub(crate) shows_loaded: Option<usize>,
-    /// Whether the query says anything of time series, which change without their documents.
+    /// Whether the query refers to time series, which change independently of their documents.
     pub(crate) names_time_series: bool,
-    /// What an index stored for the script that makes the rows.
+    /// What an index stored for the script that produces the rows.
     pub(crate) script_fields: ScriptFields,
 }
 
 impl ShownRows {
-    /// Whether something is shown that is not in the rows' documents.
+    /// Whether anything is returned that is not in the rows' documents.
     pub(crate) fn shows_others(&self) -> bool {
         let names_others = self.names_time_series || self.names_counters;
         !self.includes.is_empty() || !self.revisions.is_empty() || names_others
     }
 
-    /// Whether the page is found by going through all rows from the first on.
+    /// Whether finding the page requires scanning all rows from the first on.
     pub(crate) fn walks_rows(&self) -> bool {
         self.is_distinct || self.filter_limit.is_some()
     }
 
-    /// Whether the rows are not known without running a script.
+    /// Whether the rows are unknown until a script has run.
     pub(crate) fn needs_scripts(&self) -> bool {
         self.filter_limit.is_some() || (self.is_distinct && self.is_script)
     }
 }
 
-/// Which documents a query looks at.
+/// Which documents a query reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceDocuments {
     /// All of them.
@@ -110,11 +115,11 @@ pub enum SourceDocuments {
 /// The order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOrder {
-    /// In which they were last written.
+    /// By last write.
     Log,
     /// By lower-cased id.
     Id {
-        /// From the greatest to the least.
+        /// Whether the order is descending.
         descending: bool,
     },
 }
@@ -124,7 +129,7 @@ pub enum RowOrder {
 /// # Errors
 ///
 /// [`QueryError::InvalidOperation`] for a blank text, [`QueryError::Parse`] and
-/// [`QueryError::Invalid`] for one that is no query.
+/// [`QueryError::Invalid`] for one that is not a query.
 pub fn parse(text: &str) -> Result<Query, QueryError> {
     parse_by(text, rql::parse)
 }
@@ -146,8 +151,8 @@ fn parse_by(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<
     parsed(text, parse)
 }
 
-/// As [`parse`], for requests of which the query is not the only content: a blank text is a query that
-/// ends too early.
+/// Like [`parse`], for requests that consist of more than the query: a blank text is reported as a
+/// query that ends too early.
 pub(crate) fn parse_any(text: &str) -> Result<Query, QueryError> {
     parsed(text, rql::parse)
 }
@@ -164,14 +169,14 @@ fn parsed(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<Qu
     })
 }
 
-/// Whether the query says anything of time series.
+/// Whether the query refers to time series.
 pub fn names_time_series(query: &Query) -> bool {
     const WORD: &[u8] = b"timeseries";
     let text = query.text.as_str().as_bytes();
     text.windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD))
 }
 
-/// The loaded document that is all that a `select` shows.
+/// The loaded document that is the entire result of a `select`.
 fn only_loaded(select: &Select, loads: &[PlannedLoad]) -> Option<usize> {
     let Selection::Items(items) = &select.selection else { return None };
     let [SelectItem { value: Expression::Field(path), .. }] = items.as_slice() else { return None };
@@ -179,60 +184,65 @@ fn only_loaded(select: &Select, loads: &[PlannedLoad]) -> Option<usize> {
     loads.iter().position(|load| load.alias == *name && !load.many)
 }
 
-/// Decides how to answer `query`.
+/// Plans the execution of `query`.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for what no query may ask;
-/// [`QueryError::NeedsIndex`] and [`QueryError::NotSupportedYet`] for what is not answered yet.
+/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for what no query may request;
+/// [`QueryError::NeedsIndex`] and [`QueryError::NotSupportedYet`] for what is not supported yet.
 pub fn plan(
     query: &Query,
     parameters: Option<Object<'_>>,
     paging: Paging,
+    values: Option<&DatabaseValues>,
 ) -> Result<Plan, QueryError> {
-    plan_of(&Asked::new(query, parameters), paging)
+    plan_of(&QueryContext::new(query, parameters).reading(values), paging)
 }
 
-/// As [`plan`], also where the query runs.
-pub(crate) fn plan_of(asked: &Asked<'_>, paging: Paging) -> Result<Plan, QueryError> {
-    let query = asked.query;
-    PageWindow::of(asked, paging)?;
+/// Like [`plan`], also used when the query runs.
+pub(crate) fn plan_of(context: &QueryContext<'_>, paging: Paging) -> Result<Plan, QueryError> {
+    let query = context.query;
+    PageWindow::of(context, paging)?;
+    // Before they are read: a response may be newer than its etag says, and never older.
+    let version_of_values = version_of_values(query, context.values)?;
     if result_kind(query) != ResultKind::Rows {
-        return Err(asked.needs_index("facet() and suggest()", query.source.offset));
+        return Err(context.needs_index("facet() and suggest()", query.source.offset));
     }
-    let (source, index_name) = asked.source()?;
-    asked.refuse_unanswered_clauses()?;
+    let (source, index_name) = context.source()?;
+    context.refuse_unanswered_clauses()?;
     if let Some(item) = query.group_by.first() {
         let offset = place_of(&item.key).unwrap_or(query.source.offset);
-        return Err(asked.needs_index("'group by'", offset));
+        return Err(context.needs_index("'group by'", offset));
     }
-    let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
-    let order = asked.order(&ids)?;
-    let mut shown = asked.shown_rows(paging)?;
+    let Chosen { ids, is_single_prefix } = context.chosen(query.condition.as_ref())?;
+    let order = context.order(&ids)?;
+    let mut shown = context.shown_rows(paging)?;
     if shown.notes.explanations.is_some() {
-        return Err(asked.invalid("Collection queries cannot return explanations."));
+        return Err(context.invalid("Collection queries cannot return explanations."));
     }
-    // Documents that no index found have nothing to highlight.
-    shown.notes = AskedNotes::default();
+    // Without an index search there is nothing to highlight.
+    shown.notes = RequestedNotes::default();
     let is_counted = !query.order_by.is_empty() || shown.window.page_size == 0;
     let is_total_unknown = is_single_prefix && !is_counted;
-    Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
+    let shown = Arc::new(shown);
+    Ok(Plan { source, index_name, ids, order, is_total_unknown, version_of_values, shown })
 }
 
-/// Which rows the text of `query` and the request ask for together.
+/// The rows that the text of `query` and the request select together.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for a page that no query may ask for.
+/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for a page that no query may
+/// request.
 pub fn page_window(
     query: &Query,
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<PageWindow, QueryError> {
-    PageWindow::of(&Asked::new(query, parameters), paging)
+    PageWindow::of(&QueryContext::new(query, parameters), paging)
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     pub(crate) fn source(&self) -> Result<(SourceDocuments, String), QueryError> {
         let source = &self.query.source;
         match &source.kind {
@@ -254,12 +264,12 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What the query shows of the rows that it chooses.
+    /// What the query returns of the rows that it selects.
     pub(crate) fn shown_rows(&self, paging: Paging) -> Result<ShownRows, QueryError> {
         let query = self.query;
         let loads = self.loads()?;
         let is_script = query.select.as_ref().is_some_and(|select| is_script(query, select));
-        // What a function shows of groups may all come from its arguments.
+        // A function over groups may take everything from its arguments.
         let may_be_unnamed = self.is_grouped()
             && matches!(&query.select, Some(Select { selection: Selection::Items(_), .. }));
         if is_script && self.alias().is_none() && !may_be_unnamed {
@@ -296,7 +306,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Refuses the clauses that no query answers yet, naming the first one.
+    /// Rejects the clauses that are not supported yet, naming the first one.
     pub(crate) fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
         let query = self.query;
         self.refuse_group_by_on_index()?;
@@ -306,7 +316,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// How many rows the filter may look at.
+    /// How many rows the filter may scan.
     fn filter_limit(&self) -> Result<Option<u64>, QueryError> {
         if self.query.filter.is_none() {
             return Ok(None);
@@ -324,7 +334,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Ids are unique, so keys behind `id()` decide nothing.
+    /// Ids are unique, so sort keys after `id()` have no effect.
     fn order(&self, ids: &IdSelection) -> Result<RowOrder, QueryError> {
         match self.query.order_by.first() {
             None => match ids {
@@ -358,7 +368,7 @@ mod tests {
         };
         let parameters = parameters.as_ref().map(|buffer| buffer.as_view().root());
         let query = parse(text).map_err(|error| error.to_string())?;
-        plan(&query, parameters, Paging::default()).map_err(|error| error.to_string())
+        plan(&query, parameters, Paging::default(), None).map_err(|error| error.to_string())
     }
 
     fn ids(texts: &[&str]) -> IdSelection {
@@ -448,6 +458,7 @@ mod tests {
             .unwrap()
             .shown
             .projection
+            .clone()
             .unwrap()
             .fields
             .into_iter()
@@ -490,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_query_may_ask_is_refused_as_clients_know_it() {
+    fn invalid_queries_are_rejected_with_the_expected_messages() {
         for (text, parameters, message) in [
             (
                 "from B where id() = $p",
@@ -541,9 +552,6 @@ mod tests {
         let refused =
             planned(&format!("from B where id() in ({list})"), &format!(r#"{{"p":[{ids}]}}"#));
         let refused = refused.unwrap_err();
-        assert!(
-            refused.starts_with("A list of more than 1000000 ids is not looked up"),
-            "{refused}"
-        );
+        assert!(refused.starts_with("A list may have at most 1000000 ids"), "{refused}");
     }
 }

@@ -1,14 +1,14 @@
-//! `include`: the paths to follow in each row, and what else may stand in the clause.
+//! `include`: the paths to follow in each row, and the other items of the clause.
 
 use rql::{Expression, FieldPath, Literal, Query};
 
-use crate::asked_notes::is_note;
 use crate::counter_includes::is_counters;
 use crate::error::{QueryError, unknown_method};
 use crate::exchange_value::is_exchange;
 use crate::include_path::IncludePath;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 use crate::projection::{ProjectedValue, Projection};
+use crate::requested_notes::is_note;
 use crate::revision_includes::is_revisions;
 use crate::series_includes::is_series;
 
@@ -19,13 +19,13 @@ const INCLUDED_METHODS: [&str; 7] =
 /// A path to follow in each row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedInclude {
-    /// The path as the answer repeats it: without the alias.
+    /// The path as the response repeats it: without the alias.
     pub path: IncludePath,
-    /// The path in the stored document; `None` when a projection does not show what it asks for.
+    /// The path in the stored document; `None` when a projection does not contain its target.
     pub in_document: Option<IncludePath>,
 }
 
-/// Whether the query asks how long its stages take: `include timings()`.
+/// Whether the query requests the duration of its stages: `include timings()`.
 pub fn wants_timings(query: &Query) -> bool {
     query.include.iter().any(is_timings)
 }
@@ -35,8 +35,8 @@ pub(crate) fn is_timings(item: &Expression) -> bool {
         if call.name.eq_ignore_ascii_case("timings") && call.arguments.is_empty())
 }
 
-impl<'a> Asked<'a> {
-    /// The paths of the clause; `projection` is what the rows show.
+impl<'a> QueryContext<'a> {
+    /// The paths of the clause; `projection` is what the rows contain.
     pub(crate) fn includes(
         &self,
         projection: Option<&Projection>,
@@ -54,7 +54,7 @@ impl<'a> Asked<'a> {
         paths.map(|item| self.include(item, projection)).collect()
     }
 
-    /// Refuses methods of INCLUDE that there are not, and arguments that they do not take.
+    /// Rejects unknown methods of INCLUDE, and arguments that they do not take.
     fn refuse_unknown_includes(&self) -> Result<(), QueryError> {
         for item in &self.query.include {
             let Expression::Method(call) = item else { continue };
@@ -101,10 +101,10 @@ impl<'a> Asked<'a> {
     }
 
     pub(crate) fn include_literal(&self, literal: &'a Literal) -> Result<String, QueryError> {
-        let text = match self.worth(literal)? {
-            Worth::Literal(Literal::String(text)) => text.clone(),
-            Worth::Literal(other) => other.to_string(),
-            Worth::Parameter(value) => match value.as_text() {
+        let text = match self.resolve(literal)? {
+            QueryValue::Literal(Literal::String(text)) => text.clone(),
+            QueryValue::Literal(other) => other.to_string(),
+            QueryValue::Parameter(value) => match value.as_text() {
                 Some(text) => text.as_cow()?.into_owned(),
                 None => return Err(self.invalid("The path of an INCLUDE must be a text")),
             },
@@ -116,7 +116,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Projection {
-    /// The path in the document that a path in the projected row leads to.
+    /// The path in the document that corresponds to a path in the projected row.
     fn path_behind(&self, text: &str) -> Option<String> {
         let (first, rest) = match text.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),

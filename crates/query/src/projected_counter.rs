@@ -1,6 +1,7 @@
-//! `counter()` and `counterRaw()` in `select`: what a counter of the row, or of another document, says.
+//! `counter()` and `counterRaw()` in `select`: the value of a counter of the row, or of another
+//! document.
 //!
-//! Counters are looked up beside the row, as documents are that `load` names; the projection shows what
+//! Counters are looked up for each row, as documents are for `load`; the projection returns what
 //! was found.
 
 use blittable::{Object, Value};
@@ -12,27 +13,27 @@ use storage::Transaction;
 use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::loaded::Loaded;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 
-/// A counter to look up beside each row.
+/// A counter to look up for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedCounter {
     of: CounterOf,
     pub(crate) name: String,
 }
 
-/// Whose counter it is.
+/// The document that the counter belongs to.
 #[derive(Clone, Debug, PartialEq)]
 enum CounterOf {
-    /// The row's own.
+    /// The row itself.
     Row,
-    /// That of a loaded document.
+    /// A loaded document.
     Loaded(usize),
-    /// That of the document whose id is in a field of the row.
+    /// The document whose id is in a field of the row.
     Path(FieldPath),
 }
 
-/// Whether a call of `select` shows a counter; and then, whether its values one by one.
+/// Whether a call of `select` returns a counter; if so, whether its values per node.
 pub(crate) fn is_counter(call: &MethodCall) -> Option<bool> {
     match () {
         () if call.is("counter") => Some(false),
@@ -41,9 +42,9 @@ pub(crate) fn is_counter(call: &MethodCall) -> Option<bool> {
     }
 }
 
-impl<'a> Asked<'a> {
-    /// What `counter(name)` or `counter(document, name)` shows; `loaded` are the aliases of loaded
-    /// documents.
+impl<'a> QueryContext<'a> {
+    /// What `counter(name)` or `counter(document, name)` returns; `loaded` are the aliases of
+    /// loaded documents.
     pub(crate) fn planned_counter(
         &self,
         call: &'a MethodCall,
@@ -81,10 +82,10 @@ impl<'a> Asked<'a> {
             }
         };
         let name = match name {
-            Expression::Literal(literal) => match self.worth(literal)? {
-                Worth::Literal(Literal::String(text)) => text.clone(),
-                Worth::Literal(other) => other.to_string(),
-                Worth::Parameter(value) => match value.as_text() {
+            Expression::Literal(literal) => match self.resolve(literal)? {
+                QueryValue::Literal(Literal::String(text)) => text.clone(),
+                QueryValue::Literal(other) => other.to_string(),
+                QueryValue::Parameter(value) => match value.as_text() {
                     Some(text) => text.as_cow()?.into_owned(),
                     None => {
                         let mut json = Vec::new();
@@ -101,18 +102,19 @@ impl<'a> Asked<'a> {
 }
 
 impl PlannedCounter {
-    /// Looks the counter up; `id` is that of the row, if it is a document, and `beside` what was loaded.
+    /// Looks the counter up; `id` is that of the row, if it is a document, and `loaded` what was
+    /// loaded.
     pub(crate) fn find<'t, T: Transaction>(
         &self,
         tx: &'t T,
         id: Option<&str>,
         row: Object<'_>,
-        beside: &[Loaded<'t>],
+        loaded: &[Loaded<'t>],
     ) -> Result<Option<CounterRow<'t>>, QueryError> {
         let related;
         let id = match &self.of {
             CounterOf::Row => id,
-            CounterOf::Loaded(at) => match beside.get(*at) {
+            CounterOf::Loaded(at) => match loaded.get(*at) {
                 Some(Loaded::One(Some(document))) => Some(document.id()),
                 _ => None,
             },
@@ -128,7 +130,8 @@ impl PlannedCounter {
     }
 }
 
-/// The counter of that document and name. No counter has an id or name that cannot be one.
+/// The counter of that document and name. A string that is too long for an id or a name matches no
+/// counter.
 pub(crate) fn find<'t>(
     tx: &'t impl Transaction,
     id: &str,
@@ -140,7 +143,7 @@ pub(crate) fn find<'t>(
     Ok(documents::counter(tx, &id, &name)?)
 }
 
-/// The values of a counter by the node and database that counted: `A-` and the database's id.
+/// The values of a counter per node and database that counted: `A-` and the database's id.
 pub(crate) fn values_of(row: &CounterRow<'_>) -> Result<Vec<(String, i64)>, QueryError> {
     let named = row.values().map(|value| {
         let value = value?;
@@ -149,7 +152,7 @@ pub(crate) fn values_of(row: &CounterRow<'_>) -> Result<Vec<(String, i64)>, Quer
     named.collect()
 }
 
-/// Appends what a counter says, or its values one by one; of a missing one `null`, or no values.
+/// Appends the value of a counter, or its values per node; for a missing one `null`, or no values.
 pub(crate) fn write_counter(
     row: Option<&CounterRow<'_>>,
     is_raw: bool,

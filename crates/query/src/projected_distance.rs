@@ -7,13 +7,13 @@ use spatial::{Coordinate, Space, Units};
 
 use crate::document_path::document_path;
 use crate::error::QueryError;
-use crate::parameters::{Asked, Worth};
+use crate::parameters::{QueryContext, QueryValue};
 use crate::row_document::RowDocument;
 
-/// A distance that a row shows.
+/// A distance that a row reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProjectedDistance {
-    /// Latitude and longitude of one place, then of the other.
+    /// Latitude and longitude of the first place, then of the second.
     coordinates: [ProjectedNumber; 4],
     space: Space,
     units: Units,
@@ -23,12 +23,12 @@ pub(crate) struct ProjectedDistance {
 enum ProjectedNumber {
     Constant(f64),
     Field(DocumentPath),
-    /// Something that is no number.
+    /// Not a number.
     None,
 }
 
-impl<'a> Asked<'a> {
-    /// The distance that a call in `select` asks for.
+impl<'a> QueryContext<'a> {
+    /// The distance that a call in `select` requests.
     pub(crate) fn projected_distance(
         &self,
         call: &'a MethodCall,
@@ -62,14 +62,14 @@ impl<'a> Asked<'a> {
                 let path = path.without_alias(self.alias()).unwrap_or_else(|| path.clone());
                 return Ok(ProjectedNumber::Field(document_path(&path)));
             }
-            Expression::Literal(literal) => match self.worth(literal)? {
-                Worth::Literal(Literal::Number(number)) => match number.value() {
+            Expression::Literal(literal) => match self.resolve(literal)? {
+                QueryValue::Literal(Literal::Number(number)) => match number.value() {
                     NumberValue::Long(value) => Some(value as f64),
                     NumberValue::Double(value) => Some(value),
                     NumberValue::TooLarge => None,
                 },
-                Worth::Literal(_) => None,
-                Worth::Parameter(value) => number_of(&value),
+                QueryValue::Literal(_) => None,
+                QueryValue::Parameter(value) => number_of(&value),
             },
             other => return Err(self.invalid(format!("Expected value, but got: {other}"))),
         };
@@ -78,10 +78,10 @@ impl<'a> Asked<'a> {
 
     fn distance_units(&self, units: &'a Expression) -> Result<(Space, Units), QueryError> {
         let name = match units {
-            Expression::Literal(literal) => match self.worth(literal)? {
-                Worth::Literal(Literal::String(name)) => name.clone(),
-                Worth::Literal(other) => other.to_string(),
-                Worth::Parameter(value) => match value.as_text() {
+            Expression::Literal(literal) => match self.resolve(literal)? {
+                QueryValue::Literal(Literal::String(name)) => name.clone(),
+                QueryValue::Literal(other) => other.to_string(),
+                QueryValue::Parameter(value) => match value.as_text() {
                     Some(text) => text.as_cow()?.into_owned(),
                     None => String::new(),
                 },
@@ -99,7 +99,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The number that a value of a document is; a text is none.
+/// The number in a value of a document; strings are not converted.
 fn number_of(value: &Value<'_>) -> Option<f64> {
     match value.as_text() {
         Some(_) => None,

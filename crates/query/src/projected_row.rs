@@ -1,7 +1,7 @@
 //! How a projected row is printed.
 //!
-//! It carries `@metadata` of its own that marks it as a projection, so that clients do not take it for the
-//! document.
+//! It has its own `@metadata`, which marks it as a projection, so that clients do not mistake it
+//! for the document.
 
 use blittable::{BlittableBuf, Value, write_json, write_json_string};
 use documents::{DocumentRow, FieldPath as DocumentPath, Found};
@@ -19,11 +19,11 @@ use crate::row_script::with_id;
 use crate::stored_projection::{Lookup, Missing, write_stored};
 use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
 
-/// Documents of so many bytes are counted before what is shown of them is.
+/// Documents of at least this many bytes are charged before they are printed.
 const LARGE_BYTES: usize = 64 << 10;
 
 impl Projection {
-    /// The time series query that is all that is shown.
+    /// The time series query that is the entire result.
     pub(crate) fn only_series(&self) -> Option<&PlannedSeries> {
         match self.fields.as_slice() {
             [ProjectedField { value: ProjectedValue::TimeSeries(series), .. }] => Some(series),
@@ -35,19 +35,19 @@ impl Projection {
         self.fields.iter().any(ProjectedField::is_series)
     }
 
-    /// The names of the fields that are results of time series, none where one is the whole row; `None`
-    /// when nothing of time series is shown.
+    /// The names of the fields that are time series results; empty if one is the whole row; `None`
+    /// when nothing of time series is returned.
     pub(crate) fn series_fields(&self) -> Option<Vec<&str>> {
         let fields = self.fields.iter().filter(|field| field.is_series() && !self.is_spread);
         self.has_series().then(|| fields.map(|field| field.name.as_str()).collect())
     }
 
-    /// Appends the projected row as JSON; `beside` is what was loaded. Where a row of the answer is an
-    /// entry of a time series, there are several, which `between` keeps apart, or none.
+    /// Appends the projected row as JSON; `loaded` is what was loaded. Where each entry of a time
+    /// series is a row of the response, there are several, separated by `between`, or none.
     pub(crate) fn write_json(
         &self,
         row: &Row<'_>,
-        beside: &[Loaded<'_>],
+        loaded: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         between: &[u8],
         out: &mut Vec<u8>,
@@ -56,27 +56,27 @@ impl Projection {
             (self.fields.as_slice(), self.is_spread)
         {
             out.push(b'{');
-            write_members(value_beside(beside, *at), out)?;
-            row.document.write_metadata(row.told(), Marked::FromDocument, out);
+            write_members(loaded_value(loaded, *at), out)?;
+            row.document.write_metadata(row.metadata(), Marked::FromDocument, out);
             out.push(b'}');
             return Ok(());
         }
         match (self.only_series(), series.form) {
             (Some(only), SeriesForm::Page) if self.is_spread => {
-                return self.write_spread(only, row, beside, series, out);
+                return self.write_spread(only, row, loaded, series, out);
             }
             (Some(only), SeriesForm::Table) => {
-                let documents = RowDocuments { row: &row.document, beside };
+                let documents = RowDocuments { row: &row.document, loaded };
                 let mut metadata = Vec::new();
-                row.document.write_metadata(row.told(), Marked::FromDocument, &mut metadata);
+                row.document.write_metadata(row.metadata(), Marked::FromDocument, &mut metadata);
                 metadata.push(b',');
                 return series.write_rows(only, documents, &metadata, between, out);
             }
             (_, SeriesForm::Stream) if self.has_series() => {
                 out.push(b'{');
-                row.document.write_metadata(row.told(), Marked::FromDocument, out);
+                row.document.write_metadata(row.metadata(), Marked::FromDocument, out);
                 out.push(b',');
-                self.write_fields(row, beside, series, out)?;
+                self.write_fields(row, loaded, series, out)?;
                 out.pop();
                 out.push(b'}');
                 return Ok(());
@@ -84,41 +84,41 @@ impl Projection {
             _ => {}
         }
         out.push(b'{');
-        let marked = match self.write_fields(row, beside, series, out)? {
+        let marked = match self.write_fields(row, loaded, series, out)? {
             true => Marked::FromDocument,
             false => Marked::FromIndexAlone,
         };
-        row.document.write_metadata(row.told(), marked, out);
+        row.document.write_metadata(row.metadata(), marked, out);
         out.push(b'}');
         Ok(())
     }
 
-    /// Appends the members of what a time series shows as those of the row.
+    /// Appends the members of a time series result as those of the row.
     fn write_spread(
         &self,
         only: &PlannedSeries,
         row: &Row<'_>,
-        beside: &[Loaded<'_>],
+        loaded: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        let documents = RowDocuments { row: &row.document, beside };
+        let documents = RowDocuments { row: &row.document, loaded };
         let mut names = Vec::new();
         series.write_names(only, documents, &mut names)?;
         out.push(b'{');
         series.write_members(only, documents, out)?;
         out.push(b',');
-        row.document.write_metadata_with(row.told(), Marked::FromDocument, &names, out);
+        row.document.write_metadata_with(row.metadata(), Marked::FromDocument, &names, out);
         out.push(b'}');
         Ok(())
     }
 
-    /// Appends what the row shows: names and values, a comma behind each. `false` when all of it was
-    /// stored in an index, so that nothing is said of a document.
+    /// Appends the content of the row: names and values, each followed by a comma. `false` when all
+    /// of it was stored in an index, so that the document was not used.
     pub(crate) fn write_fields(
         &self,
         row: &Row<'_>,
-        beside: &[Loaded<'_>],
+        loaded: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
@@ -126,7 +126,7 @@ impl Projection {
         let (begin, mut counted) = (out.len(), 0);
         for (place, field) in self.fields.iter().enumerate() {
             let stored = row.stored.get(place).copied().flatten();
-            needs_document |= field.write_json(row, stored, beside, (&self.lookup, series), out)?;
+            needs_document |= field.write_json(row, stored, loaded, (&self.lookup, series), out)?;
             series.memory.grow(&mut counted, (out.len() - begin) as u64)?;
         }
         Ok(needs_document && self.lookup.in_document)
@@ -162,15 +162,16 @@ fn write_found_in_each(
     Ok(())
 }
 
-/// What is stored for a key that stands beside the row.
-fn value_beside<'b>(beside: &'b [Loaded<'_>], at: usize) -> Option<&'b BlittableBuf> {
-    match beside.get(at) {
+/// The stored compare exchange value that was loaded for the row.
+fn loaded_value<'b>(loaded: &'b [Loaded<'_>], at: usize) -> Option<&'b BlittableBuf> {
+    match loaded.get(at) {
         Some(Loaded::Value(stored)) => stored.as_ref(),
         Some(Loaded::One(_) | Loaded::Many(_) | Loaded::Counter(_)) | None => None,
     }
 }
 
-/// The value of a field. A result of a reduce may have one that is called like a path: `Address.City`.
+/// The value of a field. A result of a reduce may have a field whose name is a path:
+/// `Address.City`.
 fn find_in<'t>(
     row: &'t RowDocument<'_>,
     name: &str,
@@ -212,7 +213,7 @@ fn write_document(
     memory.take(copy + printed)?;
     let (body, begin) = (with_id(document)?, out.len());
     write_json(&Value::Object(body.as_view().root()), out)?;
-    // The text of a small one may be longer than was thought.
+    // The text of a small one may be longer than estimated.
     Ok(memory.grow(&mut printed, (out.len() - begin) as u64)?)
 }
 
@@ -233,12 +234,12 @@ fn write_documents(
 }
 
 impl ProjectedField {
-    /// Appends name, value and a comma. Tells whether the document was looked at.
+    /// Appends name, value and a comma. Returns whether the document was used.
     fn write_json(
         &self,
         row: &Row<'_>,
         stored: Option<&[u8]>,
-        beside: &[Loaded<'_>],
+        loaded: &[Loaded<'_>],
         (lookup, series): (&Lookup, &SeriesShown<'_>),
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
@@ -261,7 +262,7 @@ impl ProjectedField {
             ProjectedValue::GroupKey(fields) => write_group_key(&row.document, fields, out)?,
             ProjectedValue::Distance(distance) => distance.write_json(document, out)?,
             ProjectedValue::TimeSeries(planned) => {
-                series.write_value(planned, RowDocuments { row: document, beside }, out)?;
+                series.write_value(planned, RowDocuments { row: document, loaded }, out)?;
             }
             ProjectedValue::Field { path, index_field, absent_when_missing } => {
                 let found = match lookup.in_document {
@@ -289,14 +290,14 @@ impl ProjectedField {
                 }
             }
             ProjectedValue::Counter { at, is_raw } => {
-                let found = match beside.get(*at) {
+                let found = match loaded.get(*at) {
                     Some(Loaded::Counter(found)) => found.as_ref(),
                     Some(Loaded::One(_) | Loaded::Many(_) | Loaded::Value(_)) | None => None,
                 };
                 write_counter(found, *is_raw, out)?;
             }
-            ProjectedValue::Exchange { at } => write_value(value_beside(beside, *at), out)?,
-            ProjectedValue::LoadedId { at } => match beside.get(*at) {
+            ProjectedValue::Exchange { at } => write_value(loaded_value(loaded, *at), out)?,
+            ProjectedValue::LoadedId { at } => match loaded.get(*at) {
                 Some(Loaded::One(Some(loaded))) => write_json_string(loaded.id(), out),
                 _ => out.extend_from_slice(b"null"),
             },
@@ -304,7 +305,7 @@ impl ProjectedField {
                 RowDocument::Stored(document) => write_document(document, series.memory, out)?,
                 RowDocument::Result(result) => result.write_json(out)?,
             },
-            ProjectedValue::Document(Some(at)) => match beside.get(*at) {
+            ProjectedValue::Document(Some(at)) => match loaded.get(*at) {
                 Some(Loaded::One(Some(loaded))) => write_document(loaded, series.memory, out)?,
                 Some(Loaded::Many(loaded)) => write_documents(loaded, series.memory, out)?,
                 Some(Loaded::One(None) | Loaded::Counter(_) | Loaded::Value(_)) | None => {
@@ -313,7 +314,7 @@ impl ProjectedField {
                 }
             },
             ProjectedValue::Loaded { at, path } => {
-                let found = match beside.get(*at) {
+                let found = match loaded.get(*at) {
                     Some(Loaded::One(Some(loaded))) => path.find(loaded.body()?.root())?,
                     Some(Loaded::Many(loaded)) => {
                         write_found_in_each(loaded, path, series.memory, out)?;

@@ -1,4 +1,4 @@
-//! `select` of plain fields: which values a row shows.
+//! `select` of plain fields: which values a row contains.
 
 use blittable::{write_json, write_json_string};
 use documents::{FieldPath as DocumentPath, FieldStep};
@@ -10,24 +10,24 @@ use crate::condition::is_id;
 use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::exchange_value::is_exchange;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 use crate::projected_counter::is_counter;
 use crate::projected_distance::ProjectedDistance;
 use crate::row_script::{Instead, PlannedLoad};
 use crate::stored_projection::Lookup;
 use crate::time_series::PlannedSeries;
 
-/// Methods of SELECT that are known and not answered yet.
+/// Methods of SELECT that are known but not supported yet.
 const SELECTED_METHODS: [&str; 4] = ["facet", "suggest", "getMetadata", "score"];
 
-/// The values that each row shows.
+/// The values that each row contains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
     /// In the order of the query; names are unique.
     pub fields: Vec<ProjectedField>,
-    /// Where their values are looked for.
+    /// Where their values are looked up.
     pub(crate) lookup: Lookup,
-    /// Whether the only field has no name of its own, and its members are those of the row.
+    /// Whether the only field has no name of its own, so that its members become those of the row.
     pub(crate) is_spread: bool,
 }
 
@@ -55,48 +55,48 @@ pub(crate) enum ProjectedValue {
     /// A field of the document.
     Field {
         path: DocumentPath,
-        /// The name of the field of an index that may have it stored.
+        /// The name of the index field that may store it.
         index_field: String,
-        /// Whether a document without the field gives a row without it instead of `null`. Clients
-        /// know this of fields that are written with the alias of the source.
+        /// Whether a document without the field produces a row without it instead of `null`.
+        /// Clients expect this of fields that are written with the alias of the source.
         absent_when_missing: bool,
     },
     /// The document itself, or a loaded one; absent when it is missing.
     Document(Option<usize>),
-    /// A field of a document that is loaded beside the row; absent when it is missing.
+    /// A field of a document loaded for the row; absent when it is missing.
     Loaded {
-        /// Which of the loaded documents.
+        /// Index of the loaded document.
         at: usize,
         path: DocumentPath,
     },
-    /// The key of a group of several fields: these.
+    /// The key of a group of several fields, which are these.
     GroupKey(Vec<String>),
-    /// The id of a document that is loaded beside the row; `null` when it is missing.
+    /// The id of a document loaded for the row; `null` when it is missing.
     LoadedId {
-        /// Which of the loaded documents.
+        /// Index of the loaded document.
         at: usize,
     },
-    /// A property of the document's metadata that the server keeps beside the document.
+    /// A metadata property that the server stores outside the document's body.
     LastModified,
-    /// What a counter says that is looked up beside the row.
+    /// The value of a counter looked up for the row.
     Counter {
-        /// Which of what is beside the row.
+        /// Its index among what is loaded for the row.
         at: usize,
-        /// Whether its values are shown one by one.
+        /// Whether its values per node are returned.
         is_raw: bool,
     },
-    /// A value of compare exchange that is read beside the row.
+    /// A compare exchange value read for the row.
     Exchange {
-        /// Which of what is beside the row.
+        /// Its index among what is loaded for the row.
         at: usize,
     },
     /// The distance between two places.
     Distance(Box<ProjectedDistance>),
-    /// Something of a time series.
+    /// A time series result.
     TimeSeries(Box<PlannedSeries>),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     /// The projection of a `select`; `None` when whole documents are selected.
     pub(crate) fn projection(
         &self,
@@ -104,7 +104,7 @@ impl<'a> Asked<'a> {
         loads: &[PlannedLoad],
     ) -> Result<Option<Projection>, QueryError> {
         let items = match &select.selection {
-            // What a script makes is no projection of fields.
+            // Results that a script produces are not a projection of fields.
             Selection::Everything | Selection::Script(_) => return Ok(None),
             Selection::Items(items) => items,
         };
@@ -121,7 +121,7 @@ impl<'a> Asked<'a> {
                 None => self.projected_field(item, loads)?,
             };
             if field.name == "@metadata" {
-                let message = "Every row has a '@metadata' of its own; give the metadata of the \
+                let message = "Every row has its own '@metadata'; give the metadata of the \
                                document another name with 'as'";
                 return Err(self.invalid(message));
             }
@@ -135,7 +135,8 @@ impl<'a> Asked<'a> {
         Ok(Some(Projection { fields, lookup: Lookup::default(), is_spread }))
     }
 
-    /// What is selected of a time series, in place or by a declared function; `inline` counts the former.
+    /// A time series in the selection, inline or through a declared function; `inline` counts the
+    /// former.
     fn projected_series(
         &self,
         item: &'a SelectItem,
@@ -177,17 +178,16 @@ impl<'a> Asked<'a> {
             },
             Expression::Literal(literal @ Literal::Parameter(name)) => {
                 let mut json = Vec::new();
-                if let Worth::Parameter(value) = self.worth(literal)? {
+                if let QueryValue::Parameter(value) = self.resolve(literal)? {
                     write_json(&value, &mut json)?;
                 }
                 (name.clone(), ProjectedValue::Constant(json))
             }
             Expression::Literal(literal) => constant(literal),
             Expression::Method(call) if call.is("spatial.distance") => {
-                // A single call without a name would have to give a whole object.
+                // A single call without a name would have to return an object.
                 if item.alias.is_none() {
-                    let message =
-                        "spatial.distance() in SELECT needs a name: give it one with 'as'";
+                    let message = "spatial.distance() in SELECT requires an alias";
                     return Err(QueryError::InvalidOperation { message: message.to_owned() });
                 }
                 let distance = self.projected_distance(call)?;
@@ -198,11 +198,11 @@ impl<'a> Asked<'a> {
                 let aliases: Vec<&str> = aliases.map(|load| load.alias.as_str()).collect();
                 let counter = self.planned_counter(call, &aliases)?;
                 let name = counter.name.clone();
-                let at = place_beside(loads, &Instead::Counter(counter));
+                let at = place_of_load(loads, &Instead::Counter(counter));
                 (name, ProjectedValue::Counter { at, is_raw })
             }
             Expression::Method(call) if is_exchange(&item.value) => {
-                let at = place_beside(loads, &Instead::Value(self.planned_value(call)?));
+                let at = place_of_load(loads, &Instead::Value(self.planned_value(call)?));
                 (call.name.clone(), ProjectedValue::Exchange { at })
             }
             Expression::Method(call) => match self.selected_of_group(call)? {
@@ -248,7 +248,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A path that starts from a loaded document.
+    /// A path that starts at a loaded document.
     fn loaded_path(
         &self,
         path: &FieldPath,
@@ -282,7 +282,7 @@ impl<'a> Asked<'a> {
         Ok((inner.text(), value))
     }
 
-    /// A path of several steps must start with the alias when there is one.
+    /// A path of several steps must start with the alias if there is one.
     pub(crate) fn require_known_alias(&self, path: &FieldPath) -> Result<(), QueryError> {
         let (Some(alias), [PathStep::Name { name, .. }, PathStep::Name { .. }, ..]) =
             (self.alias(), path.steps.as_slice())
@@ -301,7 +301,7 @@ impl<'a> Asked<'a> {
         self.query.source.alias.as_deref()
     }
 
-    /// The refusal of two results of one name.
+    /// The error for two results with one name.
     pub(crate) fn duplicate_alias(&self, name: &str) -> QueryError {
         self.invalid(format!(
             "Duplicate alias '{name}' detected. A field without an alias is named by its path; \
@@ -310,20 +310,20 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Which of what is beside a row this is.
-fn place_beside(loads: &[PlannedLoad], instead: &Instead) -> usize {
+/// The index of `instead` among what is loaded for a row.
+fn place_of_load(loads: &[PlannedLoad], instead: &Instead) -> usize {
     let at = loads.iter().position(|load| load.instead.as_ref() == Some(instead));
     at.unwrap_or(usize::MAX)
 }
 
 impl ProjectedValue {
-    /// Whether its members are those of the row when the row shows nothing else.
+    /// Whether its members may become those of the row when the row has nothing else.
     fn may_be_spread(&self) -> bool {
         matches!(self, Self::TimeSeries(_) | Self::Exchange { .. })
     }
 }
 
-/// A field of the index by its whole name, also when that is a path.
+/// A field of the index by its full name, even if that is a path.
 pub(crate) fn field_value(name: &str) -> ProjectedValue {
     ProjectedValue::Field {
         path: DocumentPath::new(vec![FieldStep::Member(name.to_owned())]),
@@ -341,7 +341,7 @@ fn constant(literal: &Literal) -> (String, ProjectedValue) {
         }
         other => {
             json = other.to_string().into_bytes();
-            // A number may end with its point in a query, but not in JSON.
+            // A number may end with its decimal point in a query, but not in JSON.
             if json.ends_with(b".") {
                 json.push(b'0');
             }

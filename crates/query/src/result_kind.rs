@@ -1,23 +1,23 @@
-//! What a query answers with: rows, or what `facet()` or `suggest()` in its `select` ask for.
+//! What a query returns: rows, or what `facet()` or `suggest()` in its `select` request.
 
 use rql::{Expression, MethodCall, Query, SelectItem, Selection};
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 
-/// What a query answers with.
+/// What a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// Documents or projections of them.
     Rows,
-    /// How the chosen entries spread over terms and ranges.
+    /// The distribution of the selected entries over terms and ranges.
     Facets,
-    /// Terms that are near to given ones.
+    /// Terms similar to the given ones.
     Suggestions,
 }
 
 impl ResultKind {
-    /// The method that asks for it, and how a refusal calls such a query.
+    /// The method that requests it, and the name of such a query in error messages.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             ResultKind::Rows => ("", ""),
@@ -27,7 +27,7 @@ impl ResultKind {
     }
 }
 
-/// Tells what `query` answers with.
+/// Returns the kind of result of `query`.
 pub fn result_kind(query: &Query) -> ResultKind {
     let kinds = [ResultKind::Facets, ResultKind::Suggestions];
     let asks_for =
@@ -49,9 +49,9 @@ fn call_of(item: &SelectItem, kind: ResultKind) -> Option<&MethodCall> {
     }
 }
 
-impl<'a> Asked<'a> {
-    /// The calls in `select`, each with its alias, of a query of that kind. Refuses what cannot stand
-    /// beside them.
+impl<'a> QueryContext<'a> {
+    /// The calls in `select` of a query of that kind, each with its alias. Rejects what cannot be
+    /// combined with them.
     pub(crate) fn calls_of(
         &self,
         kind: ResultKind,
@@ -70,7 +70,7 @@ impl<'a> Asked<'a> {
         let call = |item: &'a SelectItem| match call_of(item, kind) {
             Some(call) => Ok((call, item.alias.as_deref())),
             None => Err(self.invalid(format!(
-                "'{}' cannot stand beside {method}() in the SELECT clause of a {name}",
+                "'{}' cannot be combined with {method}() in the SELECT clause of a {name}",
                 item.value
             ))),
         };
@@ -97,17 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_stands_beside_the_calls() {
+    fn nothing_else_is_selected_with_the_calls() {
         for (rest, message) in [
             ("select distinct facet(A)", "Cannot use SELECT DISTINCT in a facet query"),
             ("group by A select facet(A)", "Cannot use GROUP BY in a facet query"),
             ("filter A = 1 select suggest(A, 'x')", "A suggestion query does not support"),
-            ("select facet(A), B", "'B' cannot stand beside facet()"),
-            ("select suggest(A, 'x'), facet(A)", "'suggest(A, 'x')' cannot stand beside facet()"),
+            ("select facet(A), B", "'B' cannot be combined with facet()"),
+            (
+                "select suggest(A, 'x'), facet(A)",
+                "'suggest(A, 'x')' cannot be combined with facet()",
+            ),
         ] {
             let query = rql::parse(&format!("from index 'I' {rest}")).unwrap();
-            let asked = Asked::new(&query, None);
-            let error = asked.calls_of(result_kind(&query)).unwrap_err().to_string();
+            let context = QueryContext::new(&query, None);
+            let error = context.calls_of(result_kind(&query)).unwrap_err().to_string();
             assert!(error.starts_with(message), "{rest}: {error}");
         }
     }

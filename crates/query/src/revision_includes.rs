@@ -1,7 +1,8 @@
-//! `include revisions(…)`: older versions of documents to give along with rows.
+//! `include revisions(…)`: revisions of documents to include with rows.
 //!
-//! A path leads to the change vector of a revision or to an array of them; a moment asks for what the
-//! row itself was then. Also what `GET /docs?revisions=` means, so the server uses it there.
+//! A path leads to the change vector of a revision or to an array of them; a timestamp requests the
+//! version of the row itself at that time. `GET /docs?revisions=` has the same semantics, so the
+//! server uses this module for it.
 
 use std::collections::HashSet;
 
@@ -12,12 +13,12 @@ use rql::{Expression, MethodCall};
 use storage::Transaction;
 
 use crate::error::QueryError;
-use crate::parameters::{Asked, place_of};
+use crate::parameters::{QueryContext, place_of};
 
-/// Revisions that one answer gives along, at most.
+/// Maximum number of revisions included in one response.
 const INCLUDED_MAX: usize = 1 << 17;
 
-/// Which revisions to give along.
+/// Which revisions to include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevisionIncludes {
     paths: Vec<String>,
@@ -25,7 +26,7 @@ pub struct RevisionIncludes {
     moments: Vec<i64>,
 }
 
-/// The revisions to give along.
+/// The revisions to include.
 #[derive(Default)]
 pub struct IncludedRevisions<'t> {
     by_moment: Vec<(i64, RevisionRow<'t>)>,
@@ -39,26 +40,26 @@ impl RevisionIncludes {
         self.paths.push(path.to_owned());
     }
 
-    /// Adds a moment, if the text is one.
+    /// Adds a timestamp, if the text is one.
     pub fn add_moment(&mut self, text: &str) -> bool {
         let moment = date::parse(text).map(date::ParsedDate::utc_ticks);
         self.moments.extend(moment);
         moment.is_some()
     }
 
-    /// Whether nothing is asked for.
+    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.moments.is_empty()
     }
 }
 
 impl<'t> IncludedRevisions<'t> {
-    /// Adds what a row asks for. `id` is that of the row, if it is a document.
+    /// Adds what a row requests. `id` is that of the row, if it is a document.
     ///
     /// # Errors
     ///
-    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many; those of
-    /// the documents.
+    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many; errors
+    /// from reading the documents.
     pub fn add(
         &mut self,
         tx: &'t impl Transaction,
@@ -70,7 +71,7 @@ impl<'t> IncludedRevisions<'t> {
             let found = FieldPath::parse(path).find(row).map_err(documents::DocumentError::from)?;
             self.add_found(tx, path, &found)?;
         }
-        // A text that is too long for an id names no document.
+        // A string that is too long for an id matches no document.
         let id = id.and_then(|id| DocumentId::new(id).ok());
         if let Some(id) = id {
             for moment in &wanted.moments {
@@ -130,24 +131,24 @@ impl<'t> IncludedRevisions<'t> {
         if self.met.len() + self.by_moment.len() <= INCLUDED_MAX {
             return Ok(());
         }
-        let message = format!("An answer gives along {INCLUDED_MAX} revisions at most");
+        let message = format!("A response includes at most {INCLUDED_MAX} revisions");
         Err(QueryError::InvalidOperation { message })
     }
 
-    /// The revisions; first those of moments, with the moment.
+    /// The revisions; those requested by timestamp come first, with the timestamp.
     pub fn iter(&self) -> impl Iterator<Item = (Option<i64>, &RevisionRow<'t>)> {
         let by_moment = self.by_moment.iter().map(|(moment, revision)| (Some(*moment), revision));
         by_moment.chain(self.by_version.iter().map(|revision| (None, revision)))
     }
 }
 
-/// Whether an item of `include` asks for revisions.
+/// Whether an item of `include` requests revisions.
 pub(crate) fn is_revisions(item: &Expression) -> bool {
     matches!(item, Expression::Method(call) if call.is("revisions"))
 }
 
-impl<'a> Asked<'a> {
-    /// The revisions that the query asks for.
+impl<'a> QueryContext<'a> {
+    /// The revisions that the query requests.
     pub(crate) fn revision_includes(&self) -> Result<RevisionIncludes, QueryError> {
         let mut wanted = RevisionIncludes::default();
         for item in &self.query.include {

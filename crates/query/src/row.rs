@@ -9,25 +9,26 @@ use storage::{Held, WorkingMemory};
 use crate::error::QueryError;
 use crate::made_object::MadeObject;
 use crate::row_document::{RowDocument, decompressed_bytes};
+use crate::row_metadata::{RowLocation, RowMetadata};
 use crate::row_notes::NotesOfRow;
-use crate::row_told::{RowLocation, Told};
 
 /// One row of a result.
 pub struct Row<'t> {
-    /// What it shows, or shows something of.
+    /// Its source.
     pub document: RowDocument<'t>,
     /// Its score in the index; `None` without an index.
     pub score: Option<f32>,
-    /// The values that the index stored for it, JSON, by projected field; empty when none is taken from there.
+    /// The values that the index stored for it, as JSON, by projected field; empty when none is
+    /// used.
     pub(crate) stored: Vec<Option<&'t [u8]>>,
-    /// The entry of an index behind it.
+    /// Its index entry.
     pub(crate) entry: Option<EntryId>,
-    /// Where it lies, when rows are ordered by distance.
+    /// Its location, when rows are ordered by distance.
     pub(crate) location: Option<RowLocation>,
-    /// The objects that a script made of it, if the script has run already.
+    /// The objects that a script produced from it, if the script has run already.
     pub(crate) made: Option<Vec<MadeObject>>,
-    /// What it takes of memory as long as it is there, beside itself: its document, if that is compressed, and
-    /// what was made of it. `None` when that is nothing.
+    /// Memory charged for as long as the row exists: its document, if that is compressed, and what
+    /// was made of it. `None` when nothing is charged.
     pub(crate) held: Option<Held>,
 }
 
@@ -38,8 +39,8 @@ impl<'t> Row<'t> {
         Self { document, score, stored, entry, location, made, held }
     }
 
-    /// Counts what its document takes once it is decompressed, before it is.
-    pub(crate) fn count(&mut self, memory: &Rc<WorkingMemory>) -> Result<(), QueryError> {
+    /// Charges the memory of its decompressed document, before it is decompressed.
+    pub(crate) fn charge_document(&mut self, memory: &Rc<WorkingMemory>) -> Result<(), QueryError> {
         let bytes = self.document.stored().map_or(0, decompressed_bytes);
         if 0 < bytes && self.held.is_none() {
             let mut held = memory.holding();
@@ -49,8 +50,8 @@ impl<'t> Row<'t> {
         Ok(())
     }
 
-    /// It also has what another owner counts.
-    pub(crate) fn has_made(&mut self, made: Vec<MadeObject>, held: Held) {
+    /// Stores the objects that a script produced, and takes over the charge for them.
+    pub(crate) fn set_made(&mut self, made: Vec<MadeObject>, held: Held) {
         self.made = Some(made);
         match &mut self.held {
             Some(own) => own.absorb(held),
@@ -58,21 +59,21 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// What the index knows of it.
-    pub(crate) fn told(&self) -> Told {
-        Told { score: self.score, location: self.location }
+    /// The metadata that the index supplies.
+    pub(crate) fn metadata(&self) -> RowMetadata {
+        RowMetadata { score: self.score, location: self.location }
     }
 }
 
-/// Rows one after the other.
+/// A stream of rows.
 pub(crate) type Rows<'t> = Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>;
 
 /// Where the rows of a query come from.
 pub(crate) trait RowSource<'t> {
-    /// The rows in the order of the query: `count` of them, the first `first` left out.
+    /// The rows in the order of the query: at most `count`, after the first `first`.
     fn rows(&self, first: usize, count: usize) -> Result<Rows<'t>, QueryError>;
 
-    /// How many rows of [`RowSource::rows`] are left out because they repeat a document.
+    /// How many rows [`RowSource::rows`] drops because they repeat a document.
     fn repeated(&self, _first: usize, _count: usize) -> Result<u64, QueryError> {
         Ok(0)
     }

@@ -1,4 +1,4 @@
-//! What was left out on the way to the rows of a page.
+//! Counts of rows dropped on the way to a page.
 
 use std::cell::Cell;
 
@@ -11,17 +11,17 @@ pub(crate) struct RowCounts {
 }
 
 impl RowCounts {
-    /// How many rows a filter looked at.
+    /// How many rows a filter scanned.
     pub(crate) fn scanned(&self) -> u64 {
         self.scanned.get()
     }
 
-    /// How many of them it let through.
+    /// How many of them passed.
     pub(crate) fn passed(&self) -> u64 {
         self.passed.get()
     }
 
-    /// How many rows showed the same as an earlier one.
+    /// How many rows equaled an earlier one.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated.get()
     }

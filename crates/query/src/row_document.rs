@@ -1,27 +1,27 @@
-//! What a row is made of: a document, or a result of a reduce, which has neither an id nor a history.
+//! The source of a row: a document, or a result of a reduce, which has neither an id nor a history.
 
 use blittable::{BlittableBuf, Document, Object, Value, prints_within, write_json_string};
 use documents::DocumentRow;
 use model::date;
 
 use crate::error::QueryError;
-use crate::row_told::Told;
+use crate::row_metadata::RowMetadata;
 
 /// See the module.
 pub enum RowDocument<'t> {
     /// A stored document.
     Stored(DocumentRow<'t>),
-    /// A result that an index keeps.
+    /// A result stored in an index.
     Result(Document<'t>),
 }
 
-/// Documents that are stored in fewer bytes are not looked at.
+/// Documents with fewer stored bytes are not measured.
 const SMALL_BYTES: usize = 1 << 10;
-/// The least that a larger one counts.
+/// Minimum charge for a larger one.
 const STEP_BYTES: u64 = 16 << 10;
 
-/// About how large a document is as text, which may be much more than what is stored: long texts are
-/// compressed. Never less than that for a large one.
+/// Approximate printed size of a document, which may be much more than what is stored: long strings
+/// are compressed. For a large document it is never too low.
 pub(crate) fn printed_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
     let stored_bytes = body.as_bytes().len();
     if stored_bytes < SMALL_BYTES {
@@ -34,7 +34,7 @@ pub(crate) fn printed_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
     Ok(bytes)
 }
 
-/// What a document takes in memory as soon as it is looked at; nothing where it is read in place.
+/// Memory that a document takes once it is accessed; zero where it is read in place.
 pub(crate) fn decompressed_bytes(document: &DocumentRow<'_>) -> u64 {
     if document.is_compressed() { document.body_bytes() as u64 } else { 0 }
 }
@@ -72,59 +72,63 @@ impl<'t> RowDocument<'t> {
     }
 
     /// Appends the whole of it as JSON.
-    pub(crate) fn write_json(&self, told: Told, out: &mut Vec<u8>) -> Result<(), QueryError> {
-        match self {
-            Self::Stored(document) => {
-                let mut beside = Vec::new();
-                told.write(&mut beside);
-                Ok(documents::write_found_document_json(document, &beside, out)?)
-            }
-            Self::Result(result) => {
-                result.write_json(out)?;
-                // The metadata goes in front of the closing brace.
-                out.truncate(out.len() - 1);
-                if !result.root().is_empty() {
-                    out.push(b',');
-                }
-                self.write_metadata(told, Marked::No, out);
-                out.push(b'}');
-                Ok(())
-            }
-        }
-    }
-
-    /// Appends an object with nothing but the metadata.
-    pub(crate) fn write_metadata_json(
+    pub(crate) fn write_json(
         &self,
-        told: Told,
+        metadata: RowMetadata,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         match self {
             Self::Stored(document) => {
-                let mut beside = Vec::new();
-                told.write(&mut beside);
-                let (shows, prints) =
-                    (|_: &str| false, |_: &str, _: &Value<'_>, _: &mut _| Ok(false));
-                Ok(documents::write_part_of_document_json(document, shows, &beside, prints, out)?)
+                let mut more = Vec::new();
+                metadata.write(&mut more);
+                Ok(documents::write_found_document_json(document, &more, out)?)
             }
-            Self::Result(_) => {
-                out.push(b'{');
-                self.write_metadata(told, Marked::No, out);
+            Self::Result(result) => {
+                result.write_json(out)?;
+                // The metadata goes before the closing brace.
+                out.truncate(out.len() - 1);
+                if !result.root().is_empty() {
+                    out.push(b',');
+                }
+                self.write_metadata(metadata, Marked::No, out);
                 out.push(b'}');
                 Ok(())
             }
         }
     }
 
-    /// Appends the property `@metadata` of a row that shows something of a document or result.
-    pub(crate) fn write_metadata(&self, told: Told, marked: Marked, out: &mut Vec<u8>) {
-        self.write_metadata_with(told, marked, b"", out);
+    /// Appends an object that contains only the metadata.
+    pub(crate) fn write_metadata_json(
+        &self,
+        metadata: RowMetadata,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        match self {
+            Self::Stored(document) => {
+                let mut more = Vec::new();
+                metadata.write(&mut more);
+                let (shows, prints) =
+                    (|_: &str| false, |_: &str, _: &Value<'_>, _: &mut _| Ok(false));
+                Ok(documents::write_part_of_document_json(document, shows, &more, prints, out)?)
+            }
+            Self::Result(_) => {
+                out.push(b'{');
+                self.write_metadata(metadata, Marked::No, out);
+                out.push(b'}');
+                Ok(())
+            }
+        }
     }
 
-    /// The same with other properties in front, each with a comma behind it.
+    /// Appends the property `@metadata` of a row that shows parts of a document or result.
+    pub(crate) fn write_metadata(&self, metadata: RowMetadata, marked: Marked, out: &mut Vec<u8>) {
+        self.write_metadata_with(metadata, marked, b"", out);
+    }
+
+    /// The same with other properties first, each followed by a comma.
     pub(crate) fn write_metadata_with(
         &self,
-        told: Told,
+        metadata: RowMetadata,
         marked: Marked,
         others: &[u8],
         out: &mut Vec<u8>,
@@ -150,7 +154,7 @@ impl<'t> RowDocument<'t> {
             out.extend_from_slice(b",\"@id\":");
             write_json_string(id, out);
         }
-        told.with_score().write(out);
+        metadata.with_score().write(out);
         if let Some(document) = shown {
             out.extend_from_slice(b",\"@last-modified\":");
             write_json_string(&date::format(document.last_modified_ticks()), out);
@@ -159,13 +163,13 @@ impl<'t> RowDocument<'t> {
     }
 }
 
-/// Whether a row says that it is a projection.
+/// Whether a row is marked as a projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marked {
-    /// It is none.
+    /// It is not.
     No,
-    /// It shows something of the document.
+    /// It contains parts of the document.
     FromDocument,
-    /// All that it shows was stored in an index, so it says nothing of the document.
+    /// Everything in it was stored in an index, so nothing of the document is reported.
     FromIndexAlone,
 }

@@ -1,4 +1,4 @@
-//! What is told of the rows of a query on an index beside them: highlighted fragments, explanations.
+//! The notes of the rows of a query on an index: highlighted fragments, explanations.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use search::analysis::Analyzer;
 use search::{EntryId, FieldId, IndexReader, Query, SearchError};
 use storage::Transaction;
 
-use crate::asked_notes::{AskedHighlight, AskedNotes};
 use crate::error::QueryError;
 use crate::highlight::MarkedParts;
+use crate::requested_notes::{RequestedHighlight, RequestedNotes};
 use crate::term_text::term_text;
 
-/// Notes of one answer, in bytes.
+/// Maximum size of the notes of one response, in bytes.
 const NOTES_BYTES_MAX: usize = 64 << 20;
-/// What a note or a fragment takes beside its texts.
+/// Memory of a note or a fragment besides its texts.
 const NOTE_BYTES: usize = 64;
-/// How deep stored arrays may lie in arrays; what is deeper is passed over.
+/// Maximum nesting of stored arrays; deeper elements are skipped.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
 /// A field of an index whose stored values can be highlighted.
@@ -26,7 +26,7 @@ pub(crate) struct HighlightedField {
     /// Its name in the index.
     pub(crate) name: String,
     pub(crate) analyzer: Analyzer,
-    /// Whether values are stored as JSON and not as plain text.
+    /// Whether values are stored as JSON rather than as plain text.
     pub(crate) is_json: bool,
 }
 
@@ -34,15 +34,15 @@ pub(crate) struct HighlightedField {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupKeyField {
     pub(crate) name: String,
-    /// `None` when the index keeps no values of it.
+    /// `None` when the index stores no values of it.
     pub(crate) number: Option<FieldId>,
 }
 
-/// What makes the notes of rows.
+/// Produces the notes of rows.
 #[derive(Debug, Default)]
 pub(crate) struct RowNotes {
     parts: MarkedParts,
-    highlights: Vec<(AskedHighlight, Option<HighlightedField>, Option<GroupKeyField>)>,
+    highlights: Vec<(RequestedHighlight, Option<HighlightedField>, Option<GroupKeyField>)>,
     explanations: Option<Option<GroupKeyField>>,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct NotesOfRow {
 }
 
 impl RowNotes {
-    /// The notes that are asked for; `field` and `key` tell of the fields of the index.
+    /// Prepares the requested notes; `field` and `key` look up fields of the index.
     pub(crate) fn new(
-        asked: &AskedNotes,
+        requested: &RequestedNotes,
         condition: &Query,
         field: &dyn Fn(&str) -> Result<Option<HighlightedField>, QueryError>,
         key: &dyn Fn(&str) -> Result<Option<FieldId>, QueryError>,
@@ -69,12 +69,12 @@ impl RowNotes {
             field.transpose()
         };
         let parts = MarkedParts::of(condition);
-        let mut highlights = Vec::with_capacity(asked.highlights.len());
-        for highlight in &asked.highlights {
+        let mut highlights = Vec::with_capacity(requested.highlights.len());
+        for highlight in &requested.highlights {
             let known = field(&highlight.field)?.filter(|known| parts.has_field(&known.name));
             highlights.push((highlight.clone(), known, key_field(&highlight.group_key)?));
         }
-        let explanations = match &asked.explanations {
+        let explanations = match &requested.explanations {
             None => None,
             Some(explanations) => Some(key_field(&explanations.group_key)?),
         };
@@ -85,7 +85,7 @@ impl RowNotes {
         self.highlights.is_empty() && self.explanations.is_none()
     }
 
-    /// The notes of an entry, whose row is called `id`.
+    /// The notes of an entry whose row is named `id`.
     pub(crate) fn of_entry<I: Transaction>(
         &self,
         reader: &IndexReader<'_, I>,
@@ -123,7 +123,7 @@ impl RowNotes {
     }
 }
 
-/// What a row is called in the notes: its id, or the value of a field.
+/// The name of a row in the notes: its id, or the value of a field.
 fn key_of<I: Transaction>(
     reader: &IndexReader<'_, I>,
     entry: EntryId,
@@ -167,7 +167,7 @@ fn stored_text<I: Transaction>(
     }
 }
 
-/// The texts of a stored value, a blank between them.
+/// The strings in a stored value, separated by blanks.
 fn text_of_json(json: &[u8]) -> Result<String, SearchError> {
     let mut text = String::new();
     let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
@@ -203,34 +203,38 @@ fn add_texts(reader: &mut JsonReader<'_>, depth: u32, out: &mut String) -> Resul
 /// Fragments of one field.
 #[derive(Debug)]
 pub struct FieldFragments {
-    /// The field, as the query calls it.
+    /// The field, as named in the query.
     pub field: String,
-    /// What a row is called, and its fragments.
+    /// The name of a row, and its fragments.
     pub rows: Vec<(String, Vec<String>)>,
 }
 
-/// The notes of the rows that were given out.
+/// The notes of the rows returned so far.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Fragments by field; `None` when none were asked for.
+    /// Fragments by field; `None` when none were requested.
     pub highlights: Option<Vec<FieldFragments>>,
-    /// Texts by what a row is called; `None` when none were asked for.
+    /// Texts by row name; `None` when none were requested.
     pub explanations: Option<Vec<(String, String)>>,
     bytes: usize,
     keys: HashSet<(usize, String)>,
 }
 
 impl Notes {
-    /// About what they take.
+    /// Their approximate memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds those of a row. Of rows that are called the same, those of the first are kept.
-    pub(crate) fn add(&mut self, asked: &AskedNotes, row: NotesOfRow) -> Result<(), QueryError> {
-        if !asked.highlights.is_empty() {
+    /// Adds those of a row. Of rows with the same name, those of the first are kept.
+    pub(crate) fn add(
+        &mut self,
+        requested: &RequestedNotes,
+        row: NotesOfRow,
+    ) -> Result<(), QueryError> {
+        if !requested.highlights.is_empty() {
             let fields = self.highlights.get_or_insert_with(|| {
-                let names = asked.highlights.iter().map(|highlight| highlight.field.clone());
+                let names = requested.highlights.iter().map(|highlight| highlight.field.clone());
                 names.map(|field| FieldFragments { field, rows: Vec::new() }).collect()
             });
             for (place, (field, found)) in fields.iter_mut().zip(row.highlights).enumerate() {
@@ -243,7 +247,7 @@ impl Notes {
                 }
             }
         }
-        if asked.explanations.is_some() {
+        if requested.explanations.is_some() {
             let explanations = self.explanations.get_or_insert_default();
             if let Some((key, text)) = row.explanation
                 && self.keys.insert((usize::MAX, key.clone()))

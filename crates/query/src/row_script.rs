@@ -1,5 +1,5 @@
-//! The scripts of a query: `select { … }` and `select f(…)`, which make rows, and the filter, which
-//! chooses them; and the documents that `load` puts beside each row.
+//! The scripts of a query: `select { … }` and `select f(…)`, which produce rows, and the filter,
+//! which selects them; and the documents that `load` loads for each row.
 //!
 //! A script is compiled once per query and called once per row, on the thread that writes the rows.
 
@@ -24,24 +24,24 @@ use crate::exchange_value::{PlannedValue, is_exchange, read_value};
 use crate::filter_script::{FUNCTIONS, document_name};
 use crate::included_values::IncludedValues;
 use crate::loaded::Loaded;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
 use crate::row_document::{RowDocument, decompressed_bytes, printed_bytes};
 use crate::time_series::{PlannedSeries, SeriesCalls};
 
-/// How deep the arrays of a parameter may lie in each other.
+/// Maximum nesting of arrays in a parameter.
 const PARAMETER_DEPTH_MAX: usize = 64;
-/// What an id takes beside its text while a document is loaded.
+/// Memory of an id besides its text while a document is loaded.
 const ID_BYTES: u64 = 128;
-/// What a loaded document takes that is read in place.
+/// Memory of a loaded document that is read in place.
 const LOADED_BYTES: u64 = 256;
 
-/// The scripts of a query, ready for the thread that made them.
+/// The scripts of a query, bound to the thread that created them.
 pub struct QueryScripts {
     engine: Rc<Engine>,
-    /// What makes the rows.
+    /// Produces the rows.
     rows: Option<script::Projection>,
-    /// What chooses them.
+    /// Selects the rows.
     filter: Option<script::Projection>,
 }
 
@@ -72,18 +72,18 @@ impl QueryScripts {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Invalid`] and [`QueryError::Method`] for a filter that cannot be tried.
+    /// [`QueryError::Invalid`] and [`QueryError::Method`] for a filter that cannot be evaluated.
     pub fn of(
         query: &Query,
         parameters: Option<Object<'_>>,
         pool: &ScriptPool,
     ) -> Result<Option<QueryScripts>, QueryError> {
-        let asked = Asked::new(query, parameters);
-        let rows = match asked.group_script()? {
+        let context = QueryContext::new(query, parameters);
+        let rows = match context.group_script()? {
             Some(script) => Some(script.text),
             None => row_text(query, parameters)?,
         };
-        let filter = asked.filter_text()?;
+        let filter = context.filter_text()?;
         if rows.is_none() && filter.is_none() {
             return Ok(None);
         }
@@ -102,21 +102,21 @@ impl QueryScripts {
         Ok(Some(QueryScripts { engine: pool.engine(), rows, filter }))
     }
 
-    /// Gives the scripts the values of the query's parameters.
+    /// Binds the scripts to the values of the query's parameters.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Invalid`] when a text is no script.
+    /// [`QueryError::Invalid`] when a text is not a valid script.
     pub fn bind(
         &self,
         query: &Query,
         parameters: Option<Object<'_>>,
     ) -> Result<BoundScripts<'_>, QueryError> {
-        let asked = Asked::new(query, parameters);
+        let context = QueryContext::new(query, parameters);
         Ok(BoundScripts {
-            rows: self.bind_one(self.rows.as_ref(), "Select", &asked)?,
-            filter: self.bind_one(self.filter.as_ref(), "Filter", &asked)?,
-            series: asked.series_functions()?,
+            rows: self.bind_one(self.rows.as_ref(), "Select", &context)?,
+            filter: self.bind_one(self.filter.as_ref(), "Filter", &context)?,
+            series: context.series_functions()?,
         })
     }
 
@@ -124,15 +124,15 @@ impl QueryScripts {
         &'s self,
         script: Option<&'s script::Projection>,
         clause: &str,
-        asked: &Asked<'_>,
+        context: &QueryContext<'_>,
     ) -> Result<Option<BoundProjection<'s>>, QueryError> {
         let value_of = |name: &str| {
-            let value = asked.parameters?.get(name).ok()??;
+            let value = context.parameters?.get(name).ok()??;
             script_value(&value, 0)
         };
         let bound = script.map(|script| script.bind(&self.engine, value_of));
         bound.transpose().map_err(|error| {
-            asked.invalid(format!("{clause} clause contains invalid script\n{error}"))
+            context.invalid(format!("{clause} clause contains invalid script\n{error}"))
         })
     }
 }
@@ -164,10 +164,10 @@ pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
     })
 }
 
-/// The expression that a row is, if a script makes it.
+/// The expression that produces a row, if it is a script.
 pub(crate) fn script_text(query: &Query) -> Option<String> {
     match &query.select.as_ref()?.selection {
-        // What follows may not become a part of a comment at the end.
+        // What follows must not become part of a trailing comment.
         Selection::Script(text) => Some(format!("{{{text}\n}}")),
         Selection::Items(items) => match items.as_slice() {
             [SelectItem { value: Expression::Method(call), .. }]
@@ -181,8 +181,8 @@ pub(crate) fn script_text(query: &Query) -> Option<String> {
     }
 }
 
-/// The text of the script that makes a row. A function that is the whole row has the query's parameters as its
-/// last argument, or null when there are none.
+/// The text of the script that produces a row. A function that is the whole row receives the
+/// query's parameters as its last argument, or null when there are none.
 fn row_text(query: &Query, parameters: Option<Object<'_>>) -> Result<Option<String>, QueryError> {
     let Some(text) = script_text(query) else { return Ok(None) };
     let is_call =
@@ -205,7 +205,7 @@ fn row_text(query: &Query, parameters: Option<Object<'_>>) -> Result<Option<Stri
     Ok(Some(format!("{call}{separator}{last})")))
 }
 
-/// Whether scripts can name a parameter.
+/// Whether a name is valid for a parameter in scripts.
 fn is_identifier(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
     name.chars().next().is_some_and(is_letter)
@@ -219,12 +219,12 @@ fn is_declared(query: &Query, name: &str) -> bool {
         .any(|declaration| declaration.function().is_some() && declaration.name == name)
 }
 
-/// Whether a script makes the rows of this `select`.
+/// Whether a script produces the rows of this `select`.
 pub(crate) fn is_script(query: &Query, select: &Select) -> bool {
     matches!(select.selection, Selection::Script(_)) || script_text(query).is_some()
 }
 
-/// What is to be found beside each row.
+/// What is to be loaded for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedLoad {
     /// Which of the row's documents the path starts from.
@@ -233,15 +233,15 @@ pub(crate) struct PlannedLoad {
     pub(crate) many: bool,
     /// The name of the loaded document; empty for anything else.
     pub(crate) alias: String,
-    /// Something else in the place of documents.
+    /// What is loaded instead of documents.
     pub(crate) instead: Option<Instead>,
 }
 
-/// What stands beside a row and is no document.
+/// What is loaded for a row and is not a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Instead {
     Counter(PlannedCounter),
-    /// A value of compare exchange.
+    /// A compare exchange value.
     Value(PlannedValue),
 }
 
@@ -252,8 +252,8 @@ impl PlannedLoad {
     }
 }
 
-impl Asked<'_> {
-    /// What is to be loaded beside each row. A path starts from the row or from what was loaded before.
+impl QueryContext<'_> {
+    /// What is to be loaded for each row. A path starts at the row or at what was loaded before.
     pub(crate) fn loads(&self) -> Result<Vec<PlannedLoad>, QueryError> {
         let known: Vec<&str> = names_of(self.query).collect();
         let mut loads: Vec<PlannedLoad> = Vec::with_capacity(self.query.load.len());
@@ -275,7 +275,7 @@ impl Asked<'_> {
         Ok(loads)
     }
 
-    /// The counters and values that `select` shows, behind the documents.
+    /// Adds the counters and values that `select` returns, after the documents.
     fn add_what_is_shown(&self, loads: &mut Vec<PlannedLoad>) -> Result<(), QueryError> {
         let selection = self.query.select.as_ref().map(|select| &select.selection);
         let Some(Selection::Items(items)) = selection else { return Ok(()) };
@@ -294,10 +294,10 @@ impl Asked<'_> {
     }
 }
 
-/// What the rows of a query are made from, beside themselves.
+/// Where the rows of a query are loaded from.
 pub(crate) struct Sources<'t, T> {
     pub(crate) documents: &'t T,
-    /// Compare exchange; there are no values without.
+    /// Compare exchange; `None` for no values.
     pub(crate) values: Option<&'t DatabaseValues>,
 }
 
@@ -309,29 +309,29 @@ impl<T> Clone for Sources<'_, T> {
 
 impl<T> Copy for Sources<'_, T> {}
 
-/// What scripts want to be given along.
+/// The includes that scripts request.
 #[derive(Default)]
 pub(crate) struct Wanted {
     /// Ids of documents, each once.
     pub(crate) documents: Vec<String>,
     met: HashSet<String>,
     pub(crate) values: IncludedValues,
-    /// What the ids take, about.
+    /// Approximate memory of the ids, in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Wanted {
     fn want(&mut self, id: &str) {
         if self.met.insert(id.to_owned()) {
-            // Twice as a text, and once more as an id.
+            // Twice as a string, and once as an id.
             self.bytes += 4 * (size_of::<String>() + id.len()) as u64;
             self.documents.push(id.to_owned());
         }
     }
 }
 
-/// Loads what stands beside a row. `id` is that of the row, if it is a document. What that takes is counted before it
-/// is there, and belongs to the scope.
+/// Loads what a row needs. `id` is that of the row, if it is a document. Its memory is charged to
+/// the scope before it is loaded.
 pub(crate) fn load_for_row<'t, T: Transaction>(
     sources: Sources<'t, T>,
     loads: &[PlannedLoad],
@@ -340,23 +340,23 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
     memory: &WorkingMemory,
 ) -> Result<Vec<Loaded<'t>>, QueryError> {
     let documents = sources.documents;
-    let mut beside: Vec<Loaded<'t>> = Vec::with_capacity(loads.len());
+    let mut loaded: Vec<Loaded<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
         match &load.instead {
             Some(Instead::Counter(counter)) => {
-                let found = counter.find(documents, id, row, &beside)?;
-                beside.push(Loaded::Counter(found));
+                let found = counter.find(documents, id, row, &loaded)?;
+                loaded.push(Loaded::Counter(found));
                 continue;
             }
             Some(Instead::Value(value)) => {
-                beside.push(Loaded::Value(value.find(sources.values, row, memory)?));
+                loaded.push(Loaded::Value(value.find(sources.values, row, memory)?));
                 continue;
             }
             None => {}
         }
         let root = match load.from {
             0 => Some(row),
-            loaded => match &beside[loaded - 1] {
+            from => match &loaded[from - 1] {
                 Loaded::One(Some(document)) => Some(document.body()?.root()),
                 Loaded::One(None) | Loaded::Many(_) | Loaded::Counter(_) | Loaded::Value(_) => None,
             },
@@ -367,7 +367,7 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
         }
         let (mut found, mut met) = (Vec::new(), HashSet::new());
         for id in ids {
-            // A text that is too long for an id names no document.
+            // A string that is too long for an id matches no document.
             if let Ok(id) = DocumentId::new(id)
                 && met.insert(id.clone())
                 && let Some(document) = documents::get(documents, &id)?
@@ -376,12 +376,12 @@ pub(crate) fn load_for_row<'t, T: Transaction>(
                 found.push(document);
             }
         }
-        beside.push(match load.many {
+        loaded.push(match load.many {
             true => Loaded::Many(found),
             false => Loaded::One(found.into_iter().next()),
         });
     }
-    Ok(beside)
+    Ok(loaded)
 }
 
 fn collect_ids(
@@ -391,7 +391,7 @@ fn collect_ids(
 ) -> Result<(), QueryError> {
     match found {
         Found::One(Value::String(text)) => {
-            // Once as it is, and as an id that was met.
+            // Once as it is, and once as an id.
             memory.take(ID_BYTES + 3 * text.len() as u64)?;
             ids.push(text.as_cow()?.into_owned());
         }
@@ -406,14 +406,15 @@ fn collect_ids(
     Ok(())
 }
 
-/// A row's documents as arguments of the script: `row` as the script is to see it, and those loaded.
+/// A row's documents as arguments of the script: `row` as the script is to see it, and those
+/// loaded.
 pub(crate) fn arguments_of(
     row: ScriptDocument,
-    beside: &[Loaded<'_>],
+    loaded: &[Loaded<'_>],
     memory: &WorkingMemory,
 ) -> Result<Vec<Argument>, QueryError> {
     let mut arguments = vec![Argument::Document(row)];
-    for documents in beside {
+    for documents in loaded {
         arguments.push(match documents {
             Loaded::One(Some(document)) => Argument::Document(loaded_document(document, memory)?),
             Loaded::One(None) => Argument::Value(ScriptValue::Null),
@@ -422,7 +423,7 @@ pub(crate) fn arguments_of(
                 let documents: Result<_, QueryError> = documents.iter().map(loaded).collect();
                 Argument::Documents(documents?)
             }
-            // A script asks for these itself.
+            // A script requests these itself.
             Loaded::Counter(_) | Loaded::Value(_) => continue,
         });
     }
@@ -437,7 +438,7 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-/// The row as a script sees it that only looks at it.
+/// The row as seen by a script that only reads it.
 pub(crate) fn row_for_filter(
     row: &RowDocument<'_>,
     memory: &WorkingMemory,
@@ -449,7 +450,7 @@ pub(crate) fn row_for_filter(
     })
 }
 
-/// The row as a script sees it that may show it inside of something else, with its id in its metadata.
+/// The row as seen by a script that may embed it in another object, with its id in its metadata.
 pub(crate) fn row_for_projection(
     row: &RowDocument<'_>,
     memory: &WorkingMemory,
@@ -463,7 +464,7 @@ pub(crate) fn row_for_projection(
     }
 }
 
-/// What a document takes as long as a script sees it: a copy, and the values that the script reads of it.
+/// Memory of a document while a script sees it: a copy, and the values that the script reads.
 pub(crate) fn script_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
     Ok(body.as_bytes().len() as u64 + printed_bytes(body)?)
 }
@@ -476,7 +477,7 @@ fn loaded_document(
     Ok(ScriptDocument::new(with_id(document)?, info_of(document)))
 }
 
-/// A document that is shown inside of a row says in its metadata which one it is.
+/// A document that is embedded in a row has its id in its metadata.
 pub(crate) fn with_id(document: &DocumentRow<'_>) -> Result<BlittableBuf, QueryError> {
     body_with_id(&document.body()?, document.id())
 }
@@ -484,26 +485,25 @@ pub(crate) fn with_id(document: &DocumentRow<'_>) -> Result<BlittableBuf, QueryE
 pub(crate) fn body_with_id(body: &Document<'_>, id: &str) -> Result<BlittableBuf, QueryError> {
     let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(id) }];
     blittable::modify(body, &edits).map_err(|error| {
-        let message = format!("A document inside of a row is too large: {error}");
+        let message = format!("A document inside a row is too large: {error}");
         QueryError::InvalidOperation { message }
     })
 }
 
-/// What a row's script may ask for.
+/// What the script of a row may call.
 pub(crate) struct RowHost<'h, T> {
     pub(crate) sources: Sources<'h, T>,
     pub(crate) wanted: &'h RefCell<Wanted>,
     pub(crate) series: SeriesCalls<'h>,
-    /// Where what the row takes is counted.
+    /// Where the memory of the row is charged.
     pub(crate) memory: &'h WorkingMemory,
-    /// Of the result, how many bytes are counted.
+    /// How many bytes of the result are charged.
     pub(crate) result_bytes: u64,
 }
 
 impl<T> RowHost<'_, T> {
-    /// Runs a script for the row. What it could not have for want of memory is no error that a script may
-    /// catch.
-    fn evaluate(
+    /// Runs a script for the row. A script cannot catch an error caused by lack of memory.
+    pub(crate) fn evaluate(
         &mut self,
         script: &BoundProjection<'_>,
         arguments: &[Argument],
@@ -523,7 +523,7 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     }
 
     fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
-        // A text that is too long for an id names no document.
+        // A string that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         let Some(document) = documents::get(self.sources.documents, &id)? else { return Ok(None) };
         self.memory.take(decompressed_bytes(&document))?;
@@ -580,8 +580,8 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     }
 }
 
-/// Runs the script for one row: the objects that it gives, one as a rule, none or several if it gives an
-/// array.
+/// Runs the script for one row and returns the objects that it produces: one as a rule, none or
+/// several if it returns an array.
 pub(crate) fn run<T: Transaction>(
     script: &BoundProjection<'_>,
     arguments: &[Argument],
@@ -593,7 +593,7 @@ pub(crate) fn run<T: Transaction>(
     })
 }
 
-/// Whether the script of a filter lets a row through.
+/// Whether a row passes the script of a filter.
 pub(crate) fn passes<T: Transaction>(
     script: &BoundProjection<'_>,
     arguments: &[Argument],
@@ -603,7 +603,7 @@ pub(crate) fn passes<T: Transaction>(
     Ok(matches!(value, ScriptValue::Bool(true)))
 }
 
-/// A parameter as a value of the script; `None` for what is nested too deeply.
+/// A parameter as a value of the script; `None` for one that is nested too deeply.
 fn script_value(value: &Value<'_>, depth: usize) -> Option<ScriptValue> {
     if depth == PARAMETER_DEPTH_MAX {
         return None;

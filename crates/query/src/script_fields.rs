@@ -1,4 +1,5 @@
-//! What a script sees of a row: the document, with the values that an index stored in their place.
+//! A row as a script sees it: the document, with the values that an index stored in place of its
+//! own.
 
 use blittable::{
     BlittableBuf, Edit, Item, JsonKind, JsonReader, ParseError, ParseLimits, modify,
@@ -12,7 +13,7 @@ use crate::error::QueryError;
 use crate::row::Row;
 use crate::row_script::{info_of, row_for_projection};
 
-/// How deep stored arrays may lie in arrays; what is deeper is taken as it is.
+/// Maximum nesting of stored arrays; anything deeper is passed on unchanged.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
 const METADATA: &str = "@metadata";
@@ -26,7 +27,7 @@ pub(crate) struct ScriptFields {
 }
 
 impl ScriptFields {
-    /// Whether a script sees something else of the row than its document.
+    /// Whether a script sees anything but the row's document.
     pub(crate) fn replaces(&self, row: &Row<'_>) -> bool {
         let has_stored = row.stored.iter().any(Option::is_some);
         self.are_alone || (!self.names.is_empty() && has_stored)
@@ -95,7 +96,8 @@ fn with_metadata_of(row: &Row<'_>, stored: BlittableBuf) -> Result<BlittableBuf,
     })
 }
 
-/// Appends a stored value as scripts know it: numbers are numbers, `true` and `false` are texts.
+/// Appends a stored value in the form that scripts expect: numbers are numbers, `true` and `false`
+/// are strings.
 fn write_value(
     reader: &mut JsonReader<'_>,
     depth: u32,

@@ -1,9 +1,10 @@
-//! The text of `search()`: words, wildcards and quoted phrases, as queries of an index.
+//! The text of `search()`: words, wildcards and quoted phrases, as index queries.
 //!
-//! The text is split at white space. A part that begins or ends with `*` is a wildcard there; one in
-//! double quotes is a phrase; any other goes through the analyzer of the field, and when that makes
-//! several words of it, they are a phrase too. Of several words beside a wildcard, all must be there, and
-//! the one at the star is open. In a field of parts of words, a word is its longest parts.
+//! The text is split at white space. A part that begins or ends with `*` is a wildcard there; one
+//! in double quotes is a phrase; any other passes the analyzer of the field, and when that produces
+//! several words, they are a phrase too. Of several words next to a wildcard, all must be present,
+//! and the one at the star is open-ended. In an n-gram field, a word stands for its longest
+//! n-grams.
 
 use search::analysis::Analyzer;
 use search::{PhraseWord, Query};
@@ -17,7 +18,7 @@ enum Part<'t> {
     Quoted(&'t str),
 }
 
-/// The entries that have any, or all, parts of `text`.
+/// The entries that contain any, or all, parts of `text`.
 pub(crate) fn words_query(field: &SearchedField, text: &str, must_all: bool) -> Query {
     let mut queries: Vec<Query> =
         parts_of(text).into_iter().filter_map(|part| part_query(field, &part)).collect();
@@ -29,7 +30,7 @@ pub(crate) fn words_query(field: &SearchedField, text: &str, must_all: bool) -> 
     }
 }
 
-/// The words of a text, with their places, as the field's analyzer finds them.
+/// The words of a text, with their positions, as the field's analyzer produces them.
 pub(crate) fn phrase_of(field: &SearchedField, text: &str) -> Vec<PhraseWord> {
     let mut words = Vec::new();
     field.analyzer().analyze(text, &mut |token| {
@@ -56,7 +57,7 @@ fn parts_of(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// `None` when nothing is left of the part: it was a stop word, or signs.
+/// `None` when nothing remains of the part: it was a stop word, or punctuation.
 fn part_query(field: &SearchedField, part: &Part<'_>) -> Option<Query> {
     let text = match *part {
         Part::Quoted(text) => return phrase_query(field, text),
@@ -79,7 +80,7 @@ struct Stars {
 }
 
 impl Stars {
-    /// The terms that have this text between the stars.
+    /// The terms that contain this text between the stars.
     fn around(self, field: &SearchedField, text: String) -> Query {
         let field = field.name.clone();
         match self {
@@ -91,8 +92,8 @@ impl Stars {
     }
 }
 
-/// A wildcard with this text between its stars. When the analyzer makes several words of it, the first and
-/// the last have the stars.
+/// A wildcard with this text between its stars. When the analyzer produces several words, the first
+/// and the last have the stars.
 fn wildcard(field: &SearchedField, text: &str, stars: Stars) -> Query {
     let mut words: Vec<String> = match has_parts_of_words(field) {
         true => Vec::new(),
@@ -116,11 +117,11 @@ fn has_parts_of_words(field: &SearchedField) -> bool {
     matches!(field.analyzer(), Analyzer::NGram { .. })
 }
 
-/// The longest parts of the words: a word that is no longer than those is its only one.
+/// The longest n-grams of the words: a word that is no longer than those is its only one.
 fn longest_parts(field: &SearchedField, text: &str) -> Vec<String> {
     let mut longest: Vec<(usize, String)> = Vec::new();
     field.analyzer().analyze(text, &mut |token| {
-        // The parts of a word come one after the other, the short ones first.
+        // The n-grams of a word follow each other, the short ones first.
         let length = token.text.chars().count();
         while longest
             .last()

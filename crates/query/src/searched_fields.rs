@@ -1,5 +1,5 @@
-//! The fields of the index that a query runs on: how a path of the query is called there, and how its
-//! texts become terms.
+//! The fields of the index that a query runs on: the index field of a path in the query, and how
+//! its values become terms.
 
 use std::collections::HashSet;
 
@@ -8,21 +8,21 @@ use rql::{FieldPath, nearest};
 use search::{FieldOptions, Indexing, analysis::Analyzer};
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::term_statistics::TermStatistics;
 
 /// The field that holds the lower-cased ids of documents.
 pub(crate) const ID_FIELD: &str = "id()";
 
-/// The fields of an index, as the planning of a query sees them.
+/// The fields of an index, for the query planner.
 pub trait SearchedFields {
-    /// Whether it is an automatic index: it has a field of its own for every way of indexing.
+    /// Whether it is an automatic index, which has a separate field for every way of indexing.
     fn is_automatic(&self) -> bool;
 
     /// How a field is indexed; `None` when the index has no such field.
     fn options(&self, name: &str) -> Option<FieldOptions>;
 
-    /// The fields that are known without a document, for suggestions.
+    /// The fields known without reading a document, for suggestions.
     fn known_names(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -30,7 +30,7 @@ pub trait SearchedFields {
     /// The name of the index.
     fn index_name(&self) -> &str;
 
-    /// Whether entries are of documents, which have ids, and not of groups of them.
+    /// Whether entries belong to documents, which have ids, and not to groups of them.
     fn has_ids(&self) -> bool {
         true
     }
@@ -40,34 +40,33 @@ pub trait SearchedFields {
         false
     }
 
-    /// Whether entries were indexed with boosts.
+    /// Whether any entry was indexed with a boost.
     fn has_boosts(&self) -> bool {
         false
     }
 
-    /// What more-like-this looks up; `None` where there is nothing to look at.
+    /// The statistics that `moreLikeThis()` uses; `None` when there is no index to read.
     fn statistics(&self) -> Option<&dyn TermStatistics> {
         None
     }
 
-    /// The lower-cased ids of the documents whose entries a query of the index chooses.
+    /// The lower-cased ids of the documents whose entries an index query selects.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Index`], and too many documents.
+    /// [`QueryError::Index`], or too many documents.
     fn documents_of(&self, _query: &search::Query) -> Result<HashSet<String>, QueryError> {
         Ok(HashSet::new())
     }
 }
 
-/// The way in which a condition wants to look at a field.
+/// The way in which a condition uses a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum MatchMode {
     /// By its values.
     Default,
-    /// By its values, in their own case.
+    /// By its values, case-sensitively.
     Exact,
-    /// By its words.
     Words,
 }
 
@@ -84,13 +83,13 @@ impl SearchedField {
         Self { name: ID_FIELD.to_owned(), options: FieldOptions::new(Indexing::Default) }
     }
 
-    /// What takes its texts apart; a field that is not searched has no terms, whatever is asked.
+    /// The analyzer of its strings; a field that is not searched has no terms in any case.
     pub(crate) fn analyzer(&self) -> Analyzer {
         self.options.effective_analyzer().unwrap_or(Analyzer::LowerCaseKeyword)
     }
 }
 
-impl Asked<'_> {
+impl QueryContext<'_> {
     /// The field of document ids.
     pub(crate) fn id_field(
         &self,
@@ -108,29 +107,29 @@ impl Asked<'_> {
         Ok(path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text())
     }
 
-    /// The field of the index that `path` means.
+    /// The field of the index that `path` refers to.
     pub(crate) fn searched_field(
         &self,
         fields: &dyn SearchedFields,
         path: &FieldPath,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<SearchedField, QueryError> {
-        self.searched_entry_field(fields, self.path_in_entries(path)?, look)
+        self.searched_entry_field(fields, self.path_in_entries(path)?, mode)
     }
 
-    /// The field of the index that entries call `path`.
+    /// The field of the index that is named `path` in its entries.
     pub(crate) fn searched_entry_field(
         &self,
         fields: &dyn SearchedFields,
         path: String,
-        look: Look,
+        mode: MatchMode,
     ) -> Result<SearchedField, QueryError> {
         self.require_field_of_groups(&path)?;
-        let name = match look {
+        let name = match mode {
             _ if !fields.is_automatic() => path,
-            Look::Default => path,
-            Look::Exact => exact_field_name(&path),
-            Look::Words => search_field_name(&path),
+            MatchMode::Default => path,
+            MatchMode::Exact => exact_field_name(&path),
+            MatchMode::Words => search_field_name(&path),
         };
         match fields.options(&name) {
             Some(options) => Ok(SearchedField { name, options }),

@@ -1,7 +1,8 @@
-//! `include timeseries(…)`: which parts of which time series to give along with rows.
+//! `include timeseries(…)`: which parts of which time series to include with rows.
 //!
-//! The series are those of the row itself, of a document whose id stands in a field of the row, or of one
-//! that `load` puts beside it. What is collected here are ids; the entries are read when they are written.
+//! The series are those of the row itself, of a document whose id is in a field of the row, or of
+//! one that `load` loads for it. Only ids are collected here; the entries are read when they are
+//! written.
 
 use std::collections::HashMap;
 
@@ -11,13 +12,13 @@ use model::{DocumentId, date};
 use rql::{Expression, Literal, MethodCall};
 
 use crate::error::{QueryError, unknown_method};
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{QueryContext, QueryValue, place_of};
 use crate::time_series::{TimeLength, length_of_unit};
 
-/// Documents whose series one answer gives along, at most.
+/// Maximum number of documents whose series one response includes.
 const DOCUMENTS_MAX: usize = 1 << 17;
 
-/// A series, or all of a document, and a part of it.
+/// A series, or all series of a document, and a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesInclude {
     /// `None` for every series of the document.
@@ -29,46 +30,47 @@ pub struct SeriesInclude {
 /// Which entries of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesPart {
-    /// Those between two moments, in ticks; `None` for an open end.
+    /// Those between two timestamps, in ticks; `None` for an open end.
     Between(Option<i64>, Option<i64>),
-    /// The last ones, so many.
+    /// The last ones, this many.
     LastCount(u64),
-    /// Those of so many ticks before the last one.
+    /// Those at most this many ticks before the last one.
     LastTicks(i64),
-    /// Those of so many months before the last one.
+    /// Those at most this many months before the last one.
     LastMonths(i64),
 }
 
-/// What to give along.
+/// What to include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeriesIncludes {
-    /// With the field that has the id of the document; `None` for the row itself.
+    /// With the field that contains the id of the document; `None` for the row itself.
     wanted: Vec<(Option<String>, SeriesInclude)>,
 }
 
-/// What to give along with the rows that were met.
+/// What to include with the rows seen so far.
 #[derive(Debug, Default)]
 pub struct IncludedSeries {
-    /// By the id as the row or its field spells it, in the order in which they were met.
+    /// By the id as the row or its field spells it, in the order in which they were first
+    /// encountered.
     documents: Vec<(String, Vec<SeriesInclude>)>,
     /// By lower-cased id.
     met: HashMap<String, usize>,
 }
 
 impl SeriesIncludes {
-    /// Whether nothing is asked for.
+    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 }
 
 impl IncludedSeries {
-    /// Adds what a row asks for. `id` is that of the row, if it is a document.
+    /// Adds what a row requests. `id` is that of the row, if it is a document.
     ///
     /// # Errors
     ///
-    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many documents;
-    /// those of the documents.
+    /// [`QueryError::InvalidOperation`] when the row lacks a field, or there are too many
+    /// documents; errors from reading the documents.
     pub(crate) fn add(
         &mut self,
         includes: &SeriesIncludes,
@@ -102,7 +104,7 @@ impl IncludedSeries {
     }
 
     fn add_document(&mut self, id: &str, include: &SeriesInclude) -> Result<(), QueryError> {
-        // A text that is too long for an id names no document.
+        // A string that is too long for an id matches no document.
         let Ok(document) = DocumentId::new(id) else { return Ok(()) };
         let place = match self.met.get(document.lower_cased()) {
             Some(place) => *place,
@@ -112,9 +114,8 @@ impl IncludedSeries {
                 self.documents.len() - 1
             }
             None => {
-                let message = format!(
-                    "An answer gives along time series of {DOCUMENTS_MAX} documents at most"
-                );
+                let message =
+                    format!("A response includes time series of at most {DOCUMENTS_MAX} documents");
                 return Err(QueryError::InvalidOperation { message });
             }
         };
@@ -125,19 +126,20 @@ impl IncludedSeries {
         Ok(())
     }
 
-    /// The documents in the order in which they were met, with what to give along of each.
+    /// The documents in the order in which they were first encountered, with what to include of
+    /// each.
     pub fn documents(&self) -> &[(String, Vec<SeriesInclude>)] {
         &self.documents
     }
 }
 
-/// Whether an item of `include` asks for time series.
+/// Whether an item of `include` requests time series.
 pub(crate) fn is_series(item: &Expression) -> bool {
     matches!(item, Expression::Method(call) if call.is("timeseries"))
 }
 
-impl<'a> Asked<'a> {
-    /// The time series that the query asks for.
+impl<'a> QueryContext<'a> {
+    /// The time series that the query requests.
     pub(crate) fn series_includes(&self) -> Result<SeriesIncludes, QueryError> {
         let mut includes = SeriesIncludes::default();
         for item in &self.query.include {
@@ -150,8 +152,8 @@ impl<'a> Asked<'a> {
         Ok(includes)
     }
 
-    /// `timeseries('name', from, to)`, `timeseries('name', last(2))`, `timeseries(last(1, 'hour'))`, each
-    /// of them also behind a document.
+    /// `timeseries('name', from, to)`, `timeseries('name', last(2))`, `timeseries(last(1,
+    /// 'hour'))`, each of them also with a document as the first argument.
     fn series_include(
         &self,
         call: &'a MethodCall,
@@ -161,7 +163,7 @@ impl<'a> Asked<'a> {
                 let of_load = self.query.load.iter().find(|load| load.alias == path.text());
                 let path = of_load.map_or(path, |load| &load.path);
                 let inner = path.without_alias(self.alias()).map(|inner| inner.text());
-                // A name alone is that of the row, also without an alias.
+                // A lone name refers to a series of the row, even without an alias.
                 let is_row = path.steps.len() == 1 && of_load.is_none();
                 (inner.filter(|_| !is_row), rest)
             }
@@ -189,18 +191,20 @@ impl<'a> Asked<'a> {
     }
 
     fn series_name(&self, name: &'a Literal, call: &MethodCall) -> Result<String, QueryError> {
-        match self.worth(name)? {
-            Worth::Literal(Literal::String(name)) => Ok(name.clone()),
-            Worth::Parameter(Value::String(name)) => Ok(name.as_cow()?.into_owned()),
+        match self.resolve(name)? {
+            QueryValue::Literal(Literal::String(name)) => Ok(name.clone()),
+            QueryValue::Parameter(Value::String(name)) => Ok(name.as_cow()?.into_owned()),
             _ => Err(self.no_series_include(call)),
         }
     }
 
     fn end(&self, name: &str, end: &'a Literal) -> Result<Option<i64>, QueryError> {
-        let text = match self.worth(end)? {
-            Worth::Literal(Literal::Null) | Worth::Parameter(Value::Null) => return Ok(None),
-            Worth::Literal(Literal::String(text)) => text.clone(),
-            Worth::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
+        let text = match self.resolve(end)? {
+            QueryValue::Literal(Literal::Null) | QueryValue::Parameter(Value::Null) => {
+                return Ok(None);
+            }
+            QueryValue::Literal(Literal::String(text)) => text.clone(),
+            QueryValue::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
             _ => {
                 return Err(self.invalid(format!(
                     "From/To parameters of method of `timeseries` must be of type `string` or `null`, \

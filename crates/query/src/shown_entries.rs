@@ -1,4 +1,4 @@
-//! The terms of the entries that a query chooses: `debug=entries`.
+//! The terms of the entries that a query selects: `debug=entries`.
 
 use std::{
     collections::HashMap,
@@ -18,28 +18,28 @@ use crate::error::QueryError;
 use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
 use crate::index_fields::FieldsOfIndex;
 use crate::paging::{PageWindow, Paging};
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::result::ResultFacts;
 use crate::searched_fields::{ID_FIELD, SearchedFields};
 use crate::term_text::term_text;
 
-/// Entries whose terms are shown at once.
+/// Maximum number of entries per response.
 pub const ENTRIES_MAX: u64 = 4096;
-/// What clients know the name of a group's entry by.
+/// The name of a group's entry that clients expect.
 const KEY_HASH_FIELD: &str = "hash(key())";
 
-/// An entry as it is in an index.
+/// An entry as stored in an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownEntry {
-    /// What it is known by: the lower-cased id of its document; of the entry of a group, the hash of its
-    /// key.
+    /// What identifies it: the lower-cased id of its document; for the entry of a group, the hash
+    /// of its key.
     pub name: (&'static str, String),
-    /// Fields by name, ascending, and their terms as clients know them.
+    /// Fields by name, ascending, and their terms in the protocol's form.
     pub fields: Vec<(String, Vec<String>)>,
 }
 
 impl ShownEntry {
-    /// What it takes in memory, about.
+    /// Its approximate memory, in bytes.
     fn bytes(&self) -> u64 {
         let of_text = |text: &String| size_of::<String>() + text.capacity();
         let of_field = |(name, terms): &(String, Vec<String>)| {
@@ -49,19 +49,20 @@ impl ShownEntry {
     }
 }
 
-/// The entries that a query chooses.
+/// The entries that a query selects.
 pub struct ShownEntries {
-    /// What is told beside them.
+    /// Facts about the result.
     pub facts: ResultFacts,
     /// At most [`ENTRIES_MAX`] of them.
     pub entries: Vec<ShownEntry>,
 }
 
-/// Shows the terms of the entries that `query` chooses. What they take is counted in `memory`.
+/// Returns the terms of the entries that `query` selects. Their memory is charged to `memory`.
 ///
 /// # Errors
 ///
-/// As [`crate::execute_on_index`]; [`QueryError::Memory`] when there is no room for the terms.
+/// As [`crate::execute_on_index`]; [`QueryError::Memory`] when there is not enough memory for the
+/// terms.
 pub fn entries_of_index<D: Transaction, I: Transaction>(
     documents: &D,
     snapshot: &IndexSnapshot<'_, I>,
@@ -70,8 +71,8 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     paging: Paging,
     memory: &WorkingMemory,
 ) -> Result<ShownEntries, QueryError> {
-    let asked = Asked::new(query, parameters).reading(snapshot.values);
-    asked.refuse_unanswered_clauses()?;
+    let context = QueryContext::new(query, parameters).reading(snapshot.values);
+    context.refuse_unanswered_clauses()?;
     if query.filter.is_some() {
         let message = "A FILTER clause is not supported where entries are shown".to_owned();
         return Err(QueryError::Method { message });
@@ -80,9 +81,9 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(index, &reader, &record, documents);
-    let condition = asked.index_condition(&fields)?;
-    let order = asked.index_order(&fields, snapshot.seed)?;
-    let window = PageWindow::of(&asked, paging)?;
+    let condition = context.index_condition(&fields)?;
+    let order = context.index_order(&fields, snapshot.seed)?;
+    let window = PageWindow::of(&context, paging)?;
     let count = window.page_size.min(ENTRIES_MAX);
     let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
     let names = reader.fields()?.into_iter().filter(|field| !is_array_mark(&field.name));
@@ -103,15 +104,15 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
 /// What a query costs on an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanCounts {
-    /// Entries and terms that were looked at one by one.
+    /// Entries and terms that were scanned.
     pub scanned: u64,
-    /// Entries that the query chooses.
+    /// Entries that match the query.
     pub matched: u64,
-    /// Those on its page, [`ENTRIES_MAX`] at most.
+    /// Those on its page, at most [`ENTRIES_MAX`].
     pub returned: u64,
 }
 
-/// Finds the entries of the query's page and counts what that takes.
+/// Finds the entries of the query's page and counts its cost.
 ///
 /// # Errors
 ///
@@ -123,18 +124,18 @@ pub fn count_scanned<D: Transaction, I: Transaction>(
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<ScanCounts, QueryError> {
-    let asked = Asked::new(query, parameters).reading(snapshot.values);
-    asked.refuse_unanswered_clauses()?;
+    let context = QueryContext::new(query, parameters).reading(snapshot.values);
+    context.refuse_unanswered_clauses()?;
     let scanned = Arc::new(AtomicU64::new(0));
     let reader = IndexReader::open(snapshot.tx)?
         .interruptible(Arc::clone(&snapshot.stop))
         .counting(Arc::clone(&scanned));
     let record = snapshot.index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(snapshot.index, &reader, &record, documents);
-    let condition = asked.index_condition(&fields)?;
-    let order = asked.index_order(&fields, snapshot.seed)?;
-    let window = PageWindow::of(&asked, paging)?;
-    // Planning looks at fields, not at entries.
+    let condition = context.index_condition(&fields)?;
+    let order = context.index_order(&fields, snapshot.seed)?;
+    let window = PageWindow::of(&context, paging)?;
+    // Planning reads fields, not entries.
     scanned.store(0, Ordering::Relaxed);
     let count = window.page_size.min(ENTRIES_MAX);
     let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
@@ -152,7 +153,7 @@ fn shown_entry<D: Transaction, I: Transaction>(
     has_reduce: bool,
     entry: EntryId,
 ) -> Result<ShownEntry, QueryError> {
-    let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
+    let gone = SearchError::Corrupt { detail: "a listed entry is missing" };
     let view = reader.entry(entry)?.ok_or(gone)?;
     let mut fields = Vec::new();
     for field in view.fields()? {

@@ -10,8 +10,8 @@ use search::TermValue;
 
 use crate::error::QueryError;
 use crate::exchange_value::is_exchange;
-use crate::parameters::{Asked, Elements, Worth};
-use crate::searched_fields::{Look, SearchedField};
+use crate::parameters::{Elements, QueryContext, QueryValue};
+use crate::searched_fields::{MatchMode, SearchedField};
 
 /// One value of a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) enum Sought {
     Long(i64),
     Double {
         value: f64,
-        /// As the query has it.
+        /// As written in the query.
         digits: String,
     },
     Text(String),
@@ -30,10 +30,10 @@ pub(crate) enum Sought {
 }
 
 impl Sought {
-    pub(crate) fn of_worth(worth: &Worth<'_>) -> Result<Self, Corrupt> {
-        Ok(match worth {
-            Worth::Literal(literal) => Self::of_literal(literal),
-            Worth::Parameter(value) => Self::of_value(value)?,
+    pub(crate) fn of_query_value(value: &QueryValue<'_>) -> Result<Self, Corrupt> {
+        Ok(match value {
+            QueryValue::Literal(literal) => Self::of_literal(literal),
+            QueryValue::Parameter(value) => Self::of_value(value)?,
         })
     }
 
@@ -67,12 +67,12 @@ impl Sought {
         })
     }
 
-    /// A number that is no integer of 64 bits.
+    /// A number that is not a 64-bit integer.
     fn of_digits(digits: &str) -> Self {
         Self::Double { value: digits.parse().unwrap_or(f64::NAN), digits: digits.to_owned() }
     }
 
-    /// How refusals name its type.
+    /// The name of its type in error messages.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "Null",
@@ -85,7 +85,7 @@ impl Sought {
         }
     }
 
-    /// The moment that a text means when it is a date.
+    /// The timestamp, when the string is a date.
     pub(crate) fn ticks(&self) -> Option<i64> {
         let Self::Text(text) = self else { return None };
         match IndexValue::of_text(Cow::Borrowed(text)) {
@@ -98,8 +98,8 @@ impl Sought {
         }
     }
 
-    /// The value as the text of one term of the field.
-    pub(crate) fn term_text(&self, field: &SearchedField, look: Look) -> Option<String> {
+    /// The value as a single term of the field.
+    pub(crate) fn term_text(&self, field: &SearchedField, mode: MatchMode) -> Option<String> {
         Some(match self {
             Self::Null => return None,
             Self::Bool(value) => value.to_string(),
@@ -109,36 +109,38 @@ impl Sought {
                 _ => digits.clone(),
             },
             Self::Object(json) if !field.options.has_words() => json.clone(),
-            Self::Object(json) => in_the_case_of(field, look, json),
+            Self::Object(json) => in_the_case_of(field, mode, json),
             Self::Text(text) => match IndexValue::of_text(Cow::Borrowed(text)) {
                 IndexValue::Time { text, .. } | IndexValue::Number { text, .. }
                     if !field.options.has_words() =>
                 {
                     text.into_owned()
                 }
-                _ => in_the_case_of(field, look, text),
+                _ => in_the_case_of(field, mode, text),
             },
         })
     }
 
     /// The value as a term that is found by its text, or null.
-    pub(crate) fn text_term(&self, field: &SearchedField, look: Look) -> TermValue {
-        self.term_text(field, look).map_or(TermValue::Null, TermValue::Text)
+    pub(crate) fn text_term(&self, field: &SearchedField, mode: MatchMode) -> TermValue {
+        self.term_text(field, mode).map_or(TermValue::Null, TermValue::Text)
     }
 }
 
-/// Texts are compared in lower case but where the field keeps them as they are. In a field of words
-/// only `exact()` leaves the case alone.
-pub(crate) fn in_the_case_of(field: &SearchedField, look: Look, text: &str) -> String {
-    let keeps_case = field.options.indexing == search::Indexing::Exact || look == Look::Exact;
+/// Strings are compared in lower case unless the field preserves case. In an analyzed field only
+/// `exact()` preserves it.
+pub(crate) fn in_the_case_of(field: &SearchedField, mode: MatchMode, text: &str) -> String {
+    let keeps_case = field.options.indexing == search::Indexing::Exact || mode == MatchMode::Exact;
     if keeps_case { text.to_owned() } else { lower_case(text).into_owned() }
 }
 
-impl<'a> Asked<'a> {
-    /// The value that stands on the right side of a comparison.
+impl<'a> QueryContext<'a> {
+    /// The value on the right side of a comparison.
     pub(crate) fn sought(&self, expression: &'a Expression) -> Result<Sought, QueryError> {
         match expression {
-            Expression::Literal(literal) => Ok(Sought::of_worth(&self.single_worth(literal)?)?),
+            Expression::Literal(literal) => {
+                Ok(Sought::of_query_value(&self.resolve_single(literal)?)?)
+            }
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
             }
@@ -152,8 +154,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The values of a list; an array in a parameter stands for its elements, however deep. Literals
-    /// must be of one type, and so must the elements of one parameter.
+    /// The values of a list; an array in a parameter stands for its elements, at any depth.
+    /// Literals must be of one type, and so must the elements of one parameter.
     pub(crate) fn sought_list(
         &self,
         list: &'a [Expression],
@@ -165,10 +167,10 @@ impl<'a> Asked<'a> {
             let Expression::Literal(literal) = item else {
                 return Err(self.sought(item).err().unwrap_or_else(|| self.invalid("no value")));
             };
-            match self.worth(literal)? {
-                Worth::Parameter(value) => self.add_elements(value, &mut values)?,
-                worth => {
-                    let value = Sought::of_worth(&worth)?;
+            match self.resolve(literal)? {
+                QueryValue::Parameter(value) => self.add_elements(value, &mut values)?,
+                value => {
+                    let value = Sought::of_query_value(&value)?;
                     let kind = value.type_name();
                     if value != Sought::Null && *first_literal.get_or_insert(kind) != kind {
                         return Err(self.mixed_types(of));
@@ -216,10 +218,10 @@ mod tests {
         let query = rql::parse(&format!("from B where Name in ({list})")).unwrap();
         let parameters = format!(r#"{{"p":[{}]}}"#, vec!["[1]"; 5_000].join(","));
         let parameters = parse_document(parameters.as_bytes(), &ParseLimits::default()).unwrap();
-        let asked = Asked::new(&query, Some(parameters.as_view().root()));
+        let context = QueryContext::new(&query, Some(parameters.as_view().root()));
         let Some(Expression::In { list, .. }) = &query.condition else { panic!("no list") };
-        let refused = asked.sought_list(list, "Name").unwrap_err().to_string();
-        let expected = "A list of more than 1000000 values is not looked up";
+        let refused = context.sought_list(list, "Name").unwrap_err().to_string();
+        let expected = "A list may have at most 1000000 values";
         assert!(refused.starts_with(expected), "{refused}");
     }
 }

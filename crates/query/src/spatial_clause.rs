@@ -1,6 +1,7 @@
 //! Spatial conditions and orders: `spatial.within(…)` and its like, `spatial.distance(…)`.
 //!
-//! The share of error that a condition may allow is checked and then not used: what is found is exact.
+//! The share of error that a condition may allow is validated and otherwise ignored: results are
+//! exact.
 
 use std::sync::Arc;
 
@@ -10,21 +11,21 @@ use search::{DistanceFrom, Query, SortBy, SpatialLayout};
 use spatial::{Coordinate, Relation, Shape, Units, parse_shape};
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
-use crate::searched_fields::{Look, SearchedFields};
+use crate::parameters::QueryContext;
+use crate::searched_fields::{MatchMode, SearchedFields};
 use crate::sought_value::Sought;
 
-/// The error that a condition may allow, at most.
+/// Maximum share of error that a condition may allow.
 const ERROR_SHARE_MAX: f64 = 0.5;
 
-/// A field of places and how it keeps them.
+/// A spatial field and how it indexes places.
 struct SpatialField {
     name: String,
     layout: SpatialLayout,
 }
 
-impl<'a> Asked<'a> {
-    /// The query that a spatial condition is.
+impl<'a> QueryContext<'a> {
+    /// The index query of a spatial condition.
     pub(crate) fn spatial_condition(
         &self,
         fields: &dyn SearchedFields,
@@ -50,7 +51,7 @@ impl<'a> Asked<'a> {
         }
         let shape = match self.shape_call(call)? {
             shape if shape.is("spatial.circle") => self.circle(shape, &field)?,
-            shape if shape.is("spatial.wkt") => self.asked_shape(shape, &field)?,
+            shape if shape.is("spatial.wkt") => self.wkt(shape, &field)?,
             shape if shape.is("spatial.point") => {
                 return Err(self.invalid("Method 'Spatial_Point' is not supported."));
             }
@@ -61,7 +62,7 @@ impl<'a> Asked<'a> {
         Ok(Query::Spatial { field: name, layout, relation, shape })
     }
 
-    /// The key of `order by spatial.distance(…)`.
+    /// The sort key of `order by spatial.distance(…)`.
     pub(crate) fn distance_order(
         &self,
         fields: &dyn SearchedFields,
@@ -79,7 +80,7 @@ impl<'a> Asked<'a> {
                 Shape::point(self.place(latitude, longitude, &field)?)
             }
             shape if shape.is("spatial.circle") => self.circle(shape, &field)?,
-            shape if shape.is("spatial.wkt") => self.asked_shape(shape, &field)?,
+            shape if shape.is("spatial.wkt") => self.wkt(shape, &field)?,
             other => return Err(unknown(other)),
         };
         let Some(at) = shape.center(&field.layout.space) else {
@@ -87,7 +88,7 @@ impl<'a> Asked<'a> {
         };
         let round_to = match call.arguments.get(2) {
             None => 0.0,
-            // A parameter that is null asks for nothing.
+            // A null parameter means no rounding.
             Some(value) if self.sought(value)? == Sought::Null => 0.0,
             Some(value) => self.number(value)?,
         };
@@ -103,7 +104,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The first argument: a field of a written index, the source of one in an automatic index.
+    /// The first argument: a field of a static index, the source of one in an automatic index.
     fn spatial_field(
         &self,
         fields: &dyn SearchedFields,
@@ -127,9 +128,10 @@ impl<'a> Asked<'a> {
                         call.name
                     )));
                 };
-                self.searched_field(fields, &path, Look::Default)?.name
+                self.searched_field(fields, &path, MatchMode::Default)?.name
             }
-            // Clients name the field that a condition made; what has no places is ordered as nowhere.
+            // Clients name the field of a condition; entries without a place sort as having no
+            // location.
             Some(argument) if call.is("spatial.distance") => match path_of(argument) {
                 Some(path) => self.named_field(&path)?.name(),
                 None => return Err(self.no_method(call)),
@@ -147,7 +149,8 @@ impl<'a> Asked<'a> {
         ))
     }
 
-    /// The field of an automatic index that a name means: `'spatial.point(Lat, Lng)'` or a path.
+    /// The field of an automatic index that a name refers to: `'spatial.point(Lat, Lng)'` or a
+    /// path.
     pub(crate) fn named_field(&self, path: &FieldPath) -> Result<AutoField, QueryError> {
         self.require_known_alias(path)?;
         let inner = path.without_alias(self.alias());
@@ -166,7 +169,7 @@ impl<'a> Asked<'a> {
         Ok(AutoField { source, ways: AutoFieldWays::default() })
     }
 
-    /// The name of the field of an automatic index that `spatial.point(…)` or `spatial.wkt(…)` makes.
+    /// The name of the field of an automatic index for `spatial.point(…)` or `spatial.wkt(…)`.
     fn automatic_name(&self, call: &MethodCall, source: &MethodCall) -> Result<String, QueryError> {
         let paths = source.arguments.iter().map(path_of).collect::<Option<Vec<_>>>();
         let texts = paths.unwrap_or_default().into_iter().map(|path| {
@@ -194,7 +197,7 @@ impl<'a> Asked<'a> {
         Ok(AutoField { source, ways: AutoFieldWays::default() }.name())
     }
 
-    /// The second argument, which is a method that makes a shape.
+    /// The second argument, a method that constructs a shape.
     fn shape_call(&self, call: &'a MethodCall) -> Result<&'a MethodCall, QueryError> {
         let shown = match &call.arguments[1] {
             Expression::Method(shape) => return Ok(shape),
@@ -229,7 +232,7 @@ impl<'a> Asked<'a> {
     }
 
     /// `spatial.wkt(text[, units])`.
-    fn asked_shape(&self, call: &'a MethodCall, field: &SpatialField) -> Result<Shape, QueryError> {
+    fn wkt(&self, call: &'a MethodCall, field: &SpatialField) -> Result<Shape, QueryError> {
         let arguments = call.arguments.as_slice();
         let ([text] | [text, _]) = arguments else {
             let message = "Method 'wkt()' expects one or two arguments to be provided";
@@ -281,7 +284,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A number, which may also be written as a text.
+    /// A number, which may also be written as a string.
     fn number(&self, value: &'a Expression) -> Result<f64, QueryError> {
         let text = match self.sought(value)? {
             Sought::Long(value) => return Ok(value as f64),
@@ -296,7 +299,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The path that an argument is: a field, or a text that names one.
+/// The path that an argument denotes: a field, or a string that names one.
 pub(crate) fn path_of(argument: &Expression) -> Option<FieldPath> {
     match argument {
         Expression::Field(path) => Some(path.clone()),

@@ -1,8 +1,8 @@
-//! Values that an index stored, in the rows of a projection: when they are taken instead of those of
+//! Values stored in an index, in the rows of a projection: when they take precedence over those of
 //! the document, and how they are written.
 //!
-//! Clients know what an index stored as the text that it is found by, so a number is `"5"`; arrays are
-//! arrays of such texts. A projection that takes anything from the index leaves out what is nowhere.
+//! Clients know a stored value as its term, so a number is `"5"`; arrays are arrays of such
+//! strings. A projection that takes anything from the index omits fields that are found nowhere.
 
 use std::borrow::Cow;
 
@@ -13,31 +13,31 @@ use search::{FieldId, SearchError};
 
 use crate::error::QueryError;
 use crate::index_fields::StoredField;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::projection::{ProjectedField, ProjectedValue, Projection};
 use crate::script_fields::ScriptFields;
 
-/// How deep stored arrays may lie in arrays; what is deeper is written as it is.
+/// Maximum nesting of stored arrays; anything deeper is written unchanged.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
-/// Where the values of a projection come from, as the request says it.
+/// Where the values of a projection come from, as requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectionBehavior {
-    /// From the index, and what it does not store from the document.
+    /// From the index; what it does not store, from the document.
     #[default]
     Default,
-    /// From the index alone.
+    /// From the index only.
     FromIndex,
-    /// From the index alone; what it does not store is an error.
+    /// From the index only; what it does not store is an error.
     FromIndexOrThrow,
-    /// From the document alone.
+    /// From the document only.
     FromDocument,
-    /// From the document alone; what it does not have is an error.
+    /// From the document only; what it does not have is an error.
     FromDocumentOrThrow,
 }
 
 impl ProjectionBehavior {
-    /// The behaviour of a name that clients know.
+    /// Parses the protocol's name of a behavior.
     pub fn parse(name: &str) -> Option<Self> {
         [
             ("Default", Self::Default),
@@ -52,18 +52,18 @@ impl ProjectionBehavior {
 }
 
 impl ProjectionBehavior {
-    /// Refuses to look into documents where there are none.
-    pub(crate) fn refuse_on_results(self, asked: &Asked<'_>) -> Result<(), QueryError> {
+    /// Rejects behaviors that read documents where there are none.
+    pub(crate) fn refuse_on_results(self, context: &QueryContext<'_>) -> Result<(), QueryError> {
         match self {
             Self::Default | Self::FromIndex | Self::FromIndexOrThrow => Ok(()),
-            Self::FromDocument | Self::FromDocumentOrThrow => Err(asked.invalid(format!(
+            Self::FromDocument | Self::FromDocumentOrThrow => Err(context.invalid(format!(
                 "Invalid projection behavior '{self:?}'. You can only extract values from index."
             ))),
         }
     }
 }
 
-/// Where the values of a projection are looked for.
+/// Where the values of a projection are looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lookup {
     pub(crate) in_index: bool,
@@ -74,10 +74,10 @@ pub(crate) struct Lookup {
     query: String,
 }
 
-/// What becomes of a value that is nowhere.
+/// What is written for a value that is found nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// `null`, where the field does not say otherwise.
+    /// `null`, unless the field says otherwise.
     Null,
     /// `null` in a row of which nothing is stored.
     NullUnlessStored,
@@ -98,7 +98,7 @@ impl Default for Lookup {
 }
 
 impl Lookup {
-    /// The error about a field that is not where it has to be.
+    /// The error for a field that is not where it has to be.
     pub(crate) fn refusal(&self, field: &str) -> QueryError {
         let message = match self.in_index {
             true => format!(
@@ -116,11 +116,11 @@ impl Lookup {
 }
 
 impl Projection {
-    /// Says where values are looked for on an index, and gives the number of the stored field behind
-    /// each projected one. `stored` knows the number of a field that is stored.
+    /// Plans where values are looked up on an index, and returns the number of the stored field for
+    /// each projected one. `stored` returns the number of a stored field.
     pub(crate) fn look_in_index(
         &mut self,
-        asked: &Asked<'_>,
+        context: &QueryContext<'_>,
         index_name: &str,
         behavior: ProjectionBehavior,
         stored: &dyn Fn(&str) -> Result<Option<StoredField>, QueryError>,
@@ -143,17 +143,17 @@ impl Projection {
             ProjectionBehavior::FromDocument => (false, true, Missing::Null),
             ProjectionBehavior::FromDocumentOrThrow => (false, true, Missing::Refused),
         };
-        let (index_name, query) = (index_name.to_owned(), asked.query.text.as_str().to_owned());
+        let (index_name, query) = (index_name.to_owned(), context.query.text.as_str().to_owned());
         self.lookup = Lookup { in_index, in_document, missing, index_name, query };
         Ok(if in_index { numbers } else { Vec::new() })
     }
 }
 
-/// What a `select` names to be shown everything that an index stored.
+/// The field name in `select` that requests everything that an index stored.
 const ALL_STORED_FIELDS: &str = "__all_stored_fields";
 
 impl Projection {
-    /// Whether it shows everything that an index stored.
+    /// Whether everything that an index stored is requested.
     pub(crate) fn is_all_stored_fields(&self) -> bool {
         let is_that = |field: &ProjectedField| {
             matches!(&field.value, ProjectedValue::Field { index_field, .. }
@@ -162,7 +162,7 @@ impl Projection {
         matches!(self.fields.as_slice(), [field] if is_that(field))
     }
 
-    /// Everything that an index stored, in the order of the names.
+    /// Everything that an index stored, ordered by name.
     pub(crate) fn of_stored<'n>(names: impl Iterator<Item = &'n str>) -> Projection {
         let field = |name: &str| ProjectedField {
             name: name.to_owned(),
@@ -177,8 +177,8 @@ impl Projection {
     }
 }
 
-impl Asked<'_> {
-    /// What a script sees of the stored fields of an index.
+impl QueryContext<'_> {
+    /// The stored fields of an index that a script sees.
     pub(crate) fn script_fields(
         &self,
         stored: &[(String, FieldId)],
@@ -196,14 +196,14 @@ impl Asked<'_> {
     }
 }
 
-/// Appends a stored value, which is JSON, as clients know it.
+/// Appends a stored value, which is JSON, in the form that clients know.
 pub(crate) fn write_stored(json: &[u8], out: &mut Vec<u8>) -> Result<(), QueryError> {
     let mut reader = JsonReader::new(json);
     let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
     Ok(write_value(&mut reader, 0, out).map_err(damaged)?)
 }
 
-/// Whether a stored value counts as one: an array without elements does not.
+/// Whether a stored value counts as present: an empty array does not.
 pub(crate) fn is_value(json: &[u8]) -> bool {
     json != b"[]"
 }

@@ -1,7 +1,7 @@
-//! Queries that ask for suggestions: terms of a field that are near to what somebody wrote.
+//! Suggestion queries: terms of a field that are similar to given words.
 //!
-//! The condition of such a query chooses nothing: terms belong to the whole index. It is looked at all
-//! the same, so that one that cannot be is refused.
+//! The condition of such a query selects nothing: terms belong to the whole index. It is planned
+//! nevertheless, so that an invalid one is rejected.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,16 +14,16 @@ use crate::error::QueryError;
 use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
 use crate::index_fields::FieldsOfIndex;
 use crate::method_options::MethodOptions;
-use crate::parameters::{Asked, Worth, shown};
+use crate::parameters::{QueryContext, QueryValue, shown};
 use crate::result::ResultFacts;
 use crate::result_kind::ResultKind;
-use crate::searched_fields::{Look, SearchedField, SearchedFields};
+use crate::searched_fields::{MatchMode, SearchedField, SearchedFields};
 use crate::sought_value::in_the_case_of;
 
-/// Words that one call asks for, at most.
+/// Maximum number of words of one call.
 const WORDS_MAX: usize = 256;
 const METHOD: &str = "suggest";
-/// Names of distances; clients may send their places instead.
+/// Names of distances; clients may send their ordinals instead.
 const DISTANCES: [(&str, StringDistance); 5] = [
     ("None", StringDistance::Levenshtein),
     ("Default", StringDistance::Levenshtein),
@@ -31,31 +31,31 @@ const DISTANCES: [(&str, StringDistance); 5] = [
     ("JaroWinkler", StringDistance::JaroWinkler),
     ("NGram", StringDistance::NGram),
 ];
-/// Names of orders, and whether a word that is a term already is answered by itself.
+/// Names of orders, and whether a word that is itself a term is among its suggestions.
 const SORT_MODES: [(&str, bool); 2] = [("None", true), ("Popularity", false)];
 
-/// The answer to a query for suggestions.
+/// The result of a suggestion query.
 pub struct SuggestionResult {
-    /// What is told beside the suggestions.
+    /// Facts about the result.
     pub facts: ResultFacts,
     /// In the order of the query.
     pub suggestions: Vec<SuggestedTerms>,
 }
 
-/// What one call suggests.
+/// The suggestions of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuggestedTerms {
-    /// The field, or the name that the query gives it.
+    /// The field, or its alias in the query.
     pub name: String,
     /// The nearest first.
     pub terms: Vec<String>,
 }
 
-/// Finds the suggestions that `query` asks for.
+/// Finds the suggestions that `query` requests.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] and its like for what no query may ask; [`QueryError::Index`] and
+/// [`QueryError::Invalid`] and its like for what no query may request; [`QueryError::Index`] and
 /// [`QueryError::Documents`] when files cannot be read.
 pub fn suggestions_of_index<D: Transaction, I: Transaction>(
     documents: &D,
@@ -63,18 +63,18 @@ pub fn suggestions_of_index<D: Transaction, I: Transaction>(
     query: &Query,
     parameters: Option<Object<'_>>,
 ) -> Result<SuggestionResult, QueryError> {
-    let asked = Asked::new(query, parameters).reading(snapshot.values);
+    let context = QueryContext::new(query, parameters).reading(snapshot.values);
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(index, &reader, &record, documents);
-    asked.index_condition(&fields)?;
-    asked.index_order(&fields, snapshot.seed)?;
+    context.index_condition(&fields)?;
+    context.index_order(&fields, snapshot.seed)?;
     let mut planned: Vec<PlannedSuggestion> = Vec::new();
-    for (call, alias) in asked.calls_of(ResultKind::Suggestions)? {
-        let suggestion = asked.suggestion(&fields, call, alias)?;
+    for (call, alias) in context.calls_of(ResultKind::Suggestions)? {
+        let suggestion = context.suggestion(&fields, call, alias)?;
         if planned.iter().any(|earlier| earlier.name == suggestion.name) {
-            return Err(asked.duplicate_alias(&suggestion.name));
+            return Err(context.duplicate_alias(&suggestion.name));
         }
         planned.push(suggestion);
     }
@@ -88,13 +88,13 @@ pub fn suggestions_of_index<D: Transaction, I: Transaction>(
 struct PlannedSuggestion {
     name: String,
     field: SearchedField,
-    /// As the field has its terms.
+    /// In the form of the field's terms.
     words: Vec<String>,
     options: SuggestOptions,
     keeps_known_words: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     fn suggestion(
         &self,
         fields: &dyn SearchedFields,
@@ -121,7 +121,10 @@ impl<'a> Asked<'a> {
         let words = self.words(words)?;
         Ok(PlannedSuggestion {
             name: alias.unwrap_or(&field.name).to_owned(),
-            words: words.iter().map(|word| in_the_case_of(&field, Look::Default, word)).collect(),
+            words: words
+                .iter()
+                .map(|word| in_the_case_of(&field, MatchMode::Default, word))
+                .collect(),
             field,
             options,
             keeps_known_words,
@@ -152,21 +155,21 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The words that suggestions are wanted for.
+    /// The words to find suggestions for.
     fn words(&self, argument: &'a Expression) -> Result<Vec<String>, QueryError> {
         let refused = |found: &str| {
             let message = format!("suggest() takes a text or an array of them, but got: {found}");
             QueryError::InvalidOperation { message }
         };
         let array = match argument {
-            Expression::Literal(literal) => match self.worth(literal)? {
-                Worth::Literal(Literal::String(text)) => return Ok(vec![text.clone()]),
-                Worth::Parameter(Value::String(text)) => {
+            Expression::Literal(literal) => match self.resolve(literal)? {
+                QueryValue::Literal(Literal::String(text)) => return Ok(vec![text.clone()]),
+                QueryValue::Parameter(Value::String(text)) => {
                     return Ok(vec![text.as_cow()?.into_owned()]);
                 }
-                Worth::Parameter(Value::Array(array)) => array,
-                Worth::Parameter(other) => return Err(refused(&shown(&other))),
-                Worth::Literal(other) => return Err(refused(&other.to_string())),
+                QueryValue::Parameter(Value::Array(array)) => array,
+                QueryValue::Parameter(other) => return Err(refused(&shown(&other))),
+                QueryValue::Literal(other) => return Err(refused(&other.to_string())),
             },
             other => return Err(refused(&other.to_string())),
         };

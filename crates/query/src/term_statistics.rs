@@ -1,4 +1,4 @@
-//! What an index tells of its words: how many entries have one, and which ones an entry has.
+//! Statistics of an index's words: how many entries contain one, and which ones an entry contains.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use crate::index_fields::FieldsOfIndex;
 use crate::method_options::MethodOptions;
 use crate::searched_fields::ID_FIELD;
 
-/// What more-like-this looks up in an index.
+/// The lookups of `moreLikeThis()` in an index.
 pub trait TermStatistics {
-    /// All entries.
+    /// The number of all entries.
     fn entry_count(&self) -> u64;
 
-    /// The entries that have a word in a field.
+    /// The number of entries with a word in a field.
     ///
     /// # Errors
     ///
     /// [`QueryError::Index`].
     fn entries_with(&self, field: &str, word: &str) -> Result<u64, QueryError>;
 
-    /// The first entry that a query of the index chooses.
+    /// The first entry that an index query selects.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ pub trait TermStatistics {
     /// [`QueryError::Index`].
     fn compared_fields(&self) -> Result<Vec<ComparedField>, QueryError>;
 
-    /// The texts in an array of a document; `None` without the document.
+    /// The strings in an array of a document; `None` without the document.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ pub trait TermStatistics {
 pub struct BaseEntry {
     /// The lower-cased id of its document.
     pub document_id: String,
-    /// Its texts by field, and how often it has each.
+    /// Its words by field, with the number of occurrences of each.
     pub words: Vec<(String, Vec<(String, u64)>)>,
 }
 
@@ -61,7 +61,7 @@ pub struct BaseEntry {
 pub struct ComparedField {
     /// Its name.
     pub name: String,
-    /// Whether the definition keeps its values or its term vectors.
+    /// Whether the definition stores its values or its term vectors.
     pub is_kept: bool,
 }
 
@@ -91,8 +91,8 @@ impl<D: Transaction, I: Transaction> TermStatistics for FieldsOfIndex<'_, '_, D,
                 is_stored(definition, name) || !matches!(vector, None | Some(TermVector::No))
             }
         };
-        let is_kept_beside = |name: &str| is_of_moments(name) || is_array_mark(name);
-        let compared = names.iter().filter(|name| *name != ID_FIELD && !is_kept_beside(name));
+        let is_derived = |name: &str| is_of_moments(name) || is_array_mark(name);
+        let compared = names.iter().filter(|name| *name != ID_FIELD && !is_derived(name));
         Ok(compared
             .map(|name| ComparedField { name: name.clone(), is_kept: is_kept(name) })
             .collect())
@@ -109,7 +109,7 @@ impl<D: Transaction, I: Transaction> TermStatistics for FieldsOfIndex<'_, '_, D,
 
 impl<D, I: Transaction> FieldsOfIndex<'_, '_, D, I> {
     fn words_of(&self, entry: EntryId) -> Result<BaseEntry, QueryError> {
-        let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
+        let gone = SearchError::Corrupt { detail: "a listed entry is missing" };
         let view = self.reader.entry(entry)?.ok_or(gone)?;
         let names = self.reader.fields()?.into_iter().map(|field| (field.id, field.name));
         let names: HashMap<_, _> = names.collect();

@@ -1,13 +1,13 @@
-//! Terms as answers show them.
+//! Terms as responses show them.
 
 use search::TermValue;
 
-/// How a null among terms is called.
+/// How a null is shown among terms.
 const NULL_TERM: &str = "NULL_VALUE";
-/// How an empty text among terms is called.
+/// How an empty string is shown among terms.
 const EMPTY_TERM: &str = "EMPTY_STRING";
 
-/// The text that stands for a term; `None` for a number, which always stands beside its text.
+/// The text of a term; `None` for a number, which always accompanies its own text.
 pub fn term_text(term: TermValue) -> Option<String> {
     match term {
         TermValue::Null => Some(NULL_TERM.to_owned()),

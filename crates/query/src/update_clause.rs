@@ -1,47 +1,47 @@
-//! `update { … }`: what a query does with the documents that it chooses, as a patch of each.
+//! `update { … }`: the patch that a query applies to each document that it selects.
 
 use blittable::Object;
 use rql::{PathStep, Query};
 use script::{PatchLoad, PatchScript, PatchText, ScriptPool};
 
 use crate::error::QueryError;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::row_script::functions_of;
 
-/// Takes the script out of a query that changes documents. What is left of the query chooses them.
+/// Removes the script from a query that changes documents. The rest of the query selects them.
 ///
 /// # Errors
 ///
-/// [`QueryError::Invalid`] when the text is no script, or loads beside an alias that there is not.
+/// [`QueryError::Invalid`] when the text is not a valid script, or loads from an unknown alias.
 pub fn take_update(
     query: &mut Query,
     parameters: Option<Object<'_>>,
     pool: &ScriptPool,
 ) -> Result<PatchText, QueryError> {
     let patch = {
-        let asked = Asked::new(query, parameters);
+        let context = QueryContext::new(query, parameters);
         let patch = PatchText {
             alias: query.source.alias.clone(),
             declarations: functions_of(query).collect(),
-            loads: asked.patch_loads()?,
+            loads: context.patch_loads()?,
             text: query.update.clone().unwrap_or_default(),
         };
         let engine = pool.engine();
         let script = PatchScript::compile(&engine, &patch).map_err(|error| {
-            asked.invalid(format!("Update clause contains invalid script\n{error}"))
+            context.invalid(format!("Update clause contains invalid script\n{error}"))
         })?;
         script.forget(&engine);
         patch
     };
     query.update = None;
     if query.filter.is_none() {
-        // Only the script needs what is loaded.
+        // Only the script uses what is loaded.
         query.load.clear();
     }
     Ok(patch)
 }
 
-impl Asked<'_> {
+impl QueryContext<'_> {
     fn patch_loads(&self) -> Result<Vec<PatchLoad>, QueryError> {
         let mut known: Vec<&str> = self.query.source.alias.as_deref().into_iter().collect();
         let mut loads = Vec::with_capacity(self.query.load.len());
@@ -65,7 +65,7 @@ impl Asked<'_> {
     }
 }
 
-/// A path as scripts write it.
+/// A path in script syntax.
 fn path_text(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {

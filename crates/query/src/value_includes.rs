@@ -1,16 +1,16 @@
-//! Values of compare exchange to give along with documents: `include cmpxchg(path)` names a field that
-//! holds a key, and scripts name keys.
+//! Compare exchange values to include with documents: `include cmpxchg(path)` names a field that
+//! contains a key, and scripts name keys.
 
 use rql::{Expression, Literal};
 
 use crate::error::QueryError;
 use crate::exchange_value::is_exchange;
-use crate::parameters::Asked;
+use crate::parameters::QueryContext;
 use crate::planned_include::PlannedInclude;
 use crate::projection::Projection;
 
-impl<'a> Asked<'a> {
-    /// The paths to keys of values that the query gives along.
+impl<'a> QueryContext<'a> {
+    /// The paths to keys of values that the query includes.
     pub(crate) fn value_includes(
         &self,
         projection: Option<&Projection>,
@@ -23,7 +23,7 @@ impl<'a> Asked<'a> {
                 return Err(self.invalid(message));
             };
             match argument {
-                // No field is found by a parameter.
+                // A parameter cannot name a field.
                 Expression::Literal(Literal::Parameter(_)) => {}
                 path => paths.push(self.include(path, projection)?),
             }

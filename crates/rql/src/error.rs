@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::position::Position;
+use model::TextPosition as Position;
 
 /// How many characters of the offending text an error repeats.
 const FOUND_CHARACTERS_MAX: usize = 64;

@@ -3,8 +3,9 @@
 //! The lexer keeps no state besides the text: a token is a function of the requested offset,
 //! because scripts and path steps inside a query follow other rules.
 
+use model::TextPosition as Position;
+
 use crate::error::{Found, ParseError, ParseErrorKind};
-use crate::position::Position;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub(crate) enum TokenKind {
     Word,
     /// A quoted text, quotes included.
     Quoted,
-    /// A number.
     Number,
     /// `$name`, dollar included; the name may be empty.
     Parameter,

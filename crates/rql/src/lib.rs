@@ -26,6 +26,7 @@ pub use ast::{
 };
 pub use error::{Found, ParseError, ParseErrorKind};
 pub use keyword::nearest;
+pub use model::TextPosition as Position;
 pub use parser::{NESTING_DEPTH_MAX, QUERY_BYTES_MAX, parse, parse_condition, parse_update};
-pub use position::{Offset, Position};
+pub use position::Offset;
 pub use time_series::{TimeSeriesGrouping, TimeSeriesQuery, TimeSeriesRange, TimeSeriesSource};

@@ -8,11 +8,13 @@ mod expressions;
 mod items;
 mod time_series;
 
+use model::TextPosition as Position;
+
 use crate::ast::{Expression, Query, QueryText};
 use crate::error::{Found, ParseError, ParseErrorKind};
 use crate::keyword::nearest;
 use crate::lexer::{Token, TokenKind, token_at, unquote};
-use crate::position::{Offset, Position};
+use crate::position::Offset;
 
 /// The longest query text, in bytes.
 pub const QUERY_BYTES_MAX: usize = 256 * 1024;

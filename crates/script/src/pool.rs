@@ -38,6 +38,11 @@ impl ScriptPool {
         ScriptPool { shared: Arc::new(Shared { clock, memory_bytes_max }) }
     }
 
+    /// What each engine may use, in bytes.
+    pub fn memory_bytes_max(&self) -> usize {
+        self.shared.memory_bytes_max
+    }
+
     /// The engine of this thread. It must not be used to run a script from within a script.
     pub fn engine(&self) -> Rc<Engine> {
         ENGINES.with_borrow_mut(|engines| {

@@ -77,7 +77,7 @@ define('include', id => {
     for (const one of Array.isArray(id) ? id : [id]) if (isText(one)) host.include(one);
     return undefined;
 });
-// What the caller wants to be given along, by its kind; each call gives the object itself again.
+// What the caller wants to be included, by its kind; each call returns the object itself.
 const textsOf = (given, call) => {
     if (given === undefined || given === null) return [];
     if (!isText(given) && !Array.isArray(given))

@@ -37,6 +37,9 @@ pub struct EntryBuilder {
     /// Of fields, and of the whole entry as that of field 0.
     boosts: Vec<(FieldId, f32)>,
     too_long: bool,
+    /// The maximum of [`EntryBuilder::memory_bytes`], if there is one.
+    memory_bytes_max: Option<u64>,
+    stored_bytes: usize,
 }
 
 impl EntryBuilder {
@@ -53,6 +56,26 @@ impl EntryBuilder {
         self.stored.clear();
         self.boosts.clear();
         self.too_long = false;
+        self.memory_bytes_max = None;
+        self.stored_bytes = 0;
+    }
+
+    /// Approximate memory use in bytes, with that of the builder itself.
+    pub fn memory_bytes(&self) -> u64 {
+        let terms = self.terms.capacity() * size_of::<EntryTerm>();
+        let bytes = size_of::<Self>() + self.bytes.capacity() + terms + self.stored_bytes;
+        let small = self.next_positions.capacity() + self.boosts.capacity();
+        (bytes + small * size_of::<(FieldId, u32)>()) as u64
+    }
+
+    /// Adds no more terms when they would take more memory than so many bytes: [`EntryBuilder::is_cut`] then.
+    pub fn set_memory_bytes_max(&mut self, bytes_max: u64) {
+        self.memory_bytes_max = Some(bytes_max);
+    }
+
+    /// Whether terms are missing, because the entry is too long.
+    pub fn is_cut(&self) -> bool {
+        self.too_long
     }
 
     /// Whether nothing was added.
@@ -144,7 +167,11 @@ impl EntryBuilder {
 
     /// Bytes to be kept with the entry; one value per field, a later one replaces it.
     pub fn stored(&mut self, field: &Field, bytes: &[u8]) {
-        self.stored.retain(|(id, _)| *id != field.id());
+        let value_bytes = |bytes: usize| bytes + size_of::<(FieldId, Vec<u8>)>();
+        if let Some(at) = self.stored.iter().position(|(id, _)| *id == field.id()) {
+            self.stored_bytes -= value_bytes(self.stored.swap_remove(at).1.len());
+        }
+        self.stored_bytes += value_bytes(bytes.len());
         self.stored.push((field.id(), bytes.to_vec()));
     }
 
@@ -194,6 +221,13 @@ impl EntryBuilder {
 
     fn push(&mut self, field: &Field, kind: TermKind, bytes: &[u8], position: u32) {
         if self.bytes.len() + bytes.len() + self.terms.len() * 8 > ENTRY_BYTES_MAX {
+            self.too_long = true;
+            return;
+        }
+        let is_full = self.terms.len() == self.terms.capacity()
+            || self.bytes.capacity() < self.bytes.len() + bytes.len();
+        // What a vector grows to is about twice what it has.
+        if is_full && self.memory_bytes_max.is_some_and(|max| max / 2 < self.memory_bytes()) {
             self.too_long = true;
             return;
         }

@@ -1,8 +1,11 @@
 //! Facets: how the matches of a query spread over the terms of a field, or over other queries.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Bound,
+};
 
-use storage::Transaction;
+use storage::{StorageError, Transaction, WorkingMemory};
 
 use crate::{
     entry_set::EntrySet,
@@ -18,6 +21,11 @@ use crate::{
 
 /// Terms in the answer of one facet, at most.
 pub const FACET_TERMS_MAX: usize = 1_000_000;
+
+/// What an entry takes in a column of numbers while that is built.
+const COLUMN_ENTRY_BYTES: u64 = 32;
+/// What the allocator adds to a text.
+const ALLOCATION_BYTES: usize = 16;
 
 /// The matches of a query, as a set.
 #[derive(Clone)]
@@ -100,26 +108,39 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 
     /// The matches by the terms of a field: null first, then texts, ascending; those without a
     /// match are left out. An entry counts under each of its terms. `number_fields` are the fields
-    /// whose numbers are added up.
+    /// whose numbers are added up. What is returned is charged to `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::NoMemory`] when that is refused; damage; an interruption; too many terms.
     pub fn facet_by_term(
         &self,
         matches: &Matches,
         field: &str,
         number_fields: &[&str],
+        memory: &WorkingMemory,
     ) -> Result<Vec<Facet>, SearchError> {
         let Some(field) = self.field(field)? else { return Ok(Vec::new()) };
+        let column_bytes = matches.len().saturating_mul(COLUMN_ENTRY_BYTES);
+        charge(memory, column_bytes.saturating_mul(number_fields.len() as u64))?;
         let columns = self.columns(matches, number_fields)?;
         let listed = self.list_count(field, TermKind::Exists, &[])?;
         if matches.len().saturating_mul(RECORD_COST) < listed {
-            return self.facet_by_record(matches, field, &columns);
+            return self.facet_by_record(matches, field, &columns, memory);
         }
         let mut facets = Vec::new();
         if let Some(list) = self.list(field, TermKind::Null, &[])? {
-            self.push_facet(&mut facets, matches, &columns, list, || Ok(TermValue::Null))?;
+            self.push_facet(&mut facets, matches, &columns, list, || {
+                charge(memory, facet_bytes(0, &columns))?;
+                Ok(TermValue::Null)
+            })?;
         }
         let mut scan = self.scan_terms(field, TermKind::Text, Bound::Unbounded)?;
         while let Some((bytes, list)) = scan.next()? {
-            let value = || Ok(TermValue::Text(term::text_of(bytes)?.to_owned()));
+            let value = || {
+                charge(memory, facet_bytes(bytes.len(), &columns))?;
+                Ok(TermValue::Text(term::text_of(bytes)?.to_owned()))
+            };
             self.push_facet(&mut facets, matches, &columns, list, value)?;
         }
         Ok(facets)
@@ -131,6 +152,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         matches: &Matches,
         field: FieldId,
         columns: &[NumberColumn],
+        memory: &WorkingMemory,
     ) -> Result<Vec<Facet>, SearchError> {
         // Null sorts before all texts.
         let mut counts: BTreeMap<Option<&'t str>, FacetCount<'_>> = BTreeMap::new();
@@ -151,7 +173,15 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                     | TermKind::Cell
                     | TermKind::Shape => continue,
                 };
-                counts.entry(key).or_insert_with(|| FacetCount::new(columns)).add(entry);
+                match counts.entry(key) {
+                    Entry::Occupied(count) => count.into_mut().add(entry),
+                    Entry::Vacant(place) => {
+                        // In the map, and as the facet that it becomes.
+                        let text_bytes = key.map_or(0, str::len);
+                        charge(memory, 2 * facet_bytes(text_bytes, columns))?;
+                        place.insert(FacetCount::new(columns)).add(entry);
+                    }
+                }
             }
             if FACET_TERMS_MAX < counts.len() {
                 return Err(SearchError::TooManyFacetTerms);
@@ -253,6 +283,17 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         }
         Ok(NumberColumn::new(numbers, self.state.next_entry))
     }
+}
+
+/// Charges what is about to be allocated.
+fn charge(memory: &WorkingMemory, bytes: u64) -> Result<(), SearchError> {
+    memory.take(bytes).map_err(|exhausted| StorageError::from(exhausted).into())
+}
+
+/// What the facet of a term holds, in a vector that grows.
+fn facet_bytes(text_bytes: usize, columns: &[NumberColumn]) -> u64 {
+    let numbers = columns.len() * size_of::<(NumbersAhead<'_>, NumberSummary)>();
+    (2 * size_of::<Facet>() + text_bytes + ALLOCATION_BYTES + numbers) as u64
 }
 
 /// Entries per number up to which a column is stored as an array with a slot for every entry.

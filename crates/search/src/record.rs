@@ -109,7 +109,6 @@ impl<'a> RecordReader<'a> {
         }
     }
 
-    /// The next field.
     pub(crate) fn next_field(
         &mut self,
     ) -> Result<Option<(FieldId, SectionReader<'a>)>, SearchError> {

@@ -1,4 +1,4 @@
-//! The engine's errors as the protocol shows them.
+//! The engine's errors in the protocol's form.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use settings::Problem;
 use storage::{MemoryExhausted, StorageError};
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
 
-/// An error of a request. Whatever a handler calls, its errors convert to this one with `?`.
+/// An error of a request. Errors of everything that a handler calls convert to it with `?`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ApiError(ProtocolError);
 
@@ -41,6 +41,12 @@ impl ApiError {
     /// As [`ProtocolError::caused_by`].
     pub(crate) fn caused_by(self, cause: impl Into<String>) -> ApiError {
         ApiError(self.0.caused_by(cause))
+    }
+}
+
+impl From<MemoryExhausted> for ApiError {
+    fn from(error: MemoryExhausted) -> ApiError {
+        no_room("Answers", error)
     }
 }
 
@@ -76,7 +82,7 @@ impl From<ApiError> for ProtocolError {
     }
 }
 
-/// Errors whose protocol form is found by a function of this file.
+/// Errors whose protocol form is determined by a function of this file.
 macro_rules! from {
     ($($source:ty => $shown:expr),+ $(,)?) => {
         $(impl From<$source> for ApiError {
@@ -156,12 +162,20 @@ fn setting_error(problem: &Problem) -> ProtocolError {
     ProtocolError::invalid_operation(message).caused_by(problem.to_string())
 }
 
-/// The answer when there is no room for something; `what` begins a sentence, in the plural.
+/// The response when there is not enough memory for something; `what` begins a sentence, in the
+/// plural. A retry is suggested only where it can succeed.
 pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ApiError {
-    let MemoryExhausted { taken, bytes_max } = exhausted;
+    let MemoryExhausted { own, taken, bytes_max } = exhausted;
+    if exhausted.is_too_large() {
+        let message = format!(
+            "{what} may hold {bytes_max} bytes of memory, and this one alone needs {own}. Split it, or \
+             raise the server's memory limit."
+        );
+        return ApiError::new(ErrorKind::RequestTooLarge, message);
+    }
     let message = format!(
-        "{what} in progress and all else leave no room for this one: {taken} bytes of memory would be \
-         taken, and {bytes_max} may be. Nothing of it was done; try again later, or ask for less at once."
+        "{what} in progress and other work leave no room for this one: {taken} bytes of memory would be \
+         taken, and {bytes_max} may be. Try again later, or request less at once."
     );
     ApiError::new(ErrorKind::LowMemory, message)
 }
@@ -218,6 +232,7 @@ fn storage_error(error: &StorageError) -> ProtocolError {
         StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
             ErrorKind::Overloaded
         }
+        StorageError::NoMemory(exhausted) if exhausted.is_too_large() => ErrorKind::RequestTooLarge,
         StorageError::NoMemory(_) => ErrorKind::LowMemory,
         StorageError::Stopped => ErrorKind::OperationCanceled,
         StorageError::Failed { .. }
@@ -238,7 +253,7 @@ fn storage_error(error: &StorageError) -> ProtocolError {
     ProtocolError::new(kind, error.to_string())
 }
 
-/// A batch that was not done.
+/// A batch that failed.
 fn command_error(error: &CommandError) -> ProtocolError {
     match error {
         CommandError::Document(error) => document_error(error),
@@ -270,7 +285,7 @@ fn patch_error(error: &PatchError) -> ProtocolError {
     ProtocolError::new(kind, error.to_string())
 }
 
-/// A batch that was not taken.
+/// A batch that was not accepted.
 fn submit_error(error: &SubmitError) -> ProtocolError {
     let kind = match error {
         SubmitError::Full => ErrorKind::Overloaded,
@@ -280,7 +295,7 @@ fn submit_error(error: &SubmitError) -> ProtocolError {
     ProtocolError::new(kind, error.to_string())
 }
 
-/// A database that cannot be used. `name` is as the client wrote it.
+/// A database that is not accessible. `name` is as the client wrote it.
 pub(crate) fn access_error(error: &AccessError, name: &str) -> ApiError {
     match error {
         AccessError::Missing => ApiError::new(
@@ -399,7 +414,7 @@ fn query_error(error: QueryError) -> ProtocolError {
     ProtocolError::new(kind, error.to_string())
 }
 
-/// The answer to a query that somebody stopped.
+/// The response to a query that was canceled.
 pub(crate) fn canceled() -> ApiError {
     ApiError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
 }

@@ -1,10 +1,10 @@
-//! Work that blocks, away from the threads that read connections.
+//! Blocking work, away from the threads that read connections.
 
 use wire::ErrorKind;
 
 use crate::api_error::ApiError;
 
-/// Runs `work` on a thread of the blocking pool. It runs to its end even when the client goes away.
+/// Runs `work` on a thread of the blocking pool. It completes even if the client disconnects.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -10,7 +10,8 @@ use storage::ReadTransaction;
 use wire::{QueryString, header_names::unquote};
 
 use crate::{
-    api_error::ApiError, body_share::BodyShare, request_body::RequestBody, router::Router,
+    api_error::ApiError,
+    http::{body_share::BodyShare, request_body::RequestBody, router::Router},
     server_state::ServerState,
 };
 
@@ -25,13 +26,13 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// The database in the path.
     pub(crate) database: Option<DatabaseLease>,
-    /// The state that it is to be answered from, when it names one.
+    /// The snapshot that it reads from, when it names one.
     pub(crate) snapshot: Option<Arc<HeldSnapshot>>,
     /// The whole body, decoded; empty for routes that ignore or stream it.
     pub(crate) body: Bytes,
-    /// What the body takes of the memory that bodies may take.
+    /// The memory charged for the body.
     pub(crate) body_share: BodyShare,
-    /// The body as it comes, for routes that stream it.
+    /// The body as it arrives, for routes that stream it.
     pub(crate) stream: Option<RequestBody>,
 }
 
@@ -48,12 +49,12 @@ impl Call {
             .ok_or_else(|| ApiError::invalid_operation("this route does not name a database"))
     }
 
-    /// What stands between the parts of ids that are numbered in its database.
+    /// The separator of ids that are numbered in its database.
     pub(crate) fn id_separator(&self) -> Result<IdSeparator, ApiError> {
         Ok(self.database()?.queue().id_separator())
     }
 
-    /// The documents of its database: those of the snapshot that it names, or the newest.
+    /// A snapshot of the documents of its database: the one that it names, or the newest.
     pub(crate) fn read(&self) -> Result<ReadTransaction, ApiError> {
         match &self.snapshot {
             Some(held) => Ok(held.documents().clone()),
@@ -66,7 +67,7 @@ impl Call {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The entity tag that the client has, without quotes.
+    /// The entity tag in `If-None-Match`, without quotes.
     pub(crate) fn if_none_match(&self) -> Option<&str> {
         self.header(header::IF_NONE_MATCH).map(unquote)
     }

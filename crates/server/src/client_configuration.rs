@@ -1,20 +1,21 @@
-//! The configuration that clients take from the server: the database's own, or the server's.
+//! The configuration that clients receive from the server: the database's own, or the server's.
 
 use std::sync::atomic::Ordering;
 
-use cluster_state::DatabaseRecord;
-use database::{DatabaseLease, ServerCatalog};
+use database::DatabaseLease;
+use engine::Engine;
+use model::DatabaseRecord;
 use serde_json::{Map, Value};
 use wire::{CLIENT_CONFIGURATION_PROPERTY, client_configuration};
 
 use crate::{api_error::ApiError, server_state::ServerState};
 
-/// The name under which the server's own configuration is kept in the catalog.
+/// The name under which the catalog stores the server's own configuration.
 pub(crate) const SERVER_CONFIGURATION: &str = "Configuration/Client";
 
-/// The property of a configuration that says which change wrote it.
+/// The property of a configuration that contains the index of its last change.
 const ETAG: &str = "Etag";
-/// The etag that clients see when nobody configured anything.
+/// The etag that clients see when nothing is configured.
 const NO_CONFIGURATION_ETAG: i64 = -2;
 
 /// A configuration and the index of the change that wrote it.
@@ -24,8 +25,8 @@ pub(crate) struct Configuration {
 }
 
 /// The server's own configuration.
-pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>, ApiError> {
-    let stored = catalog.value(SERVER_CONFIGURATION)?;
+pub(crate) fn of_server(engine: &Engine) -> Result<Option<Configuration>, ApiError> {
+    let stored = engine.server_value(SERVER_CONFIGURATION)?;
     Ok(stored.and_then(|value| {
         let stored: Map<String, Value> = serde_json::from_slice(&value.bytes).ok()?;
         let json = client_configuration(&stored, value.index);
@@ -35,10 +36,11 @@ pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>
 
 /// The configuration in a database's record.
 pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
-    let body: Map<String, Value> = serde_json::from_slice(&record.body).ok()?;
+    let body: Map<String, Value> = serde_json::from_slice(record.configuration.json()).ok()?;
     let stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?;
     let index = match record.client_index {
-        // Earlier builds kept it in the configuration. The next change of the record stores it in the record.
+        // Earlier builds stored it in the configuration. The next change of the record stores it in
+        // the record.
         0 => stored
             .get(ETAG)
             .and_then(Value::as_u64)
@@ -48,8 +50,8 @@ pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
     Some(Configuration { index, json: client_configuration(stored, index) })
 }
 
-/// The configuration that the clients of a database get from its record. One that was removed is shown as disabled:
-/// clients keep the last configuration that they have until they get another one.
+/// The configuration that the clients of a database get from its record. A removed one is sent as
+/// disabled: clients keep the last configuration until they get another one.
 fn own(record: &DatabaseRecord) -> Option<Configuration> {
     let index = record.client_index;
     of_record(record).or_else(|| {
@@ -59,7 +61,7 @@ fn own(record: &DatabaseRecord) -> Option<Configuration> {
     })
 }
 
-/// Whether two records of a database say different things to its clients.
+/// Whether two records of a database contain different client configurations.
 pub(crate) fn is_changed(before: &Map<String, Value>, after: &Map<String, Value>) -> bool {
     let said = |body: &Map<String, Value>| {
         let mut stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?.clone();
@@ -69,13 +71,14 @@ pub(crate) fn is_changed(before: &Map<String, Value>, after: &Map<String, Value>
     said(before) != said(after)
 }
 
-/// What holds for the clients of a database: its own, unless that is disabled and the server has one.
-/// The index is that of the newer of the two, so that clients notice a change of either.
+/// The effective configuration for the clients of a database: its own, unless that is disabled and
+/// the server has one. The index is that of the newer of the two, so that clients notice a change
+/// of either.
 pub(crate) fn effective(
     state: &ServerState,
     record: &DatabaseRecord,
 ) -> Result<Option<Configuration>, ApiError> {
-    let (own, of_server) = (own(record), of_server(&state.catalog)?);
+    let (own, of_server) = (own(record), of_server(&state.engine)?);
     let newest = own.iter().chain(&of_server).map(|one| one.index).max();
     let is_enabled = own.as_ref().is_some_and(|own| own.json["Disabled"] != Value::Bool(true));
     let chosen = if is_enabled { own } else { of_server.or(own) };
@@ -89,11 +92,11 @@ pub(crate) fn etag(configuration: Option<&Configuration>) -> i64 {
     })
 }
 
-/// Whether there is a newer configuration than the client knows.
+/// Whether there is a newer configuration than the client has.
 pub(crate) fn is_older(state: &ServerState, database: &DatabaseLease, known: i64) -> bool {
     let newest = state.newest_client_configuration.load(Ordering::Acquire);
-    // Nobody's configuration is newer than that, so most requests need no closer look. A client that
-    // claims a negative etag always gets one: it asks to be told.
+    // No configuration is newer than this, so most requests need no further check. A client that
+    // sends a negative etag always gets the configuration: it requests it.
     if known >= 0 && i128::from(known) >= i128::from(newest) {
         return false;
     }
@@ -102,9 +105,9 @@ pub(crate) fn is_older(state: &ServerState, database: &DatabaseLease, known: i64
 }
 
 /// The newest index of any configuration, when the server starts.
-pub(crate) fn newest_index(catalog: &ServerCatalog) -> Result<u64, ApiError> {
-    let of_server = of_server(catalog)?.map_or(0, |configuration| configuration.index);
-    let records = catalog.records();
+pub(crate) fn newest_index(engine: &Engine) -> Result<u64, ApiError> {
+    let of_server = of_server(engine)?.map_or(0, |configuration| configuration.index);
+    let records = engine.records();
     let of_records = records.iter().filter_map(|record| own(record));
     Ok(of_records.map(|configuration| configuration.index).fold(of_server, u64::max))
 }

@@ -1,8 +1,8 @@
 //! Times that repeat, as cron writes them: `0 2 * * 1-5` is two o'clock in the morning of each working day.
 //!
-//! Five fields: minute, hour, day of the month, month, day of the week. The library reads them and finds the
-//! next moment; here are the protocol's rules and messages. Invariant: all five fields must fit a moment
-//! (unlike the program cron, which accepts either kind of day).
+//! Five fields: minute, hour, day of the month, month, day of the week. The library parses them and
+//! finds the next moment; this module has the protocol's rules and messages. Invariant: all five
+//! fields must match (unlike in the program cron, where either kind of day suffices).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use croner::{
     parser::{CronParser, Seconds, Year},
 };
 
-/// What messages call the fields.
+/// The names of the fields in messages.
 const FIELDS: [&str; 5] = ["Minute", "Hour", "Day", "Month", "DayOfWeek"];
 const TICKS_PER_SECOND: i64 = 10_000_000;
 /// Seconds between 0001-01-01 and 1970-01-01.
@@ -21,20 +21,15 @@ const SECONDS_BEFORE_1970: i64 = 62_135_596_800;
 /// A time that repeats.
 pub(crate) struct CronExpression(Cron);
 
-/// Why a text is no such time. The messages are part of the protocol.
+/// Why a text is not valid. The messages are part of the protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum InvalidCron {
     /// Fewer than five fields.
     TooFew(String),
     /// More than five fields.
     TooMany(String),
-    /// A field that cannot be read.
-    Field {
-        /// Which.
-        name: &'static str,
-        /// Its text.
-        text: String,
-    },
+    /// A field that cannot be parsed.
+    Field { name: &'static str, text: String },
 }
 
 impl fmt::Display for InvalidCron {
@@ -54,7 +49,7 @@ impl fmt::Display for InvalidCron {
 }
 
 impl CronExpression {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -69,7 +64,8 @@ impl CronExpression {
         parse_fields(&fields).map(CronExpression).ok_or_else(|| unreadable(&fields))
     }
 
-    /// The first moment after this one that fits, in ticks of UTC; `None` when none comes before the year
+    /// The first moment after this one that matches, in ticks of UTC; `None` when there is none
+    /// before the year
     /// 5000.
     pub(crate) fn next_after(&self, ticks: i64) -> Option<i64> {
         let seconds = ticks.div_euclid(TICKS_PER_SECOND) - SECONDS_BEFORE_1970;
@@ -80,7 +76,7 @@ impl CronExpression {
 }
 
 fn parse_fields(fields: &[&str]) -> Option<Cron> {
-    // The library passes over nothing between two commas.
+    // The library accepts an empty element between two commas.
     if fields.iter().any(|field| field.split(',').any(str::is_empty)) {
         return None;
     }
@@ -90,7 +86,7 @@ fn parse_fields(fields: &[&str]) -> Option<Cron> {
     parser.parse(&fields.join(" ")).ok()
 }
 
-/// Names the first field that cannot be read.
+/// Names the first field that cannot be parsed.
 fn unreadable(fields: &[&str]) -> InvalidCron {
     let is_unreadable = |position: &usize| {
         let mut alone = ["*"; FIELDS.len()];
@@ -114,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_next_occurrence_is_the_first_moment_that_fits_all_fields() {
-        // All but the last three are what RavenDB says.
+        // All but the last three are RavenDB's.
         for (text, expected) in [
             ("0 2 * * *", "2026-11-24T02:00"),
             ("* * * * *", "2026-11-23T12:45"),

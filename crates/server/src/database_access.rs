@@ -1,4 +1,4 @@
-//! Waiting, without blocking, for a database to be open.
+//! Waits, without blocking, for a database to be open.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wire::ErrorKind;
 
 use crate::{api_error::ApiError, api_error::access_error, server_state::ServerState};
 
-/// The open database of this name, opened first if need be.
+/// The open database of this name; opens it first if necessary.
 pub(crate) async fn open_database(
     state: &ServerState,
     name: &str,
@@ -19,7 +19,7 @@ pub(crate) async fn open_database(
     let refused = |error: AccessError| access_error(&error, name);
     let mut deadline = None;
     loop {
-        match state.registry.access(name).map_err(refused)? {
+        match state.engine.access(name).map_err(refused)? {
             Access::Ready(lease) => return Ok(lease),
             Access::Wait(ticket) => {
                 let deadline = *deadline.get_or_insert_with(Instant::now);
@@ -37,9 +37,9 @@ async fn wait(
 ) -> Result<(), ApiError> {
     let refused = |error: AccessError| access_error(&error, name);
     let (sender, receiver) = oneshot::channel();
-    // A request that has given up needs no arrival.
+    // A request that has given up does not need the notification.
     ticket.on_arrival(move |arrival| drop(sender.send(arrival))).map_err(refused)?;
-    let wait_max = state.settings.server.database_load_wait_max;
+    let wait_max = state.engine.settings().server.database_load_wait_max;
     match timeout_at(since + wait_max, receiver).await {
         Ok(Ok(Ok(()))) => Ok(()),
         Ok(Ok(Err(error))) => Err(refused(AccessError::Load(error))),

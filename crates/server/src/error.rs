@@ -5,45 +5,45 @@ use std::{error::Error, fmt, io, net::SocketAddr};
 use engine::OpenError;
 use settings::{Scheme, ServerUrl};
 
-/// The server could not start. The display form says what to do about it.
+/// The server could not start. The display form suggests what to do.
 #[derive(Debug)]
 pub enum StartError {
     /// The name of a host could not be resolved.
     Resolve {
         /// The name.
         host: String,
-        /// What the system said.
+        /// What the system reported.
         source: io::Error,
     },
-    /// The address may be reached from further away than the settings allow without certificates.
+    /// The address is reachable from further away than the settings allow without certificates.
     AccessNotAllowed {
-        /// The address as it was given.
+        /// The address as configured.
         url: String,
-        /// What it means.
+        /// Its resolution.
         address: SocketAddr,
         /// The value of `Security.UnsecuredAccessAllowed` that would allow it.
         needed: &'static str,
     },
-    /// The address could not be listened on.
+    /// Listening on the address failed.
     Bind {
-        /// The address as it was given.
+        /// The address as configured.
         url: Box<ServerUrl>,
-        /// What it means.
+        /// Its resolution.
         address: SocketAddr,
-        /// What the system said.
+        /// What the system reported.
         source: io::Error,
     },
     /// The data directory could not be opened.
     Engine(OpenError),
     /// A thread could not be started.
     Thread {
-        /// What the system said.
+        /// What the system reported.
         source: io::Error,
     },
 }
 
 impl StartError {
-    /// Whether another configuration would help, rather than another try.
+    /// Whether another configuration would help, rather than a retry.
     pub fn is_configuration(&self) -> bool {
         match self {
             StartError::Resolve { .. } | StartError::AccessNotAllowed { .. } => true,
@@ -61,7 +61,7 @@ impl fmt::Display for StartError {
             }
             StartError::AccessNotAllowed { url, address, needed } => write!(
                 f,
-                "{url} means {address}, where others could reach the server without any \
+                "{url} resolves to {address}, where others could reach the server without any \
                  authentication. Listen on 127.0.0.1, or set Security.UnsecuredAccessAllowed to \
                  {needed} if everybody on that network may read and change all data"
             ),
@@ -93,7 +93,7 @@ fn write_bind(
         ),
         io::ErrorKind::PermissionDenied => write!(
             f,
-            "The system keeps ports below 1024 for privileged users. Take another port: \
+            "The system keeps ports below 1024 for privileged users. Choose another port: \
              --{setting}={}",
             with_port(usual_port)
         ),
@@ -102,7 +102,7 @@ fn write_bind(
             "This machine has no such address. {setting} names an address of this machine, or \
              127.0.0.1; names for clients belong in PublicServerUrl"
         ),
-        _ => write!(f, "{setting} says where to listen"),
+        _ => write!(f, "{setting} determines where to listen"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The code behind the routes, one file per area. Handlers are thin: they read parameters, ask the
-//! engine and write the answer.
+//! The code behind the routes, one file per area. Handlers are thin: they parse parameters, call
+//! the engine and write the response.
 
 pub(crate) mod aggregated_queries;
 pub(crate) mod attachments;

@@ -1,6 +1,6 @@
 //! The wildcard patterns of `matches` and `exclude`: alternatives separated by `|`, in which `*`
-//! stands for any text and `?` for one character. They are held against what follows the prefix of an
-//! id, without regard to case.
+//! stands for any text and `?` for one character. They are matched against what follows the prefix
+//! of an id, case-insensitively.
 
 /// Both patterns of a request.
 #[derive(Debug, Default)]
@@ -10,12 +10,12 @@ pub(crate) struct IdPatterns {
 }
 
 impl IdPatterns {
-    /// From the two parameters; absent and empty ones let everything through.
+    /// From the two parameters; absent and empty ones match everything.
     pub(crate) fn new(matches: Option<&str>, exclude: Option<&str>) -> IdPatterns {
         IdPatterns { matches: alternatives(matches), excludes: alternatives(exclude) }
     }
 
-    /// Whether an id is wanted; `rest` is its lower-cased text after the prefix.
+    /// Whether an id matches; `rest` is its lower-cased text after the prefix.
     pub(crate) fn accept(&self, rest: &str) -> bool {
         if self.matches.is_empty() && self.excludes.is_empty() {
             return true;
@@ -34,7 +34,7 @@ fn alternatives(patterns: Option<&str>) -> Vec<Vec<char>> {
     })
 }
 
-/// Greedy matching that goes back to the last star only: at most pattern times text steps.
+/// Greedy matching that backtracks to the last star only: at most pattern times text steps.
 fn fits(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

@@ -1,4 +1,4 @@
-//! Which index answers a query, and waiting until it has caught up, without holding a thread.
+//! Chooses the index of a query, and waits until it has caught up, without blocking a thread.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,38 +6,39 @@ use blittable::BlittableBuf;
 use database::DatabaseLease;
 use engine::{QueryTarget, query_target};
 use indexing::{Index, Position};
+use query::{Paging, Plan};
 use rql::Query;
 use tokio::{sync::oneshot, time::timeout};
 use wire::header_names::SNAPSHOT;
 
 use crate::{api_error::ApiError, blocking::blocking, server_state::ServerState};
 
-/// What answers a query.
+/// What runs a query.
 pub(crate) enum Target {
-    /// The documents themselves.
-    Documents,
+    /// A scan of the documents, by this plan.
+    Documents(Box<Plan>),
     /// An index.
     Index {
-        /// Which.
         index: Arc<Index>,
         /// Whether it was created for this query.
         is_new: bool,
     },
 }
 
-/// Finds what answers the query, and creates an automatic index if need be.
+/// Determines what runs the query, and creates an automatic index if necessary.
 pub(crate) async fn target_of(
     state: &Arc<ServerState>,
     database: &DatabaseLease,
     query: &Query,
     parameters: Option<&BlittableBuf>,
+    paging: Paging,
 ) -> Result<Target, ApiError> {
     let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters)? {
-        QueryTarget::Documents => Ok(Target::Documents),
+    match query_target(database, query, parameters, paging)? {
+        QueryTarget::Documents(plan) => Ok(Target::Documents(plan)),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) => {
-            // Those that need the same index wait here, without a thread each.
+            // Queries that need the same index wait here, without a thread each.
             let _turn = state.indexes_in_making.turn_of(database).await;
             let (engine, database) = (Arc::clone(&state.engine), database.clone());
             let create = move || engine.create_auto_index(&database, missing);
@@ -47,21 +48,22 @@ pub(crate) async fn target_of(
     }
 }
 
-/// Finds what answers a query on a snapshot, for which no index can be created any more.
+/// Determines what runs a query on a snapshot, for which no index can be created any more.
 pub(crate) fn target_of_the_past(
     database: &DatabaseLease,
     query: &Query,
     parameters: Option<&BlittableBuf>,
+    paging: Paging,
 ) -> Result<Target, ApiError> {
     let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters)? {
-        QueryTarget::Documents => Ok(Target::Documents),
+    match query_target(database, query, parameters, paging)? {
+        QueryTarget::Documents(plan) => Ok(Target::Documents(plan)),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) => Err(no_index_in_snapshot(&missing.name())),
     }
 }
 
-/// The refusal of a query on an index that is younger than the snapshot.
+/// The error for a query on an index that is younger than the snapshot.
 pub(crate) fn no_index_in_snapshot(name: &str) -> ApiError {
     ApiError::invalid_operation(format!(
         "The snapshot has no index '{name}', which the query needs. Let the index be created by a query \
@@ -69,19 +71,19 @@ pub(crate) fn no_index_in_snapshot(name: &str) -> ApiError {
     ))
 }
 
-/// Refuses queries on an index that has stopped, or that failed on too many documents.
+/// Rejects queries on an index that has stopped, or that failed on too many documents.
 pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ApiError> {
     engine::check_index_answers(index).map_err(ApiError::from)
 }
 
-/// Waits until every change up to `position` is in the entries; `false` when that took too long.
+/// Waits until the entries include every change up to `position`; `false` after a timeout.
 pub(crate) fn wait_until(
     index: &Index,
     position: Position,
     wait_max: Duration,
 ) -> impl Future<Output = bool> + Send + use<> {
     let (sender, receiver) = oneshot::channel();
-    // A request that has given up needs no answer.
+    // A request that has given up does not need the notification.
     index.when_indexed(position, Box::new(move |reached| sender.send(reached).unwrap_or(())));
     async move { matches!(timeout(wait_max, receiver).await, Ok(Ok(true))) }
 }

@@ -1,4 +1,4 @@
-//! Queries that need the same automatic index at once: the first one creates it.
+//! Concurrent queries that need the same automatic index: the first one creates it.
 
 use std::{
     collections::HashMap,

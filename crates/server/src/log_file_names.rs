@@ -1,17 +1,17 @@
-//! The names of the server's log files, and which of them a directory has.
+//! The names of the server's log files, and the files in a directory.
 //!
-//! A file is called `corvus-2026-11-23.000.log` by the day of its entries (UTC) and its number on that day.
-//! One that is closed may be compressed, `corvus-2026-11-23.000.log.gz`.
+//! A file is named `corvus-2026-11-23.000.log` after the day of its entries (UTC) and its number on
+//! that day. A closed one may be compressed, `corvus-2026-11-23.000.log.gz`.
 
 use std::{cmp::Ordering, fmt, fs, path::Path};
 
 const PREFIX: &str = "corvus-";
 const ENDING: &str = "log";
 const COMPRESSED_ENDING: &str = "log.gz";
-/// Characters of a day, `2026-11-23`.
+/// Length of a day, `2026-11-23`, in characters.
 const DAY_LENGTH: usize = 10;
 
-/// The name of a log file. Names are ordered as their files were begun.
+/// The name of a log file. Names sort in the order in which their files were created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogFileName {
     /// The day of its entries, `2026-11-23`.
@@ -23,7 +23,7 @@ pub struct LogFileName {
 }
 
 impl LogFileName {
-    /// Reads a name; `None` when it is none of a log file.
+    /// Parses a name; `None` when it is not that of a log file.
     pub fn parse(name: &str) -> Option<LogFileName> {
         let (day, rest) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let (number, ending) = rest.split_once('.')?;
@@ -39,7 +39,7 @@ impl LogFileName {
         })
     }
 
-    /// The log files of a directory, the oldest first; none when it cannot be read.
+    /// The log files of a directory, oldest first; none if it cannot be read.
     pub fn all_in(directory: &Path) -> Vec<LogFileName> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let parse = |entry: fs::DirEntry| LogFileName::parse(entry.file_name().to_str()?);

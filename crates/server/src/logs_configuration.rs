@@ -1,7 +1,7 @@
-//! The configuration of logs as clients read and set it.
+//! The configuration of logs in the protocol's form.
 //!
-//! The mode holds until the server stops. How long files are kept is a matter of the settings: what a client
-//! says of it is kept for those who ask.
+//! The mode applies until the server stops. How long files are kept depends on the settings: a
+//! client's values for it are stored and returned, but have no effect.
 
 use model::TimeSpan;
 use serde_json::{Map, Value, json};
@@ -16,10 +16,9 @@ const NONE: &str = "None";
 const OPERATIONS: &str = "Operations";
 const INFORMATION: &str = "Information";
 
-/// A configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct LogsConfiguration {
-    /// The mode of the settings.
+    /// The mode in the settings.
     mode: &'static str,
     current_mode: &'static str,
     /// The directory of the files, if there are any.
@@ -43,12 +42,11 @@ impl LogsConfiguration {
         }
     }
 
-    /// The mode that holds.
     pub(crate) fn current_mode(&self) -> &'static str {
         self.current_mode
     }
 
-    /// What a client asks for, when this is what the server started with.
+    /// A client's change of this configuration.
     ///
     /// # Errors
     /// When a property has the wrong kind or the mode is unknown.
@@ -57,21 +55,21 @@ impl LogsConfiguration {
             let message = format!("Could not convert '{property}' of the logs configuration");
             ApiError::new(ErrorKind::Format, message)
         };
-        let given = |property| body.get(property).filter(|value| !value.is_null());
+        let property_of = |property| body.get(property).filter(|value| !value.is_null());
         let mut configuration = self.clone();
-        if let Some(mode) = given("Mode") {
+        if let Some(mode) = property_of("Mode") {
             let known = mode.as_str().and_then(mode_named);
             configuration.current_mode = known.ok_or_else(|| refused("Mode"))?;
         }
-        if let Some(time) = given("RetentionTime") {
+        if let Some(time) = property_of("RetentionTime") {
             let time = Some(time.clone()).filter(Value::is_string);
             configuration.retention_time = time.ok_or_else(|| refused("RetentionTime"))?;
         }
-        if let Some(size) = given("RetentionSize") {
+        if let Some(size) = property_of("RetentionSize") {
             let size = Some(size.clone()).filter(Value::is_number);
             configuration.retention_size = size.ok_or_else(|| refused("RetentionSize"))?;
         }
-        if let Some(compress) = given("Compress") {
+        if let Some(compress) = property_of("Compress") {
             configuration.compress = compress.as_bool().ok_or_else(|| refused("Compress"))?;
         }
         Ok(configuration)
@@ -87,7 +85,7 @@ impl LogsConfiguration {
     }
 }
 
-/// The mode of the settings; a level counts more, and is shown as the mode nearest to it.
+/// The mode in the settings; a level takes precedence, and is reported as the nearest mode.
 fn mode_of(settings: &LogSettings) -> &'static str {
     match settings.level {
         Some("Trace" | "Debug") => INFORMATION,

@@ -1,17 +1,24 @@
-//! Measures of the server and of what it holds, for programs that watch it: as JSON and as Prometheus's text.
+//! Metrics of the server and of its databases, for monitoring programs: as JSON and in Prometheus's
+//! text format.
 //!
-//! A measure is listed once, with its place in the JSON and its name for Prometheus, so both say the same.
+//! A metric is listed once, with its path in the JSON and its name for Prometheus, so both report
+//! the same.
+
+pub(crate) mod database_measures;
+pub(crate) mod machine;
+pub(crate) mod processor_load;
+pub(crate) mod server_measures;
 
 use serde_json::{Map, Value};
 
-/// The type of Prometheus's text.
+/// The content type of Prometheus's text format.
 pub(crate) const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Something that is measured.
+/// A metric.
 pub(crate) struct Measure {
-    /// Properties of the JSON from the outside in, parted by dots; empty where it has none.
+    /// Path in the JSON from the outside in, separated by dots; empty where it has none.
     place: &'static str,
-    /// How Prometheus calls it, if it is a number.
+    /// Its name for Prometheus, if it is a number.
     exposed: Option<Exposed>,
     amount: Amount,
 }
@@ -22,25 +29,25 @@ struct Exposed {
     help: &'static str,
 }
 
-/// What was measured.
+/// The value of a metric.
 pub(crate) enum Amount {
     Whole(u64),
     Real(f64),
     /// Bytes; megabytes in JSON.
     Bytes(u64),
-    /// A time; seconds in JSON and in Prometheus's text, if there is any.
+    /// A duration; seconds in JSON and in Prometheus's text, if there is any.
     Seconds(Option<f64>),
-    /// A time; milliseconds in JSON, seconds in Prometheus's text.
+    /// A duration; milliseconds in JSON, seconds in Prometheus's text.
     Milliseconds(f64),
     /// A word of the protocol, and its number.
     Word(&'static str, i64),
     Fact(bool),
-    /// What is no number.
+    /// Not a number.
     Text(Value),
 }
 
 impl Measure {
-    /// One that may fall.
+    /// A value that may decrease.
     pub(crate) fn gauge(
         (place, name, help): (&'static str, &'static str, &'static str),
         amount: Amount,
@@ -48,7 +55,7 @@ impl Measure {
         Measure { place, exposed: Some(Exposed { name, kind: "gauge", help }), amount }
     }
 
-    /// One that only grows while the server runs.
+    /// A value that only increases while the server runs.
     pub(crate) fn counter(
         (place, name, help): (&'static str, &'static str, &'static str),
         amount: Amount,
@@ -56,13 +63,13 @@ impl Measure {
         Measure { place, exposed: Some(Exposed { name, kind: "counter", help }), amount }
     }
 
-    /// One that is only in the JSON.
+    /// A value that is only in the JSON.
     pub(crate) fn text(place: &'static str, text: impl Into<Value>) -> Measure {
         Measure { place, exposed: None, amount: Amount::Text(text.into()) }
     }
 }
 
-/// The measures of one thing as an object.
+/// The metrics of one subject as an object.
 pub(crate) fn to_json(measures: Vec<Measure>) -> Value {
     let mut whole = Map::new();
     for Measure { place, amount, .. } in measures {
@@ -82,8 +89,8 @@ pub(crate) fn to_json(measures: Vec<Measure>) -> Value {
     Value::Object(whole)
 }
 
-/// Appends the measures of several things of a kind to Prometheus's text, each thing with its labels. All have
-/// the same measures in the same order.
+/// Appends the metrics of several subjects of a kind to Prometheus's text, each with its labels.
+/// All must have the same metrics in the same order.
 pub(crate) fn write_prometheus(text: &mut String, things: &[(Labels, Vec<Measure>)]) {
     let count = things.iter().map(|(_, measures)| measures.len()).min().unwrap_or(0);
     for number in 0..count {
@@ -125,7 +132,7 @@ impl Amount {
     }
 }
 
-/// Which thing a measure is of.
+/// The labels of a subject.
 #[derive(Default)]
 pub(crate) struct Labels(Vec<(&'static str, String)>);
 

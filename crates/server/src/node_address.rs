@@ -1,8 +1,9 @@
-//! The address that clients are told for this node.
+//! The address of this node as reported to clients.
 //!
-//! Only the client knows under which name it reached the server: through a mapped port of a container,
-//! a host name, another network. So, unless `PublicServerUrl` is set, it is told what its own `Host`
-//! header says. Invariant: nobody is told `0.0.0.0` or `[::]`, at which no other machine can connect.
+//! Only the client knows under which name it reached the server: through a mapped port of a
+//! container, a host name, another network. So, unless `PublicServerUrl` is set, it receives what
+//! its own `Host` header says. Invariant: the address is never `0.0.0.0` or `[::]`, to which no
+//! other machine can connect.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,14 +11,14 @@ use http::{HeaderMap, header};
 use settings::Host;
 use wire::ErrorKind;
 
-use crate::{admission::NamedHost, api_error::ApiError};
+use crate::{api_error::ApiError, http::admission::NamedHost};
 
-/// What the listeners speak.
+/// The scheme of the listeners.
 const SCHEME: &str = "http";
-/// The port that an address of this scheme does not name.
+/// The default port of the scheme.
 const DEFAULT_PORT: u16 = 80;
 
-/// The address of a listener, for those who do not say how they reached it.
+/// The address of a listener, for clients that do not say how they reached it.
 pub(crate) fn of_listener(bound: SocketAddr) -> String {
     let host = reachable(bound.ip());
     format!("{SCHEME}://{}", SocketAddr::new(host, bound.port()))
@@ -26,7 +27,8 @@ pub(crate) fn of_listener(bound: SocketAddr) -> String {
 /// The address that the client used, from its `Host` header.
 ///
 /// # Errors
-/// When the header is missing, or is no host with an optional port.
+///
+/// When the header is missing, or is not a host with an optional port.
 pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ApiError> {
     let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("\u{fffd}").trim());
     let Some(text) = host.filter(|text| !text.is_empty()) else {
@@ -44,8 +46,8 @@ pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ApiError> {
     })
 }
 
-/// The address for the TCP protocol of a node with this address for HTTP: the same one, as both are
-/// spoken there, or another port of its host.
+/// The address for the TCP protocol of a node with this HTTP address: the same one, as both are
+/// served there, or another port of its host.
 pub(crate) fn for_tcp(address: &str, port: Option<u16>) -> String {
     let (scheme, authority) = address.split_once("://").unwrap_or((SCHEME, address));
     let authority = authority.split('/').next().unwrap_or(authority);
@@ -59,7 +61,7 @@ pub(crate) fn for_tcp(address: &str, port: Option<u16>) -> String {
     format!("tcp://{host}:{}", port.unwrap_or(own_port))
 }
 
-/// An address for every address of a machine is the machine's own one.
+/// A wildcard address is replaced by the machine's own one.
 fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -79,14 +81,14 @@ mod tests {
 
     use super::*;
 
-    fn told(host: &[u8]) -> Result<String, ErrorKind> {
+    fn address_of(host: &[u8]) -> Result<String, ErrorKind> {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_bytes(host).unwrap());
         of_request(&headers).map_err(|error| error.kind)
     }
 
     #[test]
-    fn a_client_is_told_the_host_that_it_used() {
+    fn a_client_receives_the_host_that_it_used() {
         let table: [(&[u8], &str); 10] = [
             (b"foo:1234", "http://foo:1234"),
             (b"foo", "http://foo"),
@@ -100,7 +102,7 @@ mod tests {
             (b" foo:1 ", "http://foo:1"),
         ];
         for (host, expected) in table {
-            assert_eq!(told(host).as_deref(), Ok(expected), "{}", host.escape_ascii());
+            assert_eq!(address_of(host).as_deref(), Ok(expected), "{}", host.escape_ascii());
         }
     }
 
@@ -126,9 +128,9 @@ mod tests {
             b"foo:1:2",
         ];
         for host in table {
-            assert_eq!(told(host), Err(ErrorKind::BadRequest), "{}", host.escape_ascii());
+            assert_eq!(address_of(host), Err(ErrorKind::BadRequest), "{}", host.escape_ascii());
         }
-        assert_eq!(told(b""), Err(ErrorKind::InvalidOperation));
+        assert_eq!(address_of(b""), Err(ErrorKind::InvalidOperation));
         let missing = of_request(&HeaderMap::new()).unwrap_err();
         assert_eq!(missing.message, "Could not parse server web url: http:");
     }
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_every_address_is_told_as_one_of_this_machine() {
+    fn a_listener_on_every_address_is_reported_as_one_of_this_machine() {
         let table = [
             ("0.0.0.0:8080", "http://127.0.0.1:8080"),
             ("[::]:8080", "http://[::1]:8080"),

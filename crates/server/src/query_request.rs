@@ -1,4 +1,5 @@
-//! What a request says of a query beside its text: the form it comes in, how rows are shown, how long it waits.
+//! The parameters of a query request besides the query text: its format, how rows are returned, how
+//! long it waits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +11,8 @@ use rql::{Query, SourceKind};
 use tokio::sync::Notify;
 use wire::{ErrorKind, QueryRequest};
 
-/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
-/// bodies are JSON, which begins with a brace.
+/// The query in a form, by which a browser requests a file: `ExportOptions=` and the escaped query.
+/// Other bodies are JSON, which begins with a brace.
 pub(crate) fn exported_by_form(body: &[u8], is_csv: bool) -> Option<Vec<u8>> {
     let is_form = is_csv && !body.trim_ascii_start().starts_with(b"{");
     let form = std::str::from_utf8(body).ok().filter(|_| is_form)?;
@@ -19,7 +20,7 @@ pub(crate) fn exported_by_form(body: &[u8], is_csv: bool) -> Option<Vec<u8>> {
     Some(wire::percent_decode(query).into_owned().into_bytes())
 }
 
-/// How the request wants rows to be shown.
+/// How the request wants rows to be returned.
 pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, ApiError> {
     let projection = match &request.projection_behavior {
         None => ProjectionBehavior::default(),
@@ -34,7 +35,7 @@ pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, ApiError
     Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
 }
 
-/// What a query awaits to end early, and what wakes it: a call before it waits is kept for it.
+/// Notifies a query that it is to stop: a call before it waits is remembered.
 pub(crate) fn stop_signal() -> (Arc<Notify>, WakeQuery) {
     let stopped = Arc::new(Notify::new());
     let notified = Arc::clone(&stopped);
@@ -53,7 +54,7 @@ pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, ApiErr
     Ok(Some(span.to_duration()))
 }
 
-/// The collection whose documents are all asked for.
+/// The collection whose documents are all requested.
 pub(crate) fn whole_collection(query: &Query) -> Option<String> {
     if query.condition.is_some() {
         return None;

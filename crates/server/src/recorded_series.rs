@@ -1,4 +1,4 @@
-//! What the record of a database says of time series, for queries and for those who write rollups.
+//! The time series settings in the record of a database, for queries and for writers of rollups.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use model::{CollectionName, TimeSeriesName};
 use query::{RollupPolicy, SeriesSettings};
 use wire::{CollectionPolicies, TimeSeriesConfiguration};
 
-/// What a database says of its time series at one moment.
+/// The time series settings of a database at one moment.
 pub(crate) struct RecordedSeries(Option<Arc<TimeSeriesConfiguration>>);
 
 impl RecordedSeries {
@@ -16,7 +16,7 @@ impl RecordedSeries {
         Self(database.time_series())
     }
 
-    /// By what right a client may write a series of this name: where it is a rollup, documents of
+    /// Whether a client may write a series with this name: if it is a rollup, only documents of
     /// collections that have the policy may have it.
     pub(crate) fn rollup_right(&self, name: &TimeSeriesName) -> RollupRight {
         let Some((_, policy)) = name.rollup_parts() else { return RollupRight::None };

@@ -17,7 +17,7 @@ use crate::{
         subscription_performance, subscription_workers, subscriptions, tail, time_series,
         time_series_policies, tombstones,
     },
-    router::{
+    http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
         Handler::{Blocking, Endless, Inline, Waiting, WebSocket},
@@ -303,7 +303,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/subscriptions/connection-details" Read    Ignored  Inline(subscription_workers::details);
     "POST"   "/databases/*/subscriptions/drop"         Write         Ignored  Inline(subscription_workers::drop_workers);
     "GET"    "/databases/*/subscriptions/performance/live" Read      Ignored  WebSocket(subscription_performance::live);
-    "POST"   "/databases/*/subscriptions/try"          Read          Whole    Blocking(subscription_workers::try_out);
+    "POST"   "/databases/*/subscriptions/try"          Read          Whole    Waiting(subscription_workers::try_out);
     "GET"    "/databases/*/debug/subscriptions/running" Read         Ignored  Blocking(subscription_workers::running);
     "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Waiting(ongoing_tasks::delete);
     "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Waiting(ongoing_tasks::set_state);
@@ -318,7 +318,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
 };
 
 /// Every route as method, path and the name of the clearance that it needs; for the documentation
-/// and for whoever checks what is reachable.
+/// and for audits of what is reachable.
 pub fn route_clearances() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method, route.path, route.clearance.name()))
 }

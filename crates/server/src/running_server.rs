@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Engine, INDEX_LOOK_INTERVAL};
+use engine::{Engine, INDEX_CHECK_INTERVAL};
 use platform::Platform;
 use settings::Settings;
 use tokio::{
@@ -13,17 +13,19 @@ use tokio::{
 };
 
 use crate::{
-    connection_limiter::ConnectionLimiter,
     error::StartError,
-    listener::{ListenerProtocol, accept, bind_all},
-    log_feed::LogFeed,
+    feeds::log_feed::LogFeed,
+    http::{
+        connection_limiter::ConnectionLimiter,
+        listener::{ListenerProtocol, accept, bind_all},
+        service::Service,
+    },
     node_address,
     routes::ROUTER,
     server_state::ServerState,
-    service::Service,
 };
 
-/// A server that listens. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
+/// A listening server. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
 /// was acknowledged is lost, and the next start recovers.
 pub struct RunningServer {
     state: Arc<ServerState>,
@@ -95,11 +97,11 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     Ok(RunningServer { state, stopping, limiter, accepting, maintenance, urls, _operations })
 }
 
-/// How many connections there may be: as many as the setting says and there is memory for, and no more than
-/// leave half of the files that may be open to databases and indexes.
+/// The maximum number of connections: as many as the settings and the memory allow, and no more
+/// than leave half of the file descriptors to databases and indexes.
 fn connections_max(state: &ServerState) -> usize {
-    let asked = state.settings.server.connections_max;
-    let by_memory = state.memory.connections_max;
+    let asked = state.engine.settings().server.connections_max;
+    let by_memory = state.engine.memory().connections_max;
     let open_files_max = platform::descriptors::limit();
     let by_files = open_files_max.map_or(usize::MAX, connections_within);
     let connections_max = asked.min(by_memory).min(by_files);
@@ -129,9 +131,9 @@ fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
     listeners.iter().map(url).collect()
 }
 
-/// What an operator asks first of a log.
+/// Logs what an operator looks for first.
 fn log_start(state: &ServerState, urls: &[String]) {
-    let settings = &state.settings;
+    let settings = state.engine.settings();
     let directory = match settings.database.run_in_memory {
         true => "none, everything is in memory".to_owned(),
         false => std::path::absolute(&settings.data_dir)
@@ -139,42 +141,42 @@ fn log_start(state: &ServerState, urls: &[String]) {
             .display()
             .to_string(),
     };
-    let memory_mb = state.memory.pressure.limit().bytes >> 20;
+    let memory_mb = state.engine.memory().pressure.limit().bytes >> 20;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         addresses = urls.join(";"),
         directory,
-        databases = state.catalog.records().len(),
+        databases = state.engine.records().len(),
         memory_mb,
-        memory_limited_by = state.memory.limited_by,
+        memory_limited_by = state.engine.memory().limited_by,
         cores = state.machine.cores,
         process = std::process::id(),
         "started"
     );
 }
 
-/// Follows indexes that are built from nothing, for the log.
+/// Logs the progress of index builds.
 async fn watch_builds(state: Arc<ServerState>) {
-    let mut ticks = tokio::time::interval(INDEX_LOOK_INTERVAL);
+    let mut ticks = tokio::time::interval(INDEX_CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if !state.has_indexes_to_look_at() {
+        if !state.engine.has_indexes_to_check() {
             continue;
         }
         let engine = Arc::clone(&state.engine);
-        let looked = tokio::task::spawn_blocking(move || engine.look_at_indexes());
+        let looked = tokio::task::spawn_blocking(move || engine.check_indexes());
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking at indexes that are built failed");
         }
     }
 }
 
-/// Closes databases that nobody uses, deletes automatic indexes that nobody asks, and forgets deletions of
-/// compare exchange, now and then.
+/// Periodically closes unused databases, deletes unused automatic indexes, and forgets deletions of
+/// compare exchange values.
 async fn maintain(state: Arc<ServerState>) {
-    let interval = state.settings.databases.idle_check_interval;
-    let idle_max = state.settings.database.idle_time_max;
+    let interval = state.engine.settings().databases.idle_check_interval;
+    let idle_max = state.engine.settings().database.idle_time_max;
     let checks_max = idle_max.as_secs().div_ceil(interval.as_secs().max(1)).max(1);
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -197,26 +199,26 @@ impl RunningServer {
         &self.urls
     }
 
-    /// Has `obey` called with every mode of the log that a client sets: `None`, `Operations` or
+    /// Has `obey` called with every log mode that a client sets: `None`, `Operations` or
     /// `Information`. The first call counts.
     pub fn on_log_mode(&self, obey: impl Fn(&str) + Send + Sync + 'static) {
         drop(self.state.on_log_mode.set(Box::new(obey)));
     }
 
-    /// Shows the entries of this feed to clients that watch the log. The first call counts.
+    /// Sends the entries of this feed to clients that watch the log. The first call counts.
     pub fn show_log(&self, feed: Arc<LogFeed>) {
         self.state.log_feed.get_or_init(|| feed);
     }
 
-    /// Stops: accepts nothing more, lets requests finish within the time that the settings allow,
-    /// then closes every database, all at once.
+    /// Stops: accepts no more connections, lets requests finish within the time in the settings,
+    /// then closes all databases concurrently.
     pub async fn stop(self) {
         self.stopping.send_replace(true);
         for accepting in self.accepting {
             drop(accepting.await);
         }
         let finished = self.limiter.all_closed();
-        if timeout(self.state.settings.server.shutdown_timeout, finished).await.is_err() {
+        if timeout(self.state.engine.settings().server.shutdown_timeout, finished).await.is_err() {
             tracing::warn!("some requests did not finish in time and are cut off");
         }
         self.maintenance.iter().for_each(JoinHandle::abort);

@@ -1,8 +1,9 @@
-//! Sample data: a shop with its companies, products and orders, in the shape and with the ids, collections
-//! and indexes that RavenDB's sample data has. The contents are made here, the same each time.
+//! Sample data: a shop with its companies, products and orders, in the shape and with the ids,
+//! collections and indexes of RavenDB's sample data. The contents are generated here, the same each
+//! time.
 //!
-//! It is written like a client's batches. Not all at once: a database in which that broke off has documents,
-//! and refuses to get more of it.
+//! It is written like a client's batches, and not in one transaction: a database in which that was
+//! interrupted has documents, and rejects another attempt.
 
 mod catalogue;
 mod chance;
@@ -18,7 +19,7 @@ use self::orders::ORDERS;
 
 /// Commands in one batch.
 const BATCH_COMMANDS_MAX: usize = 256;
-/// Orders of which an earlier version is kept: one of so many.
+/// One in this many orders has an earlier revision.
 const REVISED_ORDERS: usize = 10;
 
 /// The classes of the documents, in C#.
@@ -26,12 +27,11 @@ pub(crate) const CLASSES: &str = include_str!("sample_data/classes.cs.txt");
 
 pub(crate) use self::{definitions::indexes, measurements::named_values};
 
-/// What of the sample data a database is to get.
+/// The parts of the sample data to create.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SampleTypes {
-    /// The documents.
     pub(crate) documents: bool,
-    /// Earlier versions of orders, and the configuration that keeps them.
+    /// Earlier revisions of orders, and the configuration that keeps them.
     pub(crate) revisions: bool,
     /// The definitions of indexes.
     pub(crate) indexes: bool,
@@ -57,7 +57,8 @@ impl SampleTypes {
     /// Those with these names, which are types of items of a database.
     ///
     /// # Errors
-    /// The name that is none of them.
+    ///
+    /// The name that is unknown.
     pub(crate) fn named<'n>(names: impl Iterator<Item = &'n str>) -> Result<Self, &'n str> {
         let mut types = SampleTypes {
             documents: false,
@@ -75,7 +76,7 @@ impl SampleTypes {
                 "attachments" => types.attachments = true,
                 "counters" | "countergroups" => types.counters = true,
                 "timeseries" => types.time_series = true,
-                // Items that the sample data has none of.
+                // Item types that the sample data does not have.
                 "none"
                 | "identities"
                 | "tombstones"
@@ -99,7 +100,7 @@ impl SampleTypes {
 /// The bodies of the batches, in order, as clients would send them.
 pub(crate) fn batches(types: SampleTypes) -> impl Iterator<Item = Vec<u8>> {
     let documents = types.documents.then(|| documents(types)).into_iter().flatten();
-    // What belongs to documents is only there with them.
+    // What belongs to documents is only created with them.
     let counters = (types.documents && types.counters).then(measurements::ratings);
     let series = types.documents && types.time_series;
     let series =
@@ -184,7 +185,7 @@ pub(crate) fn pictures() -> Vec<Picture> {
     categories.chain(employees).collect()
 }
 
-/// The configuration that keeps versions of orders.
+/// The configuration that keeps revisions of orders.
 pub(crate) fn revisions_configuration() -> Map<String, Value> {
     let of_orders = json!({"Disabled": false});
     let configuration = json!({"Default": null, "Collections": {"Orders": of_orders}});

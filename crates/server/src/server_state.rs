@@ -1,9 +1,8 @@
-//! What every request may use: settings, catalog, databases and the routing table.
+//! The state shared by all requests: settings, catalog, databases and the routing table.
 
 use std::{
     borrow::Cow,
     cell::RefCell,
-    ops::Deref,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -17,20 +16,24 @@ use engine::{Engine, MemoryPlan};
 use http::{HeaderMap, HeaderValue};
 use platform::Timestamp;
 use tokio::sync::{Semaphore, watch};
-use wire::{
-    database_shapes::NODE_TAG,
-    server_shapes::{BuildVersion, DebugMetadata},
-};
+use wire::server_shapes::{BuildVersion, DebugMetadata};
 
 use crate::{
-    admission::Admission, answer_coding::AnswerCompression, answer_places::AnswerPlaces,
-    answer_threads::AnswerThreads, api_error::ApiError, body_share::BodyRoom, client_configuration,
-    connection_limiter::ConnectionLimiter, index_turns::IndexesInMaking, log_feed::LogFeed,
-    logs_configuration::LogsConfiguration, machine::Machine, node_address,
-    processor_load::ProcessorLoad, traffic_watch::TrafficWatch,
+    answers::{answer_places::AnswerPlaces, answer_threads::AnswerThreads},
+    api_error::ApiError,
+    client_configuration,
+    feeds::{log_feed::LogFeed, traffic_watch::TrafficWatch},
+    http::{
+        admission::Admission, answer_coding::AnswerCompression, body_share::BodyRoom,
+        connection_limiter::ConnectionLimiter,
+    },
+    index_turns::IndexesInMaking,
+    logs_configuration::LogsConfiguration,
+    measures::{machine::Machine, processor_load::ProcessorLoad},
+    node_address,
 };
 
-/// Archives of log files that are sent at once.
+/// Maximum number of concurrent downloads of log archives.
 pub(crate) const LOG_DOWNLOADS_MAX: usize = 2;
 /// The commit of this build, when the build knew it.
 const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
@@ -38,10 +41,10 @@ const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
     None => "unknown",
 };
 
-/// Notified of the mode that the log has from now on, by RavenDB's name.
+/// Called with the new mode of the log, by RavenDB's name.
 pub(crate) type OnLogMode = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The server, as requests see it: the engine, and what HTTP needs beside it. It dereferences to the engine.
+/// The server, as requests see it: the engine, and what HTTP needs in addition.
 pub(crate) struct ServerState {
     pub(crate) engine: Arc<Engine>,
     /// Where requests wait for memory and threads.
@@ -51,28 +54,28 @@ pub(crate) struct ServerState {
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
     pub(crate) compression: AnswerCompression,
-    /// When the server started, on the clock that never goes back.
+    /// When the server started, on the monotonic clock.
     pub(crate) started: Duration,
     /// The newest index of any client configuration, the server's or a database's. A client that
-    /// knows this one needs no closer look.
+    /// has this one needs no further check.
     pub(crate) newest_client_configuration: AtomicU64,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
     pub(crate) indexes_in_making: IndexesInMaking,
-    /// What may wait for those who watch databases.
+    /// Memory of what is queued for watchers of databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
-    /// The entries of the log, where the process shows them.
+    /// The entries of the log, if the process exposes them.
     pub(crate) log_feed: OnceLock<Arc<LogFeed>>,
-    /// Places for archives of log files that are being sent.
+    /// Permits for log archives that are being sent.
     pub(crate) log_downloads: Arc<Semaphore>,
-    /// Makes a mode of the log hold.
+    /// Applies a mode of the log.
     pub(crate) on_log_mode: OnceLock<OnLogMode>,
     /// When the last request was answered, in ticks; 0 before the first.
     last_request: AtomicI64,
     public_address: Option<String>,
     address: OnceLock<String>,
-    /// Who has connections; known once the server listens.
+    /// Limits the connections; set once the server listens.
     connection_limiter: OnceLock<Arc<ConnectionLimiter>>,
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
@@ -83,10 +86,12 @@ pub(crate) struct ServerState {
 pub(crate) struct Rooms {
     /// The memory of request bodies.
     pub(crate) bodies: Arc<BodyRoom>,
-    /// Who may have a long answer made.
+    /// Limits the long responses.
     pub(crate) answers: Arc<AnswerPlaces>,
-    /// Who may have a query counted.
+    /// Limits the counting queries.
     pub(crate) counting: Arc<AnswerPlaces>,
+    /// Limits the subscriptions whose documents are being read: their scripts have heaps.
+    pub(crate) batches: Arc<AnswerPlaces>,
 }
 
 impl Rooms {
@@ -96,15 +101,8 @@ impl Rooms {
             bodies: BodyRoom::new(small, large),
             answers: Arc::new(AnswerPlaces::within(&memory.answers)),
             counting: Arc::new(AnswerPlaces::for_counting(&memory.work)),
+            batches: Arc::new(AnswerPlaces::for_batches(&memory.work)),
         }
-    }
-}
-
-impl Deref for ServerState {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
     }
 }
 
@@ -116,7 +114,7 @@ thread_local! {
 impl ServerState {
     /// The state of a server that does not listen yet.
     pub(crate) fn new(engine: Arc<Engine>) -> ServerState {
-        let Engine { settings, memory, .. } = &*engine;
+        let (settings, memory) = (engine.settings(), engine.memory());
         let version = settings.protocol_version.as_str();
         let version_header = HeaderValue::from_str(version)
             .unwrap_or_else(|_| HeaderValue::from_static("5.4.207.54178"));
@@ -126,13 +124,13 @@ impl ServerState {
         let logs = LogsConfiguration::starting(&settings.logs);
         let changes_bytes_max = settings.changes.all_queued_bytes_max.min(memory.changes_bytes_max);
         let change_budget = QueueBudget::new(changes_bytes_max);
-        let started = engine.platform.clock.monotonic();
-        let newest = client_configuration::newest_index(&engine.catalog).unwrap_or(0);
+        let started = engine.clock().monotonic();
+        let newest = client_configuration::newest_index(&engine).unwrap_or(0);
         ServerState {
             rooms: Rooms::new(memory),
             admission: Admission::new(settings),
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
-            traffic: TrafficWatch::new(Arc::clone(&engine.platform.clock)),
+            traffic: TrafficWatch::new(Arc::clone(engine.clock())),
             indexes_in_making: IndexesInMaking::default(),
             engine: Arc::clone(&engine),
             machine: Machine::look(),
@@ -155,14 +153,14 @@ impl ServerState {
         }
     }
 
-    /// The address of this node for those who do not say how they reached it: the public one, or
+    /// The address of this node for clients that do not say how they reached it: the public one, or
     /// that of the first listener, known once the server listens.
     pub(crate) fn address(&self) -> &str {
         let public = self.public_address.as_deref();
         public.or_else(|| self.address.get().map(String::as_str)).unwrap_or_default()
     }
 
-    /// The address of this node that a client is told: the public one, or the one that it used.
+    /// The address of this node for a client: the public one, or the one that the client used.
     ///
     /// # Errors
     /// When the client's `Host` header is missing or unusable.
@@ -173,19 +171,19 @@ impl ServerState {
         }
     }
 
-    /// The address of this node that a client is told in passing: a request that asks for something
-    /// else does not fail for its `Host` header.
+    /// The same where it is incidental: a request for something else does not fail because of its
+    /// `Host` header.
     pub(crate) fn address_in_passing(&self, headers: &HeaderMap) -> Cow<'_, str> {
         self.address_for(headers).unwrap_or_else(|_| Cow::Borrowed(self.address()))
     }
 
-    /// The address of this node for the TCP protocol that a client is told: the public one, or the one
-    /// that it used for HTTP, with the port of the listener for TCP alone where there is one.
+    /// The address of this node for the TCP protocol, for a client: the public one, or the one that
+    /// it used for HTTP, with the port of the TCP listener if there is one.
     ///
     /// # Errors
     /// As [`ServerState::address_for`].
     pub(crate) fn tcp_address_for(&self, headers: &HeaderMap) -> Result<String, ApiError> {
-        match &self.settings.public_tcp_url {
+        match &self.engine.settings().public_tcp_url {
             Some(public) => Ok(public.to_string()),
             None => {
                 Ok(node_address::for_tcp(&self.address_for(headers)?, self.tcp_port.get().copied()))
@@ -198,7 +196,7 @@ impl ServerState {
         self.tcp_port.get_or_init(|| port);
     }
 
-    /// Sets who has connections. Only the first call counts.
+    /// Sets the connection limiter. Only the first call counts.
     pub(crate) fn set_connection_limiter(&self, limiter: Arc<ConnectionLimiter>) {
         self.connection_limiter.get_or_init(|| limiter);
     }
@@ -213,7 +211,7 @@ impl ServerState {
         self.address.get_or_init(|| address);
     }
 
-    /// Sets what says when the server stops. Only the first call counts.
+    /// Sets the signal that the server is stopping. Only the first call counts.
     pub(crate) fn set_stopping(&self, stopping: watch::Receiver<bool>) {
         self.stopping.get_or_init(|| stopping);
     }
@@ -226,9 +224,9 @@ impl ServerState {
         }
     }
 
-    /// What documents may not exceed.
+    /// The limits of documents.
     pub(crate) fn parse_limits(&self) -> ParseLimits {
-        let documents = &self.settings.documents;
+        let documents = &self.engine.settings().documents;
         ParseLimits {
             depth_max: documents.nesting_depth_max as usize,
             document_bytes_max: usize::try_from(documents.document_bytes_max).unwrap_or(usize::MAX),
@@ -236,7 +234,7 @@ impl ServerState {
         }
     }
 
-    /// Lends this thread's parser of documents. Its arenas are kept for the next time, unless memory is
+    /// Lends this thread's parser of documents. Its arenas are kept for reuse, unless memory is
     /// low.
     pub(crate) fn with_builder<T>(&self, parse: impl FnOnce(&mut Builder) -> T) -> T {
         let limits = self.parse_limits();
@@ -246,37 +244,42 @@ impl ServerState {
             }
             let (_, builder) = slot.as_mut().expect("it was just put there");
             let parsed = parse(builder);
-            if self.memory.pressure.level() != MemoryLevel::Enough {
+            if self.engine.memory().pressure.level() != MemoryLevel::Enough {
                 *slot = None;
             }
             parsed
         })
     }
 
-    /// The build that clients are told.
+    /// The build number that clients see.
     pub(crate) fn build(&self) -> BuildVersion {
-        BuildVersion::of(self.settings.protocol_version.as_str(), COMMIT)
+        BuildVersion::of(self.engine.settings().protocol_version.as_str(), COMMIT)
+    }
+
+    /// The tag of this node.
+    pub(crate) fn node_tag(&self) -> &str {
+        self.engine.node_tag().as_str()
     }
 
     /// The property that diagnostic answers begin with.
     pub(crate) fn debug_metadata(&self) -> DebugMetadata {
         DebugMetadata {
-            date_time: model::date::format(self.platform.clock.now().ticks()),
+            date_time: model::date::format(self.engine.clock().now().ticks()),
             web_url: self.address().to_owned(),
-            node_tag: NODE_TAG.to_owned(),
+            node_tag: self.node_tag().to_owned(),
         }
     }
 
-    /// When the server started, by the clock on the wall.
+    /// When the server started, in wall-clock time.
     pub(crate) fn started_at(&self) -> Timestamp {
-        let up_time = self.platform.clock.monotonic().saturating_sub(self.started);
+        let up_time = self.engine.clock().monotonic().saturating_sub(self.started);
         let ticks = i64::try_from(up_time.as_nanos() / 100).unwrap_or(i64::MAX);
-        Timestamp::from_ticks(self.platform.clock.now().ticks().saturating_sub(ticks))
+        Timestamp::from_ticks(self.engine.clock().now().ticks().saturating_sub(ticks))
     }
 
-    /// A request was answered.
+    /// Records that a request was answered.
     pub(crate) fn note_request(&self) {
-        self.last_request.store(self.platform.clock.now().ticks(), Ordering::Relaxed);
+        self.last_request.store(self.engine.clock().now().ticks(), Ordering::Relaxed);
     }
 
     /// When the last request was answered.
@@ -285,7 +288,7 @@ impl ServerState {
         (ticks != 0).then(|| Timestamp::from_ticks(ticks))
     }
 
-    /// Remembers that a client configuration was written with this index.
+    /// Records that a client configuration was written with this index.
     pub(crate) fn client_configuration_changed(&self, index: u64) {
         self.newest_client_configuration.fetch_max(index, Ordering::AcqRel);
     }

@@ -1,7 +1,8 @@
 //! Reading from a snapshot that is held for the client: the header `Corvus-Snapshot`.
 //!
-//! Invariant: a request with the header is answered from that snapshot or refused. So the routes that
-//! read from one are listed here, and every other route refuses the header, those that write included.
+//! Invariant: a request with the header is answered from that snapshot or rejected. So the routes
+//! that support it are listed here, and every other route rejects the header, including those that
+//! write.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use database::{DatabaseLease, HeldSnapshot, SnapshotEnd};
 use http::HeaderMap;
 use wire::{ErrorKind, header_names, header_names::unquote};
 
-use crate::{api_error::ApiError, router::Route, server_state::ServerState};
+use crate::{api_error::ApiError, http::router::Route, server_state::ServerState};
 
-/// The routes that read from a snapshot. Their handlers ask [`crate::call::Call::read`] for what they
-/// read; `/multi_get` passes the header on to its parts.
+/// The routes that read from a snapshot. Their handlers read through [`crate::call::Call::read`];
+/// `/multi_get` passes the header on to its parts.
 const ROUTES: &[(&str, &str)] = &[
     ("GET", "/databases/*/docs"),
     ("POST", "/databases/*/docs"),
@@ -36,15 +37,16 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST", "/databases/*/multi_get"),
 ];
 
-/// The routes that a snapshot can be given to, as method and path.
+/// The routes that support snapshots, as method and path.
 pub fn snapshot_routes() -> &'static [(&'static str, &'static str)] {
     ROUTES
 }
 
-/// The snapshot that a request reads from: the one that it names, or that of the request around it.
+/// The snapshot that a request reads from: the one that it names, or that of the enclosing request.
 ///
 /// # Errors
-/// When the route does not read from snapshots, or the snapshot has ended.
+///
+/// When the route does not support snapshots, or the snapshot has expired.
 pub(crate) fn snapshot_of(
     state: &ServerState,
     database: Option<&DatabaseLease>,
@@ -72,7 +74,7 @@ pub(crate) fn snapshot_of(
     }
     let Some(token) = token else { return Ok(outer.cloned()) };
     let token = unquote(token.to_str().unwrap_or_default());
-    let now = state.platform.clock.monotonic();
+    let now = state.engine.clock().monotonic();
     database.held_snapshot(token, now).map(Some).map_err(ended)
 }
 

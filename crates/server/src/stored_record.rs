@@ -1,46 +1,46 @@
-//! What the server reads in the record of a database, and how it changes one.
+//! Reads and changes the record of a database.
 //!
-//! A record is the JSON that a client sent. Invariant: a change keeps every property that it does not
-//! mean.
+//! A record is the JSON that a client sent. Invariant: a change preserves every other property.
 
-use cluster_state::{DatabaseRecord, RecordDraft};
+use cluster_state::RecordDraft;
 use database::{Decision, WrittenRecord};
 
 use engine::EngineError;
-use model::date;
+use model::{DatabaseRecord, date};
 use serde_json::{Map, Value, json};
 use wire::{
     CLIENT_CONFIGURATION_PROPERTY, ErrorKind,
-    database_shapes::{LockMode, NODE_TAG, TopologyFacts, database_record},
+    database_shapes::{LockMode, TopologyFacts, database_record},
 };
 
 use crate::{api_error::ApiError, client_configuration, server_state::ServerState};
 
 /// The whole record as the protocol shows it.
-pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
+pub(crate) fn record_json(record: &DatabaseRecord, node_tag: &str) -> Value {
     let mut stored = body_of(record);
     if let Some(configuration) = client_configuration::of_record(record) {
         stored.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), configuration.json);
     }
     let name = record.name.as_str();
-    database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
+    database_record(&stored, name, record.disabled, &topology_facts(record, node_tag), record.etag)
 }
 
 /// What the server knows about the nodes of a database.
-pub(crate) fn topology_facts(record: &DatabaseRecord) -> TopologyFacts {
+pub(crate) fn topology_facts(record: &DatabaseRecord, node_tag: &str) -> TopologyFacts {
     let text = |id: model::DatabaseId| String::from_utf8_lossy(&id.text()).into_owned();
     let is_ordered =
-        Value::Object(body_of(record))["Topology"]["PriorityOrder"] == json!([NODE_TAG]);
+        Value::Object(body_of(record))["Topology"]["PriorityOrder"] == json!([node_tag]);
     TopologyFacts {
+        node_tag: node_tag.to_owned(),
         stamp_index: record.topology_index,
         nodes_modified_at: date::format(record.created_ticks),
         topology_id: text(record.topology_id),
         cluster_transaction_id: text(record.cluster_transaction_id),
-        priority_order: if is_ordered { vec![NODE_TAG.to_owned()] } else { Vec::new() },
+        priority_order: if is_ordered { vec![node_tag.to_owned()] } else { Vec::new() },
     }
 }
 
-/// Whether and how a database is kept from being deleted.
+/// The lock mode of a database.
 pub(crate) fn lock_mode(record: &DatabaseRecord) -> LockMode {
     let body = body_of(record);
     body.get("LockMode").and_then(Value::as_str).and_then(LockMode::named).unwrap_or_default()
@@ -48,7 +48,7 @@ pub(crate) fn lock_mode(record: &DatabaseRecord) -> LockMode {
 
 /// What the client stored.
 pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
-    serde_json::from_slice(&record.body).unwrap_or_default()
+    serde_json::from_slice(record.configuration.json()).unwrap_or_default()
 }
 
 /// Changes the body of a record, and has the open database follow it. `None` when there is no such database.
@@ -58,27 +58,27 @@ pub(crate) fn change_body(
     name: &str,
     mut change: impl FnMut(&mut Map<String, Value>),
 ) -> Result<Option<WrittenRecord>, ApiError> {
-    match state.change_record_body(name, |body| change(body.properties_mut())) {
+    match state.engine.change_record_body(name, |body| change(body.properties_mut())) {
         Ok(written) => Ok(Some(written)),
         Err(EngineError::DatabaseMissing { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// As [`change_body`], for the whole record.
+/// Like [`change_body`], for the whole record.
 pub(crate) fn change_record(
     state: &ServerState,
     name: &str,
     mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
 ) -> Result<Option<WrittenRecord>, ApiError> {
-    let written = state.registry.change_record(name, |record, draft| {
+    let written = state.engine.change_record(name, |record, draft| {
         change(record, draft);
         Decision::Replace
     });
     written.map_err(ApiError::from)
 }
 
-/// Reads a body that must be an object.
+/// Parses a body that must be an object.
 pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_slice(body).map_err(|error| {
         let (kind, message) = if error.is_eof() {
@@ -93,11 +93,12 @@ pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     })
 }
 
-/// The texts of an array property; none when it is missing or null.
+/// The strings of an array property; none if it is missing or null.
 ///
 /// # Errors
-/// When it is no array, or has elements that are no texts: what a client wants to name must not be taken for
-/// nothing.
+///
+/// When it is not an array, or has elements that are not strings: names in a request must not be
+/// ignored.
 pub(crate) fn texts_of(body: &Map<String, Value>, property: &str) -> Result<Vec<String>, ApiError> {
     let elements = match body.get(property) {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -111,7 +112,7 @@ pub(crate) fn texts_of(body: &Map<String, Value>, property: &str) -> Result<Vec<
     elements.iter().map(text).collect()
 }
 
-/// The object that a property is, unless it is missing or null.
+/// The object in a property, unless it is missing or null.
 ///
 /// # Errors
 /// When it is anything else.

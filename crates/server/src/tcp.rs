@@ -1,17 +1,17 @@
-//! The TCP protocol, on listeners of its own and on those for HTTP: a connection whose first byte is a
-//! brace speaks it, because no HTTP request begins so.
+//! The TCP protocol, on separate listeners and on those for HTTP: a connection whose first byte is
+//! a brace uses it, because no HTTP request begins with one.
 //!
 //! | file | what |
 //! |---|---|
-//! | `connection` | a connection that was accepted |
-//! | `messages` | JSON objects from a socket and to it, within time and size |
-//! | `negotiation` | what the connection is for, and in which version |
-//! | `worker_session` | a worker of a subscription, from its options to its end |
-//! | `working` | a worker that was let in: its turn, and what it waits for |
-//! | `batches` | the batches that it is sent |
-//! | `received` | what its client sends |
-//! | `stored_position` | what is stored while it works |
-//! | `session_end` | how the session ends, and what the client is told then |
+//! | `connection` | an accepted connection |
+//! | `messages` | sending and receiving JSON objects, with limits of time and size |
+//! | `negotiation` | the purpose and version of the connection |
+//! | `worker_session` | a subscription worker, from its options to its end |
+//! | `working` | an admitted worker: its turn, and what it waits for |
+//! | `batches` | the batches sent to it |
+//! | `received` | messages of its client |
+//! | `stored_position` | the progress stored while it works |
+//! | `session_end` | how the session ends, and the last message to the client |
 //! | `wake` | how a session waits for changes |
 
 mod batches;
@@ -30,5 +30,5 @@ pub(crate) use crate::tcp::{
     negotiation::serve,
     worker_session::{check_query, read_error},
 };
-/// What an object of the TCP protocol begins with, and no request of HTTP.
+/// The first byte of the TCP protocol, and of no HTTP request.
 pub(crate) const FIRST_BYTE: u8 = b'{';

@@ -1,31 +1,31 @@
-//! The routes of RavenDB that this server does not answer yet, by the feature that each belongs to.
+//! The routes of RavenDB that this server does not implement yet, by feature.
 //!
-//! Invariant: every route of RavenDB is either in the routing table or here, and never in both. What each
-//! feature is for and what becomes of it is in `docs/compatibility.md`, section "Routes that are not
-//! there yet".
+//! Invariant: every route of RavenDB is either in the routing table or here, and never in both. The
+//! purpose and the plans of each feature are in `docs/compatibility.md`, section "Routes that are
+//! not there yet".
 
 use wire::ErrorKind;
 
-use crate::{api_error::ApiError, route_path::split_database};
+use crate::{api_error::ApiError, http::route_path::split_database};
 
 /// Where the state of each feature can be followed.
 const FOLLOWED_IN: &str = "docs/compatibility.md, \"Routes that are not there yet\"";
 
-/// A feature, and its routes as method and path. `*` stands for the name of a database, and `$` for any
-/// rest of a path.
+/// A feature, and its routes as method and path. `*` stands for the name of a database, and `$` for
+/// the rest of a path.
 type Feature = (&'static str, &'static [&'static str]);
 
-/// A route that is not there yet.
+/// A route that is not implemented yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct UnbuiltRoute {
     /// Method and path.
     pub(crate) name: &'static str,
-    /// What it belongs to.
+    /// The feature that it belongs to.
     pub(crate) feature: &'static str,
 }
 
 impl UnbuiltRoute {
-    /// The route that a request asks for, if it is one of those. `path` has no query.
+    /// The route of a request, if it is one of those. `path` has no query.
     pub(crate) fn find(method: &str, path: &str) -> Option<UnbuiltRoute> {
         let (prefix, rest) = match split_database(path) {
             Some((_, rest)) => ("/databases/*", rest),
@@ -47,7 +47,7 @@ impl UnbuiltRoute {
         FEATURES.iter().find_map(find_in)
     }
 
-    /// What a client that asks for it is answered.
+    /// The response to a client that requests it.
     pub(crate) fn refusal(self) -> ApiError {
         let UnbuiltRoute { name, feature } = self;
         let message = format!(
@@ -431,7 +431,7 @@ mod tests {
     use super::*;
     use crate::routes::ROUTES;
 
-    /// What RavenDB 5.4 and 7.1 list at `/debug/routes`: method, path, versions.
+    /// The routes that RavenDB 5.4 and 7.1 list at `/debug/routes`: method, path, versions.
     const OF_RAVENDB: &str = include_str!("../tests/recorded/routes.txt");
     const COMPATIBILITY: &str = include_str!("../../../docs/compatibility.md");
 

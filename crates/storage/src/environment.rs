@@ -173,6 +173,7 @@ pub(crate) struct Opened {
     pub(crate) journal: Journal,
     pub(crate) meter: IoMeter,
     pub(crate) snapshot: Snapshot,
+    pub(crate) versions: Arc<VersionBytes>,
     pub(crate) flush_state: FlushState,
     pub(crate) recovery: Recovery,
     pub(crate) incarnation: u64,
@@ -182,13 +183,12 @@ pub(crate) struct Opened {
 impl Environment {
     pub(crate) fn assemble(opened: Opened) -> Arc<Self> {
         let snapshot = Arc::new(opened.snapshot);
-        let versions = VersionBytes::within(opened.options.memory_budget.clone());
         Arc::new(Self {
             options: opened.options,
             data: opened.data,
             journal: opened.journal,
             meter: opened.meter,
-            versions,
+            versions: opened.versions,
             writer: Mutex::new(WriterState {
                 held: false,
                 latest: snapshot.clone(),
@@ -288,7 +288,7 @@ impl Environment {
         let own = self.versions.get();
         let bytes_max = self.options.unflushed_bytes_max;
         if bytes_max < own {
-            return Some(MemoryExhausted { taken: own, bytes_max });
+            return Some(MemoryExhausted { own, taken: own, bytes_max });
         }
         if own <= ALWAYS_ALLOWED_BYTES {
             return None;
@@ -307,7 +307,7 @@ impl Environment {
             self.flush_unless(|| !self.has_too_many_unflushed())?;
         }
         match self.exceeded_memory() {
-            Some(MemoryExhausted { taken, bytes_max }) => {
+            Some(MemoryExhausted { taken, bytes_max, .. }) => {
                 Err(StorageError::TooManyUnflushed { bytes: taken, limit: bytes_max })
             }
             None => Ok(()),

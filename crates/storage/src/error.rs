@@ -228,12 +228,12 @@ impl StorageError {
         match self {
             StorageError::DiskFull { .. }
             | StorageError::TooManyUnflushed { .. }
-            | StorageError::NoMemory(_)
             | StorageError::BuiltOnFailed { .. }
             | StorageError::GivenUp { .. }
             | StorageError::Failed { .. }
             | StorageError::Unwitnessed { .. }
             | StorageError::Closed => true,
+            StorageError::NoMemory(exhausted) => !exhausted.is_too_large(),
             StorageError::KeyTooLong { .. }
             | StorageError::ValueTooLong { .. }
             | StorageError::Locked { .. }
@@ -275,11 +275,23 @@ impl fmt::Display for StorageError {
                 "{bytes} bytes of changed pages wait to be written to the data file, and the limit is \
                  {limit}; a long-running read may be holding them back"
             ),
-            StorageError::NoMemory(MemoryExhausted { taken, bytes_max }) => write!(
-                f,
-                "the changes of transactions in progress take {taken} bytes of memory with these, and \
-                 may take {bytes_max}; nothing of them was kept. Change less at once, or try again later"
-            ),
+            StorageError::NoMemory(exhausted) => {
+                let MemoryExhausted { own, taken, bytes_max } = exhausted;
+                if exhausted.is_too_large() {
+                    return write!(
+                        f,
+                        "the changes of one transaction take at least {own} bytes of memory, and may \
+                         take {bytes_max}; none of them was kept. Change less at once, or raise the \
+                         server's memory limit"
+                    );
+                }
+                write!(
+                    f,
+                    "the changes of transactions in progress take {taken} bytes of memory with these, \
+                     and may take {bytes_max}; none of them was kept. Change less at once, or try again \
+                     later"
+                )
+            }
             StorageError::BuiltOnFailed { reason } => {
                 write!(f, "an earlier transaction could not be written: {reason}")
             }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::{
     environment::{Environment, lock},
     error::StorageError,
-    flush_state::FlushState,
+    flush_state::{FlushState, UnfinishedRecovery},
     format::PageNumber,
     header::{EnvironmentHeader, JournalPosition},
     invariant,
@@ -66,6 +66,7 @@ impl Environment {
             return Ok(());
         }
         self.flush_begins();
+        self.finish_recovery(&mut state)?;
         let floor = self.journal.begin_floor();
         if state.floors.back() != Some(&floor) {
             state.floors.push_back(floor);
@@ -165,6 +166,32 @@ impl Environment {
         Ok(())
     }
 
+    /// Brings the data file up to the end of the journals of the last process, if opening had no space
+    /// for that, and removes them. Nothing else is written before.
+    ///
+    /// # Errors
+    /// [`StorageError::DiskFull`] when there is still no space.
+    fn finish_recovery(&self, state: &mut FlushState) -> Result<(), StorageError> {
+        let Some(UnfinishedRecovery { position, .. }) = &state.unfinished else { return Ok(()) };
+        let (position, header) = (*position, state.header.after_replay(*position));
+        let snapshot = self.oldest_snapshot();
+        invariant!(
+            snapshot.transaction == position.transaction,
+            "nothing is written before what was replayed is in the data file"
+        );
+        self.data.grow_to(snapshot.root.next_page.get())?;
+        let versions = snapshot.table.versions();
+        drop(snapshot);
+        self.write_versions(versions)?;
+        state.flushed_through = position.transaction;
+        self.put_header(state, header).map_err(|error| self.fail(error))?;
+        // Files that cannot be removed now are removed when the environment is next opened.
+        match state.unfinished.take() {
+            Some(UnfinishedRecovery { journals, .. }) => self.journal.remove_replayed(&journals),
+            None => Ok(()),
+        }
+    }
+
     /// Creates the first journal file and names it in the header, before anything is written to it.
     /// The file named by the header so far may no longer exist.
     ///
@@ -172,6 +199,7 @@ impl Environment {
     /// When there is no room for it; any other failure closes the write path.
     pub(crate) fn name_first_journal(&self) -> Result<(), StorageError> {
         let mut state = lock(&self.flush_state);
+        self.finish_recovery(&mut state)?;
         let replay_from = self.journal.begin()?;
         let revision = state.header.revision + 1;
         let header =

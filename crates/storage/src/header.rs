@@ -105,6 +105,12 @@ impl EnvironmentHeader {
         }))
     }
 
+    /// The next header, once everything up to `position` is in the data file: recovery needs no journal.
+    pub(crate) fn after_replay(self, position: JournalPosition) -> Self {
+        let revision = self.revision + 1;
+        Self { revision, replay_from: position, needs_journal: false, ..self }
+    }
+
     /// Writes the header over the older copy. Durable after the file's next sync.
     pub(crate) fn write(&self, file: &dyn File, path: &Path) -> Result<(), StorageError> {
         let offset = (self.revision % 2) * PAGE_BYTES as u64;

@@ -16,6 +16,7 @@ mod bulk_writer;
 mod catalog;
 mod check;
 mod compact;
+mod counted_output;
 mod data_file;
 mod environment;
 mod error;
@@ -61,6 +62,7 @@ pub use crate::{
         CompactObserver, CompactOutcome, CompactProgress, CompactReport, CompactStep, compact,
         compact_in_place,
     },
+    counted_output::CountedOutput,
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},

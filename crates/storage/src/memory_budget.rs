@@ -63,10 +63,19 @@ struct Waiting {
 /// There is no room in a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryExhausted {
-    /// Bytes held, including the request.
+    /// Bytes that the owner of the request would hold by itself.
+    pub own: u64,
+    /// Bytes held by all, including the request.
     pub taken: u64,
     /// Bytes that may be held.
     pub bytes_max: u64,
+}
+
+impl MemoryExhausted {
+    /// Whether the request would be refused even if nobody else held anything: waiting is useless.
+    pub fn is_too_large(&self) -> bool {
+        self.bytes_max < self.own
+    }
 }
 
 impl fmt::Display for MemoryExhausted {
@@ -149,7 +158,7 @@ impl MemoryBudget {
         let taken = held.saturating_add(self.uncounted_bytes(held, 0));
         let bytes_max = self.bytes_max - self.bytes_max / 100 * (100 - percent.min(100));
         if bytes_max < taken {
-            return Some(MemoryExhausted { taken, bytes_max });
+            return Some(MemoryExhausted { own: 0, taken, bytes_max });
         }
         self.whole.as_ref().and_then(|whole| whole.taken_beyond(percent))
     }
@@ -179,7 +188,7 @@ impl MemoryBudget {
         let room = |held: u64| held.checked_add(bytes).filter(|_| taken(held) <= bytes_max);
         self.held
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, room)
-            .map_err(|held| MemoryExhausted { taken: taken(held), bytes_max })?;
+            .map_err(|held| MemoryExhausted { own: bytes, taken: taken(held), bytes_max })?;
         let left = left.max(self.left_to_others);
         let of_whole =
             self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take_and_leave(left, bytes));
@@ -252,7 +261,7 @@ impl MemoryShare {
             self.grow_to(bytes);
             return Ok(());
         }
-        self.budget.try_take(more)?;
+        self.budget.try_take(more).map_err(|refused| MemoryExhausted { own: bytes, ..refused })?;
         self.bytes += more;
         Ok(())
     }
@@ -377,7 +386,7 @@ mod tests {
         one.try_grow_to(10).unwrap();
         assert_eq!((one.bytes(), budget.held_bytes()), (60, 60), "it does not shrink by growing");
         let refused = other.try_grow_to(50);
-        assert_eq!(refused, Err(MemoryExhausted { taken: 110, bytes_max: 100 }));
+        assert_eq!(refused, Err(MemoryExhausted { own: 50, taken: 110, bytes_max: 100 }));
         assert_eq!(budget.held_bytes(), 60, "a refusal takes nothing");
         other.try_grow_to(40).unwrap();
         one.shrink_to(20);
@@ -409,9 +418,12 @@ mod tests {
         let whole = MemoryBudget::new(100);
         let (left, right) = (whole.part(60), whole.part(60));
         let (mut one, mut other) = (left.share(0), right.share(0));
-        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { taken: 61, bytes_max: 60 }));
+        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { own: 61, taken: 61, bytes_max: 60 }));
         one.try_grow_to(60).unwrap();
-        assert_eq!(other.try_grow_to(50), Err(MemoryExhausted { taken: 110, bytes_max: 100 }));
+        assert_eq!(
+            other.try_grow_to(50),
+            Err(MemoryExhausted { own: 50, taken: 110, bytes_max: 100 })
+        );
         assert_eq!((right.held_bytes(), whole.held_bytes()), (0, 60));
         other.try_grow_to(40).unwrap();
         drop(one);
@@ -424,12 +436,12 @@ mod tests {
         let work = process.part(80);
         let (modest, other) = (work.part_that_leaves(20, 80), work.part(80));
         let (mut one, mut two) = (modest.share(0), other.share(0));
-        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { taken: 61, bytes_max: 60 }));
+        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { own: 61, taken: 61, bytes_max: 60 }));
         one.try_grow_to(60).unwrap();
         two.try_grow_to(20).unwrap();
         one.shrink_to(0);
         process.take(30);
-        assert_eq!(one.try_grow_to(31), Err(MemoryExhausted { taken: 81, bytes_max: 80 }));
+        assert_eq!(one.try_grow_to(31), Err(MemoryExhausted { own: 31, taken: 81, bytes_max: 80 }));
         two.try_grow_to(70).unwrap();
         assert_eq!((modest.held_bytes(), process.held_bytes()), (0, 100));
     }
@@ -447,12 +459,15 @@ mod tests {
         let process = MemoryBudget::of_process(100, Arc::clone(&not_counted) as Arc<dyn Uncounted>);
         let part = process.part(80);
         let mut share = part.share(5);
-        assert_eq!(share.try_grow_to(71), Err(MemoryExhausted { taken: 101, bytes_max: 100 }));
+        assert_eq!(
+            share.try_grow_to(71),
+            Err(MemoryExhausted { own: 71, taken: 101, bytes_max: 100 })
+        );
         assert_eq!((part.held_bytes(), process.held_bytes()), (0, 0), "a refusal takes nothing");
         share.try_grow_to(50).unwrap();
         assert_eq!(part.taken_beyond(80), None);
         not_counted.0.store(60, Ordering::SeqCst);
-        let beyond = MemoryExhausted { taken: 110, bytes_max: 100 };
+        let beyond = MemoryExhausted { own: 0, taken: 110, bytes_max: 100 };
         assert_eq!(part.taken_beyond(100), Some(beyond), "of the process, whose limit it is");
         assert!(share.try_grow_to(51).is_err());
         share.shrink_to(0);

@@ -10,14 +10,16 @@ use crate::{
     data_file::DataFile,
     environment::{Environment, EnvironmentOptions, Opened},
     error::{Corruption, StorageError},
-    flush_state::FlushState,
+    flush_state::{FlushState, UnfinishedRecovery},
     format::{PAGE_BYTES, PageKind, PageNumber, init_page, stamp_checksum},
     free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
-    journal::{FIRST_RECORD, Journal, Recovery, any_journal, replay},
+    journal::{
+        self, FIRST_RECORD, Journal, Recovery, Replayed, ReplayedPages, any_journal, replay,
+    },
     origin::Origin,
-    page_table::PageTable,
+    page_table::{PageTable, VersionBytes},
     snapshot::{EnvironmentRoot, PageSource, ROOT_PAGE, Snapshot},
 };
 
@@ -83,15 +85,17 @@ impl Environment {
             return Err(Corruption::DataFileTooShort { path, bytes, expected }.into());
         }
         let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>, options.slow_io_min);
-        let (header, recovery) = recover(disk, &journals, header, &data, &meter)?;
-        let snapshot = first_snapshot(&data, header.replay_from.transaction)?;
+        let versions = VersionBytes::within(options.memory_budget.clone());
+        let Recovered { header, recovery, position, table, unfinished } =
+            recover(disk, &options, header, &data, &meter, &versions)?;
+        let snapshot = first_snapshot(&data, table, position.transaction)?;
         let journal = Journal::new(
             platform,
             journals,
             header.environment_id,
             options.journal_bytes_max,
             options.memory_budget.clone(),
-            header.replay_from,
+            position,
         );
         Ok(Environment::assemble(Opened {
             options,
@@ -99,7 +103,8 @@ impl Environment {
             journal,
             meter,
             snapshot,
-            flush_state: FlushState::new(header),
+            versions,
+            flush_state: FlushState::new(header, unfinished),
             recovery,
             incarnation: u64::from_le_bytes(random(platform)),
             locks,
@@ -202,45 +207,69 @@ fn first_pages() -> [(PageNumber, Box<[u8]>); 2] {
     [(ROOT_PAGE, root_page), (bitmap_page(0), bitmap)]
 }
 
+/// What recovery leaves to be opened.
+struct Recovered {
+    header: EnvironmentHeader,
+    recovery: Recovery,
+    /// Where the journal continues.
+    position: JournalPosition,
+    /// Pages that are not in the data file.
+    table: PageTable,
+    /// The journals that still contain those pages.
+    unfinished: Option<UnfinishedRecovery>,
+}
+
 /// Replays the journal into the data file and advances the header past it. After a power cut in
-/// between, the same replay simply happens again.
+/// between, the same replay simply happens again. On a full disk the changes stay in memory, and
+/// nothing is written.
 fn recover(
     disk: &dyn Disk,
-    journals: &Path,
+    options: &EnvironmentOptions,
     header: EnvironmentHeader,
     data: &DataFile,
     meter: &IoMeter,
-) -> Result<(EnvironmentHeader, Recovery), StorageError> {
-    let replayed = replay(disk, journals, &header, data, meter)?;
-    if replayed.finished.is_empty() {
-        // A spare may exist nevertheless: its removal was not synced, so a power cut can bring it
-        // back.
-        replayed.remove_finished(disk, journals)?;
-        return Ok((header, replayed.recovery));
-    }
-    data.sync(meter)?;
-    let header = EnvironmentHeader {
-        revision: header.revision + 1,
-        replay_from: replayed.position,
-        needs_journal: false,
-        ..header
+    versions: &Arc<VersionBytes>,
+) -> Result<Recovered, StorageError> {
+    let journals = &options.journals();
+    let mut pages = ReplayedPages::to_data_file(data, meter);
+    let replayed = match replay(disk, journals, &header, &mut pages) {
+        Err(full @ StorageError::DiskFull { .. }) => {
+            let mut pages = ReplayedPages::in_memory(data, options, &full);
+            let Replayed { position, finished, mut recovery } =
+                replay(disk, journals, &header, &mut pages)?;
+            recovery.disk_full = true;
+            let table = pages.into_table(position.transaction, versions);
+            let unfinished = Some(UnfinishedRecovery { position, journals: finished });
+            return Ok(Recovered { header, recovery, position, table, unfinished });
+        }
+        outcome => outcome?,
     };
-    header.write(data.file(), data.path())?;
-    data.sync(meter)?;
-    replayed.remove_finished(disk, journals)?;
-    Ok((header, replayed.recovery))
+    let mut header = header;
+    if !replayed.finished.is_empty() {
+        data.sync(meter)?;
+        header = header.after_replay(replayed.position);
+        header.write(data.file(), data.path())?;
+        data.sync(meter)?;
+    }
+    // A spare may exist even when there is nothing to replay: its removal was not synced, so a power
+    // cut can bring it back.
+    journal::remove_replayed(disk, journals, &replayed.finished)?;
+    let (recovery, table) = (replayed.recovery, PageTable::new());
+    Ok(Recovered { header, recovery, position: header.replay_from, table, unfinished: None })
 }
 
-fn first_snapshot(data: &DataFile, transaction: u64) -> Result<Snapshot, StorageError> {
+fn first_snapshot(
+    data: &DataFile,
+    table: PageTable,
+    transaction: u64,
+) -> Result<Snapshot, StorageError> {
     let mapped = data.mapped();
-    let root = EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?;
-    let mut snapshot = Snapshot {
-        transaction,
-        table: PageTable::new(),
-        root,
-        data: mapped,
-        free_space: Arc::default(),
+    let root = match table.get(ROOT_PAGE) {
+        Some(version) => EnvironmentRoot::read(version.bytes())?,
+        None => EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?,
     };
+    let (data, free_space) = (mapped, Arc::default());
+    let mut snapshot = Snapshot { transaction, table, root, data, free_space };
     let free_space = FreeSpaceSummary::read(&snapshot, root.next_page)?;
     snapshot.free_space = Arc::new(free_space);
     Ok(snapshot)

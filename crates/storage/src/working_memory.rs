@@ -1,14 +1,16 @@
-//! What one piece of work holds for a moment, such as the rows of an answer while they are made.
+//! Temporary memory of one piece of work, such as the rows of a response while they are produced.
 //!
-//! The work counts what it is about to hold: a copy of a document, what a script returns, the text of a
-//! series. A little is allowed to all; what goes beyond that is drawn from a budget, or refused where there
-//! is none. It stays on one thread, and counting small things costs an addition.
+//! The work charges what it is about to allocate: a copy of a document, what a script returns, the
+//! text of a series. A small allowance is free; anything beyond it is drawn from a budget, or
+//! refused if there is none. All of it stays on one thread, and charging a small amount costs an
+//! addition.
 //!
-//! Every counted byte has one owner. What is taken within a [`WorkingScope`] belongs to the scope and is
-//! counted out at its end. What outlives the scope passes to a [`Held`] before that ([`Held::end`]), and what
-//! leaves the thread to a [`MemoryShare`] ([`Held::leave`]), so that at no moment it is in no budget.
-//! Invariant: after a refusal everything in the same scope is refused, and nothing outside of it: work that
-//! catches errors, such as a script, ends soon, and what is tried again later begins without a past.
+//! Every charged byte has one owner. What is charged within a [`WorkingScope`] belongs to the scope
+//! and is released at its end. What outlives the scope passes to a [`Held`] before that
+//! ([`Held::end`]), and what leaves the thread to a [`MemoryShare`] ([`Held::take_share`]), so that
+//! it is always charged to some budget.
+//! Invariant: after a refusal everything in the same scope is refused, and nothing outside of it:
+//! work that catches errors, such as a script, ends soon, and a later attempt starts afresh.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,21 +21,21 @@ use std::{
 
 use crate::memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare};
 
-/// What is drawn is a multiple of this.
+/// Granularity of draws from the budget.
 const STEP_BYTES: u64 = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
 pub struct WorkingMemory {
     held: Cell<u64>,
-    /// So much is not drawn.
+    /// The allowance, which is not drawn.
     allowed: u64,
     share: Option<RefCell<MemoryShare>>,
     /// What the innermost scope owns of `held`; `None` outside of scopes.
     in_scope: Cell<Option<u64>>,
-    /// What was refused in that scope.
+    /// The first refusal in that scope.
     refused: Cell<Option<MemoryExhausted>>,
-    /// What the share was to hold when it was refused last.
+    /// What the share should have held at the last refusal.
     wanted: Cell<u64>,
 }
 
@@ -44,12 +46,13 @@ impl Default for WorkingMemory {
 }
 
 impl WorkingMemory {
-    /// For work that holds at most so many bytes.
+    /// For work that holds at most this many bytes.
     pub fn up_to(bytes: u64) -> WorkingMemory {
         WorkingMemory::of(bytes, None)
     }
 
-    /// For work that draws what it holds beyond `allowed` bytes. It never waits for room by itself.
+    /// For work that draws from `budget` what it holds beyond `allowed` bytes. It never waits for
+    /// memory by itself.
     pub fn beyond(allowed: u64, budget: &Arc<MemoryBudget>) -> WorkingMemory {
         WorkingMemory::of(allowed, Some(RefCell::new(budget.share(0))))
     }
@@ -59,12 +62,12 @@ impl WorkingMemory {
         WorkingMemory { held, allowed, share, in_scope, refused, wanted }
     }
 
-    /// Counts bytes that are about to be held; they belong to the innermost scope.
+    /// Charges bytes that are about to be allocated; they belong to the innermost scope.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room, or something was refused in this scope before; they are not
-    /// counted then.
+    /// [`MemoryExhausted`] when there is not enough memory, or after an earlier refusal in this
+    /// scope; nothing is charged then.
     pub fn take(&self, bytes: u64) -> Result<(), MemoryExhausted> {
         self.check()?;
         let Some(in_scope) = self.in_scope.get() else { return self.count(bytes) };
@@ -73,7 +76,8 @@ impl WorkingMemory {
         Ok(())
     }
 
-    /// The same for something that grows: it is about to have so many bytes, and `counted` of them are counted.
+    /// The same for something that grows: it is about to have `bytes`, of which `counted` are
+    /// charged already.
     ///
     /// # Errors
     ///
@@ -86,12 +90,13 @@ impl WorkingMemory {
         Ok(())
     }
 
-    /// Counts bytes in, whoever owns them.
+    /// Charges bytes, regardless of the owner.
     fn count(&self, bytes: u64) -> Result<(), MemoryExhausted> {
         let held = self.held.get().saturating_add(bytes);
         if self.allowed < held {
             let Some(share) = &self.share else {
-                return Err(MemoryExhausted { taken: held, bytes_max: self.allowed });
+                // An allowance is no budget: the caller may try again with more.
+                return Err(MemoryExhausted { own: 0, taken: held, bytes_max: self.allowed });
             };
             let drawn = self.drawn_for(held);
             let grown = share.borrow_mut().try_grow_to(drawn);
@@ -101,7 +106,7 @@ impl WorkingMemory {
         Ok(())
     }
 
-    /// Counts what is held from now on, whether there is room for it or not.
+    /// Sets what is charged from now on, unconditionally.
     fn set_held(&self, held: u64) {
         self.held.set(held);
         let Some(share) = &self.share else { return };
@@ -112,23 +117,23 @@ impl WorkingMemory {
         }
     }
 
-    /// What the share holds when so much is held.
+    /// The share to draw when this much is held.
     fn drawn_for(&self, held: u64) -> u64 {
         let beyond = held.saturating_sub(self.allowed);
         beyond.checked_next_multiple_of(STEP_BYTES).unwrap_or(u64::MAX)
     }
 
-    /// What was refused in the scope, if anything was: what was made without it must not be used.
+    /// Whether anything was refused in the scope: then what was produced must not be used.
     ///
     /// # Errors
     ///
-    /// The refusal.
+    /// The first refusal.
     pub fn check(&self) -> Result<(), MemoryExhausted> {
         self.refused.get().map_or(Ok(()), Err)
     }
 
-    /// What is taken from now on is counted out when the scope is dropped. Scopes end in the reverse of the
-    /// order in which they began.
+    /// What is charged from now on is released when the scope is dropped. Scopes end in the reverse
+    /// of the order in which they began.
     pub fn scope(&self) -> WorkingScope<'_> {
         let outer = self.in_scope.replace(Some(0));
         WorkingScope { memory: self, outer, refused_before: self.refused.take() }
@@ -139,8 +144,8 @@ impl WorkingMemory {
         Held { memory: Rc::clone(self), bytes: 0 }
     }
 
-    /// Waits for at most that time until there seems to be room for what was refused last, and says whether
-    /// there does. For threads on which nobody waits.
+    /// Waits until there seems to be enough memory for what was last refused, but at most
+    /// `time_max`; returns whether there is. For threads that may block.
     pub fn wait_for_room(&self, time_max: Duration) -> bool {
         let Some(share) = &self.share else { return false };
         let (budget, drawn) = {
@@ -152,18 +157,19 @@ impl WorkingMemory {
     }
 }
 
-/// A part of some work, see [`WorkingMemory::scope`].
+/// A scope, see [`WorkingMemory::scope`].
 #[derive(Debug)]
 pub struct WorkingScope<'m> {
     memory: &'m WorkingMemory,
-    /// What the scope around this one owns.
+    /// What the enclosing scope owns.
     outer: Option<u64>,
     refused_before: Option<MemoryExhausted>,
 }
 
 impl WorkingScope<'_> {
-    /// Leaves `kept` bytes counted instead of what the scope owns. The caller owns them from now on.
-    fn leave(&self, kept: u64) {
+    /// Leaves `kept` bytes charged instead of what the scope owns. The caller owns them from now
+    /// on.
+    fn end_with(&self, kept: u64) {
         let memory = self.memory;
         let own = memory.in_scope.replace(Some(0)).unwrap_or_default();
         if own != kept {
@@ -174,14 +180,14 @@ impl WorkingScope<'_> {
 
 impl Drop for WorkingScope<'_> {
     fn drop(&mut self) {
-        self.leave(0);
+        self.end_with(0);
         self.memory.in_scope.set(self.outer);
         self.memory.refused.set(self.refused_before);
     }
 }
 
-/// Bytes of a [`WorkingMemory`] that belong to one value beyond the scope in which it was made. They are counted
-/// out when this is dropped.
+/// Bytes of a [`WorkingMemory`] that outlive the scope in which they were charged. They are
+/// released on drop.
 #[derive(Debug)]
 pub struct Held {
     memory: Rc<WorkingMemory>,
@@ -189,16 +195,16 @@ pub struct Held {
 }
 
 impl Held {
-    /// Bytes that it holds.
+    /// The number of bytes held.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Holds so many bytes, if it does not hold more already.
+    /// Grows to `bytes`; does nothing if it already holds more.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room; it may be tried again.
+    /// [`MemoryExhausted`] when there is not enough memory; the call may be repeated.
     pub fn grow_to(&mut self, bytes: u64) -> Result<(), MemoryExhausted> {
         let more = bytes.saturating_sub(self.bytes);
         if 0 < more {
@@ -208,7 +214,7 @@ impl Held {
         Ok(())
     }
 
-    /// Holds exactly so many bytes, which are in memory already, whether there is room or not.
+    /// Holds exactly `bytes`, which are allocated already, unconditionally.
     pub fn set(&mut self, bytes: u64) {
         if self.bytes != bytes {
             let memory = &self.memory;
@@ -217,10 +223,10 @@ impl Held {
         }
     }
 
-    /// Ends a scope: of what it owns so much passes to this one as makes it hold exactly `bytes`, and the rest
-    /// is counted out.
+    /// Ends a scope: this owner ends up holding exactly `bytes`, taken from what the scope owns,
+    /// and the rest is released.
     pub fn end(&mut self, scope: WorkingScope<'_>, bytes: u64) {
-        scope.leave(bytes.saturating_sub(self.bytes));
+        scope.end_with(bytes.saturating_sub(self.bytes));
         if self.bytes <= bytes {
             self.bytes = bytes;
         } else {
@@ -228,15 +234,15 @@ impl Held {
         }
     }
 
-    /// Takes over what another one holds of the same memory.
+    /// Takes over what another owner of the same memory holds.
     pub fn absorb(&mut self, mut other: Held) {
         debug_assert!(Rc::ptr_eq(&self.memory, &other.memory), "both of one memory");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// What was drawn for these bytes passes to a share that may go to another thread; what was allowed is
-    /// counted out. `None` where nothing was drawn for them.
-    pub fn leave(&mut self) -> Option<MemoryShare> {
+    /// Converts what was drawn for these bytes into a share that may go to another thread; the part
+    /// within the allowance is released. `None` when nothing was drawn for them.
+    pub fn take_share(&mut self) -> Option<MemoryShare> {
         let bytes = std::mem::take(&mut self.bytes);
         let held = self.memory.held.get().saturating_sub(bytes);
         self.memory.held.set(held);
@@ -288,7 +294,7 @@ mod tests {
         assert_eq!((memory.check(), memory.take(1)), (Err(refused), Err(refused)));
         {
             let _inner = memory.scope();
-            assert_eq!(memory.take(1), Ok(()), "it begins without a past");
+            assert_eq!(memory.take(1), Ok(()), "it starts afresh");
         }
         assert_eq!(memory.check(), Err(refused));
         drop(row);
@@ -304,7 +310,7 @@ mod tests {
         memory.take(5 * STEP_BYTES).unwrap();
         row.end(scope, 2 * STEP_BYTES);
         assert_eq!((row.bytes(), budget.held_bytes()), (2 * STEP_BYTES, 2 * STEP_BYTES));
-        // What was not counted before is counted when it is there, whatever room there is.
+        // What was not charged before is charged once it exists, unconditionally.
         let (mut text, mut other) = (memory.holding(), budget.share(0));
         other.try_grow_to(6 * STEP_BYTES).unwrap();
         text.end(memory.scope(), STEP_BYTES);
@@ -312,7 +318,7 @@ mod tests {
         assert!(memory.take(1).is_err());
         drop(other);
         row.absorb(text);
-        let piece = row.leave().unwrap();
+        let piece = row.take_share().unwrap();
         assert_eq!((piece.bytes(), row.bytes(), budget.held_bytes()), (3 << 16, 0, 3 << 16));
         drop((row, memory));
         assert_eq!(budget.held_bytes(), 3 * STEP_BYTES);
@@ -332,7 +338,7 @@ mod tests {
         assert_eq!(budget.held_bytes(), STEP_BYTES);
         drop(scope);
         assert_eq!(budget.held_bytes(), 0);
-        assert!(memory.holding().leave().is_none());
+        assert!(memory.holding().take_share().is_none());
     }
 
     #[test]

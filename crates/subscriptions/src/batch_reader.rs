@@ -5,6 +5,8 @@
 //! at the end of the log, or before a document that it already contains, so that it contains each
 //! document once.
 
+use std::rc::Rc;
+
 use cluster_state::DatabaseValues;
 use documents::{
     DocumentError, DocumentRow, RevisionRow,
@@ -12,10 +14,11 @@ use documents::{
 };
 use model::{ChangeVector, DocumentId, Etag};
 use query::{
-    BoundScripts, CountersOfDocument, Includes, LogQuery, QueryError, SourceDocuments, Tried,
+    BoundScripts, CountersOfDocument, Includes, LogQuery, LogSources, QueryError, SourceDocuments,
+    Tried,
 };
 use script::ScriptPool;
-use storage::{HistoryPoint, Transaction};
+use storage::{CountedOutput, HistoryPoint, MemoryExhausted, Transaction};
 use wire::ErrorKind;
 
 use crate::{
@@ -46,6 +49,24 @@ pub enum ReadError {
 impl From<DocumentError> for ReadError {
     fn from(error: DocumentError) -> ReadError {
         ReadError::Documents(error)
+    }
+}
+
+impl ReadError {
+    /// As [`QueryError::is_for_want_of_memory`].
+    pub fn is_for_want_of_memory(&self) -> bool {
+        matches!(self, ReadError::Query(error) if error.is_for_want_of_memory())
+    }
+
+    /// As [`QueryError::may_find_memory_later`].
+    pub fn may_find_memory_later(&self) -> bool {
+        matches!(self, ReadError::Query(error) if error.may_find_memory_later())
+    }
+}
+
+impl From<MemoryExhausted> for ReadError {
+    fn from(error: MemoryExhausted) -> ReadError {
+        ReadError::Query(error.into())
     }
 }
 
@@ -127,18 +148,17 @@ impl<'t> Change<'t> {
     /// Runs a query on it.
     pub(crate) fn try_query(
         &self,
-        tx: &impl Transaction,
-        values: Option<&DatabaseValues>,
+        sources: LogSources<'_, impl Transaction>,
         query: &LogQuery,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut Includes,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         match self {
-            Change::Document(row) => query.try_document((tx, values), row, scripts, included, out),
+            Change::Document(row) => query.try_document(sources, row, scripts, included, out),
             Change::Revision(row) => {
-                let previous = documents::previous_revision(tx, row)?;
-                query.try_revision((tx, values), row, previous.as_ref(), scripts, included, out)
+                let previous = documents::previous_revision(sources.documents, row)?;
+                query.try_revision(sources, row, previous.as_ref(), scripts, included, out)
             }
             Change::Other(_) => Ok(Tried::LeftOut),
         }
@@ -202,7 +222,7 @@ pub(crate) fn read_piece(
     (tx, at): (&impl Transaction, Option<HistoryPoint>),
     values: Option<&DatabaseValues>,
     pool: &ScriptPool,
-    out: &mut Vec<u8>,
+    out: &mut CountedOutput,
 ) -> Result<Piece, ReadError> {
     let subscription = std::sync::Arc::clone(&worker.subscription);
     let query = subscription.query();
@@ -215,14 +235,14 @@ pub(crate) fn read_piece(
     }
     work.note_read(at);
     let before = worker.batch.documents;
-    let start = out.len();
+    let start = out.bytes.len();
     let mut reading =
         Reading { worker, work: &mut work, tx, values, query, scripts: bound.as_ref(), out, start };
     let is_last = match reading.worker.batch.again_after {
         Some(_) => reading.read_again()?,
         None => reading.read_on()?,
     };
-    let bytes = reading.out.len() - start;
+    let bytes = reading.out.bytes.len() - start;
     worker.batch.bytes += bytes;
     let documents = worker.batch.documents - before;
     worker.activity().documents_read(documents as u64, bytes as u64);
@@ -236,7 +256,7 @@ struct Reading<'r, T> {
     values: Option<&'r DatabaseValues>,
     query: &'r LogQuery,
     scripts: Option<&'r BoundScripts<'r>>,
-    out: &'r mut Vec<u8>,
+    out: &'r mut CountedOutput,
     start: usize,
 }
 
@@ -263,7 +283,7 @@ impl<T: Transaction> Reading<'_, T> {
             if self.is_batch_full() {
                 return Ok(true);
             }
-            if count == changes_max || self.out.len() - self.start >= PIECE_BYTES {
+            if count == changes_max || self.out.bytes.len() - self.start >= PIECE_BYTES {
                 return Ok(false);
             }
             let change = change?;
@@ -278,7 +298,12 @@ impl<T: Transaction> Reading<'_, T> {
                     self.forget_replaced(document)?;
                     self.work.progress.postpone(etag, document);
                 }
-                Offer::Take => self.try_change(&change, document)?,
+                Offer::Take => match self.try_change(&change, document) {
+                    Err(error) if error.is_for_want_of_memory() && self.has_read() => {
+                        return Ok(false);
+                    }
+                    tried => tried?,
+                },
             }
             self.work.progress.advance(etag);
             last_vector.clear();
@@ -288,6 +313,11 @@ impl<T: Transaction> Reading<'_, T> {
         Ok(true)
     }
 
+    /// Whether the piece has anything: it then ends where there is no memory for more.
+    fn has_read(&self) -> bool {
+        self.start < self.out.bytes.len()
+    }
+
     /// Sends released changes again; returns whether the batch is complete.
     fn read_again(&mut self) -> Result<bool, ReadError> {
         let number = self.worker.shared.number;
@@ -295,7 +325,7 @@ impl<T: Transaction> Reading<'_, T> {
             if self.is_batch_full() {
                 return Ok(true);
             }
-            if self.out.len() - self.start >= PIECE_BYTES {
+            if self.out.bytes.len() - self.start >= PIECE_BYTES {
                 return Ok(false);
             }
             let after = self.worker.batch.again_after.unwrap_or_default();
@@ -311,7 +341,13 @@ impl<T: Transaction> Reading<'_, T> {
                 continue;
             };
             match self.work.progress.offer_again(document, number) {
-                Offer::Take => self.try_change(&change, document)?,
+                Offer::Take => match self.try_change(&change, document) {
+                    Err(error) if error.is_for_want_of_memory() => {
+                        self.worker.batch.again_after = Some(after);
+                        return if self.has_read() { Ok(false) } else { Err(error) };
+                    }
+                    tried => tried?,
+                },
                 Offer::Later | Offer::NextBatch => self.work.progress.postpone(etag, document),
             }
         }
@@ -330,7 +366,7 @@ impl<T: Transaction> Reading<'_, T> {
 
     fn is_batch_full(&self) -> bool {
         let batch = &self.worker.batch;
-        let bytes = batch.bytes + self.out.len() - self.start;
+        let bytes = batch.bytes + self.out.bytes.len() - self.start;
         self.worker.documents_max <= batch.documents || BATCH_BYTES_MAX <= bytes
     }
 
@@ -350,27 +386,34 @@ impl<T: Transaction> Reading<'_, T> {
 
     /// Appends the message of a change: the result of the query, or its error.
     fn write_message(&mut self, change: &Change<'_>) -> Result<Tried, ReadError> {
-        let start = self.out.len();
-        self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
+        let start = self.out.bytes.len();
+        self.out.bytes.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
+        let memory = Rc::clone(self.out.memory());
+        let sources = LogSources { documents: self.tx, values: self.values, memory: &memory };
         let included = &mut self.worker.batch.included;
-        let tried =
-            change.try_query(self.tx, self.values, self.query, self.scripts, included, self.out);
+        let out = &mut self.out.bytes;
+        let tried = change.try_query(sources, self.query, self.scripts, included, out);
         match tried {
-            Ok(Tried::Shown) => self.out.push(b'}'),
-            Ok(Tried::LeftOut) => self.out.truncate(start),
+            Ok(Tried::Shown) => self.out.bytes.push(b'}'),
+            Ok(Tried::LeftOut) => self.out.bytes.truncate(start),
             Err(QueryError::Documents(error)) => return Err(error.into()),
+            Err(error @ QueryError::Memory(_)) => {
+                self.out.bytes.truncate(start);
+                return Err(ReadError::Query(error));
+            }
             Err(error) => {
-                self.out.truncate(start);
-                self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
-                change.write_metadata(self.out)?;
-                self.out.extend_from_slice(b",\"Exception\":");
+                self.out.bytes.truncate(start);
+                self.out.bytes.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
+                change.write_metadata(&mut self.out.bytes)?;
+                self.out.bytes.extend_from_slice(b",\"Exception\":");
                 let text = exception_text(&error);
-                blittable::write_json_string(&text, self.out);
+                blittable::write_json_string(&text, &mut self.out.bytes);
                 self.worker.activity().document_failed(change.id(), &text);
-                self.out.push(b'}');
+                self.out.bytes.push(b'}');
                 return Ok(Tried::Shown);
             }
         }
+        self.out.settle();
         Ok(tried.unwrap_or(Tried::LeftOut))
     }
 }
@@ -398,11 +441,12 @@ fn merged(vector: &str, of_change: &str) -> String {
 pub(crate) fn write_includes(
     given: &Includes,
     tx: &impl Transaction,
-    out: &mut Vec<u8>,
+    output: &mut CountedOutput,
 ) -> Result<IncludesFacts, ReadError> {
-    let start = out.len();
-    out.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
-    let documents = write_documents(given.ids(), tx, out)?;
+    let start = output.bytes.len();
+    output.bytes.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
+    let documents = write_documents(given.ids(), tx, output)?;
+    let out = &mut output.bytes;
     match documents {
         0 => out.truncate(start),
         _ => out.extend_from_slice(b"}}"),
@@ -466,18 +510,22 @@ fn begin_property(number: usize, name: &str, out: &mut Vec<u8>) {
 pub(crate) fn write_documents(
     ids: &[DocumentId],
     tx: &impl Transaction,
-    out: &mut Vec<u8>,
+    output: &mut CountedOutput,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
     for id in ids {
         let Some(document) = documents::get(tx, id)? else { continue };
-        if 0 < count {
-            out.push(b',');
-        }
+        let body = blittable::Value::Object(document.body()?.root());
+        let bytes = blittable::printed_bytes(&body).map_err(DocumentError::from)?;
+        output.append(usize::try_from(bytes).unwrap_or(usize::MAX), |out| {
+            if 0 < count {
+                out.push(b',');
+            }
+            blittable::write_json_string(document.id(), out);
+            out.push(b':');
+            documents::write_document_json(&document, out).map_err(ReadError::from)
+        })?;
         count += 1;
-        blittable::write_json_string(document.id(), out);
-        out.push(b':');
-        documents::write_document_json(&document, out)?;
     }
     Ok(count)
 }

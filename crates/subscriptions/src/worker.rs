@@ -9,7 +9,7 @@ use cluster_state::DatabaseValues;
 use model::Etag;
 use query::{IncludedSeries, Includes, SourceDocuments};
 use script::ScriptPool;
-use storage::{HistoryPoint, Transaction};
+use storage::{CountedOutput, HistoryPoint, Transaction};
 
 use crate::{
     activity::{ConnectionActivity, ConnectionFacts, IncludesFacts},
@@ -195,7 +195,7 @@ impl Worker {
         (tx, at): (&impl Transaction, Option<HistoryPoint>),
         values: Option<&DatabaseValues>,
         scripts: &ScriptPool,
-        out: &mut Vec<u8>,
+        out: &mut CountedOutput,
     ) -> Result<Piece, ReadError> {
         batch_reader::read_piece(self, (tx, at), values, scripts, out)
     }
@@ -208,7 +208,7 @@ impl Worker {
     pub fn write_includes(
         &self,
         tx: &impl Transaction,
-        out: &mut Vec<u8>,
+        out: &mut CountedOutput,
     ) -> Result<IncludesFacts, ReadError> {
         batch_reader::write_includes(&self.batch.included, tx, out)
     }

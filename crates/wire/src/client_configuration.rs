@@ -47,8 +47,7 @@ pub fn read_client_configuration(body: &[u8]) -> Result<Map<String, Value>, Prot
 
 /// The separator that the server puts between the parts of ids in a database: from the database's
 /// configuration, unless that is disabled.
-pub fn id_separator_of_record(json: &[u8]) -> IdSeparator {
-    let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
+pub(crate) fn id_separator_of_record(record: &Map<String, Value>) -> IdSeparator {
     let own = record.get(CLIENT_CONFIGURATION_PROPERTY);
     let own = own.filter(|own| own.get(DISABLED) != Some(&Value::Bool(true)));
     own.and_then(|own| separator(own.get(SEPARATOR)?)).unwrap_or_default()
@@ -128,7 +127,7 @@ mod tests {
             (json!({}), '/'),
         ];
         for (record, expected) in table {
-            let found = id_separator_of_record(record.to_string().as_bytes());
+            let found = id_separator_of_record(record.as_object().unwrap());
             assert_eq!(found.character(), expected, "{record}");
         }
     }

@@ -8,6 +8,8 @@ use crate::size_text::SizeText;
 /// What the server adds to a database record: the nodes of the database, and since when it is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyFacts {
+    /// The tag of the only node.
+    pub node_tag: String,
     /// The index of the change that created the topology; clients call it the etag of the topology.
     pub stamp_index: u64,
     /// When the topology last changed, as text.
@@ -19,9 +21,6 @@ pub struct TopologyFacts {
     /// The order of the nodes, if an administrator has fixed it.
     pub priority_order: Vec<String>,
 }
-
-/// The tag of the only node.
-pub const NODE_TAG: &str = "A";
 
 /// The default of a record property.
 #[derive(Clone, Copy)]
@@ -153,7 +152,7 @@ fn settings_texts(stored: &Map<String, Value>) -> Value {
 
 fn record_topology(topology: &TopologyFacts) -> Value {
     json!({
-        "Members": [NODE_TAG], "Promotables": [], "Rehabs": [], "PredefinedMentors": {},
+        "Members": [topology.node_tag], "Promotables": [], "Rehabs": [], "PredefinedMentors": {},
         "DemotionReasons": {}, "PromotablesStatus": {},
         "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
         "DynamicNodesDistribution": false, "ReplicationFactor": 1,
@@ -170,7 +169,7 @@ pub fn database_put_result(name: &str, index: u64, topology: &TopologyFacts, url
         "RaftCommandIndex": index,
         "Name": name,
         "Topology": {
-            "Members": [NODE_TAG], "Promotables": [], "Rehabs": [],
+            "Members": [topology.node_tag], "Promotables": [], "Rehabs": [],
             "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
             "NodesModifiedAt": topology.nodes_modified_at,
             "PromotablesStatus": {}, "DemotionReasons": {}, "DynamicNodesDistribution": false,
@@ -184,10 +183,15 @@ pub fn database_put_result(name: &str, index: u64, topology: &TopologyFacts, url
 }
 
 /// `/topology`.
-pub fn topology_answer(name: &str, url: &str, etag: u64, server_version: &str) -> Value {
+pub fn topology_answer(
+    name: &str,
+    (node_tag, url): (&str, &str),
+    etag: u64,
+    server_version: &str,
+) -> Value {
     json!({
         "Nodes": [{
-            "Url": url, "ClusterTag": NODE_TAG, "ServerRole": "Member", "Database": name,
+            "Url": url, "ClusterTag": node_tag, "ServerRole": "Member", "Database": name,
             "ServerVersion": server_version
         }],
         "Etag": etag
@@ -289,8 +293,8 @@ impl ListedConfigurations {
 }
 
 impl ListedDatabase {
-    /// The entry in the protocol's shape. `url` is the address of the node.
-    pub fn to_json(&self, url: &str) -> Value {
+    /// The entry in the protocol's shape. `node_tag` and `url` are those of its only node.
+    pub fn to_json(&self, node_tag: &str, url: &str) -> Value {
         let mut entry = json!({
             "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
@@ -304,9 +308,9 @@ impl ListedDatabase {
             "IndexesCount": self.indexes_count, "IndexingStatus": self.indexing_status,
             "CachedDatabaseInfo": self.up_time.is_none(),
             "NodesTopology": {
-                "Members": [{"NodeTag": NODE_TAG, "NodeUrl": url, "ResponsibleNode": null}],
+                "Members": [{"NodeTag": node_tag, "NodeUrl": url, "ResponsibleNode": null}],
                 "Promotables": [], "Rehabs": [],
-                "Status": {NODE_TAG: {"LastStatus": "Ok", "LastError": null}},
+                "Status": {node_tag: {"LastStatus": "Ok", "LastError": null}},
                 "PriorityOrder": []
             },
             "ReplicationFactor": 1, "DynamicNodesDistribution": false, "DeletionInProgress": {},
@@ -387,6 +391,7 @@ mod tests {
 
     fn topology() -> TopologyFacts {
         TopologyFacts {
+            node_tag: "A".to_owned(),
             stamp_index: 7,
             nodes_modified_at: "2026-11-20T15:10:03.4487497Z".into(),
             topology_id: "X4GTwBJ5A0abjnER+A/DeQ".into(),

@@ -27,12 +27,13 @@ pub fn read_documents_compression(sent: &Map<String, Value>) -> Result<Value, Pr
     }))
 }
 
-/// Reads the configuration from the JSON of a database record; by default nothing is compressed.
+/// Reads the configuration from a database record; by default nothing is compressed.
 ///
 /// # Errors
 /// The record holds something else there.
-pub fn compression_of_record(json: &[u8]) -> Result<DocumentsCompression, ProtocolError> {
-    let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
+pub(crate) fn compression_of_record(
+    record: &Map<String, Value>,
+) -> Result<DocumentsCompression, ProtocolError> {
     match record.get(COMPRESSION_PROPERTY) {
         None | Some(Value::Null) => Ok(DocumentsCompression::nothing()),
         Some(Value::Object(stored)) => parse(stored),
@@ -93,10 +94,10 @@ mod tests {
             read(&json!({"Collections": ["Users"], "CompressRevisions": true})),
             Ok(full.clone())
         );
-        let record = json!({"DocumentsCompression": full}).to_string();
-        let rules = compression_of_record(record.as_bytes()).unwrap();
+        let record = json!({"DocumentsCompression": full});
+        let rules = compression_of_record(record.as_object().unwrap()).unwrap();
         assert!(rules.compresses(&CollectionName::new("users").unwrap()) && rules.revisions);
-        assert!(!compression_of_record(b"{}").unwrap().compresses_anything());
+        assert!(!compression_of_record(&Map::new()).unwrap().compresses_anything());
     }
 
     #[test]

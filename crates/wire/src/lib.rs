@@ -45,6 +45,7 @@ mod patch_body;
 mod query_body;
 mod query_string;
 mod record_body;
+mod record_sections;
 mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
@@ -77,16 +78,13 @@ pub use crate::{
     },
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{
-        CLIENT_CONFIGURATION_PROPERTY, client_configuration, id_separator_of_record,
-        read_client_configuration,
+        CLIENT_CONFIGURATION_PROPERTY, client_configuration, read_client_configuration,
     },
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
     },
     csharp_class::csharp_class_of,
-    documents_compression::{
-        COMPRESSION_PROPERTY, compression_of_record, read_documents_compression,
-    },
+    documents_compression::{COMPRESSION_PROPERTY, read_documents_compression},
     error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,
@@ -103,10 +101,11 @@ pub use crate::{
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
     record_body::{RecordBody, read_record_settings},
-    retention_configuration::{RetentionConfiguration, RetentionKind},
+    record_sections::sections_of,
+    retention_configuration::read_retention_configuration,
     revisions_configuration::{
         CONFLICT_REVISIONS_PROPERTY, REVISIONS_PROPERTY, default_conflict_revisions,
-        read_conflict_revisions, read_revisions_configuration, revisions_of_record,
+        read_conflict_revisions, read_revisions_configuration,
     },
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},

@@ -145,32 +145,48 @@ fn not_a_number(name: &str, text: &str, type_name: &str) -> ProtocolError {
     ))
 }
 
-/// Decodes `%XX` and `+`. A `%` that is not followed by two hexadecimal digits stands for itself.
+/// Decodes `%XX` and `+`. A `%` that is not followed by two hexadecimal digits stands for itself, and
+/// so does each `%XX` whose byte belongs to no UTF-8 character: two texts that differ stay different.
 pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Cow::Borrowed(text);
     }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut decoded = Vec::with_capacity(text.len());
+    for_each_decoded(text.as_bytes(), |byte, _| decoded.push(byte));
+    Cow::Owned(match String::from_utf8(decoded) {
+        Ok(decoded) => decoded,
+        Err(invalid) => without_invalid(text, invalid.as_bytes()),
+    })
+}
+
+/// Passes each decoded byte to `visit`, with how it was written.
+fn for_each_decoded<'t>(bytes: &'t [u8], mut visit: impl FnMut(u8, &'t [u8])) {
     let mut position = 0;
     while position < bytes.len() {
-        match bytes[position] {
-            b'+' => decoded.push(b' '),
-            b'%' => match hex_pair(&bytes[position + 1..]) {
-                Some(byte) => {
-                    decoded.push(byte);
-                    position += 2;
-                }
-                None => decoded.push(b'%'),
-            },
-            byte => decoded.push(byte),
-        }
-        position += 1;
+        let (byte, length) = match bytes[position] {
+            b'+' => (b' ', 1),
+            b'%' => hex_pair(&bytes[position + 1..]).map_or((b'%', 1), |byte| (byte, 3)),
+            byte => (byte, 1),
+        };
+        visit(byte, &bytes[position..position + length]);
+        position += length;
     }
-    Cow::Owned(match String::from_utf8(decoded) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+}
+
+/// The decoded text, in which what is not UTF-8 stands as it was written.
+fn without_invalid(text: &str, decoded: &[u8]) -> String {
+    let mut written = Vec::with_capacity(decoded.len());
+    for_each_decoded(text.as_bytes(), |_, as_written| written.push(as_written));
+    let (mut result, mut position) = (String::with_capacity(text.len()), 0);
+    for chunk in decoded.utf8_chunks() {
+        result.push_str(chunk.valid());
+        position += chunk.valid().len();
+        for as_written in &written[position..position + chunk.invalid().len()] {
+            result.push_str(&String::from_utf8_lossy(as_written));
+        }
+        position += chunk.invalid().len();
+    }
+    result
 }
 
 fn hex_pair(bytes: &[u8]) -> Option<u8> {
@@ -184,6 +200,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bytes_that_are_no_text_stay_as_they_were_written() {
+        for (text, expected) in [
+            ("%ff%FE", "%ff%FE"),
+            ("a+%c3%a9%c0%af%e2%82", "a \u{e9}%c0%af%e2%82"),
+            ("%ed%a0%80z%2b", "%ed%a0%80z+"),
+            ("%zz%", "%zz%"),
+        ] {
+            assert_eq!(percent_decode(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn sloppy_query_strings_of_the_clients_are_understood() {
         let table: &[(&str, &str, Option<&str>)] = &[
             ("&id=users%2F1", "id", Some("users/1")),
@@ -194,7 +222,7 @@ mod tests {
             ("ID=1", "id", Some("1")),
             ("a=b=c", "a", Some("b=c")),
             ("a=%zz%4", "a", Some("%zz%4")),
-            ("a=%C3%A9%ff", "a", Some("é\u{fffd}")),
+            ("a=%C3%A9%ff", "a", Some("é%ff")),
         ];
         for (query, name, expected) in table {
             assert_eq!(QueryString::parse(query).get(name), *expected, "{query}");

@@ -52,10 +52,7 @@ impl RecordBody {
 
     /// Its settings: names of keys, and their values as texts.
     pub fn settings(&self) -> BTreeMap<String, String> {
-        match self.properties.get(SETTINGS) {
-            Some(Value::Object(settings)) => texts_of(settings),
-            Some(_) | None => BTreeMap::new(),
-        }
+        settings_of_record(&self.properties)
     }
 
     /// Adds an index, or replaces its definition, and notes it in the history of definitions: of each index that
@@ -89,7 +86,7 @@ impl RecordBody {
     }
 
     /// Sets a property in the definition of an index, automatic or not, whatever the case of its name.
-    pub fn set_of_index(&mut self, name: &str, property: &str, value: &str) {
+    pub fn change_index_setting(&mut self, name: &str, property: &str, value: &str) {
         for section in [INDEXES, AUTO_INDEXES] {
             for (known, definition) in self.section_mut(section) {
                 if known.eq_ignore_ascii_case(name) && definition.is_object() {
@@ -114,6 +111,14 @@ impl RecordBody {
     /// Keeps the automatic indexes whose names satisfy `keep`.
     pub fn retain_auto_indexes(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.section_mut(AUTO_INDEXES).retain(|name, _| keep(name));
+    }
+}
+
+/// The settings in a record: names of keys, and their values as texts.
+pub(crate) fn settings_of_record(record: &Map<String, Value>) -> BTreeMap<String, String> {
+    match record.get(SETTINGS) {
+        Some(Value::Object(settings)) => texts_of(settings),
+        Some(_) | None => BTreeMap::new(),
     }
 }
 
@@ -173,7 +178,7 @@ mod tests {
         assert_eq!(history[0]["Definition"]["Maps"][0], "11");
         assert_eq!((&history[0]["CreatedAt"], &history[0]["Source"]), (&json!("now"), &json!("B")));
         assert_eq!(body.index_history("J"), None);
-        body.set_of_index("i", "Priority", "Low");
+        body.change_index_setting("i", "Priority", "Low");
         assert_eq!(body.properties()[INDEXES]["I"]["Priority"], "Low");
         body.remove_index("i");
         body.put_index(&definition("J", 1), "now", "B");

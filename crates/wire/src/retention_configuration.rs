@@ -1,99 +1,64 @@
 //! The configurations of expiration, refresh and archival, as sent by clients and stored in records.
 
+use model::{RetentionConfiguration, RetentionConfigurations, RetentionKind};
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// The three kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetentionKind {
-    /// Documents are deleted when due.
-    Expiration,
-    /// Documents are stored again when due.
-    Refresh,
-    /// Documents are archived when due.
-    Archival,
-}
-
-/// How due documents are processed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetentionConfiguration {
-    /// Seconds between two runs.
-    pub interval_seconds: u64,
-    /// Maximum number of documents processed in one run.
-    pub items_max: Option<u64>,
-}
-
 const INTERVAL_SECONDS_DEFAULT: u64 = 60;
 
-impl RetentionKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Expiration, Self::Refresh, Self::Archival];
-
-    /// The property of a database record that holds the configuration.
-    pub fn property(self) -> &'static str {
-        match self {
-            Self::Expiration => "Expiration",
-            Self::Refresh => "Refresh",
-            Self::Archival => "DataArchival",
-        }
+fn interval_property(kind: RetentionKind) -> &'static str {
+    match kind {
+        RetentionKind::Expiration => "DeleteFrequencyInSec",
+        RetentionKind::Refresh => "RefreshFrequencyInSec",
+        RetentionKind::Archival => "ArchiveFrequencyInSec",
     }
+}
 
-    fn interval_property(self) -> &'static str {
-        match self {
-            Self::Expiration => "DeleteFrequencyInSec",
-            Self::Refresh => "RefreshFrequencyInSec",
-            Self::Archival => "ArchiveFrequencyInSec",
-        }
-    }
-
-    /// Validates a configuration sent by a client for a database; returns it with all properties, as it is
-    /// stored and shown.
-    ///
-    /// # Errors
-    /// The configuration is invalid; the messages are the protocol's.
-    pub fn read(self, sent: &Map<String, Value>, database: &str) -> Result<Value, ProtocolError> {
-        let is_disabled = match sent.get("Disabled") {
-            None | Some(Value::Null) => false,
-            Some(value) => value.as_bool().ok_or_else(|| unconvertible(value, "Boolean"))?,
+/// Validates a configuration sent by a client for a database; returns it with all properties, as it is
+/// stored and shown.
+///
+/// # Errors
+/// The configuration is invalid; the messages are the protocol's.
+pub fn read_retention_configuration(
+    kind: RetentionKind,
+    sent: &Map<String, Value>,
+    database: &str,
+) -> Result<Value, ProtocolError> {
+    let is_disabled = match sent.get("Disabled") {
+        None | Some(Value::Null) => false,
+        Some(value) => value.as_bool().ok_or_else(|| unconvertible(value, "Boolean"))?,
+    };
+    let interval = number(sent, interval_property(kind))?;
+    if interval.is_some_and(|interval| interval <= 0) {
+        let what = match kind {
+            RetentionKind::Expiration => "Expiration delete",
+            RetentionKind::Refresh => "Refresh",
+            RetentionKind::Archival => "Archive",
         };
-        let interval = number(sent, self.interval_property())?;
-        if interval.is_some_and(|interval| interval <= 0) {
-            let what = match self {
-                Self::Expiration => "Expiration delete",
-                Self::Refresh => "Refresh",
-                Self::Archival => "Archive",
-            };
-            return Err(ProtocolError::invalid_operation(format!(
-                "{what} frequency for database '{database}' must be greater than 0."
-            )));
-        }
-        let items = number(sent, "MaxItemsToProcess")?;
-        Ok(json!({
-            "Disabled": is_disabled, self.interval_property(): interval, "MaxItemsToProcess": items
-        }))
+        return Err(ProtocolError::invalid_operation(format!(
+            "{what} frequency for database '{database}' must be greater than 0."
+        )));
     }
+    let items = number(sent, "MaxItemsToProcess")?;
+    Ok(json!({
+        "Disabled": is_disabled, interval_property(kind): interval, "MaxItemsToProcess": items
+    }))
+}
 
-    fn of_record(self, record: &Map<String, Value>) -> Option<RetentionConfiguration> {
-        let stored = record.get(self.property())?.as_object()?;
+/// Reads the configurations from a database record.
+pub(crate) fn retention_of_record(record: &Map<String, Value>) -> RetentionConfigurations {
+    RetentionConfigurations::new(|kind| {
+        let stored = record.get(kind.property())?.as_object()?;
         if stored.get("Disabled").and_then(Value::as_bool) == Some(true) {
             return None;
         }
-        let interval = stored.get(self.interval_property()).and_then(Value::as_u64);
+        let interval = stored.get(interval_property(kind)).and_then(Value::as_u64);
         Some(RetentionConfiguration {
             interval_seconds: interval.unwrap_or(INTERVAL_SECONDS_DEFAULT).max(1),
             items_max: stored.get("MaxItemsToProcess").and_then(Value::as_u64),
         })
-    }
-}
-
-impl RetentionConfiguration {
-    /// Reads the configurations from the JSON of a database record, in the order of [`RetentionKind::ALL`];
-    /// `None` where one is missing or disabled.
-    pub fn of_record(json: &[u8]) -> [Option<Self>; RetentionKind::ALL.len()] {
-        let record = serde_json::from_slice(json).unwrap_or_default();
-        RetentionKind::ALL.map(|kind| kind.of_record(&record))
-    }
+    })
 }
 
 fn number(sent: &Map<String, Value>, name: &str) -> Result<Option<i64>, ProtocolError> {
@@ -116,7 +81,9 @@ mod tests {
 
     fn read(kind: RetentionKind, sent: Value) -> Result<String, String> {
         let sent = sent.as_object().expect("a test sends objects");
-        kind.read(sent, "db").map(|json| json.to_string()).map_err(|error| error.message)
+        read_retention_configuration(kind, sent, "db")
+            .map(|json| json.to_string())
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -150,8 +117,9 @@ mod tests {
         let record = json!({"Expiration": {"DeleteFrequencyInSec": null, "MaxItemsToProcess": 7},
             "Refresh": {"Disabled": true, "RefreshFrequencyInSec": 5}});
         let expected = RetentionConfiguration { interval_seconds: 60, items_max: Some(7) };
-        let read = RetentionConfiguration::of_record(record.to_string().as_bytes());
-        assert_eq!(read, [Some(expected), None, None]);
-        assert_eq!(RetentionConfiguration::of_record(b"{}"), [None, None, None]);
+        let read = retention_of_record(record.as_object().unwrap());
+        let found = RetentionKind::ALL.map(|kind| read.of_kind(kind));
+        assert_eq!(found, [Some(expected), None, None]);
+        assert_eq!(retention_of_record(&Map::new()), RetentionConfigurations::default());
     }
 }

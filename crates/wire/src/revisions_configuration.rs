@@ -43,12 +43,13 @@ pub fn default_conflict_revisions() -> Value {
     })
 }
 
-/// Reads the configuration from the JSON of a database record; empty if there is none.
+/// Reads the configuration from a database record; empty if there is none.
 ///
 /// # Errors
 /// The record holds something else there.
-pub fn revisions_of_record(json: &[u8]) -> Result<RevisionsConfiguration, ProtocolError> {
-    let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
+pub(crate) fn revisions_of_record(
+    record: &Map<String, Value>,
+) -> Result<RevisionsConfiguration, ProtocolError> {
     match record.get(REVISIONS_PROPERTY) {
         None | Some(Value::Null) => Ok(RevisionsConfiguration::default()),
         Some(Value::Object(stored)) => parse(stored),
@@ -159,8 +160,8 @@ mod tests {
              \"MinimumRevisionAgeToKeep\":\"14.00:00:00\",\"PurgeOnDelete\":false,\
              \"MaximumRevisionsToDeleteUponDocumentUpdate\":null}}}"
         );
-        let record = json!({"Revisions": read(sent).unwrap()}).to_string();
-        let configuration = revisions_of_record(record.as_bytes()).unwrap();
+        let record = json!({"Revisions": read(sent).unwrap()});
+        let configuration = revisions_of_record(record.as_object().unwrap()).unwrap();
         let users = CollectionName::new("uSERS").unwrap();
         let rule = configuration.rule_of(&users).unwrap();
         assert!(rule.is_disabled);
@@ -168,7 +169,7 @@ mod tests {
         let other = CollectionName::new("Orders").unwrap();
         assert_eq!(configuration.rule_of(&other).unwrap().count_to_keep, Some(2));
         assert_eq!(read(json!({})).unwrap(), json!({"Default": null, "Collections": {}}));
-        assert_eq!(revisions_of_record(b"{}").unwrap(), RevisionsConfiguration::default());
+        assert_eq!(revisions_of_record(&Map::new()).unwrap(), RevisionsConfiguration::default());
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl Session<'_> {
         for (place, key) in keys.iter().enumerate() {
             self.note(*key, &answer["Results"][place], &mut read);
             let counted = answer["CounterIncludes"][id(*key)][0]["TotalValue"].as_u64();
-            same_length(*key, &read[key].list, "counter given along", counted)?;
+            same_length(*key, &read[key].list, "included counter", counted)?;
         }
         Ok(())
     }

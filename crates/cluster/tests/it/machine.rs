@@ -7,8 +7,8 @@ use cluster_state::{
     COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, ClusterError, Command,
     CompareExchangeCommand, FORMAT_VERSION, READABLE_VERSIONS,
 };
-use platform::Platform;
-use storage::{Environment, Transaction, TreeName};
+use platform::{Platform, simulated::Survival};
+use storage::{Environment, StorageError, Transaction, TreeName};
 
 use crate::{Home, environment, put};
 
@@ -106,6 +106,28 @@ fn a_full_disk_is_reported_and_recovers_once_there_is_space() {
     simulation.disk.space_limit(None);
     assert!(home.put("c", 0, "{}").is_successful);
     assert_eq!(home.listed("a").len(), 1);
+}
+
+#[test]
+fn on_a_full_disk_the_state_is_read_and_commands_are_refused_until_there_is_space() {
+    let simulation = Platform::simulated(2);
+    let home = Home::open(&simulation.platform);
+    home.put("a", 0, "{}");
+    drop(home);
+    simulation.disk.power_cut(Survival::Everything).expect("cuts");
+    simulation.disk.space_limit(Some(0));
+    let home = Home::open(&simulation.platform);
+    assert_eq!(home.listed("a").len(), 1);
+    let command = Command::CompareExchange(put("b", 0, "{}"));
+    for _ in 0..2 {
+        let refused = home.cluster.submit_and_wait(&command);
+        let full = ClusterError::Storage(StorageError::DiskFull { path: "".into() });
+        let refused = refused.expect_err("there is no space");
+        assert_eq!(std::mem::discriminant(&refused), std::mem::discriminant(&full), "{refused}");
+    }
+    simulation.disk.space_limit(None);
+    assert!(home.put("b", 0, "{}").is_successful);
+    assert_eq!((home.listed("a").len(), home.listed("b").len()), (1, 1));
 }
 
 fn hash(number: u64) -> u64 {

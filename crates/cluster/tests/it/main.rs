@@ -56,7 +56,7 @@ impl Home {
 
     fn listed(&self, prefix: &str) -> Vec<(String, u64, String)> {
         let state = self.cluster.store().read();
-        let entries = state.compare_exchange_with_prefix(DATABASE, prefix).unwrap();
+        let entries = state.compare_exchange_with_prefix(DATABASE, prefix, None).unwrap();
         let read = entries.map(|entry| {
             let entry = entry.unwrap();
             let json = String::from_utf8(entry.value.to_json().unwrap()).unwrap();

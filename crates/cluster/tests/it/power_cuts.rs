@@ -62,7 +62,7 @@ impl Model {
     fn stored(cluster: &Cluster) -> Model {
         let state = cluster.store().read();
         let mut model = Model { last_index: state.last_index().unwrap(), ..Model::default() };
-        for entry in state.compare_exchange_with_prefix(crate::DATABASE, "").unwrap() {
+        for entry in state.compare_exchange_with_prefix(crate::DATABASE, "", None).unwrap() {
             let entry = entry.unwrap();
             let number = entry.value.root().get_i64("Object").unwrap().unwrap();
             model.values.insert(entry.key, (entry.index, number as u64));

@@ -122,9 +122,10 @@ fn name_of(name: u8) -> DatabaseName {
 }
 
 fn seen(store: &ClusterStore) -> Vec<(String, Row)> {
-    let row = |record: &std::sync::Arc<cluster_state::DatabaseRecord>| {
+    let row = |record: &std::sync::Arc<model::DatabaseRecord>| {
         let client = (record.client_index, record.is_client_changed);
-        let row = (record.etag, record.topology_index, client, record.body.clone());
+        let row =
+            (record.etag, record.topology_index, client, record.configuration.json().to_vec());
         (record.name.as_str().to_owned(), row)
     };
     store.records().iter().map(row).collect()

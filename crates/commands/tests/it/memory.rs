@@ -38,14 +38,23 @@ fn large(name: &str, bytes: u64) -> commands::Batch {
     batch(puts.collect::<Vec<_>>())
 }
 
+/// Whether a batch was refused for memory that others hold: it may succeed later.
 fn is_short_of_memory(answer: &Answer) -> bool {
-    let error = match answer {
+    refusal_for_memory(answer) == Some(ErrorKind::Environment)
+}
+
+/// Whether a batch was refused for more memory than all transactions together may have.
+fn is_too_large(answer: &Answer) -> bool {
+    refusal_for_memory(answer) == Some(ErrorKind::Caller)
+}
+
+fn refusal_for_memory(answer: &Answer) -> Option<ErrorKind> {
+    match answer {
         Err(error @ CommandError::Document(DocumentError::Storage(StorageError::NoMemory(_)))) => {
-            error
+            Some(error.kind())
         }
-        Ok(_) | Err(_) => return false,
-    };
-    error.kind() == ErrorKind::Environment
+        Ok(_) | Err(_) => None,
+    }
 }
 
 fn patch(id: &str, script: &str) -> commands::Batch {
@@ -64,7 +73,7 @@ fn a_batch_for_which_there_is_no_memory_fails_alone_and_leaves_nothing() {
     let after = submit(&queue, one("b"));
     drop(writer);
     assert!(before.recv().unwrap().is_ok());
-    assert!(is_short_of_memory(&refused.recv().unwrap()));
+    assert!(is_too_large(&refused.recv().unwrap()));
     assert!(after.recv().unwrap().is_ok());
     assert_eq!(ids(&environment), ["a", "b"]);
     queue.submit_and_wait(large("fits", 2 * MB)).unwrap().unwrap();
@@ -131,7 +140,7 @@ fn the_result_of_a_script_is_counted_while_it_is_built() {
     let (_environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
     queue.submit_and_wait(one("a")).unwrap().unwrap();
     let grows = "const s = 'x'.repeat(100000); this.Many = new Array(100).fill(s);";
-    assert!(is_short_of_memory(&queue.submit_and_wait(patch("a", grows)).unwrap()));
+    assert!(is_too_large(&queue.submit_and_wait(patch("a", grows)).unwrap()));
     // Packed it is small, and the transaction has room for it.
     let fits = "const s = 'x'.repeat(100000); this.Many = new Array(20).fill(s);";
     queue.submit_and_wait(patch("a", fits)).unwrap().unwrap();
@@ -163,12 +172,12 @@ fn what_the_cluster_has_agreed_on_is_done_whatever_memory_it_takes() {
     let platform = Platform::simulated(1).platform;
     let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
     let dry_run = queue.submit_and_wait(of_the_cluster(8 * MB, true)).unwrap();
-    assert!(is_short_of_memory(&dry_run), "before it is agreed on it is refused");
+    assert!(is_too_large(&dry_run), "before it is agreed on it is refused");
     queue.submit_and_wait(of_the_cluster(2 * MB, true)).unwrap().unwrap();
     assert!(ids(&environment).is_empty(), "dry runs leave nothing");
     queue.submit_and_wait(of_the_cluster(8 * MB, false)).unwrap().unwrap();
     assert_eq!(ids(&environment).len() as u64, 8 * MB / 8192);
-    assert!(is_short_of_memory(&queue.submit_and_wait(large("large", 8 * MB)).unwrap()));
+    assert!(is_too_large(&queue.submit_and_wait(large("large", 8 * MB)).unwrap()));
     drop(queue);
     assert_eq!(budget.held_bytes(), 0);
 }

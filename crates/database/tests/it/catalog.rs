@@ -71,7 +71,7 @@ fn an_update_keeps_what_it_does_not_change() {
     let before = catalog.create(record("a")).unwrap().record;
     let after = catalog.update("a", toggle(true)).unwrap().unwrap().record;
     assert!(after.disabled && after.etag > before.etag);
-    assert_eq!(after.body, before.body);
+    assert_eq!(after.configuration, before.configuration);
     assert!(catalog.update("none", toggle(true)).unwrap().is_none());
 }
 
@@ -136,7 +136,7 @@ fn a_deletion_is_decided_on_the_record_that_is_deleted() {
         true
     });
     assert_eq!(refused.unwrap(), None);
-    assert_eq!(catalog.record("a").unwrap().body, b"{\"Change\":3}");
+    assert_eq!(catalog.record("a").unwrap().configuration.json(), b"{\"Change\":3}");
     assert!(catalog.pending_deletions().unwrap().is_empty());
 }
 

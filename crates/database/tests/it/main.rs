@@ -12,12 +12,12 @@ mod time_series_policies;
 
 use std::sync::Arc;
 
-use cluster_state::{DatabaseRecord, RecordDraft};
+use cluster_state::RecordDraft;
 use database::{
     CatalogError, Decision, IndexingOptions, NewDatabase, Replacement, ServerCatalog, WrittenRecord,
 };
 use indexing::{AutoIndexLimits, IndexingPool};
-use model::DatabaseName;
+use model::{DatabaseName, DatabaseRecord};
 use platform::Platform;
 
 /// One thread that indexes.

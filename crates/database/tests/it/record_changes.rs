@@ -1,7 +1,7 @@
 //! The configuration of an open database follows its record, whatever changes concurrently.
 
-use cluster_state::DatabaseRecord;
 use database::{AccessError, Decision};
+use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
 
 use crate::{registry::House, toggle};
@@ -9,7 +9,7 @@ use crate::{registry::House, toggle};
 const ROUNDS: u64 = 100;
 
 fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
-    serde_json::from_slice(&record.body).unwrap()
+    serde_json::from_slice(record.configuration.json()).unwrap()
 }
 
 fn change_body(house: &House, mut change: impl FnMut(&mut Map<String, Value>)) {

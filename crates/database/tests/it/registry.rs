@@ -9,14 +9,13 @@ use std::{
     time::Duration,
 };
 
-use cluster_state::DatabaseRecord;
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
     Access, AccessError, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry,
     DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
-use model::IdSeparator;
+use model::{DatabaseRecord, IdSeparator};
 use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
@@ -58,6 +57,7 @@ impl House {
                 let directory = format!("/data/Databases/{}", record.name.lower_cased());
                 Ok(DatabaseOptions {
                     is_in_memory: false,
+                    node_tag: model::NodeTag::A,
                     platform: platform.clone(),
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),

@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use cluster_state::DatabaseRecord;
 use commands::{Batch, Command, CommitQueueOptions, SubmitError};
 use database::{
     Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, DiskSpaceLevel,
@@ -18,7 +17,7 @@ use database::{
     ResourceEvent, ResourceWatch, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
-use model::IdSeparator;
+use model::{DatabaseRecord, IdSeparator};
 use platform::{
     Platform,
     descriptors::OpenFiles,
@@ -65,6 +64,7 @@ impl Machine {
                 let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
                 Ok(DatabaseOptions {
                     is_in_memory: false,
+                    node_tag: model::NodeTag::A,
                     platform,
                     environment,
                     queue,
@@ -168,17 +168,17 @@ fn a_low_disk_warns_then_refuses_writes_reads_go_on_and_it_ends_by_itself() {
     let machine = Machine::new(&["a"], LIMITS);
     let database = machine.open("a");
     try_put(&database, "before").unwrap();
-    machine.watch.look();
+    machine.watch.check();
     assert!(machine.reported_levels().is_empty());
 
     machine.leave_free(400 * MB);
-    machine.watch.look();
-    machine.watch.look();
+    machine.watch.check();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Low], "once");
     try_put(&database, "warned").unwrap();
 
     machine.leave_free(50 * MB);
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
     let refused = try_put(&database, "refused").unwrap_err();
     let SubmitError::LowDiskSpace(low) = &refused else { panic!("{refused:?}") };
@@ -190,12 +190,12 @@ fn a_low_disk_warns_then_refuses_writes_reads_go_on_and_it_ends_by_itself() {
 
     // A little more than the limit is not enough, or the state would flicker.
     machine.leave_free(105 * MB);
-    machine.watch.look();
+    machine.watch.check();
     assert!(machine.reported_levels().is_empty());
     try_put(&database, "refused").unwrap_err();
 
     machine.leave_free(2000 * MB);
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Enough]);
     try_put(&database, "after").unwrap();
     assert_eq!(count(&database), 3);
@@ -208,7 +208,7 @@ fn a_database_that_opens_on_a_low_disk_refuses_from_its_first_write() {
     let database = machine.open("a");
     assert!(matches!(try_put(&database, "x"), Err(SubmitError::LowDiskSpace(_))));
     assert_eq!(database.disk_space().level, DiskSpaceLevel::Refusing);
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
 }
 
@@ -223,7 +223,7 @@ fn a_database_on_a_full_disk_is_opened_and_read() {
     assert!(try_put(&database, "refused").is_err());
     machine.simulation.disk.space_limit(None);
     machine.simulation.clock.advance(Duration::from_secs(6));
-    machine.watch.look();
+    machine.watch.check();
     try_put(&database, "after").unwrap();
     assert_eq!(count(&database), 2);
 }
@@ -246,7 +246,7 @@ fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
         }
     };
     assert!(failed.to_string().contains("no space left"), "{failed}");
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
     let refused = try_put(&database, "refused").unwrap_err();
     assert!(matches!(&refused, SubmitError::LowDiskSpace(low) if low.was_full), "{refused:?}");
@@ -254,7 +254,7 @@ fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
 
     machine.simulation.disk.space_limit(None);
     machine.simulation.clock.advance(Duration::from_secs(6));
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Enough]);
     try_put(&database, "after").unwrap();
     assert_eq!(count(&database), written + 1);
@@ -269,7 +269,7 @@ fn low_memory_flushes_at_once_closes_the_unused_and_ends_by_itself() {
     assert!(used.environment().statistics().unflushed_bytes > 0);
     let look = || {
         machine.simulation.clock.advance(Duration::from_secs(11));
-        machine.watch.look();
+        machine.watch.check();
     };
     machine.simulation.memory.set_taken(700 * MB);
     look();
@@ -311,7 +311,7 @@ fn few_descriptors_close_the_unused_and_are_reported_once() {
     let _used = machine.open("used");
     let look = || {
         machine.simulation.clock.advance(Duration::from_secs(11));
-        machine.watch.look();
+        machine.watch.check();
     };
     machine.open_files.store(800, Ordering::SeqCst);
     (0..3).for_each(|_| look());
@@ -334,7 +334,7 @@ fn few_descriptors_close_the_unused_and_are_reported_once() {
 fn a_machine_without_memory_counts_whatever_this_process_has() {
     let machine = Machine::new(&[], DiskSpaceLimits::NONE);
     machine.simulation.memory.set_machine_free(100 * MB);
-    machine.watch.look();
+    machine.watch.check();
     assert_eq!(machine.memory.level(), MemoryLevel::Low);
 }
 
@@ -372,6 +372,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
             let disk_space = DiskSpaceLimits::NONE;
             Ok(DatabaseOptions {
                 is_in_memory: false,
+                node_tag: model::NodeTag::A,
                 platform,
                 environment,
                 queue,
@@ -403,11 +404,11 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
     ticket.on_arrival(move |arrival| drop(sender.send(arrival))).unwrap();
     receiver.recv().unwrap().unwrap();
     let database = registry.if_open("a").unwrap();
-    watch.look();
+    watch.check();
     reported.lock().unwrap().clear();
 
     try_put(&database, "x").unwrap();
-    watch.look();
+    watch.check();
     let first = std::mem::take(&mut *reported.lock().unwrap());
     let writes = first.iter().filter(|event| {
         matches!(event, ResourceEvent::SlowIo { database, directory, operation }
@@ -416,7 +417,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
                 && operation.duration >= Duration::from_millis(300))
     });
     assert!(writes.count() > 0, "{first:?}");
-    watch.look();
+    watch.check();
     assert!(reported.lock().unwrap().is_empty(), "once");
     assert!(!database.environment().slow_io(storage::IoPosition::default()).0.is_empty());
 }

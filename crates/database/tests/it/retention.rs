@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use cluster_state::{DatabaseRecord, RecordDraft};
+use cluster_state::RecordDraft;
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
     Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, Decision, DiskSpaceLimits,
@@ -13,11 +13,10 @@ use database::{
     TombstoneHolder, TombstoneNeed,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
-use model::{DocumentId, Etag, IdSeparator, date};
+use model::{DatabaseRecord, DocumentId, Etag, IdSeparator, RetentionKind, date};
 use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
-use wire::RetentionKind;
 
 use crate::{indexing_on, record};
 
@@ -51,6 +50,7 @@ impl Machine {
                 let directory = format!("/data/Databases/{}", record.name.lower_cased());
                 Ok(DatabaseOptions {
                     is_in_memory: false,
+                    node_tag: model::NodeTag::A,
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
@@ -123,7 +123,7 @@ impl Machine {
     /// The same, as it was reported.
     pub(crate) fn reported_after(&self, seconds: u64) -> Vec<RetentionEvent> {
         self.simulation.clock.advance(Duration::from_secs(seconds));
-        self.retention.look();
+        self.retention.check();
         std::mem::take(&mut *self.reported.lock().unwrap())
     }
 

@@ -106,7 +106,6 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The document.
     pub(crate) fn document(&self) -> Result<Document<'_>, DocumentError> {
         match self {
             Self::Plain(document) => Ok(*document),

@@ -53,7 +53,6 @@ pub(crate) struct DictionaryName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DictionaryHash(u64);
 
-/// A dictionary.
 #[derive(Clone, Copy)]
 pub(crate) struct Dictionary<'a> {
     pub(crate) hash: DictionaryHash,

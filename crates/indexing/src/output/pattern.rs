@@ -9,7 +9,6 @@ use documents::DocumentError;
 use super::target::document_id;
 use crate::error::IndexError;
 
-/// A pattern.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     parts: Vec<Part>,

@@ -96,7 +96,7 @@ impl Mapper for AutoReduce {
         let mut rows = MappedRows::default();
         self.map_rows(item, context, &mut rows)?;
         for row in &rows.rows {
-            entries.begin_entry();
+            entries.begin_entry()?;
             let row = Document::new(&row.row).map_err(DocumentError::from)?;
             self.fields.write_terms(&row, entries)?;
         }

@@ -22,8 +22,7 @@ pub(super) fn store_result(
 ) -> Result<(), MapError> {
     let options = FieldOptions { stored: true, ..FieldOptions::new(Indexing::No) };
     let field = entries.field(RESULT_FIELD, options)?;
-    entries.store(&field, result.as_bytes());
-    Ok(())
+    entries.store(&field, result.as_bytes())
 }
 
 /// The index fields of a property.

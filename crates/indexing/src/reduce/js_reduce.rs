@@ -142,7 +142,8 @@ impl Reducer for JsReduce {
         context: MapContext<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        for entry in self.map.results_of(item, context, rows.references())? {
+        let (references, room) = rows.references_and_room();
+        for entry in self.map.results_of(item, context, references, room)? {
             self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
             // The reduce sees null where the map returned nothing.
             let row = shown_entry(&entry)?;
@@ -164,7 +165,7 @@ impl Reducer for JsReduce {
         let items: Vec<_> =
             items.iter().map(|item| ScriptDocument::unstored(item.to_buf())).collect();
         let engine = self.map.pool().engine();
-        let (budget, mut given) = (Budget::default(), Vec::new());
+        let (budget, mut given) = (self.map.budget(), Vec::new());
         let script = self.map.script();
         let run = script.aggregate(&engine, &key, &items, budget, &mut NoHost, &mut given);
         run.map_err(|error| refused(&error))?;

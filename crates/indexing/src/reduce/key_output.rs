@@ -16,6 +16,7 @@ use crate::{
     error::IndexError,
     mapper::MapError,
     output::{OutputTarget, add_pending},
+    output_room::OutputRoom,
 };
 
 /// The destination of results.
@@ -25,6 +26,8 @@ pub(super) struct Output<'a> {
     pub(super) batch: &'a mut IndexBatch,
     /// Entries of results are written when they take this much memory.
     pub(super) entries_bytes_max: usize,
+    /// The entries of one key may take this much memory.
+    pub(super) output_bytes_max: u64,
     pub(super) reduced: Reduced,
 }
 
@@ -101,11 +104,11 @@ impl Output<'_> {
             }
             NodeResult::Results(results) => results,
         };
-        let mut entries = Entries::default();
+        let mut entries = Entries::within(OutputRoom::up_to(self.output_bytes_max));
         let mut writer = EntryWriter::new(self.fields, &mut entries);
         let written = results.iter().try_for_each(|result| {
             let result = document_of(result)?;
-            writer.begin_entry();
+            writer.begin_entry()?;
             self.reducing.reducer.write_entry(&result, &mut writer)
         });
         let put = written.and_then(|()| {

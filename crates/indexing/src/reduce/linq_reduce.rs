@@ -38,18 +38,22 @@ impl LinqReduce {
     /// # Errors
     ///
     /// [`IndexError::Definition`] when a text is not a map or reduce, or they do not match.
-    pub(crate) fn new(definition: &IndexDefinition, reduce: &str) -> Result<Self, IndexError> {
+    pub(crate) fn new(
+        definition: &IndexDefinition,
+        reduce: &str,
+        memory_bytes_max: usize,
+    ) -> Result<Self, IndexError> {
         let refused = |what: &dyn std::fmt::Display| IndexError::Definition {
             message: format!("Failed to compile index {}: {what}", definition.name),
         };
-        let map = LinqMap::new(definition)?;
+        let map = LinqMap::new(definition, memory_bytes_max)?;
         let reduce = linq::Reduce::compile(reduce).map_err(|error| refused(&error))?;
         reduce.check_maps(map.maps()).map_err(|error| refused(&error))?;
         if reduce.fields().any(|name| name == CREATED_FIELDS) {
             return Err(refused(&"CreateField in a reduce is not supported yet"));
         }
         let fields = EntryFields::of_definition(definition, reduce.fields())?;
-        Ok(Self { map, reduce, fields, budget: Budget::default() })
+        Ok(Self { map, reduce, fields, budget: Budget::within(memory_bytes_max) })
     }
 
     fn key_of(&self, row: &Object<'_>) -> Result<ReduceKey, DocumentError> {
@@ -120,7 +124,7 @@ impl Reducer for LinqReduce {
             let key = self.key_of(&row.as_view().root())?;
             rows.push(key, row)
         });
-        rows.references().add(references);
+        rows.references_and_room().0.add(references);
         mapped
     }
 
@@ -130,14 +134,17 @@ impl Reducer for LinqReduce {
         items: &[Document<'a>],
         results: &mut Vec<BlittableBuf>,
     ) -> Result<(), MapError> {
-        let mut failure = None;
+        let (mut failure, mut room) = (None, self.map.room_of_results());
         let mut items = items.iter().map(Document::root);
         let evaluated =
             self.reduce.evaluate(
                 &mut items,
                 &self.budget,
                 &mut |output| match document_of(&output) {
-                    Ok(result) => results.push(result),
+                    Ok(result) => match room.take(result.as_bytes().len() as u64) {
+                        Ok(()) => results.push(result),
+                        Err(error) => failure = failure.take().or(Some(error)),
+                    },
                     Err(error) => failure = failure.take().or(Some(error)),
                 },
             );

@@ -48,7 +48,7 @@ pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
 use crate::{
     entry_writer::EntryWriter, error::IndexError, map_context::MapContext, mapper::MapError,
-    output::OutputTarget, references::References, source::SourceItem,
+    output::OutputTarget, output_room::OutputRoom, references::References, source::SourceItem,
 };
 
 /// Stores a C# map's output in the current entry: if the item is not a document, queries return
@@ -148,6 +148,8 @@ pub struct MappedRows {
     is_full: bool,
     /// What the maps read.
     references: References,
+    /// What the rows take.
+    room: OutputRoom,
 }
 
 /// The maximum number of rows and their maximum bytes.
@@ -169,13 +171,29 @@ impl MappedRows {
         MappedRows { bounds: Some(bounds), ..MappedRows::default() }
     }
 
+    /// An empty collection; the rows of a document may take what the room has.
+    pub(crate) fn in_room(room: OutputRoom) -> MappedRows {
+        MappedRows { room, ..MappedRows::default() }
+    }
+
+    /// What the rows take.
+    pub(crate) fn room(&mut self) -> &mut OutputRoom {
+        &mut self.room
+    }
+
+    /// For a map that runs: what it reads is recorded, and what it makes is counted.
+    pub(crate) fn references_and_room(&mut self) -> (&mut References, &mut OutputRoom) {
+        (&mut self.references, &mut self.room)
+    }
+
     /// Adds a row.
     ///
     /// # Errors
     ///
-    /// [`MapError::Document`] when it exceeds the limits.
+    /// [`MapError::Document`] when it exceeds the limits, and as [`OutputRoom::take`].
     pub(crate) fn push(&mut self, key: ReduceKey, row: BlittableBuf) -> Result<(), MapError> {
         let row = row.into_bytes();
+        self.room.take((size_of::<MappedRow>() + row.capacity()) as u64)?;
         if let Some(bounds) = &mut self.bounds {
             let left = bounds.rows.checked_sub(1).zip(bounds.bytes.checked_sub(row.len()));
             let Some((rows, bytes)) = left else {
@@ -197,11 +215,6 @@ impl MappedRows {
         self.is_full
     }
 
-    /// Records what a map reads.
-    pub(crate) fn references(&mut self) -> &mut References {
-        &mut self.references
-    }
-
     pub(crate) fn into_rows(self) -> Vec<MappedRow> {
         self.rows
     }
@@ -214,6 +227,12 @@ impl MappedRows {
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.references.clear();
+        self.room.begin();
+    }
+
+    /// Releases the memory of the rows.
+    pub(crate) fn release(&mut self) {
+        self.rows = Vec::new();
     }
 
     /// Removes the rows, but not the references: the maps failed.

@@ -104,7 +104,9 @@ impl ReduceStage {
         }
         let entries_bytes_max = memory.entries_bytes_max();
         let reduced = Reduced::default();
-        let mut output = Output { reducing, fields, batch, entries_bytes_max, reduced };
+        let output_bytes_max = memory.output_bytes_max();
+        let mut output =
+            Output { reducing, fields, batch, entries_bytes_max, output_bytes_max, reduced };
         while let Some(mut touched) = changes.next_key(&tx)? {
             if touched.is_changed {
                 touched.write(&mut tx)?;

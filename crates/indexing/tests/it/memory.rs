@@ -49,12 +49,16 @@ fn put_some_posts(documents: &Documents, numbers: Range<u64>, factor: u64) {
 }
 
 fn open_within(documents: &Documents, budget: &Arc<MemoryBudget>) -> Index {
+    open_kind_within(fan_out(), documents, budget)
+}
+
+fn open_kind_within(kind: IndexKind, documents: &Documents, budget: &Arc<MemoryBudget>) -> Index {
     let platform = Platform::memory();
     let plain = documents.context(&platform);
     let environment =
         EnvironmentOptions { transaction_budget: Arc::clone(budget), ..plain.environment.clone() };
     let pool = IndexingPool::within(Arc::clone(budget), &documents.platform, 2);
-    Index::open("I", fan_out(), IndexContext { environment, pool, ..plain }).unwrap()
+    Index::open("I", kind, IndexContext { environment, pool, ..plain }).unwrap()
 }
 
 #[test]
@@ -140,6 +144,46 @@ fn an_index_that_finds_no_memory_for_a_moment_has_not_failed() {
     drop(others);
     assert_eq!(receiver.recv_timeout(PATIENCE), Ok(true), "{:?}", index.failure());
     assert_eq!(sorted_results_of(&index).len(), 2_000);
+}
+
+/// What the maps return for one document is counted while they run: a document with too much of it has an
+/// error that names it, and the others go on.
+#[test]
+fn a_document_with_more_results_than_fit_has_an_error_and_the_others_go_on() {
+    let linq = "from p in docs.Posts from a in Enumerable.Range(0, p.N) select new { Tag = p.N, Count = 1, Sum = a }";
+    let linq_reduce = "from r in results group r by r.Tag into g select new { Tag = g.Key, \
+                       Count = g.Sum(x => x.Count), Sum = g.Sum(x => x.Sum) }";
+    let script = "map('Posts', p => Array.from({ length: Math.min(p.N, 9000) }, \
+                  (x, i) => ({ Tag: p.N, Count: 1, Sum: i, Text: 'x'.repeat(1000) })))";
+    let script_reduce =
+        "groupBy(x => x.Tag).aggregate(g => ({ Tag: g.key, Count: g.values.length, Sum: 1 }))";
+    let without_reduce = |map: &str| match definition(&[map], "") {
+        IndexKind::Static(definition) => {
+            IndexKind::Static(Box::new(wire::IndexDefinition { reduce: None, ..*definition }))
+        }
+        kind => kind,
+    };
+    let kinds = [
+        without_reduce(linq),
+        definition(&[linq], linq_reduce),
+        without_reduce(script),
+        definition(&[script], script_reduce),
+    ];
+    for kind in kinds {
+        let documents = Documents::new();
+        let budget = MemoryBudget::new(8 * MB);
+        for (number, results) in [3, 1_000_000, 5, 900_000, 7].into_iter().enumerate() {
+            let json = format!(r#"{{"N":{results},"@metadata":{{"@collection":"Posts"}}}}"#);
+            documents.put(&format!("posts/{number}"), &json);
+        }
+        let index = open_kind_within(kind.clone(), &documents, &budget);
+        assert!(documents.follow(&index), "{kind:?} {:?}", index.failure());
+        let mut errors: Vec<_> = index.errors().unwrap().into_iter().map(|e| e.document).collect();
+        errors.sort();
+        assert_eq!(errors, ["posts/1", "posts/3"], "{kind:?}");
+        index.close();
+        assert_eq!(budget.held_bytes(), 0, "everything was given back");
+    }
 }
 
 #[test]

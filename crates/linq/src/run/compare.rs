@@ -12,7 +12,6 @@ use crate::value::Value;
 /// How strictly texts are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
-    /// By their characters.
     Characters,
     /// Also by origin: .NET's sets treat no text of a document as equal to a string.
     Origin,

@@ -183,7 +183,7 @@ impl<'a> Machine<'a, '_> {
             None => None,
         };
         out(Output { fields: &definition.fields, values: &values, boost });
-        Ok(())
+        if self.host.takes_outputs() { Ok(()) } else { Err(over_budget("outputs")) }
     }
 }
 

@@ -4,10 +4,11 @@ use std::error::Error;
 use std::fmt;
 
 use blittable::Corrupt;
+use model::TextPosition as Position;
 
 use crate::definition_error::excerpt;
 use crate::document::HostError;
-use crate::syntax::span::{Position, Span};
+use crate::syntax::span::Span;
 
 /// The stable families of errors of one document or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

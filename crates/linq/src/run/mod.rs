@@ -28,7 +28,7 @@ use crate::document::Host;
 use crate::limits::{Budget, VALUE_DEPTH_MAX};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::syntax::ast::BinaryOperator;
-use crate::value::{ListKind, Names, Text, Value};
+use crate::value::{ListKind, Names, Text, Value, live};
 
 pub(crate) type Evaluated<'a> = Result<Value<'a>, Fault>;
 
@@ -43,6 +43,7 @@ pub(crate) struct Machine<'a, 'h> {
 
 impl<'a, 'h> Machine<'a, 'h> {
     pub(crate) fn new(slots: usize, host: &'h mut dyn Host<'a>, budget: &Budget) -> Self {
+        live::begin();
         Machine {
             host,
             slots: vec![Value::Missing; slots],
@@ -66,6 +67,9 @@ impl<'a, 'h> Machine<'a, 'h> {
 
     #[inline]
     fn step(&mut self) -> Result<(), Fault> {
+        if self.budget.memory_bytes_max < live::live_bytes() {
+            return Err(over_budget("memory"));
+        }
         match self.steps_left.checked_sub(1) {
             Some(left) => {
                 self.steps_left = left;

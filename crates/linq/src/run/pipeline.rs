@@ -9,6 +9,7 @@ use crate::run::sets::Groups;
 use crate::run::sorting::sort_by_keys;
 use crate::run::{Evaluated, Machine, operators};
 use crate::value::Value;
+use crate::value::live::Counted;
 
 /// The rows that a pipeline begins with.
 enum Roots<'a> {
@@ -27,10 +28,11 @@ impl<'a, 'h> Machine<'a, 'h> {
     /// The results of a nested query.
     #[inline(never)]
     pub(super) fn eval_sequence(&mut self, pipeline: &'a Pipeline) -> Evaluated<'a> {
-        let mut items = Vec::new();
+        let (mut items, mut counted) = (Vec::new(), Counted::bytes(0));
         self.run(&pipeline.stages, &mut |machine| {
             let item = machine.eval(&pipeline.result)?;
             items.push(item);
+            counted.add::<Value<'_>>();
             machine.check_length(items.len())
         })?;
         Ok(Value::list(items))
@@ -93,7 +95,7 @@ impl<'a, 'h> Machine<'a, 'h> {
         keys: &'a [(Node, bool)],
         live: &'a [Slot],
     ) -> Result<Vec<Vec<Value<'a>>>, Fault> {
-        let mut rows = Vec::new();
+        let (mut rows, mut counted) = (Vec::new(), Counted::bytes(0));
         self.run_roots_rows(roots, before, &mut |machine| {
             let mut values = Vec::with_capacity(keys.len());
             for (key, _) in keys {
@@ -101,6 +103,8 @@ impl<'a, 'h> Machine<'a, 'h> {
             }
             let row: Vec<_> = live.iter().map(|slot| machine.slot(*slot).clone()).collect();
             rows.push((values, row));
+            (0..keys.len() + live.len()).for_each(|_| counted.add::<Value<'_>>());
+            counted.add::<(Vec<Value<'_>>, Vec<Value<'_>>)>();
             machine.check_length(rows.len())
         })?;
         let descending: Vec<bool> = keys.iter().map(|(_, descending)| *descending).collect();

@@ -8,6 +8,7 @@ use crate::run::Evaluated;
 use crate::run::compare::{Strictness, hash, same};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::Value;
+use crate::value::live::Counted;
 
 /// The places of values that were seen, by their hash. The hasher has no secret: results must be
 /// the same in every run, and the budget of steps bounds what colliding values can cost.
@@ -76,18 +77,27 @@ pub(crate) fn distinct(values: Vec<Value<'_>>) -> Vec<Value<'_>> {
 }
 
 /// Values gathered by key, in the order of the keys' first appearance.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Groups<'a> {
     groups: Vec<(Value<'a>, Vec<Value<'a>>)>,
     seen: Seen,
+    counted: Counted,
+}
+
+impl Default for Groups<'_> {
+    fn default() -> Self {
+        Groups { groups: Vec::new(), seen: Seen::default(), counted: Counted::bytes(0) }
+    }
 }
 
 impl<'a> Groups<'a> {
     pub(crate) fn add(&mut self, key: Value<'a>, value: Value<'a>) {
+        self.counted.add::<Value<'_>>();
         let place = self.seen.find(&key, Strictness::Characters, |place| &self.groups[place].0);
         match place {
             Some(place) => self.groups[place].1.push(value),
             None => {
+                self.counted.add::<(Value<'_>, Vec<Value<'_>>, [usize; 8])>();
                 self.seen.add(&key, self.groups.len());
                 self.groups.push((key, vec![value]));
             }

@@ -12,8 +12,10 @@ use crate::syntax::span::Span;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TokenKind {
     /// A name or keyword; `escaped` when written `@name`, which makes it a name in any case.
-    Word { name: String, escaped: bool },
-    /// A literal.
+    Word {
+        name: String,
+        escaped: bool,
+    },
     Literal(Literal),
     /// `$"…"`
     Interpolated(Vec<RawPiece>),

@@ -3,6 +3,7 @@
 //! Values of a document borrow from it; values created by the definition are reference-counted, so
 //! that cloning never copies a text or a sequence. Values stay on the thread that created them.
 
+pub(crate) mod live;
 mod text;
 mod write;
 
@@ -16,6 +17,7 @@ pub use text::Text;
 pub use write::{ValueBuildError, put_value};
 
 use crate::document::DocumentInput;
+use crate::value::live::Counted;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -81,6 +83,7 @@ pub struct List<'a> {
     /// where its type is only known at run time.
     pub(crate) kind: ListKind,
     depth: u16,
+    _counted: Counted,
 }
 
 /// What a sequence is to .NET.
@@ -100,6 +103,7 @@ pub struct Record<'a> {
     pub(crate) names: Names<'a>,
     pub(crate) values: Vec<Value<'a>>,
     depth: u16,
+    _counted: Counted,
 }
 
 /// The names of an anonymous object's properties.
@@ -167,6 +171,7 @@ pub struct Dictionary<'a> {
     /// Keys and values.
     pub entries: Vec<(Value<'a>, Value<'a>)>,
     depth: u16,
+    _counted: Counted,
 }
 
 /// One group of a grouping.
@@ -177,6 +182,7 @@ pub struct Group<'a> {
     /// The items, in their order.
     pub items: Vec<Value<'a>>,
     depth: u16,
+    _counted: Counted,
 }
 
 /// How a field created by `CreateField` is to be indexed; `None` where not specified.
@@ -278,23 +284,26 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn list_of(kind: ListKind, items: Vec<Value<'a>>) -> Value<'a> {
-        let depth = depth_around(&items);
-        Value::List(Rc::new(List { items, kind, depth }))
+        let (depth, _counted) = (depth_around(&items), Counted::elements::<Value<'_>>(items.len()));
+        Value::List(Rc::new(List { items, kind, depth, _counted }))
     }
 
     pub(crate) fn record(names: Names<'a>, values: Vec<Value<'a>>) -> Value<'a> {
         let depth = depth_around(&values);
-        Value::Record(Rc::new(Record { names, values, depth }))
+        let _counted = Counted::elements::<Value<'_>>(values.len());
+        Value::Record(Rc::new(Record { names, values, depth, _counted }))
     }
 
     pub(crate) fn dictionary(entries: Vec<(Value<'a>, Value<'a>)>) -> Value<'a> {
         let depth = depth_around(entries.iter().flat_map(|(key, value)| [key, value]));
-        Value::Dictionary(Rc::new(Dictionary { entries, depth }))
+        let _counted = Counted::elements::<(Value<'_>, Value<'_>)>(entries.len());
+        Value::Dictionary(Rc::new(Dictionary { entries, depth, _counted }))
     }
 
     pub(crate) fn group(key: Value<'a>, items: Vec<Value<'a>>) -> Value<'a> {
         let depth = depth_around(items.iter().chain([&key]));
-        Value::Group(Rc::new(Group { key, items, depth }))
+        let _counted = Counted::elements::<Value<'_>>(items.len());
+        Value::Group(Rc::new(Group { key, items, depth, _counted }))
     }
 
     pub(crate) fn field(

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use crate::value::live::Counted;
+
 /// A text.
 #[derive(Clone)]
 pub struct Text<'a> {
@@ -16,7 +18,19 @@ pub struct Text<'a> {
 #[derive(Clone)]
 enum Characters<'a> {
     Borrowed(&'a str),
-    Shared(Rc<str>),
+    Shared(Rc<SharedText>),
+}
+
+struct SharedText {
+    text: Rc<str>,
+    _counted: Counted,
+}
+
+impl<'a> Characters<'a> {
+    fn shared(text: Rc<str>) -> Self {
+        let _counted = Counted::elements::<u8>(text.len());
+        Characters::Shared(Rc::new(SharedText { text, _counted }))
+    }
 }
 
 impl<'a> Text<'a> {
@@ -27,7 +41,7 @@ impl<'a> Text<'a> {
 
     /// A text of a document that had to be unpacked.
     pub(crate) fn unpacked(text: String) -> Text<'a> {
-        Text { characters: Characters::Shared(text.into()), from_document: true }
+        Text { characters: Characters::shared(text.into()), from_document: true }
     }
 
     /// A text that is written in the definition.
@@ -37,7 +51,7 @@ impl<'a> Text<'a> {
 
     /// A text created by the definition.
     pub(crate) fn shared(text: Rc<str>) -> Text<'a> {
-        Text { characters: Characters::Shared(text), from_document: false }
+        Text { characters: Characters::shared(text), from_document: false }
     }
 
     /// The same characters as a string of .NET.
@@ -53,7 +67,7 @@ impl<'a> Text<'a> {
     pub fn as_str(&self) -> &str {
         match &self.characters {
             Characters::Borrowed(text) => text,
-            Characters::Shared(text) => text,
+            Characters::Shared(shared) => &shared.text,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::fixture::{Fixture, TestDocument, json};
 const SMALL: Budget = Budget {
     steps_max: 20_000,
     outputs_max: 1_000,
+    memory_bytes_max: 1 << 20,
     sequence_length_max: 10_000,
     string_bytes_max: 100_000,
     content_bytes_max: 1024,

@@ -12,6 +12,7 @@ use crate::fixture::{Fixture, TestDocument};
 const SMALL: Budget = Budget {
     steps_max: 20_000,
     outputs_max: 100,
+    memory_bytes_max: 1 << 20,
     sequence_length_max: 1_000,
     string_bytes_max: 10_000,
     content_bytes_max: 1024,
@@ -48,6 +49,29 @@ fn what_takes_more_than_its_budget_is_stopped() {
     for text in cases {
         let got = kind(&text, &fixture.documents[0]);
         assert_eq!(got, Some(EvaluationErrorKind::BudgetExceeded), "{text}");
+    }
+}
+
+/// What exists at once is bounded, however it is put together; what is gone is not counted.
+#[test]
+fn what_exists_at_once_is_bounded() {
+    let fixture = Fixture::new();
+    let budget = Budget::within(1 << 20);
+    let lists = "docs.Docs.Select(d => new { X = Enumerable.Range(0, 400).Select(a => Enumerable.Range(0, 400).ToList()).ToList() })";
+    let texts = "docs.Docs.Select(d => new { X = Enumerable.Range(0, 400).Select(a => new string('x', 9000)).ToList() })";
+    let groups = "from d in docs.Docs from a in Enumerable.Range(0, 400) group new { a, x = Enumerable.Range(0, 400).ToList() } by a into g select new { X = g.Key }";
+    let one_after_the_other = "from d in docs.Docs from a in Enumerable.Range(0, 400) select new { X = Enumerable.Range(0, 400).Select(b => new string('x', 900).Length).Count() + a }";
+    for (text, fits) in
+        [(lists, false), (texts, false), (groups, false), (one_after_the_other, true)]
+    {
+        let map = Map::compile(text).unwrap();
+        let document = fixture.documents[0].input();
+        let ended = map.evaluate(&document, &mut linq::NoHost, &budget, &mut |_| {});
+        assert_eq!(
+            ended.map_err(|error| error.kind).err(),
+            (!fits).then_some(EvaluationErrorKind::BudgetExceeded),
+            "{text}"
+        );
     }
 }
 

@@ -34,6 +34,19 @@ struct Counted {
 }
 
 impl Counted {
+    /// Counts so many bytes, if not more are counted: never less, so that of several writers that extend the
+    /// content the slower does not count out what the faster has written.
+    fn grow(&self, len: u64) -> io::Result<()> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if *bytes < len {
+            if !self.memory.take(len - *bytes) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            *bytes = len;
+        }
+        Ok(())
+    }
+
     /// Counts so many bytes while the length of the content is changed by `change`.
     fn set(&self, len: u64, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,8 +97,7 @@ impl Content {
 
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if let Some(counted) = &self.counted {
-            let len = self.len()?.max(offset.saturating_add(bytes.len() as u64));
-            counted.set(len, || Ok(()))?;
+            counted.grow(offset.saturating_add(bytes.len() as u64))?;
         }
         self.file.write_all_at(bytes, offset)
     }
@@ -106,7 +118,8 @@ impl Content {
 
     /// A second content with the same bytes; holes stay holes.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
-        let copy = Self::empty()?;
+        let memory = self.counted.as_ref().map(|counted| Arc::clone(&counted.memory));
+        let copy = Self::counted_in(memory)?;
         copy.set_len(self.len()?)?;
         let mut buffer = vec![0; COPY_BYTES];
         let mut position = 0;

@@ -1,16 +1,15 @@
-//! What is computed of the values of a group, position by position.
+//! Aggregations of the values of a group, position by position.
 
 use timeseries::Summary;
 
 use crate::error::QueryError;
 
-/// Values that a group keeps for percentiles, at most.
+/// Maximum number of values that a group keeps for percentiles.
 const VALUES_KEPT_MAX: usize = 1 << 24;
 
-/// Values of one entry of a rollup for one position of the entries that it stands for.
+/// Number of values in a rollup entry for one position of the entries that it summarizes.
 const ROLLUP_VALUES: usize = 6;
 
-/// Something that is computed of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Aggregation {
     First,
@@ -20,13 +19,14 @@ pub(crate) enum Aggregation {
     Sum,
     Count,
     Average,
-    /// The difference of the last and the first value by the milliseconds of the group.
+    /// The difference between the last and the first value, divided by the group's length in
+    /// milliseconds.
     Slope,
     StandardDeviation,
     Percentile(f64),
 }
 
-/// What a group without `select` shows, in this order.
+/// What a group without `select` returns, in this order.
 pub(crate) const ALL: [Aggregation; 7] = [
     Aggregation::First,
     Aggregation::Last,
@@ -54,14 +54,14 @@ impl Aggregation {
         }
     }
 
-    /// Whether the values themselves must be looked at: what is known of a whole segment, or of the
-    /// entries behind a rollup, is not enough.
+    /// Whether it needs the values themselves: the summary of a whole segment, or of the entries of
+    /// a rollup, is not enough.
     pub(crate) fn needs_values(self) -> bool {
         matches!(self, Aggregation::StandardDeviation | Aggregation::Percentile(_))
     }
 }
 
-/// Which details a group keeps beside its summaries.
+/// Which details a group keeps besides its summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Details {
     pub(crate) deviations: bool,
@@ -83,7 +83,7 @@ impl Details {
     }
 }
 
-/// Mean and squared distances from it, so far (Welford 1962).
+/// Running mean and sum of squared distances from it (Welford 1962).
 #[derive(Clone, Copy, Debug, Default)]
 struct Deviation {
     mean: f64,
@@ -100,7 +100,7 @@ pub(crate) struct GroupState {
 }
 
 impl GroupState {
-    /// How many values the widest entry has.
+    /// The number of values of the widest entry.
     pub(crate) fn width(&self) -> usize {
         self.positions.len()
     }
@@ -139,7 +139,7 @@ impl GroupState {
             self.values_kept += values.len();
             if VALUES_KEPT_MAX < self.values_kept {
                 let message = format!(
-                    "percentile() of a group of more than {VALUES_KEPT_MAX} values is not computed; \
+                    "percentile() is limited to groups of at most {VALUES_KEPT_MAX} values; \
                      group by a shorter time"
                 );
                 return Err(QueryError::InvalidOperation { message });
@@ -148,7 +148,7 @@ impl GroupState {
         Ok(())
     }
 
-    /// Adds what is known of several entries, position by position.
+    /// Adds the summary of several entries, position by position.
     pub(crate) fn add_summaries(&mut self, summaries: impl Iterator<Item = Summary>) {
         for (position, summary) in summaries.enumerate() {
             match self.positions.get_mut(position) {
@@ -158,8 +158,8 @@ impl GroupState {
         }
     }
 
-    /// Adds an entry of a rollup, which has first, last, least, greatest, sum and number of the values
-    /// of each position of the entries that it stands for.
+    /// Adds an entry of a rollup, which has first, last, minimum, maximum, sum and count of the
+    /// values at each position of the entries that it summarizes.
     pub(crate) fn add_rollup(&mut self, values: &[f64]) {
         self.add_summaries(values.chunks_exact(ROLLUP_VALUES).map(|known| Summary {
             first: known[0],
@@ -171,7 +171,8 @@ impl GroupState {
         }));
     }
 
-    /// The result of an aggregation at each position, for a group of so many milliseconds.
+    /// The result of an aggregation at each position, for a group that spans this many
+    /// milliseconds.
     pub(crate) fn finish(
         &mut self,
         aggregation: Aggregation,
@@ -204,8 +205,7 @@ impl GroupState {
     }
 }
 
-/// The value below which `percent` of the values lie, which are in order; between two values in
-/// proportion.
+/// The value below which `percent` of the sorted values lie; interpolated between two values.
 fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let rank = percent / 100.0 * (sorted.len() as f64 + 1.0);
     let below = rank.floor();
@@ -234,9 +234,9 @@ mod tests {
         aggregations.iter().map(result).collect()
     }
 
-    /// What the real server gave.
+    /// What the real server returned.
     #[test]
-    fn a_group_tells_of_its_values() {
+    fn aggregations_of_a_group() {
         let entries: [&[f64]; 4] = [&[1.0, 10.0], &[6.0, 20.0], &[8.0, 22.0], &[0.0, 0.0]];
         for (aggregation, expected) in [
             (Aggregation::First, [1.0, 10.0]),

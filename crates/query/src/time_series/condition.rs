@@ -1,7 +1,8 @@
-//! `where` of a query over a time series, tried on every entry.
+//! `where` of a time series query, evaluated on every entry.
 //!
-//! A comparison with what is not there is false but for `= null`; texts are compared byte by byte. What
-//! can never be compared, such as a number with a text, is refused before the first entry.
+//! A comparison with a missing value is false except for `= null`; strings are compared byte by
+//! byte. What can never be compared, such as a number with a string, is rejected before the first
+//! entry.
 
 use std::cmp::Ordering;
 
@@ -38,7 +39,7 @@ impl Cell {
         })
     }
 
-    /// As refusals show it.
+    /// As error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Cell::Null => "null".to_owned(),
@@ -67,7 +68,7 @@ impl Cell {
     }
 }
 
-/// What an entry is asked for.
+/// The left or right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     /// The value at a position.
@@ -83,7 +84,7 @@ pub(crate) enum Operand {
     Argument(usize),
     /// A field of an argument that is a document.
     ArgumentField(usize, FieldPath),
-    /// A name that the values may have.
+    /// A name that the database may have given to a position.
     Named(String),
 }
 
@@ -102,13 +103,13 @@ pub(crate) enum Test {
 pub(crate) struct Seen<'e> {
     pub(crate) values: &'e [f64],
     pub(crate) tag: Option<&'e str>,
-    /// In ticks, moved by the offset.
+    /// In ticks, shifted by the offset.
     pub(crate) moment: i64,
 }
 
-/// The documents that tags are the ids of.
+/// The documents whose ids are in tags.
 pub(crate) trait TagDocuments {
-    /// A field of the tag's document, or with an empty path the id of it. `None` without a document.
+    /// A field of the tag's document, or with an empty path its id. `None` without a document.
     fn cell(&self, tag: &str, path: &FieldPath) -> Result<Option<Cell>, QueryError>;
 
     /// The same as JSON.
@@ -116,7 +117,7 @@ pub(crate) trait TagDocuments {
 }
 
 impl Test {
-    /// The test with its operands replaced.
+    /// The test with its operands bound.
     pub(crate) fn bound(
         &self,
         bind: &mut dyn FnMut(&Operand) -> Result<Operand, QueryError>,
@@ -154,7 +155,7 @@ impl Test {
         })
     }
 
-    /// Whether it looks at values of entries.
+    /// Whether it reads values of entries.
     pub(crate) fn asks_for_values(&self) -> bool {
         let is_value = |operand: &Operand| matches!(operand, Operand::Value(_) | Operand::Named(_));
         match self {
@@ -190,7 +191,7 @@ impl Test {
                 Ok(false)
             }
             Test::Not(test) => Ok(!test.passes(entry, tags)?),
-            // The common one, without a copy of anything.
+            // The common case, without copying anything.
             Test::Compare(
                 Operand::Value(position),
                 comparison,
@@ -267,7 +268,7 @@ fn of_tag(
     Ok(cell.unwrap_or(Cell::Null))
 }
 
-/// Makes a moment of a text that is compared with one.
+/// Parses a string as a timestamp when it is compared with one.
 fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), QueryError> {
     let moment = |constant: Operand| match constant {
         Operand::Constant(Cell::Text(text)) => match parse_moment(&text) {
@@ -283,7 +284,7 @@ fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), Query
     }
 }
 
-/// Refuses to put in order what has none.
+/// Rejects an order comparison of operands that have no order.
 fn require_order(left: &Operand, right: &Operand) -> Result<(), QueryError> {
     let example = |operand: &Operand| match operand {
         Operand::Value(_) => Some(("Value", Cell::Number(0.0))),

@@ -1,7 +1,7 @@
-//! A planned query over a series, run for one row.
+//! A planned time series query, run for one row.
 //!
-//! Entries are looked at one after the other, and segments that belong to one group as a whole; memory
-//! follows the open groups and the text of the result.
+//! Entries are read one at a time, and segments that belong to one group as a whole; memory use
+//! depends on the open groups and the text of the result.
 
 use blittable::write_json_string;
 use documents::{DocumentRow, FieldPath, Found};
@@ -24,7 +24,7 @@ use crate::time_series::reader::{SeriesReader, SeriesVisitor};
 use crate::time_series::result::SeriesResult;
 use crate::time_series::settings::SeriesSettings;
 
-/// What a query over a series reads.
+/// What a time series query reads.
 pub(crate) struct Surroundings<'s> {
     pub(crate) reader: &'s dyn SeriesReader,
     pub(crate) tags: &'s dyn TagDocuments,
@@ -35,14 +35,14 @@ pub(crate) struct Surroundings<'s> {
 #[derive(Clone, Copy)]
 pub(crate) struct RowDocuments<'r, 't> {
     pub(crate) row: &'r RowDocument<'t>,
-    pub(crate) beside: &'r [Loaded<'t>],
+    pub(crate) loaded: &'r [Loaded<'t>],
 }
 
 impl<'r, 't> RowDocuments<'r, 't> {
     fn at(&self, place: Place) -> Option<&'r DocumentRow<'t>> {
         match place {
             Place::Row => self.row.stored(),
-            Place::Beside(at) => match self.beside.get(at) {
+            Place::Loaded(at) => match self.loaded.get(at) {
                 Some(Loaded::One(document)) => document.as_ref(),
                 Some(Loaded::Many(documents)) => documents.first(),
                 Some(Loaded::Counter(_) | Loaded::Value(_)) | None => None,
@@ -51,7 +51,7 @@ impl<'r, 't> RowDocuments<'r, 't> {
     }
 }
 
-/// An argument of a function, known.
+/// A resolved argument of a function.
 enum Argument<'r, 't> {
     Document(Option<&'r DocumentRow<'t>>),
     Value(Cell),
@@ -85,7 +85,7 @@ impl PlannedSeries {
         Some((document.id(), collection, name))
     }
 
-    /// The names that the values of the row's series have.
+    /// The names of the values of the row's series.
     pub(crate) fn value_names<'n>(
         &self,
         row: RowDocuments<'_, '_>,
@@ -96,8 +96,8 @@ impl PlannedSeries {
         Ok(series.and_then(|(_, collection, name)| settings.value_names(&collection, &name)))
     }
 
-    /// Adds to `result` what it shows of the row; tells how many entries it looked at, with the groups
-    /// that were made up.
+    /// Adds the results for the row to `result`; returns how many entries were read, including
+    /// those of interpolated groups.
     pub(crate) fn evaluate(
         &self,
         row: RowDocuments<'_, '_>,
@@ -132,8 +132,8 @@ impl PlannedSeries {
         evaluation.finish()
     }
 
-    /// The entries of the series, with those of its rollups before them. A condition on values cannot be
-    /// asked of a rollup, which has none of single entries.
+    /// The entries of the series, preceded by those of its rollups. A condition on values cannot be
+    /// evaluated on a rollup, which has no values of single entries.
     fn levels(
         &self,
         surroundings: &Surroundings<'_>,
@@ -229,7 +229,7 @@ impl PlannedSeries {
     }
 }
 
-/// The refusal to compare with what a document does not have.
+/// The error for a comparison with a field that a document does not have.
 pub(crate) fn missing_field(id: &str, path: &FieldPath) -> QueryError {
     let path = path.text();
     let message = format!(
@@ -256,7 +256,7 @@ struct Evaluation<'v, 'r, 'g> {
     planned: &'v PlannedSeries,
     test: Option<Test>,
     groups: Option<Groups<'g>>,
-    /// The ends of the range as groups show them.
+    /// The ends of the range as groups report them.
     range: Ends,
     tags: &'v dyn TagDocuments,
     result: &'v mut SeriesResult<'r>,
@@ -264,7 +264,7 @@ struct Evaluation<'v, 'r, 'g> {
     count: u64,
 }
 
-/// The key of the last entry, and the tag that it was made of.
+/// The key of the last entry, and the tag that it was made from.
 #[derive(Default)]
 struct Key {
     tag: Option<String>,
@@ -280,7 +280,7 @@ impl Evaluation<'_, '_, '_> {
         Ok(self.count + groups.filled())
     }
 
-    /// Makes the key of an entry with this tag.
+    /// Computes the key of an entry with this tag.
     fn make_key(&mut self, tag: Option<&str>) -> Result<(), QueryError> {
         let Some(key) = &self.planned.grouping.key else {
             if self.key.json.is_empty() {

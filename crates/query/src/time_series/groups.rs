@@ -1,8 +1,8 @@
-//! Entries to groups: by stretches of time, and inside of one by a key; empty stretches between two
-//! groups are filled on demand.
+//! Assigns entries to groups: by periods of time, and within one by a key; gaps between two groups
+//! are interpolated on request.
 //!
-//! One stretch is open at a time, so memory follows the number of its keys, and with interpolation the
-//! number of all keys.
+//! One period is open at a time, so memory use depends on the number of its keys, and with
+//! interpolation on the number of all keys.
 
 use std::collections::HashMap;
 
@@ -13,38 +13,38 @@ use crate::time_series::aggregation::{Aggregation, Details, GroupState};
 use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::periods::{Periods, Stretch};
 
-/// Keys of the groups of one series, at most.
+/// Maximum number of keys of the groups of one series.
 const KEYS_MAX: usize = 1 << 20;
 
-/// How empty stretches are filled.
+/// How gaps are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interpolation {
-    /// In proportion to the distances from the groups around.
+    /// Linearly between the neighboring groups.
     Linear,
-    /// As the group that is closer; the earlier one if both are.
+    /// With the nearer group; the earlier one if both are equally near.
     Nearest,
-    /// As the group before.
+    /// With the previous group.
     Last,
-    /// As the group behind.
+    /// With the next group.
     Next,
 }
 
-/// What entries are grouped by, and what is computed of the groups.
+/// What entries are grouped by, and the aggregations.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     /// `None`: all entries are one group.
     pub(crate) periods: Option<Periods>,
     pub(crate) interpolation: Option<Interpolation>,
     pub(crate) aggregations: Vec<Aggregation>,
-    /// Where the range ends in which all entries are one group. An entry there begins a group of its
-    /// own.
+    /// The end of the range if all entries are one group. An entry exactly there starts a group of
+    /// its own.
     pub(crate) end: Option<i64>,
 }
 
 /// A finished group.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    /// `None` when time was not divided.
+    /// `None` when entries are not grouped by time.
     pub(crate) stretch: Option<Stretch>,
     /// JSON.
     pub(crate) key: Box<[u8]>,
@@ -61,7 +61,7 @@ impl Group {
     }
 }
 
-/// What takes finished groups.
+/// Receives finished groups.
 pub(crate) type Taker<'t> = &'t mut dyn FnMut(&Group) -> Result<(), QueryError>;
 
 /// The groups of one series while it is read.
@@ -70,9 +70,9 @@ pub(crate) struct Groups<'g> {
     details: Details,
     stretch: Option<Stretch>,
     keys: HashMap<Box<[u8]>, usize>,
-    /// The groups of the open stretch by the order in which their keys appeared.
+    /// The groups of the open period, in the order in which their keys appeared.
     open: Vec<(Box<[u8]>, GroupState)>,
-    /// The last finished group of each key, for filling what comes behind it.
+    /// The last finished group of each key, for interpolation.
     finished: HashMap<Box<[u8]>, Group>,
     filled: f64,
 }
@@ -90,12 +90,12 @@ impl<'g> Groups<'g> {
         }
     }
 
-    /// How many entries the groups would have that were made up.
+    /// How many entries the interpolated groups stand for.
     pub(crate) fn filled(&self) -> u64 {
         self.filled.round() as u64
     }
 
-    /// Adds an entry, which is not earlier than the ones before.
+    /// Adds an entry, which must not be earlier than the previous ones.
     pub(crate) fn add(
         &mut self,
         moment: i64,
@@ -114,8 +114,8 @@ impl<'g> Groups<'g> {
         group.add(values, details)
     }
 
-    /// Adds what is known of all entries from `first` to `last`; `false`, and nothing is done, when they
-    /// do not all belong to one group without a key.
+    /// Adds the summary of all entries from `first` to `last`; returns `false` and does nothing
+    /// unless they all belong to one group without a key.
     pub(crate) fn add_segment(
         &mut self,
         (first, last): (i64, i64),
@@ -173,7 +173,7 @@ impl<'g> Groups<'g> {
             return Ok(*place);
         }
         if KEYS_MAX <= self.open.len().max(self.finished.len()) {
-            let message = format!("A series has {KEYS_MAX} groups at one time at most");
+            let message = format!("A series has at most {KEYS_MAX} groups at one time");
             return Err(QueryError::InvalidOperation { message });
         }
         self.keys.insert(key.into(), self.open.len());
@@ -212,7 +212,7 @@ impl<'g> Groups<'g> {
         Group { stretch: self.stretch, key, width, results }
     }
 
-    /// Makes up the groups between two; tells how many entries they would have.
+    /// Interpolates the groups between two; returns how many entries they stand for.
     fn fill(
         &self,
         before: &Group,
@@ -247,7 +247,7 @@ impl<'g> Groups<'g> {
     }
 }
 
-/// The group at a part of the way between two, of the positions that both have.
+/// The group at a fraction of the distance between two, with the positions that both have.
 fn between(before: &Group, behind: &Group, part: f64) -> Group {
     let width = before.width.min(behind.width);
     let aggregations = before.results.len().checked_div(before.width).unwrap_or(0);

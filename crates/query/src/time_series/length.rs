@@ -13,13 +13,13 @@ const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 /// A length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeLength {
-    /// So many ticks, asked for in units of so many.
+    /// This many ticks, requested in a unit of `unit` ticks.
     Ticks { length: i64, unit: i64 },
-    /// So many months of the calendar.
+    /// This many calendar months.
     Months(i64),
 }
 
-/// The units, each with its names and what it is worth.
+/// The units, with their names and lengths.
 const UNITS: [(&[&str], TimeLength); 8] = [
     (
         &["ms", "milli", "millisecond", "milliseconds"],
@@ -34,7 +34,7 @@ const UNITS: [(&[&str], TimeLength); 8] = [
     (&["y", "year", "years"], TimeLength::Months(12)),
 ];
 
-/// So many of a unit; `None` when there is no such unit.
+/// The length of `number` units; `None` when there is no such unit.
 pub(crate) fn length_of_unit(number: i64, unit: &str) -> Option<TimeLength> {
     let is_named = |names: &[&str]| names.iter().any(|name| unit.eq_ignore_ascii_case(name));
     let (_, one) = UNITS.iter().find(|(names, _)| is_named(names))?;
@@ -47,7 +47,7 @@ pub(crate) fn length_of_unit(number: i64, unit: &str) -> Option<TimeLength> {
 }
 
 impl TimeLength {
-    /// Reads a length: a whole number and a unit.
+    /// Parses a length: a whole number and a unit.
     pub(crate) fn parse(text: &str) -> Result<TimeLength, QueryError> {
         let refused = |message: String| QueryError::Argument { message };
         let trimmed = text.trim();
@@ -71,12 +71,12 @@ impl TimeLength {
         matches!(self, TimeLength::Ticks { length: 0, .. } | TimeLength::Months(0))
     }
 
-    /// Whether it was asked for in milliseconds.
+    /// Whether it was given in milliseconds.
     pub(crate) fn is_in_milliseconds(self) -> bool {
         matches!(self, TimeLength::Ticks { unit: TICKS_PER_MILLISECOND, .. })
     }
 
-    /// The moment that much later, or the last one there is.
+    /// The moment that much later, or the maximum.
     pub(crate) fn after(self, moment: i64) -> i64 {
         match self {
             TimeLength::Ticks { length, .. } => moment.saturating_add(length).min(TICKS_MAX),
@@ -84,7 +84,7 @@ impl TimeLength {
         }
     }
 
-    /// The moment that much earlier, or the first one there is.
+    /// The moment that much earlier, or the minimum.
     pub(crate) fn before(self, moment: i64) -> i64 {
         match self {
             TimeLength::Ticks { length, .. } => moment.saturating_sub(length).max(0),

@@ -1,7 +1,8 @@
-//! A series, and the rollups that go on where its own entries were deleted because they were old.
+//! A series, and the rollups that continue it where its own entries were deleted by retention.
 //!
-//! Invariant: no moment belongs to two levels. A frame of a rollup of which some finer entries are gone is
-//! shown by the rollup, and one of which all are there by the finer entries: their numbers tell.
+//! Invariant: no moment belongs to two levels. A frame of a rollup is used if some of its finer
+//! entries are gone; if all still exist, the finer entries are used. Comparing their counts tells
+//! which.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +13,7 @@ use crate::error::QueryError;
 use crate::time_series::reader::{SeriesReader, SeriesVisitor};
 use crate::time_series::settings::RollupPolicy;
 
-/// The entries of one series that are shown.
+/// The part of one series that is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Level {
     pub(crate) name: String,
@@ -20,12 +21,12 @@ pub(crate) struct Level {
     pub(crate) moments: RangeInclusive<i64>,
 }
 
-/// The levels of a series in the order of time; none when there is no such series.
+/// The levels of a series in chronological order; empty when there is no such series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Levels(Vec<Level>);
 
 impl Levels {
-    /// The series alone.
+    /// Only the series itself.
     pub(crate) fn only(
         reader: &dyn SeriesReader,
         id: &str,
@@ -36,7 +37,7 @@ impl Levels {
         Ok(Levels(facts.map(|facts| level(facts.first_ms..=facts.last_ms)).into_iter().collect()))
     }
 
-    /// The series with the rollups that policies, the finest first, made of it.
+    /// The series with the rollups that policies (the finest first) created from it.
     pub(crate) fn with_rollups(
         reader: &dyn SeriesReader,
         id: &str,
@@ -50,7 +51,7 @@ impl Levels {
         Ok(levels)
     }
 
-    /// Adds the frames of a rollup that lie before what there is.
+    /// Adds the frames of a rollup that precede the levels so far.
     fn add_in_front(
         &mut self,
         reader: &dyn SeriesReader,
@@ -81,12 +82,12 @@ impl Levels {
         Ok(())
     }
 
-    /// The first moment and the last, of a series that is there.
+    /// The first and the last moment of a series that exists.
     pub(crate) fn ends(&self) -> Option<(i64, i64)> {
         Some((*self.0.first()?.moments.start(), *self.0.last()?.moments.end()))
     }
 
-    /// Shows the entries from a moment to another.
+    /// Visits the entries between two moments, both included.
     pub(crate) fn visit(
         &self,
         reader: &dyn SeriesReader,
@@ -104,7 +105,7 @@ impl Levels {
     }
 }
 
-/// How many entries a series has in a range, or of how many its entries are made.
+/// How many entries a series has in a range, or how many its rollup entries summarize.
 fn count(
     reader: &dyn SeriesReader,
     id: &str,
@@ -125,7 +126,7 @@ impl SeriesVisitor for Counted {
     }
 
     fn entry(&mut self, entry: Entry<'_>, is_rollup: bool) -> Result<(), QueryError> {
-        // The last of the values that a rollup has for each value.
+        // The count is the last of the values that a rollup has for each value.
         let of_rollup = entry.values.get(ROLLUP_VALUES - 1).copied().unwrap_or_default();
         self.0 += if is_rollup { of_rollup as u64 } else { 1 };
         Ok(())

@@ -1,21 +1,21 @@
 //! Queries over time series: `timeseries(from …)` in `select`, and the functions that
 //! `declare timeseries` declares.
 //!
-//! A series is read once, in order, from the snapshot of the query; what is kept in memory is the groups
-//! that are open and the text of the result.
+//! A series is read once, in order, from the snapshot of the query; only the open groups and the
+//! text of the result are kept in memory.
 //!
 //! | file | what |
 //! |---|---|
-//! | `planned` | a syntax tree to what needs nothing more but the row |
-//! | `evaluation` | run for a row |
+//! | `planned` | a syntax tree to a plan that depends on nothing but the row |
+//! | `evaluation` | runs it for a row |
 //! | `condition` | `where` |
-//! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
-//! | `levels` | where rollups go on |
+//! | `groups`, `aggregation` | `group by`, interpolation, aggregations |
+//! | `levels` | where rollups take over |
 //! | `settings` | names of values, policies |
 //! | `periods`, `length`, `moment_text` | moments and lengths of time |
-//! | `reader`, `stored` | what is read of stored series |
-//! | `script_calls` | what scripts of queries ask |
-//! | `result`, `shown`, `numbers` | entries and groups as JSON, in the form of the answer |
+//! | `reader`, `stored` | reading stored series |
+//! | `script_calls` | calls from scripts of queries |
+//! | `result`, `shown`, `numbers` | entries and groups as JSON, in the format of the response |
 
 mod aggregation;
 mod condition;

@@ -1,11 +1,11 @@
-//! Moments as queries over time series write them. A moment is a number of ticks since the beginning of
-//! the year 1.
+//! Timestamps as time series queries write them. A timestamp is a number of ticks since the
+//! beginning of the year 1.
 
 use model::date;
 
 use crate::error::QueryError;
 
-/// The forms in which queries may write a moment; a longer text is no moment.
+/// The accepted formats of a timestamp; longer strings are rejected.
 const FORMS: [&str; 9] = [
     "yyyy",
     "yyyy-MM",
@@ -18,10 +18,10 @@ const FORMS: [&str; 9] = [
     "yyyy-MM-ddTHH:mm:ss.fffffffZ",
 ];
 
-/// What a text in a shorter form lacks.
+/// The default of the part that a shorter format lacks.
 const REST: &str = "0001-01-01T00:00:00.0000000";
 
-/// Reads a moment in one of the forms that queries over time series know; all are UTC.
+/// Parses a timestamp in one of the formats that time series queries accept; all are UTC.
 pub(crate) fn parse_moment(text: &str) -> Option<i64> {
     let form = FORMS.iter().find(|form| form.len() == text.len())?;
     let follows = text.bytes().zip(form.bytes()).all(|(byte, expected)| match expected {
@@ -36,7 +36,7 @@ pub(crate) fn parse_moment(text: &str) -> Option<i64> {
     date::parse(&whole).map(date::ParsedDate::utc_ticks)
 }
 
-/// The refusal of a text that is no moment.
+/// The error for a string that is not a timestamp.
 pub(crate) fn no_moment(text: &str) -> QueryError {
     let message = format!(
         "Unable to parse timeseries from/to values. Got: {text}\nThe supported time formats are:\n{}",

@@ -2,16 +2,16 @@
 
 use std::io::Write;
 
-/// Whole numbers below are printed digit by digit, others with an exponent.
+/// Whole numbers below this are printed digit by digit, others with an exponent.
 const PLAIN_BELOW: f64 = 1e17;
-/// Other numbers are printed without an exponent from here on, and up to here.
+/// Fractions of at least this, and below the other bound, are printed without an exponent.
 const FRACTIONS_FROM: f64 = 1e-4;
 const FRACTIONS_BELOW: f64 = 1e15;
 
-/// The form of numbers.
+/// The format of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// `60.0`: they are doubles.
+    /// `60.0`: as doubles.
     Doubles,
     /// `60`.
     Short,

@@ -1,14 +1,14 @@
-//! Which stretch of time an entry belongs to.
+//! Which period an entry belongs to.
 //!
-//! Stretches of days and less follow each other without gaps from the beginning of the range on, cut to
-//! a whole unit; without a range, from the beginning of time. Stretches of months are those of the
+//! Periods of days and less follow each other without gaps from the start of the range, truncated
+//! to a whole unit; without a range, from the beginning of time. Periods of months follow the
 //! calendar: each begins in a year and a month that are multiples of the length.
 
 use model::date::{TICKS_MAX, add_months, month_start, year_and_month};
 
 use crate::time_series::length::TimeLength;
 
-/// A stretch of time; the end is outside of it.
+/// A period; the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) start: i64,
@@ -21,7 +21,7 @@ impl Stretch {
     }
 }
 
-/// Divides time into stretches.
+/// Divides time into periods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Periods {
     length: TimeLength,
@@ -29,7 +29,7 @@ pub(crate) struct Periods {
 }
 
 impl Periods {
-    /// Stretches of `length`, which is not zero, for a range that begins at `from`.
+    /// Periods of `length`, which is not zero, for a range that begins at `from`.
     pub(crate) fn new(length: TimeLength, from: Option<i64>) -> Periods {
         let from = from.unwrap_or(0).clamp(0, TICKS_MAX);
         let origin = match length {
@@ -39,7 +39,7 @@ impl Periods {
         Periods { length, origin }
     }
 
-    /// The stretch around `moment`.
+    /// The period that contains `moment`.
     pub(crate) fn around(&self, moment: i64) -> Stretch {
         match self.length {
             TimeLength::Ticks { length, .. } => {
@@ -57,7 +57,7 @@ impl Periods {
         }
     }
 
-    /// The stretch behind another one.
+    /// The period after another one.
     pub(crate) fn behind(&self, stretch: Stretch) -> Stretch {
         Stretch { start: stretch.end, end: self.length.after(stretch.end) }
     }
@@ -77,7 +77,7 @@ mod tests {
         format!("{} {}", short(stretch.start), short(stretch.end))
     }
 
-    /// What the real server gave.
+    /// What the real server returned.
     #[test]
     fn stretches_are_those_of_clock_and_calendar() {
         for (length, from, moment, expected) in [

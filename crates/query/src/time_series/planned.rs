@@ -1,4 +1,4 @@
-//! A query over a time series, decided but for what depends on the row.
+//! A time series query, planned except for what depends on the row.
 
 use documents::FieldPath as DocumentPath;
 use model::TimeSpan;
@@ -9,7 +9,7 @@ use rql::{
 
 use crate::document_path::document_path;
 use crate::error::QueryError;
-use crate::parameters::{Asked, Elements, Worth, place_of};
+use crate::parameters::{Elements, QueryContext, QueryValue, place_of};
 use crate::row_script::PlannedLoad;
 use crate::time_series::aggregation::{ALL, Aggregation};
 use crate::time_series::condition::{Cell, Operand, Test};
@@ -17,41 +17,41 @@ use crate::time_series::groups::Interpolation;
 use crate::time_series::length::TimeLength;
 use crate::time_series::moment_text::{no_moment, parse_moment};
 
-/// Names of what every group shows.
+/// Names of the properties that every group has.
 const OF_EVERY_GROUP: [&str; 3] = ["From", "To", "Key"];
 
 /// A query over one series of each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedSeries {
-    /// What the function is called in refusals, and its result without an alias.
+    /// The function's name in error messages, and of its result without an alias.
     pub(crate) function: String,
     pub(crate) document: SeriesDocument,
     pub(crate) name: SeriesName,
     pub(crate) range: PlannedRange,
     pub(crate) condition: Option<Test>,
     pub(crate) grouping: PlannedGrouping,
-    /// What groups show; `None` for the entries themselves.
+    /// What groups return; `None` for the entries themselves.
     pub(crate) columns: Option<Vec<Column>>,
     pub(crate) scale: Option<f64>,
-    /// In ticks; moments that were moved are not called UTC any more.
+    /// In ticks; shifted timestamps are no longer marked as UTC.
     pub(crate) offset: Option<i64>,
     pub(crate) arguments: Vec<PlannedArgument>,
 }
 
-/// Which documents of a row there are.
+/// A document of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The row's own.
+    /// The row itself.
     Row,
-    /// One that was loaded beside it.
-    Beside(usize),
+    /// One loaded for it.
+    Loaded(usize),
 }
 
-/// Whose series it is.
+/// The document that the series belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeriesDocument {
     At(Place),
-    /// An argument that may be a document; else the row.
+    /// An argument if it is a document; else the row.
     Argument(usize),
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum SeriesName {
     Argument(usize),
 }
 
-/// What a function is called with.
+/// An argument of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PlannedArgument {
     Document(Place),
@@ -87,11 +87,11 @@ pub(crate) struct PlannedGrouping {
     pub(crate) interpolation: Option<Interpolation>,
 }
 
-/// What divides the entries of one time further.
+/// A further grouping of the entries of one period.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum GroupKey {
     Tag,
-    /// A field of the tag's document; with an empty path its id.
+    /// A field of the tag's document; with an empty path, its id.
     OfTag(DocumentPath),
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Column {
     pub(crate) aggregation: Aggregation,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     /// `timeseries(from …)`, the `number`th of the query.
     pub(crate) fn inline_series(
         &self,
@@ -111,7 +111,7 @@ impl<'a> Asked<'a> {
         number: usize,
     ) -> Result<PlannedSeries, QueryError> {
         let function = format!("__timeSeriesQueryFunction{number}");
-        Planner { asked: self, loads, function, series, parameters: &[] }.plan(Vec::new())
+        Planner { context: self, loads, function, series, parameters: &[] }.plan(Vec::new())
     }
 
     /// A call of a declared function.
@@ -132,7 +132,7 @@ impl<'a> Asked<'a> {
         self.series_with(declaration, series, loads, arguments)
     }
 
-    /// The declared functions, for scripts, which give the arguments.
+    /// The declared functions, for scripts, which pass the arguments.
     pub(crate) fn series_functions(&self) -> Result<Vec<PlannedSeries>, QueryError> {
         let declared = self.query.declarations.iter().filter_map(|declaration| {
             let series = declaration.time_series()?;
@@ -151,10 +151,10 @@ impl<'a> Asked<'a> {
         arguments: Vec<PlannedArgument>,
     ) -> Result<PlannedSeries, QueryError> {
         let (function, parameters) = (declaration.name.clone(), declaration.parameters.as_slice());
-        Planner { asked: self, loads, function, series, parameters }.plan(arguments)
+        Planner { context: self, loads, function, series, parameters }.plan(arguments)
     }
 
-    /// The declared time series query that `call` calls.
+    /// The declared time series query that `call` refers to.
     pub(crate) fn declared_series(
         &self,
         call: &MethodCall,
@@ -186,7 +186,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Which document of a row a path starts from, and the rest of the path.
+    /// The document of a row that a path starts from, and the rest of the path.
     fn place_and_path(
         &self,
         path: &FieldPath,
@@ -195,15 +195,15 @@ impl<'a> Asked<'a> {
         if let Some(PathStep::Name { name, .. }) = path.steps.first()
             && let Some(at) = loads.iter().position(|load| load.alias == *name)
         {
-            return (Place::Beside(at), path.without_alias(Some(name)));
+            return (Place::Loaded(at), path.without_alias(Some(name)));
         }
         (Place::Row, path.without_alias(self.alias()))
     }
 
     fn cell(&self, literal: &'a Literal) -> Result<Cell, QueryError> {
-        match self.worth(literal)? {
-            Worth::Parameter(value) => Cell::of(&value),
-            Worth::Literal(literal) => Ok(match literal {
+        match self.resolve(literal)? {
+            QueryValue::Parameter(value) => Cell::of(&value),
+            QueryValue::Literal(literal) => Ok(match literal {
                 Literal::Null | Literal::Parameter(_) => Cell::Null,
                 Literal::Bool(value) => Cell::Bool(*value),
                 Literal::String(text) => Cell::Text(text.clone()),
@@ -232,7 +232,7 @@ impl PlannedSeries {
 }
 
 struct Planner<'p, 'a> {
-    asked: &'p Asked<'a>,
+    context: &'p QueryContext<'a>,
     loads: &'p [PlannedLoad],
     function: String,
     series: &'a TimeSeriesQuery,
@@ -267,7 +267,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn invalid(&self, message: impl Into<String>) -> QueryError {
-        self.asked.invalid(message)
+        self.context.invalid(message)
     }
 
     fn parameter(&self, name: &str) -> Option<usize> {
@@ -279,10 +279,11 @@ impl<'a> Planner<'_, 'a> {
         let path = match &self.series.source {
             TimeSeriesSource::Path(path) => path,
             TimeSeriesSource::Literal(literal) => {
-                return match self.asked.cell(literal)? {
+                return match self.context.cell(literal)? {
                     Cell::Text(name) => Ok((row, SeriesName::Known(name))),
                     other => {
-                        let message = format!("'{}' is no name of a time series", other.shown());
+                        let message =
+                            format!("'{}' is not a valid name of a time series", other.shown());
                         Err(self.invalid(message))
                     }
                 };
@@ -296,7 +297,7 @@ impl<'a> Planner<'_, 'a> {
             [PathStep::Name { name: document, .. }, PathStep::Name { name, .. }] => {
                 Ok((self.source_document(document)?, SeriesName::Known(name.clone())))
             }
-            _ => Err(self.invalid(format!("'{path}' is no name of a time series"))),
+            _ => Err(self.invalid(format!("'{path}' is not a valid name of a time series"))),
         }
     }
 
@@ -305,9 +306,9 @@ impl<'a> Planner<'_, 'a> {
             return Ok(SeriesDocument::Argument(place));
         }
         if let Some(at) = self.loads.iter().position(|load| load.alias == name) {
-            return Ok(SeriesDocument::At(Place::Beside(at)));
+            return Ok(SeriesDocument::At(Place::Loaded(at)));
         }
-        match self.asked.alias() {
+        match self.context.alias() {
             Some(alias) if alias == name => Ok(SeriesDocument::At(Place::Row)),
             _ => Err(self.invalid(format!(
                 "Unknown alias '{name}' in time series function '{}'",
@@ -352,7 +353,7 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn length(&self, literal: &'a Literal) -> Result<Option<TimeLength>, QueryError> {
-        match self.asked.cell(literal)? {
+        match self.context.cell(literal)? {
             Cell::Null => Ok(None),
             cell => TimeLength::parse(&cell.shown()).map(Some),
         }
@@ -361,12 +362,12 @@ impl<'a> Planner<'_, 'a> {
     fn grouping(&self, grouping: &'a TimeSeriesGrouping) -> Result<PlannedGrouping, QueryError> {
         let length = self.length(&grouping.period)?;
         if length.is_some_and(TimeLength::is_zero) {
-            let message = "Groups of a time series cannot be 0 long".to_owned();
+            let message = "The length of the groups of a time series must not be zero".to_owned();
             return Err(QueryError::Argument { message });
         }
         let key = grouping.key.as_ref().map(|key| self.group_key(key)).transpose()?;
         if length.is_none() && key.is_some() {
-            return Err(self.invalid("A time series is grouped by a length of time first"));
+            return Err(self.invalid("A time series must be grouped by a length of time first"));
         }
         let interpolation = grouping.interpolation.as_ref().map(interpolation).transpose()?;
         Ok(PlannedGrouping { length, key, interpolation })
@@ -402,10 +403,10 @@ impl<'a> Planner<'_, 'a> {
             }
             let name = item.alias.clone().unwrap_or_else(|| aggregation.name().to_owned());
             if OF_EVERY_GROUP.contains(&name.as_str()) {
-                let message = format!("Every group of a time series has a '{name}' of its own");
+                let message = format!("Every group of a time series already has a '{name}'");
                 return Err(self.invalid(message));
             }
-            // Of two results with one name the last one counts.
+            // Of two results with one name the last one wins.
             match columns.iter_mut().find(|column| column.name == name) {
                 Some(column) => column.aggregation = aggregation,
                 None => columns.push(Column { name, aggregation }),
@@ -440,7 +441,7 @@ impl<'a> Planner<'_, 'a> {
             return Err(QueryError::Argument { message });
         };
         let cell = match argument {
-            Expression::Literal(literal) => self.asked.cell(literal)?,
+            Expression::Literal(literal) => self.context.cell(literal)?,
             _ => Cell::Composite,
         };
         match cell {
@@ -462,7 +463,7 @@ impl<'a> Planner<'_, 'a> {
 
     fn scale(&self) -> Result<Option<f64>, QueryError> {
         let Some(scale) = &self.series.scale else { return Ok(None) };
-        match self.asked.cell(scale)? {
+        match self.context.cell(scale)? {
             Cell::Number(scale) => Ok(Some(scale)),
             other => Err(QueryError::InvalidOperation {
                 message: format!(
@@ -478,7 +479,7 @@ impl<'a> Planner<'_, 'a> {
     fn offset(&self) -> Result<Option<i64>, QueryError> {
         let Some(offset) = &self.series.offset else { return Ok(None) };
         let refused = |message| Err(QueryError::InvalidOperation { message });
-        match self.asked.cell(offset)? {
+        match self.context.cell(offset)? {
             Cell::Null => refused(
                 "Unable to parse time series offset. Got null instead of a value".to_owned(),
             ),
@@ -535,21 +536,23 @@ impl<'a> Planner<'_, 'a> {
         for value in list {
             match value {
                 Expression::Literal(literal @ Literal::Parameter(_)) => {
-                    let Worth::Parameter(value) = self.asked.worth(literal)? else { continue };
+                    let QueryValue::Parameter(value) = self.context.resolve(literal)? else {
+                        continue;
+                    };
                     for element in Elements::of(value) {
                         listed.push(Operand::Constant(Cell::of(&element?)?));
                     }
                 }
                 other => listed.push(self.operand(other)?),
             }
-            self.asked.require_listable(listed.len(), "values")?;
+            self.context.require_listable(listed.len(), "values")?;
         }
         Ok(listed)
     }
 
     fn operand(&self, expression: &'a Expression) -> Result<Operand, QueryError> {
         match expression {
-            Expression::Literal(literal) => Ok(Operand::Constant(self.asked.cell(literal)?)),
+            Expression::Literal(literal) => Ok(Operand::Constant(self.context.cell(literal)?)),
             Expression::Field(path) => self.field(path),
             other => Err(self.invalid(format!(
                 "Failed to invoke time series function '{}'. Unable to get the value of expression \
@@ -593,7 +596,7 @@ impl<'a> Planner<'_, 'a> {
     }
 }
 
-/// The refusal of a name that means nothing.
+/// The error for a name that cannot be resolved.
 pub(crate) fn unknown_name(function: &str, path: &str, name: &str) -> QueryError {
     let message = format!(
         "Unable to get the value of '{path}'. '{name}' is unknown in time series function '{function}': \
@@ -602,7 +605,7 @@ pub(crate) fn unknown_name(function: &str, path: &str, name: &str) -> QueryError
     QueryError::TimeSeries { message }
 }
 
-/// The moment that a cell of a range is.
+/// The timestamp in a cell of a range.
 pub(crate) fn moment_of(cell: &Cell) -> Result<i64, QueryError> {
     match cell {
         Cell::Moment(moment) => Ok(*moment),

@@ -1,4 +1,4 @@
-//! What queries read of stored time series.
+//! The interface through which queries read stored time series.
 
 use std::ops::RangeInclusive;
 
@@ -6,21 +6,22 @@ use timeseries::{Entry, Summary};
 
 use crate::error::QueryError;
 
-/// What is known of a series.
+/// Summary of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesFacts {
     /// The moment of the first entry, in milliseconds since the year 1.
     pub(crate) first_ms: i64,
-    /// That of the last one.
+    /// The moment of the last entry.
     pub(crate) last_ms: i64,
-    /// How many entries there are.
+    /// The number of entries.
     pub(crate) count: u64,
 }
 
-/// Takes the entries of a series in their order.
+/// Receives the entries of a series in order.
 pub(crate) trait SeriesVisitor {
-    /// Shown a segment whose entries all lie in the range: its first and last moment, the number of its
-    /// entries and what is known of their values by position. `false` asks for the entries.
+    /// Called with a segment that lies entirely in the range: its first and last moment, the number
+    /// of its entries and the summary of their values by position. Returning `false` requests the
+    /// entries.
     fn segment(
         &mut self,
         moments: (i64, i64),
@@ -28,16 +29,16 @@ pub(crate) trait SeriesVisitor {
         summaries: &[Summary],
     ) -> Result<bool, QueryError>;
 
-    /// Shown an entry.
+    /// Called with an entry.
     fn entry(&mut self, entry: Entry<'_>, is_rollup: bool) -> Result<(), QueryError>;
 }
 
-/// The time series of documents, at one moment.
+/// The time series of documents, in one snapshot.
 pub(crate) trait SeriesReader {
-    /// What is known of a series; `None` when there is no such one.
+    /// The summary of a series; `None` when it does not exist.
     fn facts(&self, id: &str, name: &str) -> Result<Option<SeriesFacts>, QueryError>;
 
-    /// Shows the entries from a moment to another, in milliseconds since the year 1.
+    /// Visits the entries between two moments, in milliseconds since the year 1, both included.
     fn visit(
         &self,
         id: &str,

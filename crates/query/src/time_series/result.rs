@@ -1,4 +1,4 @@
-//! The result of a query over a time series as JSON: entries, or groups of them.
+//! The result of a time series query as JSON: entries, or groups of them.
 
 use blittable::write_json_string;
 use model::date;
@@ -12,18 +12,18 @@ use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::numbers::{Numbers, write_number};
 use crate::time_series::planned::Column;
 
-/// The entries or groups of one series, in bytes of JSON, at most.
+/// Maximum size of the entries or groups of one series, in bytes of JSON.
 const RESULT_BYTES_MAX: usize = 1 << 28;
 
-/// Entries or groups on their way out, a separator between them.
+/// A list of entries or groups being written, with a separator between them.
 pub(crate) struct SeriesResult<'r> {
     pub(crate) json: Vec<u8>,
     pub(crate) memory: &'r WorkingMemory,
-    /// Of the text, how many bytes are counted.
+    /// How many bytes of the text are charged.
     pub(crate) counted: u64,
-    /// How many entries or groups it has.
+    /// The number of entries or groups.
     pub(crate) items: u64,
-    /// What stands in front of each, behind its opening brace.
+    /// Precedes the members of each, after its opening brace.
     pub(crate) prefix: &'r [u8],
     pub(crate) separator: &'r [u8],
     pub(crate) numbers: Numbers,
@@ -56,7 +56,7 @@ impl SeriesResult<'_> {
         Ok(())
     }
 
-    /// `range` are the ends of the range that was asked for, which a group has whose time is not divided.
+    /// `range` are the ends of the requested range, used for a group that is not divided by time.
     pub(crate) fn push_group(
         &mut self,
         group: &Group,
@@ -98,7 +98,7 @@ impl SeriesResult<'_> {
         Ok(())
     }
 
-    /// A moment as the result shows it.
+    /// A timestamp as the result shows it.
     pub(crate) fn moved(&self, moment: i64) -> i64 {
         moment.saturating_add(self.offset.unwrap_or(0)).clamp(0, date::TICKS_MAX)
     }

@@ -1,4 +1,4 @@
-//! What scripts of queries ask of time series.
+//! Time series functions that scripts of queries call.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,20 +19,20 @@ use crate::time_series::settings::{NoSettings, SeriesSettings};
 use crate::time_series::shown::{SeriesForm, SeriesShown};
 use crate::time_series::stored::{StoredSeries, key_of};
 
-/// Entries that a script gets at once, at most.
+/// Maximum number of entries returned to a script by one call.
 const ENTRIES_MAX: usize = 1 << 20;
-/// What an entry takes, here and in the script, about.
+/// Approximate memory of an entry, here and in the script.
 const ENTRY_BYTES: u64 = 512;
 
-/// What the scripts of a query call.
+/// The implementation of those functions.
 #[derive(Clone, Copy)]
 pub(crate) struct SeriesCalls<'h> {
     /// The functions that `declare timeseries` declares.
     pub(crate) functions: &'h [PlannedSeries],
     pub(crate) settings: Option<&'h dyn SeriesSettings>,
-    /// Set when the query is to end without an answer.
+    /// Set when the query is canceled.
     pub(crate) stop: &'h AtomicBool,
-    /// Where what is returned is counted.
+    /// Where the memory of returned entries is charged.
     pub(crate) memory: &'h WorkingMemory,
 }
 
@@ -54,7 +54,8 @@ impl SeriesCalls<'_> {
         let mut entries = Vec::new();
         while let Some(entry) = reader.next_entry()? {
             if ENTRIES_MAX <= entries.len() {
-                let message = format!("get() gives {ENTRIES_MAX} entries of a time series at most");
+                let message =
+                    format!("get() returns at most {ENTRIES_MAX} entries of a time series");
                 return Err(message.into());
             }
             self.memory.take(ENTRY_BYTES)?;
@@ -83,7 +84,7 @@ impl SeriesCalls<'_> {
         }))
     }
 
-    /// A call of a declared function; gives JSON.
+    /// A call of a declared function; returns JSON.
     pub(crate) fn call<T: Transaction>(
         &self,
         documents: &T,
@@ -92,7 +93,7 @@ impl SeriesCalls<'_> {
     ) -> Result<Vec<u8>, HostError> {
         let known = self.functions.iter().find(|known| known.function == function);
         let mut series = known.ok_or_else(|| format!("There is no function '{function}'"))?.clone();
-        let mut beside = Vec::new();
+        let mut loaded = Vec::new();
         let mut row = None;
         for (place, argument) in arguments.into_iter().enumerate() {
             let argument = match argument {
@@ -103,10 +104,10 @@ impl SeriesCalls<'_> {
                         row = documents::get(documents, &DocumentId::new(id)?)?;
                     }
                     let bytes = document.as_ref().map_or(0, decompressed_bytes);
-                    // The first one is there twice.
+                    // The first one exists twice.
                     self.memory.take(if row.is_none() { 2 * bytes } else { bytes })?;
-                    beside.push(Loaded::One(document));
-                    PlannedArgument::Document(Place::Beside(beside.len() - 1))
+                    loaded.push(Loaded::One(document));
+                    PlannedArgument::Document(Place::Loaded(loaded.len() - 1))
                 }
             };
             if let Some(planned) = series.arguments.get_mut(place) {
@@ -114,9 +115,9 @@ impl SeriesCalls<'_> {
             }
         }
         let Some(row) = row else {
-            return Err(format!("{function}() needs a document as an argument here").into());
+            return Err(format!("{function}() requires a document as an argument here").into());
         };
-        Ok(self.value_of(documents, &series, &RowDocument::Stored(row), &beside)?)
+        Ok(self.value_of(documents, &series, &RowDocument::Stored(row), &loaded)?)
     }
 
     fn value_of<T: Transaction>(
@@ -124,19 +125,19 @@ impl SeriesCalls<'_> {
         documents: &T,
         series: &PlannedSeries,
         row: &RowDocument<'_>,
-        beside: &[Loaded<'_>],
+        loaded: &[Loaded<'_>],
     ) -> Result<Vec<u8>, QueryError> {
         let stored = StoredSeries::new(documents, self.stop);
         let shown = SeriesShown {
             reader: &stored,
             tags: &stored,
             settings: self.settings.unwrap_or(&NoSettings),
-            tells_names: false,
+            reports_value_names: false,
             form: SeriesForm::Page,
             memory: self.memory,
         };
         let mut json = Vec::new();
-        shown.write_value(series, RowDocuments { row, beside }, &mut json)?;
+        shown.write_value(series, RowDocuments { row, loaded }, &mut json)?;
         Ok(json)
     }
 }

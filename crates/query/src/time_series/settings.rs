@@ -1,26 +1,25 @@
-//! What a database says of its time series, as far as queries need it.
+//! The settings of a database for its time series, as far as queries need them.
 
 use documents::time_series::Frame;
 
-/// A policy that makes a rollup.
+/// A policy that creates a rollup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollupPolicy {
-    /// The name, the last part of that of the rollup.
+    /// The name, which is the last part of the rollup's name.
     pub name: String,
-    /// What is made one entry.
+    /// The time that one entry summarizes.
     pub frame: Frame,
 }
 
-/// What a database says of its time series.
+/// The settings of a database for its time series.
 pub trait SeriesSettings {
     /// The names of the values by position, for a series of the documents of a collection.
     fn value_names(&self, collection: &str, series: &str) -> Option<&[String]>;
 
-    /// The policies of a collection that make rollups, the finest first.
+    /// The rollup policies of a collection, the finest first.
     fn rollups(&self, collection: &str) -> Vec<RollupPolicy>;
 }
 
-/// Nothing is said.
 pub(crate) struct NoSettings;
 
 impl SeriesSettings for NoSettings {

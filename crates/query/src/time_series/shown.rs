@@ -1,4 +1,4 @@
-//! How the rows of a query show what was asked of time series.
+//! How the rows of a query contain time series results.
 
 use blittable::write_json_string;
 use storage::WorkingMemory;
@@ -12,7 +12,7 @@ use crate::time_series::reader::SeriesReader;
 use crate::time_series::result::SeriesResult;
 use crate::time_series::settings::SeriesSettings;
 
-/// The form of the answer, which decides that of its time series.
+/// The format of the response, which determines that of its time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeriesForm {
     /// An object with the number of entries and the results.
@@ -24,21 +24,21 @@ pub enum SeriesForm {
     Table,
 }
 
-/// What rows need to show time series.
+/// What rows need to write time series results.
 pub(crate) struct SeriesShown<'s> {
     pub(crate) reader: &'s dyn SeriesReader,
     pub(crate) tags: &'s dyn TagDocuments,
     pub(crate) settings: &'s dyn SeriesSettings,
-    /// Whether the names of values are told.
-    pub(crate) tells_names: bool,
+    /// Whether the names of values are reported.
+    pub(crate) reports_value_names: bool,
     pub(crate) form: SeriesForm,
-    /// Where the results are counted while they are made.
+    /// Where the results are charged while they are produced.
     pub(crate) memory: &'s WorkingMemory,
 }
 
 impl SeriesShown<'_> {
-    /// The entries or groups that `series` has of a row, with how many entries it looked at. `prefix`
-    /// stands in front of each, `separator` between them.
+    /// The entries or groups of `series` for a row, and how many entries were read. `prefix`
+    /// precedes the members of each, `separator` separates them.
     fn results<'r>(
         &'r self,
         series: &PlannedSeries,
@@ -90,7 +90,7 @@ impl SeriesShown<'_> {
         if self.form == SeriesForm::Page {
             out.push(b'{');
             self.write_members(series, row, out)?;
-            if self.tells_names {
+            if self.reports_value_names {
                 out.extend_from_slice(b",\"@metadata\":{");
                 self.write_names(series, row, out)?;
                 if out.last() == Some(&b',') {
@@ -108,7 +108,7 @@ impl SeriesShown<'_> {
         Ok(())
     }
 
-    /// Appends a row for each result, `prefix` in front of its members and `between` behind it.
+    /// Appends a row for each result, `prefix` before its members and `between` after it.
     pub(crate) fn write_rows(
         &self,
         series: &PlannedSeries,
@@ -122,15 +122,15 @@ impl SeriesShown<'_> {
         Ok(())
     }
 
-    /// Appends the names of the values as a property of metadata, a comma behind it; nothing when they
-    /// have none or are not asked for.
+    /// Appends the names of the values as a metadata property, followed by a comma; nothing when
+    /// they have none or are not requested.
     pub(crate) fn write_names(
         &self,
         series: &PlannedSeries,
         row: RowDocuments<'_, '_>,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        if !self.tells_names {
+        if !self.reports_value_names {
             return Ok(());
         }
         let Some(names) = series.value_names(row, self.settings)? else { return Ok(()) };

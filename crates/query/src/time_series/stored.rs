@@ -1,4 +1,4 @@
-//! The stored time series, and the documents that tags are the ids of.
+//! The stored time series, and the documents whose ids are in tags.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -17,12 +17,12 @@ use crate::time_series::condition::{Cell, TagDocuments};
 use crate::time_series::evaluation::{field_of, missing_field};
 use crate::time_series::reader::{SeriesFacts, SeriesReader, SeriesVisitor};
 
-/// What queries over time series read, of one snapshot.
+/// What time series queries read, from one snapshot.
 pub(crate) struct StoredSeries<'t, T> {
     documents: &'t T,
-    /// Set when the query is to end without an answer.
+    /// Set when the query is canceled.
     stop: &'t AtomicBool,
-    /// The last tag and its document: neighbours mostly have the same tag.
+    /// The last tag and its document: adjacent entries mostly have the same tag.
     last_tag: RefCell<Option<(String, Option<DocumentRow<'t>>)>>,
 }
 
@@ -31,7 +31,7 @@ impl<'t, T: Transaction> StoredSeries<'t, T> {
         Self { documents, stop, last_tag: RefCell::default() }
     }
 
-    /// Shows the document of a tag; `None` without one.
+    /// Looks up the document of a tag; `None` without one.
     fn with_document<R>(
         &self,
         tag: &str,
@@ -39,7 +39,7 @@ impl<'t, T: Transaction> StoredSeries<'t, T> {
     ) -> Result<Option<R>, QueryError> {
         let mut last = self.last_tag.borrow_mut();
         if last.as_ref().is_none_or(|(known, _)| known != tag) {
-            // A text that is too long for an id names no document.
+            // A string that is too long for an id matches no document.
             let document = match DocumentId::new(tag) {
                 Ok(id) => documents::get(self.documents, &id)?,
                 Err(_) => None,
@@ -79,7 +79,7 @@ impl<T: Transaction> TagDocuments for StoredSeries<'_, T> {
     }
 }
 
-/// The names under which a series is found; `None` when a text is too long for one.
+/// The keys under which a series is stored; `None` when a string is too long for one.
 pub(crate) fn key_of(id: &str, name: &str) -> Option<(DocumentId, TimeSeriesName)> {
     Some((DocumentId::new(id).ok()?, TimeSeriesName::new(name).ok()?))
 }

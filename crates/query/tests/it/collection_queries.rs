@@ -187,7 +187,7 @@ fn the_result_etag_changes_with_the_documents_looked_at() {
 
     database.put("crews/3", "Crews", "");
     let crew_added = etags();
-    assert_eq!(crew_added[0], first[0], "another collection is not looked at");
+    assert_eq!(crew_added[0], first[0], "another collection does not matter");
     assert_ne!(crew_added[1], first[1], "an included document may be in any collection");
     assert_ne!(crew_added[2], first[2]);
 
@@ -197,7 +197,7 @@ fn the_result_etag_changes_with_the_documents_looked_at() {
     let boat_deleted = etags();
     assert_ne!(boat_added[0], first[0]);
     assert_ne!(boat_deleted[0], boat_added[0]);
-    assert_eq!(boat_deleted[0], first[0], "the same documents give the same answer");
+    assert_eq!(boat_deleted[0], first[0], "the same documents produce the same answer");
     assert_eq!(boat_deleted[3], first[3]);
 
     database.put("n/1", "Nothing", "");
@@ -237,7 +237,7 @@ fn distinct_rows_are_shown_once_and_the_others_are_counted() {
     }
     assert_eq!(database.ask("from Users select distinct Age").total, 6);
     assert_eq!(database.ask("from Users select distinct Age limit 1").total, 6);
-    // A client that asks for no rows counts the different ones.
+    // A client that requests zero rows counts the distinct ones.
     for (text, total, skipped) in [
         ("from Users select distinct Age limit 0", 4, 2),
         ("from Users as u select distinct { A: u.Age } limit 0", 4, 2),

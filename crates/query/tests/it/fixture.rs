@@ -1,4 +1,4 @@
-//! A database in memory and a short way to ask it.
+//! An in-memory database and short ways to query it.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::sync::{Arc, atomic::AtomicBool, mpsc};
@@ -27,7 +27,7 @@ pub(crate) struct Database {
     scripts: ScriptPool,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) ids: Vec<String>,
@@ -59,7 +59,7 @@ impl Database {
         Database { platform, environment, scripts }
     }
 
-    /// An index over this database, in files of that name.
+    /// An index over this database, with that name for its files.
     pub(crate) fn open_index(&self, files: &str, definition: &AutoIndexDefinition) -> Index {
         let context = IndexContext {
             platform: self.platform.clone(),
@@ -73,7 +73,7 @@ impl Database {
         Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
     }
 
-    /// Waits until the index has everything.
+    /// Waits until the index has caught up.
     pub(crate) fn catch_up(&self, index: &Index) {
         index.notice_changes();
         let last = index.last_etag_in(&self.environment.read()).unwrap();
@@ -95,10 +95,15 @@ impl Database {
         let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
         let options = RowOptions::default();
         let result = execute_on_index(&documents, &snapshot, &query, None, paging, options)?;
-        Answer::read(&mut result.with_scripts(scripts.as_ref()))
+        let mut result = result.with_scripts(scripts.as_ref());
+        let answer = Answer::read(&mut result)?;
+        let again = result.planned().run(&documents, Some(&snapshot), None)?;
+        let again = Answer::read(&mut again.with_scripts(scripts.as_ref()))?;
+        assert_eq!(again, answer, "{text}, run again from its plan");
+        Ok(answer)
     }
 
-    /// The facets that a query on an index asks for.
+    /// The facets that a query on an index returns.
     pub(crate) fn facets(
         &self,
         index: &Index,
@@ -188,7 +193,7 @@ impl Database {
         self.try_ask_until(text, paging, Arc::default())
     }
 
-    /// The same, ending early when the flag is set.
+    /// The same, canceled when the flag is set.
     pub(crate) fn try_ask_until(
         &self,
         text: &str,
@@ -201,7 +206,13 @@ impl Database {
         let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
         let result = execute(&tx, &query, None, paging, None)?;
         let result = result.with_scripts(scripts.as_ref()).stopped_by(stop);
-        Answer::read(&mut result.with_series(SeriesOptions::default()))
+        let mut result = result.with_series(SeriesOptions::default());
+        let answer = Answer::read(&mut result)?;
+        let no_entries: Option<&IndexSnapshot<'_, ReadTransaction>> = None;
+        let again = result.planned().run(&tx, no_entries, None)?;
+        let again = Answer::read(&mut again.with_scripts(scripts.as_ref()))?;
+        assert_eq!(again, answer, "{text}, run again from its plan");
+        Ok(answer)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Generated documents and facets: what is counted is what counting documents by hand gives.
+//! Generated documents and facets: counts equal those of a direct count over the documents.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const DOCUMENTS: usize = 40;
 const NAMES: [&str; 9] = ["Ada", "ada", "bee", "", "Cat 2", "Cat 10", "null", "Émile", "zoe"];
 const COSTS: [&str; 7] = ["-3", "0", "1.5", "2", "10", "99.25", "1000"];
 
-/// A small generator of numbers (xorshift); its seed is the whole history.
+/// A small random number generator (xorshift); its seed determines the whole history.
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A document as the counting by hand sees it; an empty list stands for a missing field.
+/// A document as the direct count sees it; an empty list stands for a missing field.
 struct Model {
     /// Lower-cased names, each once; `None` for null.
     names: Vec<Option<String>>,

@@ -1,5 +1,5 @@
-//! Generated documents, changes and queries: an index answers what looking at every document does,
-//! in the same order, whether it was built at once or followed the changes.
+//! Generated documents, changes and queries: an index returns what scanning every document does, in
+//! the same order, whether it was built in one go or followed the changes.
 
 use indexing::{AutoField, AutoFieldWays, AutoIndexDefinition, Index};
 use query::Paging;
@@ -17,7 +17,7 @@ const STEPS: usize = 4;
 const CHANGES: usize = 9;
 const QUERIES: usize = 30;
 const IDS: usize = 24;
-/// Conditions are nested that deep at most.
+/// Maximum nesting of conditions.
 const DEPTH_MAX: usize = 3;
 
 const TEXTS: [&str; 16] = [
@@ -58,7 +58,7 @@ const DATES: [(&str, i64, &str); 4] = [
     ("2020-01-03", 637_136_064_000_000_000, "2020-01-03"),
 ];
 
-/// A small generator of numbers (xorshift); its seed is the whole history.
+/// A small random number generator (xorshift); its seed determines the whole history.
 struct Dice(u64);
 
 impl Dice {
@@ -113,7 +113,7 @@ impl Dice {
         }
     }
 
-    /// A value that may stand at the end of a range.
+    /// A value that may be the bound of a range.
     fn bound(&mut self) -> Literal {
         loop {
             let literal = self.literal();
@@ -295,7 +295,7 @@ fn compare(
     if let Some(filter) = &filter {
         text.push_str(&format!(" filter {}", filter.rql()));
     }
-    // A filter looks at rows from the beginning of the page on.
+    // A filter scans rows from the start of the page on.
     let passing = expected
         .iter()
         .skip(start)

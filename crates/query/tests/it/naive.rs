@@ -1,4 +1,4 @@
-//! What queries mean, written down without an index: every document is looked at for every condition.
+//! What queries mean, defined without an index: every condition is evaluated on every document.
 #![expect(clippy::unwrap_used, reason = "a value that cannot be made should stop the test")]
 
 use std::{cmp::Ordering, mem::discriminant};
@@ -11,7 +11,7 @@ pub(crate) enum Value {
     /// Its digits.
     Number(&'static str),
     Text(&'static str),
-    /// A text, the ticks that it means and how an index writes it.
+    /// A string, the ticks that it means and how an index writes it.
     Date(&'static str, i64, &'static str),
     Array(Vec<Value>),
 }
@@ -117,7 +117,7 @@ impl Value {
         }
     }
 
-    /// The text that it is found by, in its own case.
+    /// The text that it is found by, case preserved.
     fn text(&self) -> Option<String> {
         Some(match self {
             Value::Null | Value::Array(_) => return None,
@@ -234,7 +234,7 @@ impl LuceneGroup {
         self.0.iter().map(clause).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether a field with these words, or with something that is no word, is found.
+    /// Whether a field with these words, or with something that is not a word, matches.
     fn matches(&self, words: &[String], has_anything: bool) -> bool {
         let found = |sign: &str| {
             let of_sign = self.0.iter().filter(move |(own, _)| *own == sign);
@@ -271,7 +271,7 @@ impl LuceneClause {
     }
 }
 
-/// A field's value cut into words as `search()` sees it.
+/// A field's value tokenized as `search()` does.
 fn words_of(leaves: &[&Value]) -> Vec<String> {
     leaves
         .iter()
@@ -284,7 +284,7 @@ fn words_of(leaves: &[&Value]) -> Vec<String> {
         .collect()
 }
 
-/// What is known of all documents together.
+/// Facts about all documents together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) a_has_dates: bool,
@@ -366,7 +366,7 @@ impl Document {
                 let mut words = words_of(&leaves);
                 // English stop words are not indexed.
                 words.retain(|word| word != "a");
-                // In an array null is no word.
+                // In an array, null is not a word.
                 let has_anything = self.a == Some(Value::Null)
                     || !words.is_empty()
                     || leaves.contains(&&Value::Text(""));

@@ -1,4 +1,4 @@
-//! What rows take while they are made is counted, and refused where there is no room.
+//! The memory of rows is charged while they are produced, and rows are refused when there is none.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use crate::fixture::Database;
 
 const TEXT_BYTES: usize = 1 << 20;
 
-/// A small document that names a large one, and has a long time series; one that names very many; one that is
-/// compressed, and one that names it.
+/// A small document that names a large one, and has a long time series; one that names very many;
+/// one that is compressed, and one that names it.
 fn database() -> Database {
     let database = Database::new();
     let text = "x".repeat(TEXT_BYTES);
@@ -59,7 +59,7 @@ const LARGE_ROWS: &[&str] = &[
     "from Names as n load n.Ref as p select n.N, p.N as Other",
 ];
 
-/// What the query shows; rows are counted in `memory`.
+/// The rows of the query; their memory is charged to `memory`.
 fn rows(
     database: &Database,
     text: &str,
@@ -68,7 +68,7 @@ fn rows(
     page(database, text, Paging::default(), memory)
 }
 
-/// What a page of the query shows; rows are counted in `memory`.
+/// A page of the query; its memory is charged to `memory`.
 fn page(
     database: &Database,
     text: &str,
@@ -139,7 +139,7 @@ fn small_rows_draw_nothing() {
     }
 }
 
-/// What a page of the query shows, in memory that another one has taken each time before a row is asked for.
+/// A page of the query, with all memory taken by another user each time before a row is requested.
 fn page_with_refusals(database: &Database, text: &str, paging: Paging) -> Vec<String> {
     let budget = MemoryBudget::new(8 << 20);
     let memory = Rc::new(WorkingMemory::beyond(0, &budget));
@@ -153,14 +153,14 @@ fn page_with_refusals(database: &Database, text: &str, paging: Paging) -> Vec<St
     let (mut rows, mut refused) = (Vec::new(), 0);
     loop {
         other.try_grow_to(budget.bytes_max() - budget.held_bytes() + other.bytes()).unwrap();
-        let asked = result.next_row();
+        let context = result.next_row();
         other.shrink_to(0);
-        let row = match asked {
+        let row = match context {
             Err(QueryError::Memory(_)) => {
                 refused += 1;
                 result.next_row().unwrap()
             }
-            asked => asked.unwrap(),
+            context => context.unwrap(),
         };
         let Some(row) = row else { break };
         let _scope = memory.scope();
@@ -205,7 +205,7 @@ fn refused_rows_come_again_and_use_up_nothing_of_the_page() {
     }
 }
 
-/// What is counted before the first row of a page: rows that were looked at, and rows left out.
+/// What is counted before the first row of a page: rows scanned, and rows dropped.
 fn counts_of_page(database: &Database, text: &str, paging: Paging, refuses: bool) -> (u64, u64) {
     let budget = MemoryBudget::new(8 << 20);
     let memory = Rc::new(WorkingMemory::beyond(0, &budget));

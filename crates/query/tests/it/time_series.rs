@@ -1,4 +1,4 @@
-//! Queries over time series, with the answers that the real server gave.
+//! Time series queries, with the answers that the real server returned.
 #![expect(clippy::unwrap_used, reason = "a row without its metadata should stop the test")]
 
 use query::{Paging, QueryError};
@@ -32,7 +32,7 @@ fn database() -> Database {
     database
 }
 
-/// The row of the first document without its metadata, and short.
+/// The row of the first document without its metadata, abbreviated.
 fn row(database: &Database, select: &str) -> String {
     let clauses = match select.rfind("} ") {
         Some(end) if select.starts_with("declare") => end + 2,
@@ -177,7 +177,7 @@ fn what_cannot_be_asked_of_a_series_is_refused() {
             "Unable to parse timeseries from/to values. Got: 2020-13",
         ),
         ("from HR last 5 ms", "Unsupported time period."),
-        ("from HR group by 0 h", "Groups of a time series cannot be 0 long"),
+        ("from HR group by 0 h", "The length of the groups of a time series must not be zero"),
         ("from HR group by 1 week", "Unable to understand time range: '1 week'"),
         ("from HR group by 1h, w", "Group by field expression"),
         ("from HR group by 1h with interpolation(foo)", "Unknown interpolation method 'foo'"),

@@ -4,7 +4,7 @@ use std::{ops::Bound, sync::Arc};
 
 use platform::simulated::Random;
 use spatial::{Coordinate, Relation, Shape, Space, Units, parse_shape};
-use storage::{Transaction, TreeName, WriteTransaction};
+use storage::{Transaction, TreeName, WorkingMemory, WriteTransaction};
 
 use super::{Bench, Fields, apply, entry, phrase, text};
 use crate::{
@@ -130,7 +130,7 @@ fn query_everything(tx: &WriteTransaction) -> Result<(), SearchError> {
         let _ = reader.search(query, &[], 3, 20, Scoring::Off);
     }
     let all = reader.matches(&Query::All)?;
-    let _ = reader.facet_by_term(&all, "Name", &["Age"]);
+    let _ = reader.facet_by_term(&all, "Name", &["Age"], &WorkingMemory::default());
     let _ = reader.suggest("Name", "nam", &SuggestOptions::default());
     let _ = reader.entry(EntryId(1));
     reader.fields().map(drop)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use proptest::{prelude::*, sample::select};
-use storage::Environment;
+use storage::{Environment, WorkingMemory};
 
 use super::{Bench, Fields, apply, entry, phrase, text};
 use crate::{
@@ -558,7 +558,9 @@ fn compare_with_model(
     let matching: Vec<&ModelEntry> = entries.iter().filter(|entry| entry.matches(query)).collect();
     let matches = reader.matches(query).expect("matches");
     for field in FIELDS {
-        let facets = reader.facet_by_term(&matches, field, &["Age"]).expect("counts");
+        let facets = reader
+            .facet_by_term(&matches, field, &["Age"], &WorkingMemory::default())
+            .expect("counts");
         compare_facets(&facets, &matching, field)?;
     }
     Ok(())

@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use storage::WorkingMemory;
+
 use super::{Bench, Fields, apply, documents, entry, phrase, text};
 use crate::{
     EntryId, FieldSet, IndexBatch, IndexReader, LikeWord, NumberSummary, Query, Scoring,
@@ -289,7 +291,9 @@ fn facets_count_matches_by_term_and_by_query_and_add_up_numbers() {
     let reader = IndexReader::open(&tx).expect("opens");
     let all = reader.matches(&Query::All).expect("finds");
     assert_eq!((all.len(), all.contains(EntryId(6)), all.contains(EntryId(7))), (6, true, false));
-    let facets = reader.facet_by_term(&all, "Name", &["Age", "Nope"]).expect("counts");
+    let facets = reader
+        .facet_by_term(&all, "Name", &["Age", "Nope"], &WorkingMemory::default())
+        .expect("counts");
     let counted: Vec<(Option<TermValue>, u64, u64, f64)> = facets
         .into_iter()
         .map(|facet| (facet.value, facet.entries, facet.numbers[0].count, facet.numbers[0].sum))

@@ -1,32 +1,38 @@
-//! Answers to queries that show no rows: facets and suggestions.
+//! Responses to queries that return no rows: facets and suggestions.
 //!
-//! Counting looks at every entry that the query chooses, and suggesting at every term of a field, so
-//! both leave the threads that read connections.
+//! Counting reads every entry that the query selects, and suggesting every term of a field, so both
+//! run off the threads that read connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
 use documents::{DocumentError, DocumentRow};
 use http::StatusCode;
 use indexing::Index;
 use query::{CountedFacet, FacetValue, QueryError, ResultFacts, ResultKind, SuggestedTerms};
+use storage::{CountedOutput, WorkingMemory};
 use wire::{ErrorKind, header_names::REQUEST_TIME};
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        answer_memory::{memory_to_count, wait_for_room},
+        json_text::JsonObject,
+        long_answer::{Sink, at_once},
+        query_timings::milliseconds,
+    },
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::{
         queries::{Prepared, Snapshot},
-        query_memory::memory_to_count,
         query_pages::{write_page_tail, write_texts},
     },
-    json_text::JsonObject,
-    long_answer::{Sink, at_once},
-    query_timings::milliseconds,
     server_state::ServerState,
 };
+
+/// Of the value of a facet, besides its range: names and numbers.
+const VALUE_BYTES: usize = 256;
 
 /// Answers a query for facets or suggestions.
 pub(crate) async fn answer(
@@ -43,67 +49,75 @@ pub(crate) async fn answer(
     let (state, began) = (Arc::clone(&call.state), prepared.began);
     let held = call.snapshot.clone();
     let place = state.rooms.counting.take(database.record().name.lower_cased()).await?;
-    let (etag, body) = blocking(move || {
+    let (etag, answer) = blocking(move || {
         let _place = place;
         let snapshot = Snapshot::take(&database, index, held.as_deref())?;
-        write(&state, &prepared, &snapshot, kind)
+        let memory = memory_to_count(&state);
+        let is_short_of_memory = |error: &ApiError| error.kind == ErrorKind::LowMemory;
+        // Each attempt releases what it held, so that others come to an end.
+        let (etag, body) = wait_for_room(&memory, is_short_of_memory, || {
+            let _scope = memory.scope();
+            write(&state, &prepared, &snapshot, kind, &memory)
+        })?;
+        Ok((etag, Answer::counted_json(body)))
     })
     .await?;
     let etag = etag.to_string();
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let elapsed = call.state.platform.clock.monotonic().saturating_sub(began).as_millis();
-    Ok(Answer::json(body)
-        .with_header(REQUEST_TIME, &elapsed.to_string())
-        .with_header("etag", &etag))
+    let elapsed = call.state.engine.clock().monotonic().saturating_sub(began).as_millis();
+    Ok(answer.with_header(REQUEST_TIME, &elapsed.to_string()).with_header("etag", &etag))
 }
 
-/// The etag of the answer, and its body.
+/// The etag of the response, and its body.
 fn write(
     state: &ServerState,
     prepared: &Prepared,
     snapshot: &Snapshot,
     kind: ResultKind,
-) -> Result<(i64, Vec<u8>), ApiError> {
+    memory: &Rc<WorkingMemory>,
+) -> Result<(i64, CountedOutput), ApiError> {
     let (documents, query, parameters) =
         (snapshot.documents(), &prepared.query, prepared.parameters());
     let Some(index) = prepared.index_snapshot(snapshot) else {
-        let message = "Facets and suggestions take an index.".to_owned();
+        let message = "Facets and suggestions require an index.".to_owned();
         return Err(ApiError::from(QueryError::InvalidOperation { message }));
     };
-    let mut out = Vec::new();
+    let node_tag = state.node_tag();
+    let mut out = CountedOutput::new(memory);
     let (found, facts) = match kind {
         ResultKind::Suggestions => {
             let result = query::suggestions_of_index(documents, &index, query, parameters)?;
-            let found = state.platform.clock.monotonic();
-            write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
-            write_list(&result.suggestions, &mut out, write_suggestions);
-            write_tail(std::iter::empty(), &result.facts, &mut out)?;
+            let found = state.engine.clock().monotonic();
+            write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
+            write_list(&result.suggestions, &mut out, write_suggestions)?;
+            write_tail(std::iter::empty(), &result.facts, node_tag, &mut out.bytes)?;
             (found, result.facts)
         }
         ResultKind::Facets | ResultKind::Rows => {
-            // It counts until all of it is written.
-            let memory = memory_to_count(state);
-            let result = query::facets_of_index(documents, &index, query, parameters, &memory)?;
-            let found = state.platform.clock.monotonic();
-            write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
-            write_list(&result.facets, &mut out, write_facet);
-            write_tail(result.includes.into_iter().map(Ok), &result.facts, &mut out)?;
+            let result = query::facets_of_index(documents, &index, query, parameters, memory)?;
+            let found = state.engine.clock().monotonic();
+            write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
+            write_list(&result.facets, &mut out, write_facet)?;
+            let includes = result.includes.into_iter().map(Ok);
+            write_tail(includes, &result.facts, node_tag, &mut out.bytes)?;
             (found, result.facts)
         }
     };
-    prepared.write_additions(state, found, &mut out);
+    prepared.write_additions(state, found, &mut out.bytes);
+    out.settle();
     Ok((facts.result_etag, out))
 }
 
 fn write_tail<'t>(
     includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
     facts: &ResultFacts,
+    node_tag: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), ApiError> {
     let whole = Sink::Whole { bytes_max: usize::MAX };
-    at_once(write_page_tail(includes, facts, out, whole)).transpose()?;
+    at_once(write_page_tail(includes, facts, node_tag, out, whole)).transpose()?;
     Ok(())
 }
 
@@ -116,35 +130,57 @@ fn write_head(elapsed: Duration, facts: &ResultFacts, out: &mut Vec<u8>) {
     object.name("Results").push(b'[');
 }
 
-fn write_list<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
+fn write_list<T>(
+    items: &[T],
+    out: &mut CountedOutput,
+    write: impl Fn(&T, &mut CountedOutput) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
     for (number, item) in items.iter().enumerate() {
         if 0 < number {
-            out.push(b',');
+            out.bytes.push(b',');
         }
-        write(item, out);
+        write(item, out)?;
     }
+    Ok(())
 }
 
-fn write_suggestions(suggested: &SuggestedTerms, out: &mut Vec<u8>) {
-    let mut object = JsonObject::begin(out);
-    object.text("Name", &suggested.name);
+fn write_suggestions(suggested: &SuggestedTerms, out: &mut CountedOutput) -> Result<(), ApiError> {
     let terms: Vec<&str> = suggested.terms.iter().map(String::as_str).collect();
-    write_texts(&terms, object.name("Suggestions"));
-    object.end();
+    out.append(texts_bytes(&terms), |out| {
+        let mut object = JsonObject::begin(out);
+        object.text("Name", &suggested.name);
+        write_texts(&terms, object.name("Suggestions"));
+        object.end();
+        Ok(())
+    })
 }
 
-fn write_facet(facet: &CountedFacet, out: &mut Vec<u8>) {
-    let mut object = JsonObject::begin(out);
+fn write_facet(facet: &CountedFacet, out: &mut CountedOutput) -> Result<(), ApiError> {
+    let mut object = JsonObject::begin(&mut out.bytes);
     object.text("Name", &facet.name);
-    let values = object.name("Values");
-    values.push(b'[');
-    write_list(&facet.values, values, write_value);
-    values.push(b']');
-    object.number("RemainingHits", facet.remaining_hits);
-    object.number("RemainingTermsCount", facet.remaining_terms_count);
+    object.name("Values").push(b'[');
+    write_list(&facet.values, out, |value, out| {
+        let bytes_max = 2 * value.range.len() + VALUE_BYTES;
+        out.append(bytes_max, |out| {
+            write_value(value, out);
+            Ok(())
+        })
+    })?;
     let remaining: Vec<&str> = facet.remaining_terms.iter().map(String::as_str).collect();
-    write_texts(&remaining, object.name("RemainingTerms"));
-    object.end();
+    out.append(texts_bytes(&remaining), |out| {
+        out.push(b']');
+        let mut object = JsonObject::resume(out);
+        object.number("RemainingHits", facet.remaining_hits);
+        object.number("RemainingTermsCount", facet.remaining_terms_count);
+        write_texts(&remaining, object.name("RemainingTerms"));
+        object.end();
+        Ok(())
+    })
+}
+
+/// What a list of texts takes, if few of their characters are escaped.
+fn texts_bytes(texts: &[&str]) -> usize {
+    VALUE_BYTES + texts.iter().map(|text| text.len() + 4).sum::<usize>()
 }
 
 fn write_value(value: &FacetValue, out: &mut Vec<u8>) {

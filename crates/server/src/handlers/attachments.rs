@@ -1,4 +1,4 @@
-//! `/attachments`: one attachment, put, read and deleted; many read at once; what is known about them.
+//! `/attachments`: reading, writing and deleting one attachment; reading many; metadata.
 
 use commands::{Batch, Command, CommandResult};
 use documents::{
@@ -10,17 +10,19 @@ use storage::ReadTransaction;
 use wire::{AttachmentOwner, AttachmentRequest, ErrorKind, QueryString};
 
 use crate::{
-    answer::{ATTACHMENT_HASH, Answer},
+    answers::{
+        answer::{ATTACHMENT_HASH, Answer},
+        content_download::{ContentPart, answer_with},
+        json_text::JsonObject,
+    },
     api_error::ApiError,
-    batch_attachments::{attachment_name, document_id},
-    body_reader::BodyReader,
-    byte_range::Wanted,
     call::Call,
-    content_download::{ContentPart, answer_with},
-    content_upload::ContentUpload,
-    json_text::JsonObject,
-    router::Answering,
-    submitting::submit,
+    http::{body_reader::BodyReader, byte_range::Wanted, router::Answering},
+    writes::{
+        batch_attachments::{attachment_name, document_id},
+        content_upload::ContentUpload,
+        submitting::submit,
+    },
 };
 
 /// `PUT /attachments`.
@@ -41,7 +43,9 @@ pub(crate) fn put(mut call: Call) -> Answering {
             submit(&call.state, &database, Batch::one(Command::PutAttachment(put))).await?;
         staged.are_put();
         let Some(CommandResult::AttachmentPut(stored)) = outcome.results.into_iter().next() else {
-            return Err(ApiError::invalid_operation("the attachment's fate is missing"));
+            return Err(ApiError::invalid_operation(
+                "the outcome of the attachment's command is missing",
+            ));
         };
         Ok(Answer::json_with(StatusCode::CREATED, stored_json(&stored)))
     })
@@ -77,7 +81,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     answer_one(call, AttachmentOwner::Document, None)
 }
 
-/// `POST /attachments`: as `GET`, or that of a revision.
+/// `POST /attachments`: like `GET`, or that of a revision.
 pub(crate) fn post(call: &Call) -> Result<Answer, ApiError> {
     let (owner, request) = wire::read_attachment_request(&call.body)?;
     answer_one(call, owner, request.change_vector)
@@ -135,7 +139,7 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::json(Vec::new()).with_quoted_etag(row.change_vector()))
 }
 
-/// `POST /attachments/bulk`: what is known about each in JSON, then directly the contents.
+/// `POST /attachments/bulk`: metadata of each as JSON, followed directly by the contents.
 pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
     let (owner, requests) = wire::read_attachments_request(&call.body)?;
     let database = call.database()?;
@@ -254,7 +258,7 @@ fn content_of(tx: &ReadTransaction, row: &AttachmentRow<'_>) -> Result<Content, 
     })
 }
 
-/// The headers that tell of an attachment.
+/// The headers that describe an attachment.
 struct Described {
     content_type: String,
     change_vector: String,
@@ -279,7 +283,7 @@ impl Described {
 
     fn describe(&self, mut answer: Answer) -> Answer {
         answer.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
-        // A type with characters that no header can carry is shown as an empty one.
+        // A type with characters that are not valid in a header is sent as an empty one.
         let is_header = self.content_type.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         let content_type = if is_header { self.content_type.as_str() } else { "" };
         answer
@@ -291,7 +295,7 @@ impl Described {
     }
 }
 
-/// Everything but letters, digits and `-._~` as `%` and two digits for each byte.
+/// Percent-encodes everything but letters, digits and `-._~`.
 fn percent_encode(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(text.len());

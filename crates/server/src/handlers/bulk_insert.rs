@@ -1,14 +1,15 @@
-//! `/bulk_insert`: documents in one streamed body, committed in batches while it streams in.
+//! `/bulk_insert`: documents in one streamed body, committed in batches while it arrives.
 //!
-//! The content of an attachment follows its element directly. What was committed before a failure stays.
-//! Memory holds one element, the batch that is being
-//! gathered and the one that is being written, whatever the size of the body; all of that is counted. The work goes
-//! on in a task of its own, so that the operation has an outcome even when the client goes away, or is
-//! silent for longer than connections may be idle.
+//! The content of an attachment follows its element directly. What was committed before a failure
+//! remains. Memory holds one element, the batch that is being collected and the one that is being
+//! written, whatever the size of the body; all of that is charged. The work runs in a separate
+//! task, so that the operation has an outcome even when the client disconnects, or is silent for
+//! longer than connections may be idle.
 //!
-//! Where memory is short, batches are so small that there is always room for their transactions. Invariant: an insert
-//! waits for memory only with a single element that is larger than that, and not for long; so inserts that hold
-//! memory while they wait do not keep each other from going on.
+//! When memory is short, batches are so small that there is always enough memory for their
+//! transactions. Invariant: an insert waits for memory only with a single element that is larger
+//! than that, and not for long; so inserts that hold memory while they wait do not block each
+//! other.
 
 use std::{collections::HashSet, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -29,40 +30,45 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, counter_answer::change_counters},
     api_error::ApiError,
-    batch_attachments::{attachment_name, document_id},
-    body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
     call::Call,
-    content_upload::{ContentUpload, StagedContents},
-    counter_answer::change_counters,
-    data_rate::silent,
+    http::{
+        body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
+        data_rate::silent,
+        request_body::RequestBody,
+        request_coding::{Coding, StreamDecoder},
+        router::Answering,
+        service::error_answer,
+    },
     recorded_series::RecordedSeries,
-    request_body::RequestBody,
-    request_coding::{Coding, StreamDecoder},
-    router::Answering,
     server_state::ServerState,
-    service::error_answer,
-    submitting::{Submitted, begin, settle},
-    time_series_commands::change_command,
+    writes::{
+        batch_attachments::{attachment_name, document_id},
+        content_upload::{ContentUpload, StagedContents},
+        submitting::{Submitted, begin},
+        time_series_commands::change_command,
+    },
 };
 
-/// A batch is submitted when its commands have about so many bytes.
+/// A batch is submitted when its commands have about this many bytes.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// A batch is submitted when it has so many commands.
+/// A batch is submitted when it has this many commands.
 const BATCH_COMMANDS_MAX: usize = 4096;
-/// What an element may have around its document.
+/// Maximum overhead of an element around its document.
 const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
-/// How often an insert that waits for its client looks whether it is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// How often and how long a batch is offered to a full queue again before the insert fails.
+/// How often an insert that waits for its client checks whether it was stopped.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// How many times, and how long, a batch is submitted again to a full queue before the insert
+/// fails.
 const FULL_QUEUE_TRIES: usize = 600;
-/// So many of them are also waits for memory, for an element that is too large for [`SMALL_BATCH_BYTES`].
+/// How many of them may also be waits for memory, for an element that is too large for
+/// [`SMALL_BATCH_BYTES`].
 const MEMORY_TRIES: usize = 100;
-/// Batches of so many bytes have room in any transaction.
+/// There is enough memory for batches of this size in any transaction.
 const SMALL_BATCH_BYTES: usize = 128 << 10;
-/// A whole batch is submitted where there is room for so many times its bytes: for the pages that it changes, and for
-/// what others take until it is executed.
+/// A whole batch is submitted when this many times its bytes are available: for the pages that it
+/// changes, and for what others allocate until it is executed.
 const TRANSACTION_TIMES: u64 = 8;
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -79,11 +85,11 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
         };
         let decoder = Coding::of_request(&call.headers)?.stream_decoder()?;
         let database = call.database()?.clone();
-        let now = call.state.platform.clock.now();
+        let now = call.state.engine.clock().now();
         let operation = database
             .operations()
             .begin(id, "Bulk Insert", "BulkInsert", now)
-            .map_err(|_| ApiError::new(ErrorKind::Overloaded, "Too many operations run"))?;
+            .map_err(|_| ApiError::new(ErrorKind::Overloaded, "Too many operations are running"))?;
         let state = Arc::clone(&call.state);
         let insert = Insert::new(state, database, operation, (body, skip_unchanged));
         match tokio::spawn(insert.run(decoder)).await {
@@ -96,7 +102,7 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
     })
 }
 
-/// What so many bytes are counted for: small numbers in one step, so that inserts which have begun do not
+/// The charge for this many bytes: small numbers in one step, so that inserts in progress do not
 /// wait for each other.
 fn counted(bytes: usize) -> u64 {
     match bytes as u64 {
@@ -112,29 +118,31 @@ struct Insert {
     id_separator: IdSeparator,
     skip_unchanged: bool,
     scanner: ObjectScanner,
-    /// The beginning of an element whose end has not arrived.
+    /// The start of an element whose end has not arrived.
     partial: Vec<u8>,
     batch: Batch,
     batch_bytes: usize,
-    /// What `partial`, `batch` and what is in flight take of the memory for bodies.
+    /// The memory charged for `partial`, `batch` and what is in flight.
     share: BodyShare,
     body: RequestBody,
     /// What has arrived while the insert waited for something else.
     arrived: Option<Event>,
     in_flight: Option<Submitted>,
     in_flight_bytes: usize,
-    /// The array has been closed. A client may keep its body open until it has read the answer, so
-    /// nothing more is waited for.
+    /// The batch in flight, if it is small enough to be inserted again in parts.
+    in_flight_copy: Option<Batch>,
+    /// The array has been closed. A client may keep its body open until it has read the response,
+    /// so nothing more is awaited.
     is_closed: bool,
     has_elements: bool,
-    /// Ids that are in `batch` or in flight, kept when unchanged documents are to be skipped: what is
-    /// stored does not tell about them yet.
+    /// Ids that are in `batch` or in flight, recorded when unchanged documents are to be skipped:
+    /// the stored documents are not up to date for them.
     unsettled: [HashSet<String>; 2],
     /// An attachment whose content comes next.
     coming: Option<ComingAttachment>,
     /// Contents for `batch` and for what is in flight.
     staged: [StagedContents; 2],
-    /// What of `batch` and of what is in flight is no document.
+    /// What else `batch` and the batch in flight contain.
     beside_documents: [BesideDocuments; 2],
     last_id: Option<String>,
     processed: u64,
@@ -142,7 +150,7 @@ struct Insert {
     batches: u64,
 }
 
-/// Commands of a bulk insert that store something else than documents.
+/// Commands of a bulk insert that store anything but documents.
 #[derive(Clone, Copy, Default)]
 struct BesideDocuments {
     attachments: u64,
@@ -159,13 +167,13 @@ struct ComingAttachment {
     bytes_left: u64,
 }
 
-/// What happens next while a body streams in.
+/// The next event while a body arrives.
 enum Event {
     Piece(Bytes),
     End,
     Broken(String),
     Committed(Result<BatchOutcome, ApiError>),
-    /// Nothing has arrived, and nothing is being written: a good time to write what there is.
+    /// Nothing has arrived, and nothing is being written: a good time to write what was collected.
     Idle,
 }
 
@@ -201,6 +209,7 @@ impl Insert {
             arrived: None,
             in_flight: None,
             in_flight_bytes: 0,
+            in_flight_copy: None,
             is_closed: false,
             has_elements: false,
             unsettled: Default::default(),
@@ -218,7 +227,7 @@ impl Insert {
         let inserted = self.insert_all(&mut decoder).await;
         let committed = self.wait_for_batch().await;
         let outcome = inserted.and(committed);
-        let now = self.state.platform.clock.now();
+        let now = self.state.engine.clock().now();
         match outcome {
             Ok(()) => {
                 let BesideDocuments { attachments, counters, time_series } =
@@ -262,27 +271,29 @@ impl Insert {
     }
 
     async fn insert_all(&mut self, decoder: &mut StreamDecoder) -> Result<(), ApiError> {
-        let stall_max = self.state.settings.http.idle_connection_timeout;
+        let stall_max = self.state.engine.settings().http.idle_connection_timeout;
         let mut last_piece = Instant::now();
         while !self.is_closed {
             self.check_wanted()?;
-            let Ok(event) = timeout(LOOK_INTERVAL, self.next_event()).await else {
+            let Ok(event) = timeout(STOP_CHECK_INTERVAL, self.next_event()).await else {
                 let silence = last_piece.elapsed();
                 if silence > stall_max {
                     return Err(silent(stall_max));
                 }
-                if silence > self.state.settings.http.data_rate_grace_period {
+                if silence > self.state.engine.settings().http.data_rate_grace_period {
                     self.leave_if_wanted()?;
                 }
                 continue;
             };
             match event {
-                Event::Piece(piece) => {
-                    self.take_piece(&decoder.push(&piece)?).await?;
-                    self.make_room().await?;
+                Event::Piece(mut piece) => {
+                    while !piece.is_empty() {
+                        self.take_piece(&decoder.decode(&mut piece)?).await?;
+                        self.make_room().await?;
+                    }
                     last_piece = Instant::now();
                 }
-                Event::Committed(outcome) => self.note_committed(outcome)?,
+                Event::Committed(outcome) => self.settle(outcome).await?,
                 Event::Idle => self.submit_batch().await?,
                 Event::Broken(message) => {
                     return Err(ApiError::new(ErrorKind::EndOfStream, message));
@@ -315,10 +326,12 @@ impl Insert {
     }
 
     fn held_bytes(&self) -> u64 {
-        counted(self.partial.len() + self.batch_bytes + self.in_flight_bytes)
+        let copies = 1 + usize::from(self.in_flight_copy.is_some());
+        counted(self.partial.len() + self.batch_bytes + copies * self.in_flight_bytes)
     }
 
-    /// Counts what it holds. When there is no room, what it has gathered makes some.
+    /// Charges what it holds. When there is not enough memory, submits what was collected to
+    /// release some.
     async fn make_room(&mut self) -> Result<(), ApiError> {
         if self.share.try_grow_to(self.held_bytes()).is_ok() {
             return Ok(());
@@ -332,7 +345,7 @@ impl Insert {
         Ok(())
     }
 
-    /// Waits for so long, as long as the insert is wanted and its client is there.
+    /// Waits, unless the insert is stopped or its client disconnects.
     async fn pause(&mut self, time: Duration) -> Result<(), ApiError> {
         self.check_wanted()?;
         if self.arrived.is_some() {
@@ -349,7 +362,7 @@ impl Insert {
         }
     }
 
-    /// Others wait for memory that a silent client has.
+    /// Others wait for memory that a silent client holds.
     fn leave_if_wanted(&self) -> Result<(), ApiError> {
         if !self.share.is_wanted() {
             return Ok(());
@@ -363,7 +376,6 @@ impl Insert {
         if let Some(arrived) = self.arrived.take() {
             return arrived;
         }
-        let (state, database) = (Arc::clone(&self.state), self.database.clone());
         let has_batch = !self.batch.commands.is_empty();
         let in_flight = &mut self.in_flight;
         let mut frame = Box::pin(next_frame(&mut self.body));
@@ -374,9 +386,9 @@ impl Insert {
             match in_flight {
                 Some(submitted) => match Pin::new(submitted).poll(context) {
                     Poll::Pending => Poll::Pending,
-                    Poll::Ready(answer) => {
+                    Poll::Ready(outcome) => {
                         *in_flight = None;
-                        Poll::Ready(Event::Committed(settle(&state, &database, answer)))
+                        Poll::Ready(Event::Committed(outcome))
                     }
                 },
                 None if has_batch => Poll::Ready(Event::Idle),
@@ -416,7 +428,7 @@ impl Insert {
         }
     }
 
-    /// Takes what belongs to the content of an attachment; gives what is behind it.
+    /// Takes the part that belongs to the content of an attachment; returns what follows it.
     async fn take_content<'p>(&mut self, piece: &'p [u8]) -> Result<&'p [u8], ApiError> {
         let Some(coming) = &mut self.coming else { return Ok(piece) };
         let length = usize::try_from(coming.bytes_left).unwrap_or(usize::MAX).min(piece.len());
@@ -493,7 +505,7 @@ impl Insert {
         Ok(())
     }
 
-    /// Whether the document is stored just so already.
+    /// Whether the same document is already stored.
     fn is_unchanged(&self, put: &PutDocument) -> Result<bool, ApiError> {
         let RequestedId::Exactly(id) = &put.id else { return Ok(false) };
         if self.unsettled.iter().any(|ids| ids.contains(id.lower_cased())) {
@@ -515,11 +527,11 @@ impl Insert {
         self.batch_bytes >= BATCH_BYTES_MAX || self.batch.commands.len() >= BATCH_COMMANDS_MAX
     }
 
-    /// Waits for the batch in flight, then sends the one that was gathered: as one, or where memory is short as
-    /// several small ones.
+    /// Waits for the batch in flight, then submits the collected one: as a whole, or when memory is
+    /// short as several small ones.
     async fn submit_batch(&mut self) -> Result<(), ApiError> {
         self.wait_for_batch().await?;
-        // What is staged for attachments is settled with all of its batch.
+        // Contents staged for attachments are settled with their whole batch.
         let has_attachments = 0 < self.beside_documents[0].attachments;
         while !has_attachments && !self.has_memory(self.batch_bytes) {
             let small = self.batch.split_first(SMALL_BATCH_BYTES);
@@ -527,7 +539,7 @@ impl Insert {
                 self.batch = small;
                 break;
             }
-            // What else belongs to the batch is settled with its last part.
+            // The rest of the batch is settled with its last part.
             self.batch_bytes = self.batch_bytes.saturating_sub(small.size_bytes());
             self.insert_small(small).await?;
         }
@@ -540,11 +552,13 @@ impl Insert {
         self.staged.swap(0, 1);
         self.beside_documents.swap(0, 1);
         self.wait_for_room(batch_bytes).await?;
+        self.in_flight_copy =
+            (!has_attachments && batch_bytes <= SMALL_BATCH_BYTES).then(|| batch.clone());
         self.begin(batch, batch_bytes)
     }
 
-    /// Inserts a part of a batch. Where its changes find no room, although they are few, it comes again in smaller
-    /// parts, and a single element for a while.
+    /// Inserts a part of a batch. When there is not enough memory for its few changes, it is
+    /// retried in smaller parts, and a single element for a while.
     async fn insert_small(&mut self, mut left: Batch) -> Result<(), ApiError> {
         let (mut part_bytes_max, mut tries) = (SMALL_BATCH_BYTES, 0);
         while !left.commands.is_empty() {
@@ -555,7 +569,7 @@ impl Insert {
             self.wait_for_room(part_bytes).await?;
             self.begin(part, part_bytes)?;
             match (self.wait_for_part().await, again) {
-                (Err(error), Some(again)) if is_for_want_of_room(&error) => {
+                (Err(error), Some(again)) if may_succeed_in_parts(&error, &again) => {
                     tries += 1;
                     part_bytes_max = (part_bytes / 2).max(1);
                     left.commands.splice(..0, again.commands);
@@ -563,7 +577,7 @@ impl Insert {
                 }
                 (inserted, _) => {
                     inserted?;
-                    // One hard moment does not make the rest slow.
+                    // One difficult moment must not slow down the rest.
                     tries = 0;
                     part_bytes_max = part_bytes_max.saturating_mul(2).min(SMALL_BATCH_BYTES);
                 }
@@ -573,13 +587,13 @@ impl Insert {
     }
 
     fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ApiError> {
-        self.in_flight = Some(begin(&self.state, &self.database, batch)?);
+        self.in_flight = Some(begin(&self.state, &self.database, batch.into())?);
         self.in_flight_bytes = bytes;
         Ok(())
     }
 
-    /// A bulk insert waits for a busy server instead of failing at once, and a while for memory for a single large
-    /// element; its client is not read meanwhile.
+    /// A bulk insert waits for a busy server instead of failing immediately, and for a while for
+    /// memory for a single large element; its client is not read in the meantime.
     async fn wait_for_room(&mut self, batch_bytes: usize) -> Result<(), ApiError> {
         for number in 0..FULL_QUEUE_TRIES {
             let is_small = batch_bytes <= SMALL_BATCH_BYTES;
@@ -592,23 +606,36 @@ impl Insert {
         Err(SubmitError::Full.into())
     }
 
-    /// Whether a transaction is likely to find the memory that a batch takes.
+    /// Whether a transaction is likely to get the memory that a batch needs.
     fn has_memory(&self, batch_bytes: usize) -> bool {
-        let budget = &self.state.memory.transactions;
+        let budget = &self.state.engine.memory().transactions;
         let bytes = TRANSACTION_TIMES.saturating_mul(batch_bytes as u64);
         budget.share(0).try_grow_to(bytes.min(budget.bytes_max() / 2)).is_ok()
     }
 
     async fn wait_for_batch(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
-        let outcome = settle(&self.state, &self.database, submitted.await);
-        self.note_committed(outcome)
+        let outcome = submitted.await;
+        self.settle(outcome).await
+    }
+
+    /// Notes the outcome of the batch that was in flight. A small one for which there was not enough
+    /// memory is inserted again in parts.
+    async fn settle(&mut self, outcome: Result<BatchOutcome, ApiError>) -> Result<(), ApiError> {
+        let inserted = match (outcome, self.in_flight_copy.take()) {
+            (Err(error), Some(copy)) if may_succeed_in_parts(&error, &copy) => {
+                self.give_back();
+                self.insert_small(copy).await.map(|()| 0)
+            }
+            (outcome, _) => outcome.map(|outcome| outcome.results.len() as u64),
+        };
+        self.note_committed(inserted)
     }
 
     /// Waits for a part of a batch.
     async fn wait_for_part(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
-        let outcome = settle(&self.state, &self.database, submitted.await);
+        let outcome = submitted.await;
         self.give_back();
         self.processed += outcome?.results.len() as u64;
         self.batches += 1;
@@ -621,12 +648,13 @@ impl Insert {
         self.share.shrink_to(self.held_bytes());
     }
 
-    fn note_committed(&mut self, outcome: Result<BatchOutcome, ApiError>) -> Result<(), ApiError> {
+    /// Notes that a batch is stored, of whose elements `inserted` are not counted yet.
+    fn note_committed(&mut self, inserted: Result<u64, ApiError>) -> Result<(), ApiError> {
         self.unsettled[1].clear();
         self.give_back();
         let beside_documents = std::mem::take(&mut self.beside_documents[1]);
         let mut staged = std::mem::take(&mut self.staged[1]);
-        self.processed += outcome?.results.len() as u64;
+        self.processed += inserted?;
         let processed = &mut self.beside_documents_processed;
         processed.attachments += beside_documents.attachments;
         processed.counters += beside_documents.counters;
@@ -646,9 +674,14 @@ impl Insert {
     }
 }
 
-/// Whether the same may be tried again when there is room, for changes or for those that wait for their flush.
-fn is_for_want_of_room(error: &ApiError) -> bool {
-    matches!(error.kind, ErrorKind::LowMemory | ErrorKind::Overloaded)
+/// Whether a retry makes sense: once there is memory, for changes or for those that wait for their
+/// flush, or in smaller parts.
+fn may_succeed_in_parts(error: &ApiError, batch: &Batch) -> bool {
+    match error.kind {
+        ErrorKind::LowMemory | ErrorKind::Overloaded => true,
+        ErrorKind::RequestTooLarge => 1 < batch.commands.len(),
+        _ => false,
+    }
 }
 
 fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ApiError> {

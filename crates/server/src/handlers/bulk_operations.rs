@@ -1,13 +1,16 @@
-//! Beginning an operation on all documents that a query selects; the requests differ in what is done with them.
+//! Starts an operation on all documents that a query selects; the requests differ in what it does
+//! with them.
 
 use engine::{BulkOptions, BulkSelection, BulkWork};
 use http::StatusCode;
 use query::Paging;
 use rql::Query;
 use serde_json::json;
-use wire::{QueryRequest, database_shapes::NODE_TAG};
+use wire::QueryRequest;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, handlers::operations::show_failure};
+use crate::{
+    answers::answer::Answer, api_error::ApiError, call::Call, handlers::operations::show_failure,
+};
 
 /// The options in the query string of a request.
 pub(crate) fn options_of(call: &Call) -> Result<BulkOptions, ApiError> {
@@ -28,7 +31,7 @@ fn rate(call: &Call) -> Result<Option<u32>, ApiError> {
     }
 }
 
-/// Begins the operation; `query` is that of the request, without what is done with the documents.
+/// Starts the operation; `query` is that of the request, without the changes to the documents.
 pub(crate) fn begin(
     call: &Call,
     options: BulkOptions,
@@ -45,5 +48,8 @@ pub(crate) fn begin(
     let (engine, database) = (&call.state.engine, call.database()?);
     let begun = engine.begin_bulk_operation(database, selection, options, work, show_failure);
     let id = begun?;
-    Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+    Ok(Answer::shape(
+        StatusCode::OK,
+        &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),
+    ))
 }

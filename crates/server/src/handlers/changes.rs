@@ -1,4 +1,4 @@
-//! The Changes API: connecting to it, who is connected, and letting go of somebody.
+//! The Changes API: connecting, listing connections, and disconnecting one.
 
 use std::time::Duration;
 
@@ -8,7 +8,10 @@ use model::TimeSpan;
 use serde_json::{Map, Value, json};
 use wire::changes::Watch;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, change_session, web_socket::Session};
+use crate::{
+    answers::answer::Answer, api_error::ApiError, call::Call, feeds::change_session,
+    http::web_socket::Session,
+};
 
 /// `GET /databases/{db}/changes`
 pub(crate) fn connect(call: &Call) -> Result<Session, ApiError> {
@@ -17,7 +20,7 @@ pub(crate) fn connect(call: &Call) -> Result<Session, ApiError> {
 
 /// `GET /databases/{db}/changes/debug`
 pub(crate) fn connections(call: &Call) -> Result<Answer, ApiError> {
-    let now = call.state.platform.clock.now();
+    let now = call.state.engine.clock().now();
     let listeners = call.database()?.changes().listeners();
     let shapes = listeners.iter().map(|view| connection_shape(view, now.ticks()));
     let shapes: Vec<Value> = shapes.collect();
@@ -32,7 +35,7 @@ pub(crate) fn disconnect(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
-/// The lists of an answer about one connection, in their order, after the marks.
+/// The lists in the description of one connection, in their order, after the marks.
 const LISTS: [&str; 10] = [
     "WatchDocumentPrefixes",
     "WatchDocumentsInCollection",
@@ -74,7 +77,7 @@ fn connection_shape(view: &ListenerView, now_ticks: i64) -> Value {
     Value::Object(shape)
 }
 
-/// In which list a watch is shown, and how.
+/// The list in which a watch is shown, and its form.
 fn listed(watch: &Watch) -> Option<(&'static str, Value)> {
     let pair = |document: &str, name: &str| json!({ "DocumentId": document, "Name": name });
     let (list, item) = match watch {

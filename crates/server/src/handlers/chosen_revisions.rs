@@ -1,4 +1,4 @@
-//! What is done with revisions that a client chooses: removing them, and setting documents back to them.
+//! Operations on revisions that a client selects: removing them, and reverting documents to them.
 
 use commands::{Batch, Command, CommandResult};
 use documents::RevisionsToRemove;
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use wire::ErrorKind;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::revision_changes::flag,
-    router::Answering,
+    http::router::Answering,
     stored_record::{object_of, read_object, texts_of},
-    submitting::submit,
+    writes::submitting::submit,
 };
 
-/// `DELETE /admin/revisions`: removes revisions of some documents: all, those of a span of time, or those
-/// with certain change vectors; those that clients asked for only when that is said.
+/// `DELETE /admin/revisions`: removes revisions of some documents: all, those of a time range, or
+/// those with certain change vectors; those that clients created explicitly only on request.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
@@ -41,7 +41,7 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-/// What to remove of which document.
+/// Which revisions of which document to remove.
 fn chosen(
     call: &Call,
     body: &Map<String, Value>,
@@ -68,7 +68,8 @@ fn chosen(
         return Ok(ids.into_iter().map(|id| (id, what)).collect());
     }
     if from.is_some() || to.is_some() {
-        let message = "A request that names revisions by their change vectors has no span of time";
+        let message =
+            "A request that names revisions by their change vectors cannot have a time range";
         return Err(ApiError::argument(message));
     }
     let mut chosen = Vec::new();
@@ -91,7 +92,7 @@ fn ids_in(body: &Map<String, Value>) -> Result<Vec<DocumentId>, ApiError> {
     Ok(ids)
 }
 
-/// The moment that one of these properties says, in ticks of UTC.
+/// The timestamp in one of these properties, in ticks of UTC.
 fn moment(body: &Map<String, Value>, names: &[&str]) -> Result<Option<i64>, ApiError> {
     let said = names.iter().find_map(|name| body.get(*name).filter(|value| !value.is_null()));
     let Some(said) = said else { return Ok(None) };
@@ -104,7 +105,8 @@ fn moment(body: &Map<String, Value>, names: &[&str]) -> Result<Option<i64>, ApiE
     }
 }
 
-/// The revision with a change vector, which belongs to one of these documents; `None` when there is none.
+/// The revision with a change vector, which must belong to one of these documents; `None` when
+/// there is none.
 fn named(
     call: &Call,
     ids: &[DocumentId],
@@ -129,7 +131,8 @@ fn foreign(change_vector: &str, asked: &str, owner: &str) -> ApiError {
     ))
 }
 
-/// `POST /revisions/revert/docs`: sets each document back to one of its revisions, all of them or none.
+/// `POST /revisions/revert/docs`: reverts each document to one of its revisions, all of them or
+/// none.
 pub(crate) fn revert(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;

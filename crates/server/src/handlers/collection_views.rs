@@ -1,5 +1,5 @@
-//! Collections as a studio shows them: a table of documents of which only some columns are there, the fields
-//! that documents have, and deleting all of a collection.
+//! Collections for a studio: a table of documents with some of their columns, the fields of
+//! documents, and deleting all documents of a collection.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,26 +13,28 @@ use storage::{ReadTransaction, pass_over};
 use wire::QueryRequest;
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        long_answer::{LongAnswer, reason_behind_results},
+        piece_sender::PieceSender,
+    },
     api_error::ApiError,
     call::Call,
     handlers::bulk_operations::{begin, options_of},
-    long_answer::{LongAnswer, reason_behind_results},
-    piece_sender::PieceSender,
-    router::Answering,
+    http::router::Answering,
     stored_record::{read_object, texts_of},
 };
 
-/// Columns of a collection that are shown when nobody says which.
+/// How many columns of a collection are shown by default.
 const COLUMNS_DEFAULT: usize = 10;
-/// Characters of a text in a column.
+/// Maximum length of a string in a column, in characters.
 const TEXT_CHARACTERS_MAX: usize = 255;
-/// Names of columns that an answer lists.
+/// Maximum number of column names in a response.
 const COLUMNS_MAX: usize = 10_000;
-/// What queries call all documents, whatever their collection.
+/// The name for all documents, whatever their collection.
 const EVERYTHING: &str = "@all_docs";
 
-/// `GET /studio/collections/preview`: a page of a collection, or of all documents, the newest first.
+/// `GET /studio/collections/preview`: a page of a collection, or of all documents, newest first.
 pub(crate) fn preview(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let table = Table {
@@ -54,7 +56,7 @@ pub(crate) fn preview(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 
-/// The collection that a request names; all documents when there is none.
+/// The collection in a request; `None` for all documents.
 fn collection_of(call: &Call) -> Result<Option<CollectionName>, ApiError> {
     let query = call.query();
     let name = query.get("collection").filter(|name| !name.is_empty());
@@ -62,7 +64,7 @@ fn collection_of(call: &Call) -> Result<Option<CollectionName>, ApiError> {
     name.map_err(|error| ApiError::argument(error.to_string()))
 }
 
-/// What changes when any of the documents does; empty when there is none.
+/// Changes whenever any of the documents does; empty when there is none.
 fn etag_of(tx: &ReadTransaction, collection: Option<&CollectionName>) -> Result<String, ApiError> {
     let total = total_of(tx, collection)?;
     let mut rows = rows_of(tx, collection)?;
@@ -96,14 +98,14 @@ fn failed(error: DocumentError) -> ApiError {
     ApiError::from(error)
 }
 
-/// A page of documents, of which some columns are shown.
+/// A page of documents with some of their columns.
 struct Table {
     collection: Option<CollectionName>,
     skip: usize,
     take: usize,
-    /// Columns that show what is short.
+    /// Columns that show short values.
     shown: Vec<String>,
-    /// Columns that show everything.
+    /// Columns that show complete values.
     shown_whole: Vec<String>,
 }
 
@@ -116,7 +118,7 @@ impl Table {
     ) -> Result<bool, ApiError> {
         let mut columns = Columns::default();
         if self.shown.is_empty() && self.collection.is_some() {
-            // Which columns the first row shows is known when all rows have been read.
+            // The columns of the first row are known when all rows have been read.
             for row in self.page(tx)? {
                 columns.add_of(&row.map_err(failed)?)?;
             }
@@ -217,7 +219,7 @@ impl Table {
     }
 }
 
-/// The names of the properties of documents, in the order in which they are met.
+/// The property names of documents, in the order of first occurrence.
 #[derive(Default)]
 struct Columns {
     names: Vec<String>,
@@ -240,13 +242,13 @@ impl Columns {
 
 const METADATA: &str = "@metadata";
 
-/// The beginning of a text that is too long for a column.
+/// The start of a string that is too long for a column.
 fn cut(text: &str) -> Option<&str> {
     let (end, _) = text.char_indices().nth(TEXT_CHARACTERS_MAX)?;
     Some(&text[..end])
 }
 
-/// What a row does not show of its columns, for its metadata.
+/// What a row omits of its columns, for its metadata.
 #[derive(Default)]
 struct LeftOut {
     arrays: Map<String, serde_json::Value>,
@@ -262,8 +264,8 @@ impl LeftOut {
     }
 }
 
-/// `GET /studio/collections/fields`: the types of the properties of the newest document of a collection, or
-/// of each; of those below a property when a prefix names one.
+/// `GET /studio/collections/fields`: the types of the properties of the newest document of a
+/// collection, or of each collection; of nested properties if a prefix names their parent.
 pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let (query, tx) = (call.query(), call.read()?);
     let collection = collection_of(call)?;
@@ -294,7 +296,7 @@ pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &fields).with_quoted_etag(&etag))
 }
 
-/// Adds the types of what is found at a path; behind an array the path goes on in its first element.
+/// Adds the types of the values at a path; in an array the path continues in its first element.
 fn add_fields(
     body: &Document<'_>,
     path: &[&str],
@@ -340,7 +342,8 @@ fn type_name(value: &Value<'_>) -> Result<String, DocumentError> {
     })
 }
 
-/// `DELETE /studio/collections/docs`: an operation that deletes all documents of a collection but some.
+/// `DELETE /studio/collections/docs`: an operation that deletes all documents of a collection
+/// except some.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let query = call.query();

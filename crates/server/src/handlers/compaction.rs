@@ -2,14 +2,13 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::database_shapes::NODE_TAG;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::operations::show_failure,
-    router::Answering,
+    http::router::Answering,
     stored_record::{read_object, texts_of},
 };
 
@@ -33,6 +32,9 @@ pub(crate) fn compact(call: Call) -> Answering {
         let engine = &call.state.engine;
         let begun = engine.begin_compaction(name, with_documents, indexes, show_failure);
         let id = begun?;
-        Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+        Ok(Answer::shape(
+            StatusCode::OK,
+            &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),
+        ))
     })
 }

@@ -1,38 +1,32 @@
-//! `/cmpxchg`: values that change only if their writer has seen their newest version.
+//! `/cmpxchg`: values that change only if the writer has seen their current version.
 
-use blittable::{BlittableBuf, Document};
+use blittable::BlittableBuf;
 use cluster_state::{
     Applied, ClusterError, Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome,
 };
 use http::StatusCode;
-use storage::pass_over;
 use wire::{ErrorKind, QueryString};
 
 use crate::{
-    answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    cluster_commands::submit_of, cluster_transaction::check_expiry, json_text::JsonObject,
-    router::Answering,
+    answers::{
+        answer::Answer,
+        compare_exchange_pages,
+        compare_exchange_text::{entry_bytes, write_entry, write_value},
+        counted_list::CountedList,
+        json_text::JsonObject,
+    },
+    api_error::ApiError,
+    call::Call,
+    http::router::Answering,
+    writes::{cluster_commands::submit_of, cluster_transaction::check_expiry},
 };
-
-/// What stands for the version of a value that is not there.
-const MISSING_INDEX: i64 = -1;
-/// How long one listing may be: it is made before it is sent.
-const LISTED_BYTES_MAX: usize = 64 << 20;
 
 /// `GET /cmpxchg`: the values of some keys, or a listing.
 pub(crate) fn get(call: Call) -> Answering {
     Box::pin(async move {
         match call.query().has("key") {
             true => look_up(&call),
-            false => {
-                let name = call.database()?.record().name.lower_cased().to_owned();
-                let place = call.state.rooms.counting.take(&name).await?;
-                blocking(move || {
-                    let _place = place;
-                    list(&call)
-                })
-                .await
-            }
+            false => compare_exchange_pages::list(&call),
         }
     })
 }
@@ -40,41 +34,19 @@ pub(crate) fn get(call: Call) -> Answering {
 fn look_up(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let keys: Vec<&str> = query.all("key").collect();
-    let state = call.state.cluster.store().read();
+    let state = call.state.engine.cluster_state();
     let database = call.database()?.record().topology_id;
-    let mut entries = Entries::begin();
+    let mut entries = CountedList::begin(&call.state, b"{\"Results\":[");
     for key in &keys {
         match state.compare_exchange(database, key).map_err(failed)? {
             None if keys.len() == 1 => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
-            None => entries.add(key, None)?,
-            Some(entry) => entries.add(key, Some((entry.index, &entry.value)))?,
+            found => {
+                let value = found.as_ref().map(|entry| (entry.index, &entry.value));
+                entries.add(entry_bytes(key, value)?, |body| write_entry(key, value, body))?;
+            }
         }
     }
-    Ok(Answer::json(entries.end()))
-}
-
-fn list(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query();
-    let (start, page_size) = (query.start()?, query.page_size()?);
-    let mut entries = Entries::begin();
-    // No page starts before the first value, and one without a size holds all.
-    let Ok(start) = usize::try_from(start) else { return Ok(Answer::json(entries.end())) };
-    let at_most = usize::try_from(page_size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX);
-    let (state, database) =
-        (call.state.cluster.store().read(), call.database()?.record().topology_id);
-    let prefix = query.get("startsWith").unwrap_or_default();
-    let found = state.compare_exchange_with_prefix(database, prefix).map_err(failed)?;
-    for entry in found.skip_while(pass_over(start)).take(at_most) {
-        let entry = entry.map_err(failed)?;
-        entries.add(&entry.key, Some((entry.index, &entry.value)))?;
-        if LISTED_BYTES_MAX < entries.body.len() {
-            return Err(ApiError::invalid_operation(format!(
-                "The values are more than {LISTED_BYTES_MAX} bytes: ask for them in pages, with \
-                 'start' and 'pageSize'"
-            )));
-        }
-    }
-    Ok(Answer::json(entries.end()))
+    Ok(entries.end(b"]}"))
 }
 
 /// `PUT /cmpxchg`.
@@ -103,7 +75,7 @@ async fn change(call: &Call, command: CompareExchangeCommand) -> Result<Answer, 
     let command = Command::CompareExchange(command);
     let Applied { outcome, .. } = submit_of(call, &command).await?;
     let Outcome::CompareExchange(outcome) = outcome else {
-        return Err(ApiError::invalid_operation("the value's fate is missing"));
+        return Err(ApiError::invalid_operation("the outcome of the value's command is missing"));
     };
     changed(&outcome)
 }
@@ -132,74 +104,6 @@ fn target_of(query: &QueryString<'_>) -> Result<(String, u64), ApiError> {
 
 fn missing_key() -> ApiError {
     ApiError::argument("Query string key is mandatory, but wasn't specified.")
-}
-
-/// The values of an answer, under construction.
-struct Entries {
-    body: Vec<u8>,
-    is_empty: bool,
-}
-
-impl Entries {
-    fn begin() -> Self {
-        Self { body: b"{\"Results\":[".to_vec(), is_empty: true }
-    }
-
-    fn add(&mut self, key: &str, value: Option<(u64, &Document<'_>)>) -> Result<(), ApiError> {
-        if !self.is_empty {
-            self.body.push(b',');
-        }
-        self.is_empty = false;
-        write_entry(key, value, &mut self.body)
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        self.body.extend_from_slice(b"]}");
-        self.body
-    }
-}
-
-/// The version that is told: a missing value has one, too.
-fn told_index(value: Option<(u64, &Document<'_>)>) -> i64 {
-    value.map_or(MISSING_INDEX, |(index, _)| index.cast_signed())
-}
-
-/// As [`write_entry`], in the order in which values that are given along are shown.
-pub(crate) fn write_include(
-    key: &str,
-    value: Option<(u64, &Document<'_>)>,
-    body: &mut Vec<u8>,
-) -> Result<(), ApiError> {
-    let mut object = JsonObject::begin(body);
-    object.text("Key", key);
-    object.number("Index", told_index(value));
-    write_value(value.map(|(_, value)| value), object.name("Value"))?;
-    object.end();
-    Ok(())
-}
-
-/// One value with its key and version; a missing one, too, is told.
-fn write_entry(
-    key: &str,
-    value: Option<(u64, &Document<'_>)>,
-    body: &mut Vec<u8>,
-) -> Result<(), ApiError> {
-    let mut object = JsonObject::begin(body);
-    object.text("Key", key);
-    write_value(value.map(|(_, value)| value), object.name("Value"))?;
-    object.number("Index", told_index(value));
-    object.end();
-    Ok(())
-}
-
-fn write_value(value: Option<&Document<'_>>, body: &mut Vec<u8>) -> Result<(), ApiError> {
-    match value {
-        Some(value) => value.write_json(body).map_err(|error| failed(ClusterError::from(error))),
-        None => {
-            body.extend_from_slice(b"null");
-            Ok(())
-        }
-    }
 }
 
 fn failed(error: ClusterError) -> ApiError {

@@ -1,4 +1,4 @@
-//! The configuration that clients take from the server.
+//! The configuration that clients receive from the server.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     client_configuration::{self, SERVER_CONFIGURATION},
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, change_record},
 };
 
 /// `GET /configuration/client`.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
-    match client_configuration::of_server(&call.state.catalog)? {
+    match client_configuration::of_server(&call.state.engine)? {
         Some(configuration) => Ok(Answer::shape(StatusCode::OK, &configuration.json)),
         None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
     }
@@ -41,7 +41,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
         let bytes = Value::Object(stored).to_string().into_bytes();
         let state = call.state;
         blocking(move || {
-            let index = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
+            let index = state.engine.put_server_value(SERVER_CONFIGURATION, &bytes);
             let index = index?;
             state.client_configuration_changed(index);
             Ok(Answer::empty(StatusCode::CREATED))

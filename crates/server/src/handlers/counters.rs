@@ -1,4 +1,4 @@
-//! `/counters`: counting, and what was counted.
+//! `/counters`: changing and reading counters.
 
 use commands::{Batch, Command, CommandResult};
 use documents::{ChangeCounters, CounterDetail, CountersChanged};
@@ -7,13 +7,14 @@ use storage::ReadTransaction;
 use wire::CounterOperationKind;
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        counter_answer::{ShownValues, change_counters, detail_of, write_details},
+    },
     api_error::ApiError,
-    batch_attachments::document_id,
     call::Call,
-    counter_answer::{ShownValues, change_counters, detail_of, write_details},
-    router::Answering,
-    submitting::submit,
+    http::router::Answering,
+    writes::{batch_attachments::document_id, submitting::submit},
 };
 
 /// `GET /counters`: some counters of a document, or all.
@@ -37,7 +38,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::json(body))
 }
 
-/// `POST /counters`: changes of counters of several documents in one transaction, and looks at them.
+/// `POST /counters`: changes and reads of counters of several documents in one transaction.
 pub(crate) fn post(call: Call) -> Answering {
     Box::pin(async move {
         let read = |builder: &mut _| wire::read_counters(&call.body, builder);
@@ -50,7 +51,7 @@ pub(crate) fn post(call: Call) -> Answering {
             |kind| matches!(kind, CounterOperationKind::Get | CounterOperationKind::Nothing);
         let operations = requested.documents.iter().flat_map(|document| &document.operations);
         let outcomes = if operations.clone().all(|operation| is_look(operation.kind)) {
-            // A name that no counter can have is no error of who looks.
+            // Reading a name that no counter can have is not an error.
             let tx = call.database()?.read();
             let mut outcomes = Vec::new();
             for document in &requested.documents {
@@ -107,7 +108,7 @@ fn look_up(
     row.map(|row| detail_of(&row, name)).transpose()
 }
 
-/// All counters of a document, in the order of their names' bytes.
+/// All counters of a document, ordered by the bytes of their names.
 fn all_of(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<CounterDetail>, ApiError> {
     let mut details = Vec::new();
     for row in documents::counters_of(tx, id)? {

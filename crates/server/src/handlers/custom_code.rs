@@ -1,17 +1,17 @@
-//! Analyzers and sorters that applications write in C#. None is ever kept: this server does not run C#.
-//! Who asks for the list, or deletes one, gets the truth.
+//! Analyzers and sorters that applications write in C#. None is ever stored: this server does not
+//! run C#. Listing and deleting them report exactly that.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, stored_record::read_object};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, stored_record::read_object};
 
 /// A kind of code.
 struct Kind {
-    /// Its property in bodies.
+    /// Its property in request bodies.
     property: &'static str,
-    /// One of it, in words.
+    /// The singular of the kind, in words.
     one: &'static str,
     /// What an application can do instead.
     instead: &'static str,
@@ -48,7 +48,7 @@ pub(crate) fn put_sorters(call: &Call) -> Result<Answer, ApiError> {
     put(call, &SORTER)
 }
 
-/// `DELETE …/admin/analyzers` and `…/admin/sorters`: there is none of any name.
+/// `DELETE …/admin/analyzers` and `…/admin/sorters`: none exists under any name.
 pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
     call.query().single_non_empty("name")?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
@@ -62,16 +62,16 @@ fn list(kind: &Kind) -> Answer {
 
 fn put(call: &Call, kind: &Kind) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
-    let Some(Value::Array(given)) = body.get(kind.property) else {
+    let Some(Value::Array(listed)) = body.get(kind.property) else {
         let property = kind.property;
         let message =
             format!("Request should have a property name '{property}' which is mandatory.");
         return Err(ApiError::argument(message));
     };
-    let Some(first) = given.first() else { return Ok(Answer::empty(StatusCode::CREATED)) };
+    let Some(first) = listed.first() else { return Ok(Answer::empty(StatusCode::CREATED)) };
     let name = first.get("Name").and_then(Value::as_str).unwrap_or_default();
     let message = format!(
-        "The {} '{name}' cannot be kept: it is C#, which this server does not run. Instead, {}.",
+        "The {} '{name}' cannot be stored: it is C#, which this server does not run. Instead, {}.",
         kind.one, kind.instead
     );
     Err(ApiError::new(ErrorKind::NotSupported, message))

@@ -1,29 +1,30 @@
-//! Dashboards over a WebSocket: the widgets that a reader asks for, or all of them.
+//! Dashboards over a WebSocket: the widgets that a reader requests, or all of them.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wire::database_shapes::NODE_TAG;
 
 use crate::{
     api_error::ApiError,
     call::Call,
-    dashboard::{Dashboard, Look, Widget},
-    gone::Gone,
-    pulse::Pulse,
-    pulse_feed,
-    web_socket::Session,
+    feeds::{
+        dashboard::{Dashboard, Look, Widget},
+        gone::Gone,
+        pulse::Pulse,
+        pulse_feed,
+    },
+    http::web_socket::Session,
 };
 
-/// Widgets that one reader may watch.
+/// Maximum number of widgets that one reader may watch.
 const WATCHED_MAX: usize = 64;
 
-/// `GET /cluster-dashboard/watch?node=`: the reader says which widgets it wants to see.
+/// `GET /cluster-dashboard/watch?node=`: the reader chooses the widgets.
 pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let node = query.required("node")?;
-    if node != NODE_TAG {
+    if node != call.state.node_tag() {
         return Err(ApiError::invalid_operation(format!("There is no node {node} in the cluster")));
     }
     Ok(pulse_feed::begin(ChosenWidgets {
@@ -33,7 +34,7 @@ pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ApiError> {
     }))
 }
 
-/// `GET /server-dashboard/watch`: everything that the server shows of itself.
+/// `GET /server-dashboard/watch`: the server's own dashboard.
 pub(crate) fn watch_server(call: &Call) -> Result<Session, ApiError> {
     Ok(pulse_feed::begin(AllWidgets::of(dashboard(call))))
 }
@@ -55,7 +56,7 @@ impl Watched {
         Watched { widget, shown: None, last: None }
     }
 
-    /// What it shows now, when it is time for that.
+    /// Its current content, when it is due.
     fn show_if_due(&mut self, dashboard: &Dashboard, now: Instant) -> Option<Value> {
         let interval = self.widget.interval();
         if self.shown.is_some_and(|shown| now.duration_since(shown) < interval) {
@@ -70,7 +71,7 @@ impl Watched {
 struct ChosenWidgets {
     dashboard: Dashboard,
     has_begun: bool,
-    /// The widgets by the numbers that the reader has given them.
+    /// The widgets by the numbers that the reader assigned to them.
     watched: BTreeMap<i64, Watched>,
 }
 
@@ -90,7 +91,7 @@ impl Pulse for ChosenWidgets {
         Ok(messages)
     }
 
-    /// What cannot be understood is passed over, as are widgets that there are not.
+    /// Invalid messages and unknown widgets are ignored.
     fn hear(&mut self, text: &str) {
         let Ok(said) = serde_json::from_str::<Value>(text) else { return };
         let Some(id) = said["Id"].as_i64() else { return };
@@ -114,7 +115,7 @@ struct AllWidgets {
     parts: Vec<Part>,
 }
 
-/// A part of that dashboard, under the name that it has there.
+/// A part of that dashboard, with its name there.
 struct Part {
     name: &'static str,
     watched: Watched,

@@ -1,20 +1,17 @@
-//! What an administrator changes about a database that exists: its settings, its lock, the order of
-//! its nodes, its compression. The cluster has one node, so what adds or promotes nodes ends there.
+//! Administration of an existing database: its settings, its lock, the order of its nodes, its
+//! compression. The cluster has one node, so requests that add or promote nodes end there.
 
 use engine::check_settings;
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{
-    ErrorKind,
-    database_shapes::{LockMode, NODE_TAG},
-};
+use wire::{ErrorKind, database_shapes::LockMode};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, change_body, change_record, read_object, texts_of},
 };
 
@@ -23,18 +20,22 @@ fn missing(name: &str) -> ApiError {
     ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
 }
 
-/// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They hold
-/// when the database is opened the next time.
+/// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They take
+/// effect when the database is next opened.
 pub(crate) fn put_settings(call: Call) -> Answering {
     Box::pin(async move {
         let settings = Value::Object(read_object(&call.body)?);
         let name = call.database()?.record().name.as_str().to_owned();
-        check_settings(&call.state.settings, &name, &wire::read_record_settings(Some(&settings))?)?;
+        check_settings(
+            call.state.engine.settings(),
+            &name,
+            &wire::read_record_settings(Some(&settings))?,
+        )?;
         let state = call.state;
         blocking(move || {
-            let record = state.catalog.record(&name).ok_or_else(|| missing(&name))?;
+            let record = state.engine.record(&name).ok_or_else(|| missing(&name))?;
             let named = json!({ "Settings": settings }).to_string();
-            state.check_named_directories(&record.name, named.as_bytes())?;
+            state.engine.check_named_directories(&record.name, named.as_bytes())?;
             let set = |body: &mut serde_json::Map<String, Value>| {
                 body.insert("Settings".to_owned(), settings.clone());
             };
@@ -57,7 +58,7 @@ pub(crate) fn set_lock(call: Call) -> Answering {
         let mode = lock_mode_of(body.get("Mode"))?;
         let state = call.state;
         blocking(move || {
-            if let Some(name) = names.iter().find(|name| state.catalog.record(name).is_none()) {
+            if let Some(name) = names.iter().find(|name| state.engine.record(name).is_none()) {
                 return Err(missing(name));
             }
             for name in &names {
@@ -90,16 +91,16 @@ pub(crate) fn reorder(call: Call) -> Answering {
         let name = call.query().single_non_empty("name")?.to_owned();
         let body = read_object(&call.body)?;
         let state = call.state;
-        if state.catalog.record(&name).is_none() {
+        if state.engine.record(&name).is_none() {
             return Err(missing(&name));
         }
-        if texts_of(&body, "MembersOrder")? != [NODE_TAG] {
+        if texts_of(&body, "MembersOrder")? != [state.node_tag()] {
             let message = "The reordered list doesn't correspond to the existing nodes of the \
                            database group.";
             return Err(ApiError::argument(message));
         }
         let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
-        let order = if is_fixed { json!([NODE_TAG]) } else { json!([]) };
+        let order = if is_fixed { json!([state.node_tag()]) } else { json!([]) };
         blocking(move || {
             let reordered = change_record(&state, &name, |record, draft| {
                 draft.changes_topology = true;
@@ -118,15 +119,15 @@ pub(crate) fn reorder(call: Call) -> Answering {
 pub(crate) fn add_node(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
-    if call.state.catalog.record(name).is_none() {
+    if call.state.engine.record(name).is_none() {
         let message =
             "Database Record not found when trying to add a node to the database topology";
         return Err(ApiError::new(ErrorKind::DatabaseDoesNotExist, message));
     }
     let message = match query.get("node").filter(|node| !node.is_empty()) {
         None => format!("Database {name} already exists on all the nodes of the cluster"),
-        Some(NODE_TAG) => {
-            format!("Can't add node {NODE_TAG} to {name} topology because it is already part of it")
+        Some(node) if node == call.state.node_tag() => {
+            format!("Can't add node {node} to {name} topology because it is already part of it")
         }
         Some(node) => format!(
             "Can't add node {node} to database '{name}' topology, because node {node} (which is in \

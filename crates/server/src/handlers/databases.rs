@@ -1,25 +1,24 @@
-//! Which databases there are: creating, listing, switching and deleting them.
+//! Databases: creating, listing, enabling, disabling and deleting them.
 
 use std::borrow::Cow;
 
-use cluster_state::DatabaseRecord;
 use database::{Decision, NewDatabase, Replacement};
 use engine::{FilesLeft, FinishedDeletion, check_settings};
 use http::StatusCode;
-use model::{DatabaseName, TimeSpan};
+use model::{DatabaseName, DatabaseRecord, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind,
     database_shapes::{
-        ListedConfigurations, ListedDatabase, LockMode, NODE_TAG, ToggleStatus,
-        database_put_result, topology_answer,
+        ListedConfigurations, ListedDatabase, LockMode, ToggleStatus, database_put_result,
+        topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
     read_record_settings, studio_environment_of_record,
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
@@ -27,7 +26,7 @@ use crate::{
     handlers::{
         index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
     },
-    router::Answering,
+    http::router::Answering,
     server_state::ServerState,
     stored_record::{body_of, lock_mode, read_object, record_json, texts_of, topology_facts},
 };
@@ -37,10 +36,11 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let state = &call.state;
     if let Some(name) = query.get("name").filter(|name| !name.is_empty()) {
-        return Ok(match state.catalog.record(name) {
+        return Ok(match state.engine.record(name) {
             Some(record) => Answer::shape(
                 StatusCode::OK,
-                &listed(state, &record, name).to_json(&state.address_in_passing(&call.headers)),
+                &listed(state, &record, name)
+                    .to_json(state.node_tag(), &state.address_in_passing(&call.headers)),
             ),
             None => Answer::empty(StatusCode::NOT_FOUND).with_header(DATABASE_MISSING, name),
         });
@@ -49,34 +49,36 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0);
-    let records = state.catalog.records().into_iter().skip(skip).take(take);
+    let records = state.engine.records().into_iter().skip(skip).take(take);
     let databases: Vec<Value> = records
         .map(|record| match names_only {
             true => Value::from(record.name.as_str()),
-            false => listed(state, &record, record.name.as_str()).to_json(&address),
+            false => {
+                listed(state, &record, record.name.as_str()).to_json(state.node_tag(), &address)
+            }
         })
         .collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Databases": databases})))
 }
 
-/// What a database does; it is not opened for that.
+/// The state of a database, without opening it.
 pub(crate) fn listed_state(state: &ServerState, record: &DatabaseRecord) -> Value {
     listed(state, record, record.name.as_str()).to_state_json()
 }
 
-/// What a dashboard shows of a database; it is not opened for that.
+/// The dashboard's view of a database, without opening it.
 pub(crate) fn listed_overview(state: &ServerState, record: &DatabaseRecord) -> Value {
     listed(state, record, record.name.as_str()).to_overview_json()
 }
 
 /// A database that is not open is listed without opening it.
 fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDatabase {
-    let open = state.registry.if_open(record.name.as_str());
+    let open = state.engine.if_open(record.name.as_str());
     let documents_count = open.as_ref().and_then(|database| {
         documents::progress(&database.read()).ok().map(|progress| progress.documents)
     });
     let up_time = open.as_ref().map(|database| {
-        let now = state.platform.clock.monotonic();
+        let now = state.engine.clock().monotonic();
         TimeSpan::of(now.saturating_sub(database.opened_after())).to_string()
     });
     let body = body_of(record);
@@ -86,8 +88,8 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         open.as_ref().map(|database| indexing_errors(database)).unwrap_or_default();
     let notifications =
         open.as_ref().map(|database| notifications::counts(state, database)).unwrap_or_default();
-    // Subscriptions are the only kind so far. What cannot be read is reported where it is used.
-    let tasks = state.cluster.store().read();
+    // Subscriptions are the only kind so far. Read errors are reported where they are used.
+    let tasks = state.engine.cluster_state();
     let ongoing_tasks = tasks.subscriptions(record.topology_id).map_or(0, Iterator::count) as u64;
     ListedDatabase {
         name: name.to_owned(),
@@ -109,7 +111,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
     }
 }
 
-/// How many errors each index has. What cannot be counted has failed, and says so elsewhere.
+/// How many errors each index has. Errors that cannot be counted are reported elsewhere.
 fn indexing_errors(database: &database::Database) -> Vec<u64> {
     let indexes = all_known(database.indexes());
     indexes.iter().map(|index| index.error_count().unwrap_or(0)).collect()
@@ -120,15 +122,20 @@ pub(crate) fn topology(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     let state = &call.state;
-    let Some(record) = state.catalog.record(name) else {
+    let Some(record) = state.engine.record(name) else {
         return Ok(missing(StatusCode::SERVICE_UNAVAILABLE, name));
     };
     let url = match query.get("localUrl").filter(|url| !url.is_empty()) {
         Some(url) => Cow::Borrowed(url),
         None => state.address_for(&call.headers)?,
     };
-    let version = state.settings.protocol_version.as_str();
-    let answer = topology_answer(record.name.as_str(), &url, record.topology_index, version);
+    let version = state.engine.settings().protocol_version.as_str();
+    let answer = topology_answer(
+        record.name.as_str(),
+        (call.state.node_tag(), &url),
+        record.topology_index,
+        version,
+    );
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
@@ -142,23 +149,28 @@ fn missing(status: StatusCode, name: &str) -> Answer {
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
-    match call.state.catalog.record(name) {
-        Some(record) => Ok(Answer::shape(StatusCode::OK, &record_json(&record))),
+    match call.state.engine.record(name) {
+        Some(record) => {
+            Ok(Answer::shape(StatusCode::OK, &record_json(&record, call.state.node_tag())))
+        }
         None => Ok(missing(StatusCode::NOT_FOUND, name)),
     }
 }
 
 /// `GET /databases/*/admin/record`.
 pub(crate) fn record(call: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
+    Ok(Answer::shape(
+        StatusCode::OK,
+        &record_json(&call.database()?.record(), call.state.node_tag()),
+    ))
 }
 
-/// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag` names
-/// the version of the record.
+/// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag`
+/// contains the version of the record.
 pub(crate) fn put(call: Call) -> Answering {
     Box::pin(async move {
         call.query().int("replicationFactor")?;
-        // A header that is no number, such as `"undefined"`, expects nothing.
+        // A header that is not a number, such as `"undefined"`, is ignored.
         let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
         let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
         let sent = read_record(&call)?;
@@ -166,13 +178,13 @@ pub(crate) fn put(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let put = match expected {
-                None => state.create_database(sent)?,
+                None => state.engine.create_database(sent)?,
                 Some(expected) => {
-                    state.check_named_directories(&sent.name, &sent.body)?;
+                    state.engine.check_named_directories(&sent.name, &sent.body)?;
                     let after = serde_json::from_slice(&sent.body).unwrap_or_default();
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };
-                    state.registry.replace_record(replacement, |record| {
+                    state.engine.replace_record(replacement, |record| {
                         client_configuration::is_changed(&body_of(record), &after)
                     })?
                 }
@@ -182,7 +194,7 @@ pub(crate) fn put(call: Call) -> Answering {
             }
             let record = put.record;
             let name = record.name.as_str();
-            let facts = topology_facts(&record);
+            let facts = topology_facts(&record, state.node_tag());
             let result = database_put_result(name, put.index, &facts, &address);
             Ok(Answer::shape(StatusCode::CREATED, &result))
         })
@@ -200,7 +212,7 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
     check_settings(
-        &call.state.settings,
+        call.state.engine.settings(),
         name.as_str(),
         &read_record_settings(body.get("Settings"))?,
     )?;
@@ -223,7 +235,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let body = read_object(&call.body)?;
         let names = texts_of(&body, "DatabaseNames")?;
         let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
-        check_nodes(&body, &names)?;
+        check_nodes(call.state.node_tag(), &body, &names)?;
         let state = call.state;
         blocking(move || {
             let names = unlocked(&state, names)?;
@@ -244,14 +256,14 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-/// The names without those of databases of which deletes are ignored.
+/// The names, without databases whose deletion is to be ignored.
 ///
 /// # Errors
 /// When a database must not be deleted; none is then.
 fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ApiError> {
     let mut unlocked = Vec::with_capacity(names.len());
     for name in names {
-        let record = state.catalog.record(&name);
+        let record = state.engine.record(&name);
         if record.map_or(Ok(true), |record| may_delete(&name, &record))? {
             unlocked.push(name);
         }
@@ -259,9 +271,11 @@ fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ApiE
     Ok(unlocked)
 }
 
-/// Whether the lock mode of a database allows to delete it; `false` if deletes are ignored.
+/// Whether the lock mode of a database allows its deletion; `false` if the request is to be
+/// ignored.
 ///
 /// # Errors
+///
 /// When it must not be deleted.
 fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ApiError> {
     match lock_mode(record) {
@@ -277,9 +291,9 @@ fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ApiError> {
     }
 }
 
-fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ApiError> {
+fn check_nodes(own: &str, body: &Map<String, Value>, names: &[String]) -> Result<(), ApiError> {
     let Some(Value::Array(nodes)) = body.get("FromNodes") else { return Ok(()) };
-    let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != NODE_TAG) else {
+    let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != own) else {
         return Ok(());
     };
     let name = names.first().map_or("", String::as_str);
@@ -295,7 +309,7 @@ fn delete_one(
 ) -> Result<Option<FinishedDeletion>, ApiError> {
     // The lock mode may have changed since it was checked.
     let mut refusal = None;
-    let deleted = state.delete_database(name, hard, |record| {
+    let deleted = state.engine.delete_database(name, hard, |record| {
         may_delete(name, record).unwrap_or_else(|error| {
             refusal = Some(error);
             false
@@ -339,7 +353,7 @@ fn toggle(call: Call, disabled: bool) -> Answering {
 
 fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleStatus, ApiError> {
     let mut is_changed = false;
-    let changed = state.registry.change_record(name, |record, draft| {
+    let changed = state.engine.change_record(name, |record, draft| {
         draft.disabled = disabled;
         is_changed = record.disabled != disabled;
         if is_changed { Decision::Replace } else { Decision::Keep }
@@ -358,6 +372,6 @@ fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleS
 pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
-    let is_loaded = call.state.registry.if_open(name).is_some();
+    let is_loaded = call.state.engine.if_open(name).is_some();
     Ok(Answer::shape(StatusCode::OK, &json!({"DatabaseName": name, "IsLoaded": is_loaded})))
 }

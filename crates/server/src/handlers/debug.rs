@@ -6,16 +6,16 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use wire::guid_text;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, routes::ROUTES};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, routes::ROUTES};
 
 /// `GET /debug/server-id`.
 pub(crate) fn server_id(call: &Call) -> Result<Answer, ApiError> {
-    let id = guid_text(call.state.catalog.server_id());
+    let id = guid_text(call.state.engine.server_id());
     let answer = json!({"@metadata": call.state.debug_metadata(), "ServerId": id});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /debug/routes`: what this server answers, those routes apart that are for finding faults.
+/// `GET /debug/routes`: the routes of this server, with those for diagnostics listed separately.
 pub(crate) fn routes(_: &Call) -> Result<Answer, ApiError> {
     let mut methods = BTreeMap::<&str, Vec<&str>>::new();
     for route in ROUTES {

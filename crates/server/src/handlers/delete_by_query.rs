@@ -1,11 +1,11 @@
-//! `DELETE /queries`: deletes the documents that a query chooses.
+//! `DELETE /queries`: deletes the documents that a query selects.
 
 use engine::BulkWork;
 
 use crate::{
     call::Call,
     handlers::bulk_operations::{begin, options_of},
-    router::Answering,
+    http::router::Answering,
 };
 
 /// `DELETE /queries`.
@@ -14,7 +14,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let options = options_of(&call)?;
         let request = call.state.with_builder(|builder| wire::read_query(&call.body, builder))?;
         let mut query = query::parse(&request.text)?;
-        // Whole documents are deleted, whatever would be shown of them.
+        // Whole documents are deleted, whatever the query returns of them.
         query.select = None;
         query.include.clear();
         begin(&call, options, query, request, BulkWork::Delete)

@@ -13,23 +13,25 @@ use storage::ReadTransaction;
 use wire::{HashEtag, QueryString};
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        counter_includes,
+        document_pages::{Listing, list_documents},
+        json_text::{JsonObject, write_row_to},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        piece_sender::PieceSender,
+        revision_includes,
+        time_series_includes::TimeSeriesIncludes,
+        value_includes::ValueIncludes,
+    },
     api_error::ApiError,
     call::Call,
-    counter_includes,
-    document_pages::{Listing, list_documents},
     handlers::documents_compression::RowSizes,
-    json_text::{JsonObject, write_row_to},
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
-    piece_sender::PieceSender,
-    revision_includes,
-    router::Answering,
-    submitting::submit,
-    time_series_includes::TimeSeriesIncludes,
-    value_includes::ValueIncludes,
+    http::router::Answering,
+    writes::submitting::submit,
 };
 
-/// How many documents one load may ask for, and how many it may include.
+/// Maximum number of documents that one load may request, and that it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
 
 /// `GET /docs`: by ids, by prefix, by etag, or newest first.
@@ -42,7 +44,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     list(call, &query)
 }
 
-/// What clients have as the entity tag of a document that they know to be missing.
+/// The entity tag that clients have for a document that they know to be missing.
 const TAG_OF_MISSING: &str = "404 Response";
 
 /// `POST /docs`: by ids in the body.
@@ -87,7 +89,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::json(body))
 }
 
-/// `GET /debug/documents/huge`: the largest documents that were used of late.
+/// `GET /debug/documents/huge`: the largest documents that were used recently.
 pub(crate) fn huge(call: &Call) -> Result<Answer, ApiError> {
     let documents = call.database()?.huge_documents().largest();
     let rows: Vec<_> = documents
@@ -110,7 +112,9 @@ pub(crate) fn put(call: Call) -> Answering {
         let put = read_put(&call)?;
         let outcome = submit(&call.state, call.database()?, Batch::one(Command::Put(put))).await?;
         let Some(CommandResult::Put(stored)) = outcome.results.into_iter().next() else {
-            return Err(ApiError::invalid_operation("the document's fate is missing"));
+            return Err(ApiError::invalid_operation(
+                "the outcome of the document's command is missing",
+            ));
         };
         let mut body = Vec::new();
         let mut object = JsonObject::begin(&mut body);
@@ -210,7 +214,7 @@ fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), ApiErr
     for row in rows.iter().flatten() {
         let bytes = row.body_bytes();
         if known.is_huge(bytes) {
-            known.note(row.id(), bytes, call.state.platform.clock.now());
+            known.note(row.id(), bytes, call.state.engine.clock().now());
         }
     }
     Ok(())
@@ -233,7 +237,7 @@ fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>
     documents::get(tx, &document_id(id)?).map_err(ApiError::from)
 }
 
-/// The documents that the paths lead to, each once, without those that were asked for.
+/// The documents that the paths lead to, each once, except those that were requested.
 fn included_rows<'t>(
     tx: &'t ReadTransaction,
     rows: &[Option<DocumentRow<'t>>],
@@ -246,7 +250,7 @@ fn included_rows<'t>(
         rows.iter().flatten().map(|row| row.lower_id().to_owned()).collect();
     let mut ids = Vec::new();
     for row in rows.iter().flatten() {
-        // What is decompressed of it is in memory only meanwhile.
+        // Its decompressed form is in memory only temporarily.
         let row = row.unread();
         let root = row.body()?.root();
         for path in paths {
@@ -257,7 +261,7 @@ fn included_rows<'t>(
     }
     let mut included = Vec::new();
     for id in ids {
-        // An id that is too long names no document.
+        // A string that is too long for an id matches no document.
         let Ok(id) = DocumentId::new(id) else { continue };
         if seen.insert(id.lower_cased().to_owned()) {
             included.extend(documents::get(tx, &id)?);
@@ -266,7 +270,7 @@ fn included_rows<'t>(
     Ok(included)
 }
 
-/// The older versions that the rows ask for.
+/// The revisions that the rows request.
 fn revisions_of<'t>(
     tx: &'t ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
@@ -283,7 +287,7 @@ fn revisions_of<'t>(
     Ok(found)
 }
 
-/// What the counters that the rows ask for say; `None` when none is asked for.
+/// The counters that the rows request; `None` when none are requested.
 fn counters_of(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
@@ -300,7 +304,7 @@ fn counters_of(
     Ok(Some(found))
 }
 
-/// Writes what is given along beside documents.
+/// Writes what is included with the documents.
 fn write_includes_behind(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
@@ -308,13 +312,16 @@ fn write_includes_behind(
     out: &mut Vec<u8>,
 ) -> Result<(), ApiError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
-        counter_includes::write_behind(&found, out);
+        let whole = Sink::Whole { bytes_max: usize::MAX };
+        let _ = at_once(counter_includes::write_behind(&found, out, whole));
     }
     if let Some(values) = values {
         values.write_behind(rows, out)?;
     }
     let found = revisions_of(tx, rows, revisions)?;
-    revision_includes::write_behind(&found, out)
+    let whole = Sink::Whole { bytes_max: usize::MAX };
+    at_once(revision_includes::write_behind(&found, out, whole)).transpose()?;
+    Ok(())
 }
 
 /// A single document without includes has its own version; everything else a tag of all versions.
@@ -343,10 +350,10 @@ fn load_etag(
     etag.finish()
 }
 
-/// What is given along beside documents.
+/// What is included with documents.
 type Along<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
 
-/// Writes the whole answer; `false` when `sink` said that it must not go on.
+/// Writes the whole response; `false` when `sink` requests to stop.
 async fn write_load(
     tx: &ReadTransaction,
     (rows, included): (&[Option<DocumentRow<'_>>], &[DocumentRow<'_>]),
@@ -363,7 +370,7 @@ async fn write_load(
     time_series.write_behind(tx, rows.iter().flatten(), out, sink).await
 }
 
-/// Writes the whole answer; `false` when `sink` said that it must not go on.
+/// Writes the whole response; `false` when `sink` requests to stop.
 async fn load_body(
     rows: &[Option<DocumentRow<'_>>],
     included: &[DocumentRow<'_>],
@@ -385,7 +392,7 @@ async fn load_body(
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => {
-                // What was written is whole rows, unless a part of this one is on its way already.
+                // Only whole rows were written, unless a part of this one was sent already.
                 out.truncate(end);
                 return Err(error);
             }
@@ -406,7 +413,7 @@ async fn load_body(
     Ok(true)
 }
 
-/// What a load asks for.
+/// The parameters of a load.
 struct Load {
     ids: Vec<String>,
     paths: Vec<IncludePath>,
@@ -417,7 +424,7 @@ struct Load {
     metadata_only: bool,
 }
 
-/// Answers a load in pieces, with the documents looked up again in the same snapshot.
+/// Answers a load in pieces, looking the documents up again in the same snapshot.
 fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Answer {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         let rows = find_all(&tx, &load.ids)?;
@@ -439,7 +446,7 @@ fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ApiError> {
     let listing = Listing::of(query)?.pinned(call.snapshot.is_some());
     let listing = match query.long("etag")? {
         Some(after) if !query.has("startsWith") => {
-            // `etag` is the first one wanted, so the log is read after the one before.
+            // `etag` is the first requested one, so the log is read from the one before.
             listing.after(Etag(u64::try_from(after).unwrap_or(0).saturating_sub(1)))
         }
         _ => listing,

@@ -1,16 +1,15 @@
-//! Which documents are compressed: asking, telling, and what came of it for one document.
+//! Compression of documents: the configuration, and its effect on single documents.
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{COMPRESSION_PROPERTY, database_shapes::NODE_TAG, humane_size};
+use wire::{COMPRESSION_PROPERTY, humane_size};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, json_text::JsonObject},
     api_error::ApiError,
     call::Call,
     handlers::revision_changes::store,
-    json_text::JsonObject,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, read_object},
 };
 
@@ -33,22 +32,22 @@ pub(crate) fn configure(call: Call) -> Answering {
     })
 }
 
-/// `GET /debug/storage/compression-dictionaries`: the numbers of the dictionaries that are stored.
+/// `GET /debug/storage/compression-dictionaries`: the numbers of the stored dictionaries.
 pub(crate) fn dictionaries(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let count = documents::dictionaries_count(&database.read())?;
     let entries: Vec<Value> = (1..=count).map(|id| json!({"Id": id})).collect();
     let shown = json!({
-        "@metadata": {"NodeTag": NODE_TAG},
+        "@metadata": {"NodeTag": call.state.node_tag()},
         "DatabaseName": database.record().name.as_str(),
         "InStorage": {"NumberOfEntries": count, "Entries": entries}
     });
     Ok(Answer::shape(StatusCode::OK, &shown))
 }
 
-/// The sizes of a row, as the two routes that tell them show them.
+/// The sizes of a row, as two of the routes return them.
 pub(crate) struct RowSizes {
-    /// As it would be if it was not compressed.
+    /// Its uncompressed size.
     pub(crate) actual_bytes: usize,
     pub(crate) stored_bytes: usize,
     pub(crate) is_compressed: bool,

@@ -1,4 +1,4 @@
-//! Ranges of numbers for the ids that clients make.
+//! Ranges of numbers for ids that clients generate.
 
 use commands::{Batch, Command, CommandResult};
 use documents::HiLoRequest;
@@ -7,8 +7,11 @@ use model::date;
 use wire::QueryString;
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, json_text::JsonObject, router::Answering,
-    submitting::submit,
+    answers::{answer::Answer, json_text::JsonObject},
+    api_error::ApiError,
+    call::Call,
+    http::router::Answering,
+    writes::submitting::submit,
 };
 
 /// `GET /hilo/next`.
@@ -38,7 +41,7 @@ fn read_request(call: &Call) -> Result<HiLoRequest, ApiError> {
     Ok(HiLoRequest {
         tag: query.single_non_empty("tag")?.to_owned(),
         last_batch_size: query.long("lastBatchSize")?.unwrap_or(0),
-        // A text that is no date counts as no date.
+        // A text that is not a date is ignored.
         last_range_at_ticks: query
             .get("lastRangeAt")
             .filter(|text| has_seven_decimals(text))
@@ -49,8 +52,8 @@ fn read_request(call: &Call) -> Result<HiLoRequest, ApiError> {
     })
 }
 
-/// What the client wants between the tag and the number, or else what stands between the parts of ids
-/// in the database.
+/// The client's separator between the tag and the number, or else the database's separator between
+/// the parts of ids.
 fn separator(call: &Call, query: &QueryString<'_>) -> Result<String, ApiError> {
     match query.get("identityPartsSeparator").filter(|text| !text.is_empty()) {
         None => Ok(call.id_separator()?.to_string()),
@@ -61,7 +64,7 @@ fn separator(call: &Call, query: &QueryString<'_>) -> Result<String, ApiError> {
     }
 }
 
-/// Clients that send a date in another form than the server's own are used to its being no date: the
+/// Clients that send a date in another format than the server's own rely on its being ignored: the
 /// range then keeps its size.
 fn has_seven_decimals(date: &str) -> bool {
     let decimals = date.trim_end_matches('Z').rsplit_once('.').map_or("", |(_, decimals)| decimals);

@@ -1,11 +1,14 @@
-//! Identities: numbers that only ever grow, one after the other.
+//! Identities: ever-increasing numbers, assigned one after the other.
 
 use cluster_state::{Command, IDENTITY_MAX, IdentityCommand, Outcome};
 use model::DatabaseId;
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, cluster_commands::submit_of,
-    json_text::JsonObject, router::Answering,
+    answers::{answer::Answer, json_text::JsonObject},
+    api_error::ApiError,
+    call::Call,
+    http::router::Answering,
+    writes::cluster_commands::submit_of,
 };
 
 /// `POST /identity/next`.
@@ -68,7 +71,7 @@ fn database_of(call: &Call) -> Result<DatabaseId, ApiError> {
 
 /// `GET /debug/identities`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
-    let identities = call.state.cluster.store().read().identities(database_of(call)?);
+    let identities = call.state.engine.cluster_state().identities(database_of(call)?);
     let identities = identities?;
     let mut body = vec![b'{'];
     for (index, (name, value)) in identities.iter().enumerate() {

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexState, RecordBody};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::indexes::{missing, named},
-    router::Answering,
+    http::router::Answering,
     server_state::ServerState,
     stored_record::{read_object, texts_of},
 };
 
-/// Indexes in one request, at most.
+/// Maximum number of indexes in one request.
 const DEFINITIONS_MAX: usize = 256;
 
 /// Where a definition came from.
@@ -34,7 +34,7 @@ pub(crate) fn put(call: Call) -> Answering {
     Box::pin(put_from(call, Source::Administrator))
 }
 
-/// `PUT /indexes`: only JavaScript, which runs under a budget.
+/// `PUT /indexes`: JavaScript only, which runs under a budget.
 pub(crate) fn put_javascript(call: Call) -> Answering {
     Box::pin(put_from(call, Source::Anybody))
 }
@@ -46,7 +46,7 @@ async fn put_from(call: Call, source: Source) -> Result<Answer, ApiError> {
         let mut results = Vec::new();
         for definition in definitions {
             let name = definition.name.clone();
-            let index = state.define_index(&database, &definition)?;
+            let index = state.engine.define_index(&database, &definition)?;
             results.push(json!({"Index": name, "RaftCommandIndex": index}));
         }
         Ok(Answer::shape(StatusCode::CREATED, &json!({"Results": results})))
@@ -67,7 +67,7 @@ fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, A
     listed.into_iter().map(|definition| definition_of(definition, source)).collect()
 }
 
-/// Makes or changes indexes, as an administrator who sends these definitions. Blocks.
+/// Creates or changes indexes, for an administrator who sends these definitions. Blocks.
 pub(crate) fn define_all(
     state: &ServerState,
     database: &DatabaseLease,
@@ -75,18 +75,18 @@ pub(crate) fn define_all(
 ) -> Result<(), ApiError> {
     for definition in definitions {
         let definition = definition_of(definition, Source::Administrator)?;
-        state.define_index(database, &definition)?;
+        state.engine.define_index(database, &definition)?;
     }
     Ok(())
 }
 
-/// Reads a definition.
+/// Parses a definition.
 pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ApiError> {
     serde_json::from_value(json)
         .map_err(|error| ApiError::new(ErrorKind::InvalidData, error.to_string()))
 }
 
-/// Refuses settings of an index that no index can have.
+/// Rejects invalid settings of an index.
 pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), ApiError> {
     for (name, value) in &definition.configuration {
         let Some(value) = value else { continue };
@@ -98,7 +98,7 @@ pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), Ap
     Ok(())
 }
 
-/// Reads a definition, and finds out what kind it is.
+/// Parses a definition, and determines its kind.
 fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ApiError> {
     let mut definition = definition_in(json)?;
     definition.name = definition.name.trim().to_owned();
@@ -120,12 +120,13 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ApiErro
     Ok(definition)
 }
 
-/// `DELETE /indexes`. To delete an index that will replace another one is to revert the change of the definition.
+/// `DELETE /indexes`. Deleting an index that will replace another one reverts the change of the
+/// definition.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
-        blocking(move || match state.delete_index(&database, &name)? {
+        blocking(move || match state.engine.delete_index(&database, &name)? {
             true => Ok(Answer::empty(StatusCode::NO_CONTENT)),
             false => Ok(Answer::empty(StatusCode::NOT_FOUND)),
         })
@@ -133,7 +134,7 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-/// `POST /indexes/replace`: lets an index take the place of the one before, finished or not.
+/// `POST /indexes/replace`: lets an index replace its predecessor, whether it has caught up or not.
 pub(crate) fn replace(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
@@ -156,18 +157,18 @@ pub(crate) fn replace(call: Call) -> Answering {
     })
 }
 
-/// `GET /indexes/history`: the definitions that an index had, the newest first.
+/// `GET /indexes/history`: the previous definitions of an index, newest first.
 pub(crate) fn history(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
-    let body = RecordBody::read(&call.database()?.record().body);
+    let body = RecordBody::read(call.database()?.record().configuration.json());
     Ok(match body.index_history(name) {
         Some(history) => Answer::shape(StatusCode::OK, &json!({"Index": name, "History": history})),
         None => Answer::empty(StatusCode::NOT_FOUND),
     })
 }
 
-/// `RESET /indexes`: empties an index, which begins anew.
+/// `RESET /indexes`: empties an index and rebuilds it.
 pub(crate) fn reset(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
@@ -181,7 +182,7 @@ pub(crate) fn reset(call: Call) -> Answering {
     })
 }
 
-/// `DELETE /indexes/errors`: of all, or of those that are named.
+/// `DELETE /indexes/errors`: of all indexes, or of those named.
 pub(crate) fn clear_errors(call: Call) -> Answering {
     Box::pin(async move {
         let query = call.query();
@@ -246,7 +247,7 @@ async fn set(call: &Call, names: Vec<String>, setting: IndexSetting) -> Result<A
     }
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {
-        state.set_of_indexes(&database, &names, setting)?;
+        state.engine.change_index_settings(&database, &names, setting)?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })
     .await
@@ -269,7 +270,7 @@ fn set_state(call: Call, state: IndexState) -> Answering {
     })
 }
 
-/// `POST /admin/indexes/stop`: of all, or of one, until the server stops.
+/// `POST /admin/indexes/stop`: pauses all indexes, or one, until the server stops.
 pub(crate) fn pause(call: &Call) -> Result<Answer, ApiError> {
     set_paused(call, true)
 }

@@ -1,5 +1,5 @@
-//! Views into an index for whoever wants to know why it answers as it does: its fields, the documents
-//! that it reduced, what is kept of their reduce keys, and its definition as code.
+//! Views into an index for diagnosing its results: its fields, the documents that it reduced, what
+//! is stored for their reduce keys, and its definition as code.
 
 use std::sync::Arc;
 
@@ -12,23 +12,22 @@ use serde_json::json;
 use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, json_text::JsonObject},
     api_error::ApiError,
     call::Call,
     handlers::indexes::{known_or_all, results},
-    json_text::JsonObject,
 };
 
-/// Ids of documents that are given at once when nobody says how many, …
+/// How many ids of documents are returned by default, …
 const IDS_DEFAULT: usize = 1024;
 /// … and at most.
 const IDS_MAX: usize = 1 << 16;
-/// Documents whose reduce keys can be asked for at once.
+/// Maximum number of documents whose reduce keys can be requested together.
 const DOCUMENTS_MAX: usize = 64;
-/// The version of an index that clients of the protocol are told.
+/// The index version that clients of the protocol see.
 const SHOWN_VERSION: u32 = 54_004;
 
-/// The index that a request names; `None` when there is none of that name.
+/// The index that a request names; `None` if it does not exist.
 fn index_of(call: &Call) -> Result<Option<Arc<Index>>, ApiError> {
     let query = call.query();
     Ok(call.database()?.indexes().get(query.single_non_empty("name")?))
@@ -38,7 +37,7 @@ fn not_found() -> Answer {
     Answer::empty(StatusCode::NOT_FOUND)
 }
 
-/// `GET /indexes/debug`: what `op` says.
+/// `GET /indexes/debug`: depending on `op`.
 pub(crate) fn debug(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let query = call.query();
@@ -61,7 +60,7 @@ pub(crate) fn debug(call: &Call) -> Result<Answer, ApiError> {
     }
 }
 
-/// The fields that the definition names, and those that only documents do.
+/// The fields in the definition, and those that only documents define.
 fn entries_fields(index: &Index) -> Result<Answer, ApiError> {
     let mut named = index.fields();
     if !index.shows_results() {
@@ -79,7 +78,7 @@ fn entries_fields(index: &Index) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Static": named, "Dynamic": others})))
 }
 
-/// Whether a field is one of the definition's, and not one that the server keeps beside it.
+/// Whether a field belongs to the definition, rather than being derived by the server.
 fn is_shown(name: &str) -> bool {
     !name.contains('(') && name != indexing::RESULT_FIELD
 }
@@ -106,13 +105,14 @@ fn documents_of(call: &Call) -> Result<Vec<DocumentId>, ApiError> {
     let ids = query.all("docId").filter(|id| !id.is_empty());
     let ids: Vec<_> = ids.filter_map(|id| DocumentId::new(id).ok()).collect();
     if DOCUMENTS_MAX < ids.len() {
-        let message = format!("The trees of at most {DOCUMENTS_MAX} documents are shown at once");
+        let message =
+            format!("The trees of at most {DOCUMENTS_MAX} documents can be requested together");
         return Err(ApiError::argument(message));
     }
     Ok(ids)
 }
 
-/// What is kept of the reduce keys of documents.
+/// What is stored for the reduce keys of documents.
 fn trees(index: &Index, documents: &[DocumentId]) -> Result<Answer, ApiError> {
     let trees = index.reduce_trees(documents).map_err(|error| match error {
         MapError::Index(error) => ApiError::from(error),
@@ -180,7 +180,7 @@ fn write_node(out: &mut Vec<u8>, node: &ReduceNode, last: &mut u64) {
     shape.end();
 }
 
-/// `GET /indexes/debug/metadata`: what indexes are, of all or of those that are named.
+/// `GET /indexes/debug/metadata`: metadata of all indexes or of those named.
 pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let of_one = |index: Arc<Index>| {
         let definition = index.shown_definition();
@@ -196,7 +196,7 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     Ok(results(call, known_or_all(call)?.into_iter().map(of_one).collect()))
 }
 
-/// The definition of an index that an application wrote.
+/// The definition of a static index.
 fn written(index: &Index, refusal: &str) -> Result<IndexDefinition, ApiError> {
     match index.kind().as_ref() {
         IndexKind::Static(definition) => Ok((**definition).clone()),
@@ -204,7 +204,7 @@ fn written(index: &Index, refusal: &str) -> Result<IndexDefinition, ApiError> {
     }
 }
 
-/// `GET /indexes/source`: the definition as it was understood.
+/// `GET /indexes/source`: the definition as compiled.
 pub(crate) fn source(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let definition = written(&index, "Source can be only retrieved for static indexes.")?;
@@ -221,7 +221,7 @@ pub(crate) fn source(call: &Call) -> Result<Answer, ApiError> {
     }
 }
 
-/// `GET /indexes/c-sharp-index-definition`: a class that defines the index, for an application.
+/// `GET /indexes/c-sharp-index-definition`: a C# class that defines the index, for an application.
 pub(crate) fn class(call: &Call) -> Result<Answer, ApiError> {
     let Some(index) = index_of(call)? else { return Ok(not_found()) };
     let refusal = "Can't create C# index definition from auto indexes";

@@ -1,4 +1,4 @@
-//! Indexes that could not be opened, as operators see them among the others.
+//! Indexes that could not be opened, listed among the others.
 
 use std::sync::Arc;
 
@@ -12,16 +12,14 @@ use wire::{
 
 use crate::api_error::ApiError;
 
-/// An index that there is.
+/// An existing index.
 pub(crate) enum Known {
-    /// It is open.
     Open(Arc<Index>),
     /// It could not be opened.
     Faulty(Box<FaultyIndex>),
 }
 
 impl Known {
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         match self {
             Known::Open(index) => index.name(),
@@ -29,7 +27,7 @@ impl Known {
         }
     }
 
-    /// How many errors it has: one, when it could not be opened.
+    /// How many errors it has: one, if it could not be opened.
     pub(crate) fn error_count(&self) -> Result<u64, ApiError> {
         match self {
             Known::Open(index) => index.error_count().map_err(ApiError::from),
@@ -37,7 +35,7 @@ impl Known {
         }
     }
 
-    /// Its definition as the protocol shows it.
+    /// Its definition in the protocol's form.
     pub(crate) fn definition(&self) -> IndexDefinition {
         match self {
             Known::Open(index) => index.shown_definition(),
@@ -70,7 +68,7 @@ fn definition_of(faulty: &FaultyIndex) -> IndexDefinition {
     }
 }
 
-/// What is told of an index that could not be opened: that it could not.
+/// The statistics of an index that could not be opened.
 pub(crate) fn statistics_of_faulty(faulty: &FaultyIndex) -> IndexStatistics {
     let definition = definition_of(faulty);
     IndexStatistics {
@@ -105,7 +103,7 @@ pub(crate) fn statistics_of_faulty(faulty: &FaultyIndex) -> IndexStatistics {
     }
 }
 
-/// The errors of an index that could not be opened: why.
+/// The errors of an index that could not be opened: the reason.
 pub(crate) fn errors_of_faulty(faulty: &FaultyIndex, now_ticks: i64) -> Value {
     let error = json!({
         "Timestamp": date::format(now_ticks), "Document": null, "Action": "Open",

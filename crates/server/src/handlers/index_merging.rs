@@ -1,4 +1,5 @@
-//! Indexes that could be one: those over the same collection whose maps are plain and do not disagree.
+//! Indexes that could be merged: those over the same collection whose maps are plain and do not
+//! conflict.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use indexing::{IndexKind, PlainMap, plain_map_of};
 use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, IndexType};
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
 const ALONE: &str = "Can't find any other index to merge this index with.";
-/// How the source of a plain map over a collection begins.
+/// The start of the source of a plain map over a collection.
 const COLLECTION_PREFIX: &str = "docs.";
 
 /// An index whose map is plain.
@@ -42,7 +43,7 @@ pub(crate) fn suggestions(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
-/// Puts together what fits together, each in the first group that it fits into.
+/// Groups what fits together, each in the first group that it fits into.
 fn groups(candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
     let mut groups: Vec<Vec<Candidate>> = Vec::new();
     for candidate in candidates {
@@ -54,7 +55,7 @@ fn groups(candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
     groups
 }
 
-/// Whether one index could give the entries of both.
+/// Whether one index could contain the entries of both.
 fn fit(one: &Candidate, other: &Candidate) -> bool {
     let agree = |name: &String| {
         one.definition.field(name) == other.definition.field(name)
@@ -81,7 +82,7 @@ fn suggestion(group: &[Candidate]) -> Result<Value, ApiError> {
         let listed = group.iter().filter(|candidate| is_listed(candidate));
         listed.map(|candidate| candidate.definition.name.clone()).collect()
     };
-    // The one that has everything already, if there is one.
+    // The one that already has everything, if there is one.
     let surpassing = group.iter().rfind(|candidate| candidate.map.fields == merged.fields);
     Ok(match surpassing {
         Some(surpassing) => {

@@ -1,4 +1,4 @@
-//! What the batches of indexes took: the last ones, what they came to, and live over a WebSocket.
+//! Performance of index batches: the last ones, totals, and live over a WebSocket.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,21 +12,21 @@ use storage::PAGE_BYTES;
 use wire::index_performance::{IndexBatch, ReduceStep};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
+    feeds::live_feed::{LiveFeed, News},
     handlers::indexes::{known_or_all, results},
-    live_feed::{LiveFeed, News},
-    web_socket::Session,
+    http::web_socket::Session,
 };
 
-/// `GET /indexes/performance`: the last batches. Names of indexes that there are not are left out.
+/// `GET /indexes/performance`: the last batches. Names of missing indexes are ignored.
 pub(crate) fn performance(call: &Call) -> Result<Answer, ApiError> {
     let shown = known_or_all(call)?.into_iter().map(|index| shown_batches(&index, 0));
     Ok(results(call, shown.collect()))
 }
 
-/// An index with its batches after the one of that number.
+/// An index with its batches after the one with that number.
 fn shown_batches(index: &Index, after: u64) -> Value {
     let batches = index.batches();
     let batches = batches.iter().filter(|batch| after < batch.number);
@@ -34,7 +34,7 @@ fn shown_batches(index: &Index, after: u64) -> Value {
     json!({"Name": index.name(), "Performance": shown})
 }
 
-/// A batch as the protocol shows it.
+/// A batch in the protocol's form.
 pub(crate) fn shown_batch(index: &Index, batch: &BatchFacts) -> IndexBatch {
     let completed = Timestamp::from_ticks(batch.started_ticks).plus(batch.times.sum());
     let reduce = index.has_reduce().then_some(ReduceStep {
@@ -58,16 +58,16 @@ pub(crate) fn shown_batch(index: &Index, batch: &BatchFacts) -> IndexBatch {
         outputs: batch.outputs,
         reason: match batch.end {
             BatchEnd::Finished => "No more documents to index",
-            BatchEnd::Changes => "The batch has as many changes as one may have",
-            BatchEnd::Memory => "The entries of the batch take as much memory as they may",
-            BatchEnd::Time => "The batch took as long as one may",
+            BatchEnd::Changes => "The batch reached the maximum number of changes",
+            BatchEnd::Memory => "The batch reached its memory limit",
+            BatchEnd::Time => "The batch reached its time limit",
             BatchEnd::Closing => "The index is being closed",
         },
     }
 }
 
-/// `GET /indexes/total-time`: what all batches since the index was opened took, and how long changes
-/// waited for them.
+/// `GET /indexes/total-time`: the duration of all batches since the index was opened, and how long
+/// changes waited for them.
 pub(crate) fn total_time(call: &Call) -> Result<Answer, ApiError> {
     let span = |time: std::time::Duration| {
         TimeSpan { ticks: i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX) }.to_string()
@@ -83,20 +83,20 @@ pub(crate) fn total_time(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!(listed)))
 }
 
-/// `GET /indexes/performance/live`: first the last batches, then every few seconds those that are new.
+/// `GET /indexes/performance/live`: first the last batches, then every few seconds the new ones.
 pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let names = query.all("name").filter(|name| !name.is_empty()).map(str::to_lowercase);
-    let batches = NewBatches { names: names.collect(), told: BTreeMap::new() };
+    let batches = NewBatches { names: names.collect(), sent: BTreeMap::new() };
     LiveFeed::begin(call, batches)
 }
 
-/// The batches that one reader has not heard of.
+/// The batches that were not sent to a reader yet.
 struct NewBatches {
-    /// In lower case; none is all indexes.
+    /// In lower case; all indexes if empty.
     names: Vec<String>,
-    /// The number of the last batch of each index that was told, and when it began.
-    told: BTreeMap<String, (u64, i64)>,
+    /// The number of the last batch of each index that was sent, and when it began.
+    sent: BTreeMap<String, (u64, i64)>,
 }
 
 impl News for NewBatches {
@@ -106,24 +106,24 @@ impl News for NewBatches {
             self.names.is_empty() || self.names.iter().any(|wanted| *wanted == name.to_lowercase())
         };
         let indexes = database.indexes().all();
-        self.told.retain(|name, _| indexes.iter().any(|index| index.name() == name));
+        self.sent.retain(|name, _| indexes.iter().any(|index| index.name() == name));
         for index in indexes.iter().filter(|index| is_wanted(index.name())) {
             let batches = index.batches();
             let Some(last) = batches.last() else { continue };
-            let told = self.told.get(index.name()).copied();
-            // An index that was opened again counts from 1 again.
+            let sent = self.sent.get(index.name()).copied();
+            // A reopened index counts from 1 again.
             let is_the_same = |number| {
                 let known = batches.iter().find(|batch| batch.number == number);
-                known.is_none_or(|batch| Some((number, batch.started_ticks)) == told)
+                known.is_none_or(|batch| Some((number, batch.started_ticks)) == sent)
             };
-            let after = match told {
+            let after = match sent {
                 Some((number, _)) if number <= last.number && is_the_same(number) => number,
                 _ => 0,
             };
             if after < last.number {
                 results.push(shown_batches(index, after));
             }
-            self.told.insert(index.name().to_owned(), (last.number, last.started_ticks));
+            self.sent.insert(index.name().to_owned(), (last.number, last.started_ticks));
         }
         (!results.is_empty()).then(|| json!({"Results": results}))
     }

@@ -1,4 +1,4 @@
-//! How far an index is: what it has still to do in each collection, and why it is stale.
+//! The progress of an index: what remains in each collection, and why it is stale.
 
 use cluster_state::DatabaseValues;
 use documents::{
@@ -15,13 +15,13 @@ use storage::ReadTransaction;
 use wire::index_shapes::CollectionProgress;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::indexes::{named, statistics_of},
 };
 
-/// `GET /indexes/progress`: of those that are stale.
+/// `GET /indexes/progress`: of stale indexes.
 pub(crate) fn progress(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let mut shown = Vec::new();
@@ -79,7 +79,7 @@ fn staleness_reasons(documents: &ReadTransaction, index: &Index) -> Result<Vec<S
     behind.map(of_one).collect()
 }
 
-/// Why an index is stale that has not seen the newest values of compare exchange.
+/// Why an index is stale that has not seen the newest compare exchange values.
 fn values_reasons(values: &DatabaseValues, index: &Index) -> Result<Vec<String>, ApiError> {
     if !index.reads_values() {
         return Ok(Vec::new());
@@ -163,7 +163,7 @@ fn add_time_series_reasons(
     Ok(())
 }
 
-/// The last of selected entries, and its etag.
+/// The last of some entries, and its etag.
 fn newest_in<'t>(
     documents: &'t ReadTransaction,
     selected: Selection<'_>,
@@ -173,7 +173,7 @@ fn newest_in<'t>(
     Ok((last, log::read(documents, &[selected], before)?.next().transpose()?))
 }
 
-/// The key of a counter or a time series, as it is shown.
+/// The key of a counter or a time series in its display form.
 fn key_of(entry: &LogEntry<'_>) -> String {
     let id = entry.lower_document_id().unwrap_or_default();
     format!(" (@key: '{id}|{}')", entry.lower_name().unwrap_or_default())
@@ -184,7 +184,7 @@ fn collection_named(name: &str) -> Option<CollectionName> {
     CollectionName::new(name).ok().filter(|_| name != ALL_DOCUMENTS)
 }
 
-/// Which document the last change of a collection was; empty when it was a deletion.
+/// The document of the last change in a collection; empty if that was a deletion.
 fn newest_of(documents: &ReadTransaction, collection: &str, last: u64) -> Result<String, ApiError> {
     let failed = |error| ApiError::from(error);
     let newest = match CollectionName::new(collection) {
@@ -201,7 +201,7 @@ fn newest_of(documents: &ReadTransaction, collection: &str, last: u64) -> Result
     }))
 }
 
-/// A date as the invariant culture of .NET shows it: `11/20/2026` and `14:07:58`.
+/// A date in the format of .NET's invariant culture: `11/20/2026` and `14:07:58`.
 fn day_and_time(iso: &str) -> (String, &str) {
     let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
     (format!("{}/{}/{}", part(5, 7), part(8, 10), part(0, 4)), part(11, 19))

@@ -1,13 +1,13 @@
-//! What an operator does to an index that does not serve: opening it again, merging its entries.
+//! Repairs of an index: opening a faulty one again, merging segments.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::json;
-use wire::{database_shapes::NODE_TAG, operation_state::OperationStatus};
+use wire::operation_state::OperationStatus;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
@@ -15,10 +15,10 @@ use crate::{
         indexes::{missing, named},
         operations::too_many_operations,
     },
-    router::Answering,
+    http::router::Answering,
 };
 
-/// `POST /index/open-faulty-index`: tries once more to open an index that could not be opened.
+/// `POST /index/open-faulty-index`: tries again to open an index that could not be opened.
 pub(crate) fn open_faulty(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
@@ -41,12 +41,12 @@ pub(crate) fn open_faulty(call: Call) -> Answering {
     })
 }
 
-/// `POST /admin/indexes/optimize`. An index has no segments that could be merged: its terms are kept
-/// merged by every batch. So the operation ends at once, and says so.
+/// `POST /admin/indexes/optimize`. An index has no segments to merge: every batch keeps its terms
+/// merged. So the operation ends immediately, and says so.
 pub(crate) fn optimize(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let index = named(call, query.single_non_empty("name")?)?;
-    let (database, now) = (call.database()?, call.state.platform.clock.now());
+    let (database, now) = (call.database()?, call.state.engine.clock().now());
     let id = database.operations().next_id();
     let description = format!("Optimizing index: {}", index.name());
     let operation = database
@@ -56,5 +56,8 @@ pub(crate) fn optimize(call: &Call) -> Result<Answer, ApiError> {
     let message = format!("Index {} has no segments to merge.", index.name());
     let status = OperationStatus::IndexOptimized { index: index.name().to_owned(), message };
     Arc::clone(&operation).finish(status, now);
-    Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+    Ok(Answer::shape(
+        StatusCode::OK,
+        &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),
+    ))
 }

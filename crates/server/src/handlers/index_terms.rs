@@ -7,11 +7,11 @@ use serde_json::json;
 use storage::Transaction;
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, handlers::indexes::named,
+    answers::answer::Answer, api_error::ApiError, call::Call, handlers::indexes::named,
     index_choice::refuse_invalid,
 };
 
-/// Terms that are given at once when nobody says how many.
+/// How many terms are returned by default.
 const TERMS_MAX: usize = 1024;
 
 /// `GET /indexes/terms`.
@@ -41,7 +41,7 @@ fn terms_etag(index: &Index) -> i64 {
     record.created_ticks ^ record.last_etag.cast_signed().rotate_left(32)
 }
 
-/// The field of that name; `X_IsArray` stands for the marks of arrays in `X`.
+/// The field with that name; `X_IsArray` stands for the array markers of `X`.
 fn listed_field(
     reader: &IndexReader<'_, impl Transaction>,
     name: &str,
@@ -65,7 +65,7 @@ fn terms_of(
     let layout = index.spatial_layout(field);
     let field = listed_field(&reader, field).map_err(failed)?;
     let Some(field) = field else { return Ok(Vec::new()) };
-    // Clients know null and the empty text by names, and these stand where texts like them would.
+    // Clients know null and the empty string by names, which sort where such strings would.
     let mut named = Vec::new();
     for value in [TermValue::Text(String::new()), TermValue::Null] {
         let is_there = 0 < reader.count_of(field, &value).map_err(failed)?;

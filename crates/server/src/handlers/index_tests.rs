@@ -1,6 +1,6 @@
-//! `POST /indexes/test`: a definition is built over a few documents, in memory, and asked.
+//! `POST /indexes/test`: builds a definition over a few documents, in memory, and queries it.
 //!
-//! The answer is as long as [`ANSWER_BYTES_MAX`] at most: all of it is in memory, too.
+//! The size of the response is limited to [`ANSWER_BYTES_MAX`], since all of it is in memory, too.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use wire::{ErrorKind, IndexDefinition, QueryRequest};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
     api_error::{ApiError, no_room},
     blocking::blocking,
     call::Call,
@@ -26,32 +26,30 @@ use crate::{
         index_changes::{check_configuration, definition_in},
         queries::{Prepared, Snapshot},
         query_debug::entry_shape,
-        query_memory::memory_to_count,
     },
+    http::router::Answering,
     index_choice::{catch_up, refuse_invalid},
-    json_text::JsonObject,
-    router::Answering,
     server_state::ServerState,
     stored_record::read_object,
 };
 
-/// Documents of each collection that are taken when the request does not say how many, and at most.
+/// Default number of documents of each collection, and its maximum.
 const DOCUMENTS_DEFAULT: usize = 100;
 const DOCUMENTS_MAX: usize = 10_000;
-/// Bytes of rows in an answer.
+/// Maximum size of the rows in a response.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// What an answer has context those.
+/// Size of the rest of a response.
 const ANSWER_HEAD_BYTES: usize = 1 << 10;
-/// How often a request that waits for the index looks whether there is memory for it.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// What queries name the index by, and the whole query when there is none.
+/// How often a request that waits for the index checks whether there is enough memory for it.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// The name of the index in queries; without a query, all entries are selected.
 const NAME: &str = "<TestIndexName>";
 
 /// `POST /indexes/test`: `IndexDefinition`, `Query`, `QueryParameters`, `MaxDocumentsToProcess` for each
 /// collection, `WaitForNonStaleResultsTimeoutInSec`.
 pub(crate) fn test(call: Call) -> Answering {
     Box::pin(async move {
-        let began = call.state.platform.clock.monotonic();
+        let began = call.state.engine.clock().monotonic();
         let body = read_object(&call.body)?;
         let definition = definition_of(&body)?;
         let documents_max = documents_max(&body)?;
@@ -65,7 +63,7 @@ pub(crate) fn test(call: Call) -> Answering {
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
         let places = &call.state.rooms.counting;
         let place = places.take(database.record().name.lower_cased()).await?;
-        let (indexes, budget) = (database.clone(), Arc::clone(&state.memory.answers));
+        let (indexes, budget) = (database.clone(), Arc::clone(&state.engine.memory().answers));
         let (definition, index) = blocking(move || {
             let index = indexes.indexes().begin_trial(&definition, documents_max, &budget);
             Ok((definition, index?))
@@ -84,10 +82,11 @@ pub(crate) fn test(call: Call) -> Answering {
     })
 }
 
-/// Waits until the index has taken all documents that it is to take; `false` when that takes longer.
+/// Waits until the index has caught up; `false` if that takes longer.
 ///
 /// # Errors
-/// When there is no memory for the index.
+///
+/// When there is not enough memory for the index.
 async fn is_indexed_within(
     database: &DatabaseLease,
     index: &TrialIndex,
@@ -96,7 +95,7 @@ async fn is_indexed_within(
     let ends = Instant::now() + wait;
     loop {
         let left = ends.saturating_duration_since(Instant::now());
-        let is_indexed = catch_up(database, index.index(), left.min(LOOK_INTERVAL)).await?;
+        let is_indexed = catch_up(database, index.index(), left.min(MEMORY_CHECK_INTERVAL)).await?;
         if let Some(refusal) = index.refused().filter(|_| !is_indexed) {
             return Err(too_large(refusal));
         }
@@ -109,18 +108,18 @@ async fn is_indexed_within(
 fn too_large(refusal: TrialRefusal) -> ApiError {
     match refusal {
         TrialRefusal::TooLarge(bytes_max) => ApiError::invalid_operation(format!(
-            "The index takes more than {bytes_max} bytes for these documents. Try the definition on fewer \
+            "The index needs more than {bytes_max} bytes for these documents. Try the definition on fewer \
              documents, or smaller ones."
         )),
         TrialRefusal::Exhausted(exhausted) => no_room("Trials of indexes", exhausted),
     }
 }
 
-/// What there is to show.
+/// The result of a test.
 struct Tested {
     definition: IndexDefinition,
     index: TrialIndex,
-    /// Whether the index has taken all documents that it was to take.
+    /// Whether the index has caught up.
     is_indexed: bool,
     trial: Trial,
 }
@@ -143,11 +142,11 @@ fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ApiError>
 }
 
 fn documents_max(body: &Map<String, Value>) -> Result<usize, ApiError> {
-    let given = match body.get("MaxDocumentsToProcess") {
+    let value = match body.get("MaxDocumentsToProcess") {
         None | Some(Value::Null) => return Ok(DOCUMENTS_DEFAULT),
-        Some(given) => given.as_u64().and_then(|given| usize::try_from(given).ok()),
+        Some(value) => value.as_u64().and_then(|value| usize::try_from(value).ok()),
     };
-    given.filter(|given| (1..=DOCUMENTS_MAX).contains(given)).ok_or_else(|| {
+    value.filter(|value| (1..=DOCUMENTS_MAX).contains(value)).ok_or_else(|| {
         let message = format!(
             "Number of documents to process cannot be bigger than {DOCUMENTS_MAX} or less than 1."
         );
@@ -155,15 +154,15 @@ fn documents_max(body: &Map<String, Value>) -> Result<usize, ApiError> {
     })
 }
 
-/// How long the index may take; never longer than a query waits that does not say.
+/// How long the index may take; never longer than the default wait of a query.
 fn wait_of(body: &Map<String, Value>) -> Result<Duration, ApiError> {
     match body.get("WaitForNonStaleResultsTimeoutInSec") {
         None | Some(Value::Null) => Ok(NEW_INDEX_WAIT),
-        Some(given) => match given.as_u64() {
+        Some(value) => match value.as_u64() {
             Some(seconds) => Ok(Duration::from_secs(seconds).min(NEW_INDEX_WAIT)),
             None => {
                 let message = format!(
-                    "Could not convert '{given}' in 'WaitForNonStaleResultsTimeoutInSec' to a number \
+                    "Could not convert '{value}' in 'WaitForNonStaleResultsTimeoutInSec' to a number \
                      of seconds"
                 );
                 Err(ApiError::new(ErrorKind::Format, message))
@@ -172,7 +171,7 @@ fn wait_of(body: &Map<String, Value>) -> Result<Duration, ApiError> {
     }
 }
 
-/// The query, on the index under test whatever it names.
+/// The query, on the index under test whatever index it names.
 fn prepare(
     call: &Call,
     request: QueryRequest,
@@ -192,7 +191,7 @@ fn prepare(
     Ok(prepared)
 }
 
-/// What the maps and the reduce give, apart from the query.
+/// The output of the maps and the reduce, independent of the query.
 fn tried(
     state: &ServerState,
     database: &DatabaseLease,
@@ -203,7 +202,8 @@ fn tried(
     let (documents, values) = (database.read(), database.values());
     let context = MapContext { documents: &documents, values: Some(&values) };
     let (source, on_failure) = (TrialSource::Oldest(documents_max), TrialFailure::LeavesOut);
-    let trial = try_definition(definition, state.scripts(), context, source, on_failure, memory);
+    let trial =
+        try_definition(definition, state.engine.scripts(), context, source, on_failure, memory);
     trial.map_err(|error| match error {
         MapError::Index(error) => ApiError::from(error),
         MapError::Document { message } => ApiError::invalid_operation(message),
@@ -222,12 +222,12 @@ fn answer(
     let snapshot = Snapshot::take(database, Some(Arc::clone(index)), None)?;
     let entries = entries_of(prepared, &snapshot, memory)?;
     let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX, memory)? else {
-        let message = format!("The results of the query take more than {ANSWER_BYTES_MAX} bytes");
+        let message = format!("The results of the query exceed {ANSWER_BYTES_MAX} bytes");
         return Err(ApiError::invalid_operation(message));
     };
     let reduced = trial.reduced.as_deref().unwrap_or_default();
     let of_trial = trial.mapped.iter().chain(reduced).map(|row| row.len() + 1).sum::<usize>();
-    // The rows are there already, and all of it again in the answer.
+    // The rows are in memory already, and all of it again in the response.
     let bytes = 2 * rows.len() + entries.len() + of_trial;
     let counted = memory.take(bytes as u64);
     counted.map_err(|exhausted| no_room("Trials of indexes", exhausted))?;
@@ -256,7 +256,7 @@ fn write_array<'e>(out: &mut Vec<u8>, elements: impl IntoIterator<Item = &'e Vec
     out.push(b']');
 }
 
-/// The terms of the entries that the query chooses, whatever page it asks for, as a JSON array.
+/// The terms of the entries that the query selects, ignoring its page, as a JSON array.
 fn entries_of(
     prepared: &Prepared,
     snapshot: &Snapshot,
@@ -277,8 +277,7 @@ fn entries_of(
         let counted = memory.take((out.len() - begin) as u64);
         counted.map_err(|exhausted| no_room("Trials of indexes", exhausted))?;
         if ANSWER_BYTES_MAX < out.len() {
-            let message =
-                format!("The entries of the index take more than {ANSWER_BYTES_MAX} bytes");
+            let message = format!("The entries of the index exceed {ANSWER_BYTES_MAX} bytes");
             return Err(ApiError::invalid_operation(message));
         }
     }

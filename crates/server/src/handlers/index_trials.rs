@@ -12,20 +12,19 @@ use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    handlers::{index_changes::definition_in, query_memory::memory_to_count},
-    json_text::JsonObject,
-    router::Answering,
+    handlers::index_changes::definition_in,
+    http::router::Answering,
     stored_record::read_object,
 };
 
-/// Documents that can be named at once.
+/// Maximum number of documents in one request.
 const IDS_MAX: usize = 1_000;
 
-/// `POST /indexes/try`: what the maps and the reduce of a definition give for a few documents.
+/// `POST /indexes/try`: the output of the maps and the reduce of a definition for a few documents.
 pub(crate) fn try_out(call: Call) -> Answering {
     Box::pin(async move {
         let mut body = read_object(&call.body)?;
@@ -52,7 +51,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
             let memory = memory_to_count(&state);
             let ends = TrialFailure::Ends;
             let trial =
-                try_definition(&definition, state.scripts(), context, source, ends, &memory);
+                try_definition(&definition, state.engine.scripts(), context, source, ends, &memory);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
                 MapError::Index(error) => ApiError::from(error),
                 MapError::Document { message } => ApiError::invalid_operation(message),
@@ -62,8 +61,8 @@ pub(crate) fn try_out(call: Call) -> Answering {
     })
 }
 
-fn ids_of(given: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
-    let listed = match given {
+fn ids_of(value: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
+    let listed = match value {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(listed)) if listed.len() <= IDS_MAX => listed,
         Some(Value::Array(_)) => {
@@ -82,7 +81,7 @@ fn ids_of(given: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
     listed.iter().map(read).collect()
 }
 
-/// Results are texts that hold JSON.
+/// Results are strings that contain JSON.
 fn answer(trial: &Trial) -> Answer {
     let mut out = Vec::new();
     let mut shape = JsonObject::begin(&mut out);
@@ -105,7 +104,7 @@ fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
     out.push(b']');
 }
 
-/// `POST /studio/index-type`: what kind of index a definition is of.
+/// `POST /studio/index-type`: the kind of index that a definition describes.
 pub(crate) fn kind(call: &Call) -> Result<Answer, ApiError> {
     let definition = complete_definition(definition_in(Value::Object(read_object(&call.body)?))?);
     let shape =
@@ -113,7 +112,7 @@ pub(crate) fn kind(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
-/// `POST /studio/index-fields`: the fields that a map gives.
+/// `POST /studio/index-fields`: the fields that a map produces.
 pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let body = read_object(&call.body)?;
     let Some(map) = body.get("Map").and_then(Value::as_str) else {
@@ -123,7 +122,7 @@ pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let sources = body.get("AdditionalSources").cloned().unwrap_or(Value::Null);
     let definition: IndexDefinition =
         definition_in(json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources}))?;
-    let fields = indexing::fields_of(&definition, call.state.scripts());
+    let fields = indexing::fields_of(&definition, call.state.engine.scripts());
     let fields = fields?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": fields})))
 }

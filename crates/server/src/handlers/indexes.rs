@@ -1,4 +1,4 @@
-//! What an operator and the clients see of the indexes of a database.
+//! The indexes of a database as operators and clients see them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::{
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The refusal of who names an index that there is not.
+/// The error for an index that does not exist.
 pub(crate) fn missing(name: &str) -> ApiError {
     let message = format!("There is no index with '{name}' name.");
     ApiError::new(ErrorKind::IndexDoesNotExist, message)
@@ -36,7 +36,7 @@ pub(crate) fn named(call: &Call, name: &str) -> Result<Arc<Index>, ApiError> {
     call.database()?.indexes().get(name).ok_or_else(|| missing(name))
 }
 
-/// The indexes that the request names, as far as there are such, or all of them.
+/// The indexes that the request names, as far as they exist, or all of them.
 pub(crate) fn known_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ApiError> {
     let indexes = call.database()?.indexes();
     let query = call.query();
@@ -47,7 +47,7 @@ pub(crate) fn known_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ApiError> {
     })
 }
 
-/// An answer of the kind that most routes give.
+/// A response in the envelope that most routes use.
 pub(crate) fn results(call: &Call, results: Vec<Value>) -> Answer {
     let metadata = call.state.debug_metadata();
     Answer::shape(StatusCode::OK, &json!({"@metadata": metadata, "Results": results}))
@@ -76,7 +76,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     Ok(results(call, shown.collect()))
 }
 
-/// `GET /indexes/stats`: of all, or of one.
+/// `GET /indexes/stats`: of all indexes, or of one.
 pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let listed = match call.query().get("name").filter(|name| !name.is_empty()) {
@@ -94,7 +94,7 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     Ok(results(call, shown?))
 }
 
-/// What the statistics of a database, which are asked for all the time, tell of an index.
+/// The part of the database's statistics, which are requested continuously, about an index.
 pub(crate) fn summary_of(
     documents: &ReadTransaction,
     index: &Index,
@@ -113,13 +113,13 @@ pub(crate) fn summary_of(
     })
 }
 
-/// What is told of an index.
+/// The statistics of an index.
 pub(crate) fn statistics_of(
     database: &Database,
     index: &Index,
 ) -> Result<IndexStatistics, ApiError> {
     let documents = database.read();
-    // Asked first: an index that is told to have everything shows the entries of everything.
+    // Read first: an index that is reported as caught up must show the entries of everything.
     let is_stale = index.is_stale(&documents)?;
     let definition = index.shown_definition();
     let (record, state, rates) = (index.record(), index.state(), index.rates());
@@ -169,7 +169,7 @@ fn status_of(index: &Index) -> &'static str {
     }
 }
 
-/// `GET /indexes/errors`: of all, or of those that are named.
+/// `GET /indexes/errors`: of all indexes, or of those named.
 pub(crate) fn errors(call: &Call) -> Result<Answer, ApiError> {
     let indexes = call.database()?.indexes();
     let query = call.query();
@@ -180,7 +180,7 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ApiError> {
             .map(|name| known(indexes, name).ok_or_else(|| missing(name)))
             .collect::<Result<_, _>>()?,
     };
-    let now_ticks = call.state.platform.clock.now().ticks();
+    let now_ticks = call.state.engine.clock().now().ticks();
     let of_one = |index: Known| {
         let index = match index {
             Known::Open(index) => index,
@@ -204,7 +204,7 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ApiError> {
     Ok(results(call, shown?))
 }
 
-/// What the protocol calls what an index did when an error came up.
+/// The protocol's name of what an index did when an error occurred.
 pub(crate) fn action_name(action: IndexingAction) -> &'static str {
     match action {
         IndexingAction::Map => "Map",

@@ -1,4 +1,4 @@
-//! What the I/O of a database costs: all that is remembered, and live over a WebSocket.
+//! The I/O of a database: everything recorded, and live over a WebSocket.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use storage::{FileIo, IoKind, IoOperation, IoPosition, IoSummary};
 use wire::humane_size;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
-    live_feed::{LiveFeed, News},
-    web_socket::Session,
+    feeds::live_feed::{LiveFeed, News},
+    http::web_socket::Session,
 };
 
 const TICKS_PER_MILLISECOND: f64 = 10_000.0;
@@ -30,13 +30,13 @@ pub(crate) fn all(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /debug/io-metrics/live`: first everything that is remembered, then every few seconds what is
-/// new. A reader that is late misses what has been summed up meanwhile.
+/// `GET /debug/io-metrics/live`: first everything recorded, then every few seconds what is new. A
+/// late reader misses what has been summarized in the meantime.
 pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     LiveFeed::begin(call, NewOperations { position: None })
 }
 
-/// The operations that one reader has not heard of.
+/// The operations that were not sent to a reader yet.
 struct NewOperations {
     position: Option<IoPosition>,
 }
@@ -70,7 +70,7 @@ fn file_item(file: &FileIo) -> Value {
     })
 }
 
-/// The word for a kind of operation.
+/// The protocol's name of a kind of operation.
 pub(crate) fn kind_name(kind: IoKind) -> &'static str {
     match kind {
         IoKind::JournalWrite => "JournalWrite",

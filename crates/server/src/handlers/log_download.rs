@@ -1,11 +1,12 @@
-//! `GET /admin/logs/download`: the log files of some days, as one zip archive.
+//! `GET /admin/logs/download`: the log files of a range of days, as a zip archive.
 //!
-//! The archive is made while it is sent, by a thread that waits for its client; a client that is too slow
-//! loses its connection, which ends the thread. What is logged meanwhile is not in it.
+//! The archive is produced while it is sent, by a thread that waits for its client; a client that
+//! is too slow loses its connection, which ends the thread. What is logged in the meantime is not
+//! included.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "log files lie beside the data, and crash tests do not look at them"
+    reason = "log files are not data, and crash tests do not cover them"
 )]
 
 use std::{
@@ -20,27 +21,30 @@ use bytes::Bytes;
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use model::date;
 use tokio::sync::{OwnedSemaphorePermit, mpsc::Sender};
-use wire::{ErrorKind, QueryString, database_shapes::NODE_TAG};
+use wire::{ErrorKind, QueryString};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
-    answer::{Answer, Piece},
+    answers::{
+        answer::{Answer, Piece},
+        piece_sender::PIECE_BYTES,
+    },
     api_error::ApiError,
     call::Call,
     log_file_names::LogFileName,
-    piece_sender::PIECE_BYTES,
     server_state::LOG_DOWNLOADS_MAX,
 };
 
-/// The file of an archive that has no other.
+/// The only file of an archive without log files.
 const NOTHING_FOUND: &str = "No logs matched the date range.txt";
 
-/// `GET /admin/logs/download?from=&to=`: the files of the days from one moment to another, of all days
-/// without them.
+/// `GET /admin/logs/download?from=&to=`: the files of the days between two timestamps, or of all
+/// days.
 pub(crate) fn download(call: &Call) -> Result<Answer, ApiError> {
     let span = Span::of(&call.query())?;
-    let Some(directory) = call.state.settings.logs.directory.clone() else {
-        let message = "The server logs to no files: its setting 'Logs.Path' names no directory.";
+    let Some(directory) = call.state.engine.settings().logs.directory.clone() else {
+        let message =
+            "The server does not log to files: its setting 'Logs.Path' names no directory.";
         return Err(ApiError::invalid_operation(message));
     };
     let place = Arc::clone(&call.state.log_downloads).try_acquire_owned().map_err(|_| {
@@ -51,14 +55,15 @@ pub(crate) fn download(call: &Call) -> Result<Answer, ApiError> {
     let (answer, pieces) = Answer::stream();
     let archive = Archive { directory, span, pieces, _place: place };
     tokio::task::spawn_blocking(move || archive.send());
-    let now = date::format(call.state.platform.clock.now().ticks());
+    let now = date::format(call.state.engine.clock().now().ticks());
+    let node_tag = call.state.node_tag();
     let (day, time) = (now.get(..10).unwrap_or_default(), now.get(11..19).unwrap_or_default());
     let disposition =
-        format!("attachment; filename=\"{day} {time} - Node [{NODE_TAG}] - Logs.zip\"");
+        format!("attachment; filename=\"{day} {time} - Node [{node_tag}] - Logs.zip\"");
     Ok(answer.with_content_type("application/zip").with_header("content-disposition", &disposition))
 }
 
-/// Which days are wanted, in ticks of UTC.
+/// The requested days, in ticks of UTC.
 struct Span {
     from: Option<i64>,
     to: Option<i64>,
@@ -106,7 +111,7 @@ struct Archive {
 impl Archive {
     fn send(self) {
         let sent = self.write();
-        // A client that went away is no fault; the connection of any other breaks off.
+        // A client that disconnected is no error; the connection of any other is aborted.
         if let Err(error) = sent
             && error.kind() != io::ErrorKind::BrokenPipe
         {
@@ -120,7 +125,7 @@ impl Archive {
         let mut names = LogFileName::all_in(&self.directory);
         names.retain(|name| self.span.has(name));
         for name in &names {
-            // It may have been deleted, or compressed, just now.
+            // It may just have been deleted or compressed.
             let Ok(file) = File::open(self.directory.join(name.to_string())) else { continue };
             add(&mut zip, name, file)?;
         }
@@ -153,7 +158,7 @@ fn add<W: Write>(
     Ok(())
 }
 
-/// A moment as archives have it, if they can.
+/// A timestamp in the format of archives, if it is in their range.
 fn dos_time(moment: SystemTime) -> Option<zip::DateTime> {
     let moment = DateTime::<Utc>::from(moment);
     let small = |number: u32| u8::try_from(number).ok();
@@ -168,7 +173,8 @@ fn dos_time(moment: SystemTime) -> Option<zip::DateTime> {
     .ok()
 }
 
-/// Sends what is written, a piece at a time. Dropped before [`PieceWriter::end`], it breaks the answer off.
+/// Sends what is written, a piece at a time. Dropped before [`PieceWriter::end`], it aborts the
+/// response.
 struct PieceWriter {
     pieces: Sender<Piece>,
     gathered: Vec<u8>,

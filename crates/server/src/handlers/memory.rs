@@ -1,4 +1,4 @@
-//! How much memory the server has, what takes it, and when it was low.
+//! Memory: how much the server has, what uses it, and when it was low.
 
 use database::{MemoryChange, MemoryLevel};
 use http::StatusCode;
@@ -6,14 +6,15 @@ use model::date;
 use serde_json::{Value, json};
 use wire::humane_size;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
-/// `GET /admin/debug/memory/stats`. What there is of RavenDB's shape, and what bounds the memory here.
+/// `GET /admin/debug/memory/stats`. The applicable part of RavenDB's shape, and the limits of
+/// memory here.
 pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
-    let plan = &call.state.memory;
+    let plan = call.state.engine.memory();
     let pressure = &plan.pressure;
-    // Fresh where the system tells, else what was last seen.
-    let measured = call.state.platform.memory.usage().ok();
+    // Current where the system reports it, else the last known value.
+    let measured = call.state.engine.platform().memory.usage().ok();
     let usage = measured.or_else(|| pressure.reading().map(|reading| reading.usage));
     let size = |bytes: Option<u64>| bytes.map(humane_size);
     let limit = pressure.limit().bytes;
@@ -60,9 +61,9 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /admin/debug/memory/low-mem-log`: the newest changes, newest first.
+/// `GET /admin/debug/memory/low-mem-log`: the latest changes, newest first.
 pub(crate) fn changes(call: &Call) -> Result<Answer, ApiError> {
-    let pressure = &call.state.memory.pressure;
+    let pressure = &call.state.engine.memory().pressure;
     let changes: Vec<Value> = pressure.changes().iter().rev().map(change_item).collect();
     let answer = json!({"@metadata": call.state.debug_metadata(), "Low Memory Events": changes});
     Ok(Answer::shape(StatusCode::OK, &answer))
@@ -79,7 +80,7 @@ fn change_item(change: &MemoryChange) -> Value {
     })
 }
 
-/// The word for a level.
+/// The protocol's name of a level.
 pub(crate) fn level_name(level: MemoryLevel) -> &'static str {
     match level {
         MemoryLevel::Enough => "Normal",

@@ -1,4 +1,4 @@
-//! How much databases, or all of them together, are asked, write and index.
+//! The load of one database, or of all together: requests, writes and indexing.
 
 use database::{Activity, StoredMeters};
 use http::StatusCode;
@@ -6,15 +6,15 @@ use model::date;
 use platform::{Meter, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
-/// Where the time of the day stands in a date.
+/// The position of the time of day in a date.
 const TIME_OF_DAY: std::ops::Range<usize> = 11..19;
 
 /// `GET /admin/metrics`: since the server started.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::shape(StatusCode::OK, &all(call.state.files.activity())))
+    Ok(Answer::shape(StatusCode::OK, &all(call.state.engine.activity())))
 }
 
 /// `GET /metrics`: since the database was opened.
@@ -22,13 +22,13 @@ pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &all(call.database()?.activity())))
 }
 
-/// `GET /metrics/puts?empty=`: with the events of each second of the last fifteen minutes, those without
-/// events only where they are asked for.
+/// `GET /metrics/puts?empty=`: with the events in each second of the last fifteen minutes; seconds
+/// without events only on request.
 pub(crate) fn puts(call: &Call) -> Result<Answer, ApiError> {
     by_second(call, "PutsPerSec", |meters| &meters.puts)
 }
 
-/// `GET /metrics/bytes?empty=`: the same of bytes.
+/// `GET /metrics/bytes?empty=`: the same for bytes.
 pub(crate) fn bytes(call: &Call) -> Result<Answer, ApiError> {
     by_second(call, "BytesPutsPerSec", |meters| &meters.bytes)
 }
@@ -40,7 +40,7 @@ fn by_second(
 ) -> Result<Answer, ApiError> {
     let leaves_out_empty = call.query().bool("empty")?.unwrap_or(true);
     let activity = call.database()?.activity();
-    let now_ticks = call.state.platform.clock.now().ticks();
+    let now_ticks = call.state.engine.clock().now().ticks();
     let of_kind = |(kind, meters): (&'static str, &StoredMeters)| {
         let meter = meter_of(meters);
         let mut shape = reading(activity, meter);
@@ -51,7 +51,7 @@ fn by_second(
     Ok(Answer::shape(StatusCode::OK, &Value::Object(answer)))
 }
 
-/// Events by the time of the day at which each second began; the newest first.
+/// Events by the time of day at which each second began, newest first.
 fn raw(
     activity: &Activity,
     meter: &Meter,
@@ -119,7 +119,7 @@ fn reading(activity: &Activity, meter: &Meter) -> Value {
     })
 }
 
-/// With one decimal, as the protocol has rates.
+/// With one decimal, the protocol's format of rates.
 fn rounded(rate: f64) -> Value {
     ((rate * 10.0).round() / 10.0).into()
 }

@@ -1,23 +1,21 @@
-//! Measures of the server for programs that watch it, such as Telegraf, Prometheus and Datadog.
+//! Metrics of the server for monitoring programs such as Telegraf, Prometheus and Datadog.
 //!
-//! Only databases that are open are measured, and none is opened for it.
+//! Only open databases are measured, and none is opened for it.
 
 use bytes::Bytes;
 use database::DatabaseLease;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::database_shapes::NODE_TAG;
 
 use crate::{
-    answer::{Answer, AnswerBody},
+    answers::answer::{Answer, AnswerBody},
     api_error::ApiError,
     call::Call,
-    database_measures,
     measures::{Labels, Measure, PROMETHEUS_TYPE, to_json, write_prometheus},
-    server_measures,
+    measures::{database_measures, server_measures},
 };
 
-/// Databases of one answer.
+/// Maximum number of databases in one response.
 const DATABASES_MAX: usize = 1024;
 
 /// `GET /admin/monitoring/v1/server`.
@@ -65,26 +63,26 @@ fn by_database(
 }
 
 fn list(call: &Call, results: &[Value]) -> Answer {
-    let public = call.state.settings.public_server_url.as_ref().map(ToString::to_string);
-    let answer = json!({"PublicServerUrl": public, "NodeTag": NODE_TAG, "Results": results});
+    let public = call.state.engine.settings().public_server_url.as_ref().map(ToString::to_string);
+    let answer =
+        json!({"PublicServerUrl": public, "NodeTag": call.state.node_tag(), "Results": results});
     Answer::shape(StatusCode::OK, &answer)
 }
 
-/// The databases that are open, or those of them that are named.
+/// The open databases, or those of them that are named.
 fn open(call: &Call) -> Vec<(String, DatabaseLease)> {
     let query = call.query();
     let named: Vec<&str> = query.all("name").filter(|name| !name.is_empty()).collect();
     let is_wanted = |name: &str| {
         named.is_empty() || named.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
     };
-    let records = call.state.catalog.records();
+    let records = call.state.engine.records();
     let wanted = records.iter().map(|record| record.name.as_str()).filter(|name| is_wanted(name));
-    let open =
-        wanted.filter_map(|name| Some((name.to_owned(), call.state.registry.if_open(name)?)));
+    let open = wanted.filter_map(|name| Some((name.to_owned(), call.state.engine.if_open(name)?)));
     open.take(DATABASES_MAX).collect()
 }
 
-/// `GET /admin/monitoring/v1/prometheus`: everything that is a number.
+/// `GET /admin/monitoring/v1/prometheus`: all numeric metrics.
 pub(crate) fn prometheus(call: &Call) -> Result<Answer, ApiError> {
     let mut text = String::new();
     write_server(call, &mut text);

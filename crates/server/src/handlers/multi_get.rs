@@ -6,15 +6,16 @@ use storage::MemoryShare;
 use wire::InnerRequest;
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, json_text::JsonObject},
     api_error::{ApiError, no_room},
     call::Call,
-    json_text::JsonObject,
-    router::{Answering, route_not_found},
-    service::serve_inner,
+    http::{
+        router::{Answering, route_not_found},
+        service::serve_inner,
+    },
 };
 
-/// What the answers of one request take without being counted.
+/// Memory of the responses of one request that is not charged.
 const SHARE_ALWAYS_ALLOWED: u64 = 256 << 10;
 
 /// `POST /multi_get`.
@@ -22,7 +23,7 @@ pub(crate) fn multi_get(call: Call) -> Answering {
     Box::pin(async move {
         let requests = wire::read_multi_get(&call.body)?;
         let mut body = b"{\"Results\":[".to_vec();
-        let mut share = call.state.memory.answers.share(SHARE_ALWAYS_ALLOWED);
+        let mut share = call.state.engine.memory().answers.share(SHARE_ALWAYS_ALLOWED);
         for (index, request) in requests.into_iter().enumerate() {
             if index > 0 {
                 body.push(b',');
@@ -30,13 +31,13 @@ pub(crate) fn multi_get(call: Call) -> Answering {
             answer_one(&call, request, &mut Gathered { out: &mut body, share: &mut share }).await?;
         }
         body.extend_from_slice(b"]}");
-        // Counted again as an answer.
+        // Charged again as a response.
         drop(share);
         Ok(Answer::json(body))
     })
 }
 
-/// What is gathered, and what it takes of the memory for answers.
+/// The collected responses, and their charge.
 struct Gathered<'g> {
     out: &'g mut Vec<u8>,
     share: &'g mut MemoryShare,

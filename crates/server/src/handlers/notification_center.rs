@@ -1,5 +1,5 @@
-//! Notification centers, of the server and of a database: what operators should know, operations as they go
-//! on, and numbers as they change, each sent once over a WebSocket.
+//! Notification centers of the server and of a database: notifications for operators, operations in
+//! progress, and changing numbers, each sent once over a WebSocket.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,24 +12,21 @@ use serde_json::{Map, Value, json};
 use wire::{QueryString, operation_state::OperationStatus};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
-    gone::Gone,
+    feeds::{gone::Gone, live_feed::OpenedDatabase, pulse::Pulse, pulse_feed},
     handlers::{
         index_faults::{Known, all_known},
         notifications,
         operations::state_json,
         server_info::topology_notification,
     },
-    live_feed::OpenedDatabase,
-    pulse::Pulse,
-    pulse_feed,
+    http::web_socket::Session,
     server_state::ServerState,
-    web_socket::Session,
 };
 
-/// Collections in one message.
+/// Maximum number of collections in one message.
 const COLLECTIONS_MAX: usize = 1024;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
@@ -55,7 +52,7 @@ pub(crate) fn watch_database(call: &Call) -> Result<Session, ApiError> {
 
 /// `POST /server/notification-center/dismiss`.
 pub(crate) fn dismiss_of_server(call: &Call) -> Result<Answer, ApiError> {
-    dismiss(call, &call.state.notices)
+    dismiss(call, call.state.engine.notices())
 }
 
 /// `POST /databases/*/notification-center/dismiss`.
@@ -65,7 +62,7 @@ pub(crate) fn dismiss_of_database(call: &Call) -> Result<Answer, ApiError> {
 
 /// `POST /server/notification-center/postpone`.
 pub(crate) fn postpone_of_server(call: &Call) -> Result<Answer, ApiError> {
-    postpone(call, &call.state.notices)
+    postpone(call, call.state.engine.notices())
 }
 
 /// `POST /databases/*/notification-center/postpone`.
@@ -73,7 +70,7 @@ pub(crate) fn postpone_of_database(call: &Call) -> Result<Answer, ApiError> {
     postpone(call, call.database()?.notices())
 }
 
-/// No notice has a longer id, and what is hidden is kept.
+/// Longer ids of notifications are rejected, since dismissed ones are stored.
 const NOTICE_ID_BYTES_MAX: usize = 1024;
 
 fn notice_id<'q>(query: &'q QueryString<'_>) -> Result<&'q str, ApiError> {
@@ -92,14 +89,14 @@ fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ApiError> {
     let id = notice_id(&query)?;
     let is_forever = query.bool("forever")?.unwrap_or(false);
     let hidden = if is_forever { Hidden::Forever } else { Hidden::WhileItLasts };
-    board.hide(id, hidden, call.state.platform.clock.now());
+    board.hide(id, hidden, call.state.engine.clock().now());
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
 fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ApiError> {
     let query = call.query();
     let (id, seconds) = (notice_id(&query)?, query.required_long("timeInSec")?);
-    let now = call.state.platform.clock.now();
+    let now = call.state.engine.clock().now();
     let ticks = now.ticks().saturating_add(seconds.saturating_mul(TICKS_PER_SECOND));
     board.hide(id, Hidden::Until(Timestamp::from_ticks(ticks)), now);
     Ok(Answer::empty(StatusCode::NO_CONTENT))
@@ -123,21 +120,21 @@ pub(crate) fn numbers(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// What a reader was sent.
+/// What was sent to a reader.
 #[derive(Default)]
 struct Sent {
     has_begun: bool,
-    /// Of each operation, by its id and its beginning, the state that was sent; null when it had ended
-    /// before the reader came, or the reader was sent its end.
+    /// The last sent state of each operation, by its id and start; null if it had ended before the
+    /// reader connected, or its end was sent.
     operations: BTreeMap<(i64, i64), Value>,
-    /// Of each notice its severity.
+    /// The severity of each notification.
     notices: BTreeMap<String, Value>,
-    /// Up to where the reader knows what was hidden.
+    /// The position up to which dismissed notifications were sent.
     position: u64,
 }
 
 impl Sent {
-    /// What is new of the operations and the notices.
+    /// The changes of operations and notifications.
     fn news(
         &mut self,
         operations: &Operations,
@@ -253,9 +250,9 @@ struct ServerCenter {
 
 impl Pulse for ServerCenter {
     fn messages(&mut self) -> Result<Vec<Value>, Gone> {
-        let now = self.state.platform.clock.now();
+        let now = self.state.engine.clock().now();
         let notices = notifications::of_server(&self.state, &date::format(now.ticks()));
-        let (operations, board) = (&self.state.operations, &self.state.notices);
+        let (operations, board) = (self.state.engine.operations(), self.state.engine.notices());
         let mut news: Vec<Value> = self.first.take().into_iter().collect();
         news.extend(self.sent.news(operations, notices, board, (now, None)));
         Ok(news)
@@ -273,7 +270,7 @@ impl Pulse for DatabaseCenter {
     fn messages(&mut self) -> Result<Vec<Value>, Gone> {
         let database = self.database.get()?;
         let state = self.database.state();
-        let now = state.platform.clock.now();
+        let now = state.engine.clock().now();
         let at = date::format(now.ticks());
         let notices = notifications::of_database(state, &database, &at);
         let record = database.record();
@@ -286,8 +283,8 @@ impl Pulse for DatabaseCenter {
 }
 
 impl DatabaseCenter {
-    /// The numbers of the database, if they have changed since they were sent. What cannot be read is
-    /// reported by those who ask for it.
+    /// The numbers of the database, if they have changed since they were last sent. Read errors are
+    /// reported by the routes that return them.
     fn changed_numbers(&mut self, database: &Database, name: &str, at: &str) -> Option<Value> {
         let new = Numbers::of(database).ok()?;
         let old = self.numbers.replace(new.clone()).filter(|old| *old != new)?;
@@ -306,7 +303,7 @@ impl DatabaseCenter {
     }
 }
 
-/// The numbers of a database that a studio shows all the time.
+/// The numbers of a database that a studio shows continuously.
 #[derive(Clone, PartialEq)]
 struct Numbers {
     documents: u64,
@@ -315,7 +312,7 @@ struct Numbers {
     indexes: usize,
     stale: Vec<String>,
     errors: u64,
-    /// When an index had its last error, in ticks.
+    /// The time of the last error of any index, in ticks.
     last_error: Option<i64>,
     collections: BTreeMap<String, Collection>,
 }

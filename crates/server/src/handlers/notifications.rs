@@ -1,5 +1,5 @@
-//! What an operator should know about a database now, as the list of its notifications. Each entry is
-//! there for as long as its cause is; nothing is stored.
+//! The current notifications of a database for operators. Each exists for as long as its cause
+//! does; nothing is stored.
 
 use database::{Database, DiskSpaceLevel, MemoryLevel};
 use engine::MemoryPlan;
@@ -11,7 +11,7 @@ use storage::{IoOperation, IoPosition};
 use wire::humane_size;
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, handlers::io_metrics::kind_name,
+    answers::answer::Answer, api_error::ApiError, call::Call, handlers::io_metrics::kind_name,
     server_state::ServerState,
 };
 
@@ -27,20 +27,20 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": page, "TotalResults": all.len()})))
 }
 
-/// All notifications of a database now.
+/// All current notifications of a database.
 pub(crate) fn of_database(state: &ServerState, database: &Database, now: &str) -> Vec<Value> {
     let all = [
         low_disk(database, now),
-        low_memory(&state.memory, now),
+        low_memory(state.engine.memory(), now),
         slow_io(database, now),
         fan_out(database),
     ];
     all.into_iter().flatten().collect()
 }
 
-/// Those notifications of a database that operators have not put away.
+/// The notifications of a database that operators have not dismissed.
 fn shown(state: &ServerState, database: &Database) -> Vec<Value> {
-    let now = state.platform.clock.now();
+    let now = state.engine.clock().now();
     let all = of_database(state, database, &date::format(now.ticks()));
     database.notices().shown(all, id_of, now)
 }
@@ -50,19 +50,19 @@ pub(crate) fn id_of(notification: &Value) -> &str {
     notification["Id"].as_str().unwrap_or("")
 }
 
-/// All notifications of the server now.
+/// All current notifications of the server.
 pub(crate) fn of_server(state: &ServerState, now: &str) -> Vec<Value> {
-    low_memory(&state.memory, now).into_iter().collect()
+    low_memory(state.engine.memory(), now).into_iter().collect()
 }
 
-/// How many notifications there are, by kind.
+/// The number of notifications, by kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) alerts: u64,
     pub(crate) hints: u64,
 }
 
-/// How many notifications a database shows now.
+/// How many notifications a database currently has.
 pub(crate) fn counts(state: &ServerState, database: &Database) -> Counts {
     let all = shown(state, database);
     let of_kind = |kind: &str| all.iter().filter(|one| one["Type"] == kind).count() as u64;
@@ -76,7 +76,7 @@ fn to_usize(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// What all notifications have in common.
+/// The common part of all notifications.
 struct Notification<'a> {
     kind: &'static str,
     name: &'static str,
@@ -109,7 +109,9 @@ fn low_disk(database: &Database, now: &str) -> Option<Value> {
     let (severity, effect) = match reading.level {
         DiskSpaceLevel::Enough => return None,
         DiskSpaceLevel::Low => ("Warning", "Writes are accepted."),
-        DiskSpaceLevel::Refusing => ("Error", "Writes are refused until there is room again."),
+        DiskSpaceLevel::Refusing => {
+            ("Error", "Writes are refused until there is enough space again.")
+        }
     };
     let message = format!(
         "{}: {} of {} are free, and {} should be. {effect}",
@@ -140,7 +142,7 @@ fn low_memory(plan: &MemoryPlan, now: &str) -> Option<Value> {
     let (severity, effect) = match plan.pressure.level() {
         MemoryLevel::Enough => return None,
         MemoryLevel::Low => ("Warning", "Unused databases are closed early."),
-        MemoryLevel::Critical => ("Error", "Large requests are refused until there is more."),
+        MemoryLevel::Critical => ("Error", "Large requests are rejected until more is free."),
     };
     let left = plan.pressure.reading().map_or(0, |reading| reading.left_bytes);
     let limit = plan.pressure.limit().bytes;
@@ -188,7 +190,7 @@ fn slow_io(database: &Database, now: &str) -> Option<Value> {
     Some(notification.shape())
 }
 
-/// Indexes with documents that give very many outputs.
+/// Indexes with documents that produce very many entries.
 fn fan_out(database: &Database) -> Option<Value> {
     let indexes = database.indexes().all();
     let found: Vec<_> = indexes
@@ -201,7 +203,7 @@ fn fan_out(database: &Database) -> Option<Value> {
             "NumberOfExceedingDocuments": fan_out.documents,
             "SampleDocumentId": fan_out.sample,
             "MaxNumberOutputsPerDocument": fan_out.outputs_max,
-            "Suggestion": "Each of these documents makes very many entries. Consider smaller \
+            "Suggestion": "Each of these documents produces very many entries. Consider smaller \
                            documents, or an index with fewer entries for each.",
             "LastWarningTime": date::format(fan_out.last_ticks)
         });

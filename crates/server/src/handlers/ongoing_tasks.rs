@@ -1,21 +1,22 @@
-//! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are refused.
+//! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are rejected.
 
 use cluster_state::SubscriptionRecord;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, database_shapes::NODE_TAG};
+use wire::ErrorKind;
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, counted_list::CountedList},
     api_error::ApiError,
     call::Call,
     handlers::subscriptions::{
-        all, missing_name, named_by, remove, set_disabled, shown_time, shown_vector,
+        for_each, missing_name, named_by, record_bytes, remove, set_disabled, shown_time,
+        shown_vector,
     },
-    router::Answering,
+    http::router::Answering,
 };
 
-/// The kind of task that a request is about has to be one that there is.
+/// Rejects a request about an unknown kind of task.
 fn require_subscription(call: &Call) -> Result<(), ApiError> {
     let query = call.query();
     let kind = query.single_non_empty("type")?;
@@ -37,13 +38,13 @@ fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ApiError> {
     }
 }
 
-/// What every kind of task shows.
+/// The common properties of every kind of task.
 fn task_json(call: &Call, record: &SubscriptionRecord) -> Result<Map<String, Value>, ApiError> {
     let subscription = call.database()?.subscriptions().get(record.id);
     let has_workers = subscription.is_some_and(|found| !found.connections().is_empty());
     let settings = &record.settings;
     let node = json!({
-        "NodeTag": NODE_TAG,
+        "NodeTag": call.state.node_tag(),
         "NodeUrl": call.state.address_in_passing(&call.headers),
         "ResponsibleNode": null,
     });
@@ -67,19 +68,23 @@ fn task_json(call: &Call, record: &SubscriptionRecord) -> Result<Map<String, Val
 
 /// `GET /tasks`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
-    let records = all(call)?;
-    let mut tasks = Vec::with_capacity(records.len());
-    for record in &records {
+    let metadata = json!(call.state.debug_metadata());
+    let head = format!("{{\"@metadata\":{metadata},\"OngoingTasksList\":[");
+    let mut tasks = CountedList::begin(&call.state, head.as_bytes());
+    let mut count = 0;
+    for_each(call, |record| {
         let mut task = task_json(call, record)?;
         task.insert("SubscriptionName".to_owned(), Value::Null);
         task.insert("SubscriptionId".to_owned(), 0.into());
-        tasks.push(Value::Object(task));
-    }
-    let answer = json!({
-        "@metadata": call.state.debug_metadata(), "OngoingTasksList": tasks,
-        "SubscriptionsCount": records.len(), "PullReplications": []
-    });
-    Ok(Answer::shape(StatusCode::OK, &answer))
+        count += 1;
+        tasks.add(record_bytes(record), |out| {
+            out.extend_from_slice(Value::Object(task).to_string().as_bytes());
+            Ok(())
+        })?;
+        Ok(true)
+    })?;
+    let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":[]}}");
+    Ok(tasks.end(tail.as_bytes()))
 }
 
 /// `GET /task`.
@@ -133,7 +138,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let name = call.query().get("taskName").map(str::to_owned);
         let record = named_by(&call, name.as_deref(), key)?;
         remove(&call, record.name).await?;
-        let index = call.state.cluster.store().read().last_index();
+        let index = call.state.engine.cluster_state().last_index();
         let index = index?;
         let answer = json!({"TaskId": id, "RaftCommandIndex": index});
         Ok(Answer::shape(StatusCode::OK, &answer))

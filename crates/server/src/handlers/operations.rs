@@ -7,12 +7,9 @@ use engine::EngineError;
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
-use wire::{
-    database_shapes::NODE_TAG,
-    operation_state::{OperationFailure, OperationStatus, operation_state},
-};
+use wire::operation_state::{OperationFailure, OperationStatus, operation_state};
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, server_state::ServerState};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, server_state::ServerState};
 
 /// The type of the task of an operation that could not start.
 const NOT_STARTED: &str = "NotSupported";
@@ -20,7 +17,7 @@ const NOT_STARTED: &str = "NotSupported";
 /// `GET /operations/next-operation-id`.
 pub(crate) fn next_id(call: &Call) -> Result<Answer, ApiError> {
     let id = call.database()?.operations().next_id();
-    Ok(Answer::shape(StatusCode::OK, &json!({"Id": id, "NodeTag": NODE_TAG})))
+    Ok(Answer::shape(StatusCode::OK, &json!({"Id": id, "NodeTag": call.state.node_tag()})))
 }
 
 /// `GET /operations/state`.
@@ -32,12 +29,12 @@ pub(crate) fn state(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /operations/state` of the server.
 pub(crate) fn server_state(call: &Call) -> Result<Answer, ApiError> {
     let id = call.query().required_long("id")?;
-    Ok(state_answer(call.state.operations.get(id)))
+    Ok(state_answer(call.state.engine.operations().get(id)))
 }
 
 /// `GET /admin/operations/next-operation-id`.
 pub(crate) fn next_server_id(call: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::shape(StatusCode::OK, &json!({"Id": call.state.operations.next_id()})))
+    Ok(Answer::shape(StatusCode::OK, &json!({"Id": call.state.engine.operations().next_id()})))
 }
 
 fn state_answer(operation: Option<Arc<Operation>>) -> Answer {
@@ -47,7 +44,7 @@ fn state_answer(operation: Option<Arc<Operation>>) -> Answer {
     }
 }
 
-/// The end of an operation that this error stopped.
+/// The status of an operation that failed with this error.
 pub(crate) fn failed(error: &ApiError) -> OperationStatus {
     OperationStatus::Faulted(OperationFailure {
         type_name: error.kind.type_name().to_owned(),
@@ -57,12 +54,12 @@ pub(crate) fn failed(error: &ApiError) -> OperationStatus {
     })
 }
 
-/// As [`failed`], of an operation of the engine.
+/// Like [`failed`], for an operation of the engine.
 pub(crate) fn show_failure(error: EngineError) -> OperationStatus {
     failed(&ApiError::from(error))
 }
 
-/// Registers an operation that could not start as one that failed, unless there is one of this id.
+/// Registers an operation that could not start as failed, unless its id is taken.
 pub(crate) fn fault_unstarted(
     state: &ServerState,
     database: &DatabaseLease,
@@ -73,14 +70,14 @@ pub(crate) fn fault_unstarted(
     if database.operations().get(id).is_some() {
         return;
     }
-    let now = state.platform.clock.now();
-    // With as many operations as may be, the client that waits for this one finds none.
+    let now = state.engine.clock().now();
+    // At the maximum number of operations, a client that waits for this one will not find it.
     if let Ok(operation) = database.operations().begin(id, description, NOT_STARTED, now) {
         operation.finish(failed(error), now);
     }
 }
 
-/// The refusal of one operation more.
+/// The error when there are too many operations.
 pub(crate) fn too_many_operations() -> ApiError {
     ApiError::from(EngineError::TooManyOperations)
 }
@@ -92,7 +89,7 @@ pub(crate) fn kill(call: &Call) -> Result<Answer, ApiError> {
 
 /// `POST /admin/operations/kill`.
 pub(crate) fn kill_of_server(call: &Call) -> Result<Answer, ApiError> {
-    kill_one(&call.state.operations, call.query().required_long("id")?)
+    kill_one(call.state.engine.operations(), call.query().required_long("id")?)
 }
 
 fn kill_one(operations: &Operations, id: i64) -> Result<Answer, ApiError> {
@@ -137,7 +134,7 @@ fn listed(id: i64, operation: &Operation) -> Value {
     })
 }
 
-/// How far an operation is, as the protocol shows it.
+/// The progress of an operation in the protocol's form.
 pub(crate) fn state_json(operation: &Operation) -> Value {
     let state = operation.state();
     operation_state(&state.status, Some(&state.progress))

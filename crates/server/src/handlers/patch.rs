@@ -1,15 +1,17 @@
-//! Changes of one document, `PATCH /docs` by a script and `PATCH /json-patch` by operations.
+//! Patches of one document: `PATCH /docs` by a script and `PATCH /json-patch` by operations.
 
 use commands::{Batch, Command, CommandResult, HeldResults, PatchCommand, PatchOutcome};
 use documents::ExpectedVersion;
 
 use crate::{
+    answers::patch_answer::{Shown, patch_answer},
     api_error::ApiError,
     call::Call,
-    patch_answer::{Shown, patch_answer},
-    patch_commands::{self, patch_request, patched_id, when_missing},
-    router::Answering,
-    submitting::submit,
+    http::router::Answering,
+    writes::{
+        patch_commands::{self, patch_request, patched_id, when_missing},
+        submitting::submit,
+    },
 };
 
 /// `PATCH /docs`.
@@ -57,7 +59,7 @@ fn read(call: &Call) -> Result<PatchCommand, ApiError> {
     })
 }
 
-/// Runs a patch of one document. Its outcome is counted as long as both are kept.
+/// Runs a patch of one document. Its outcome is charged as long as both versions are held.
 pub(crate) async fn submit_patch(
     call: &Call,
     patch: PatchCommand,
@@ -66,6 +68,6 @@ pub(crate) async fn submit_patch(
     let outcome = submit(&call.state, call.database()?, batch).await?;
     match outcome.results.into_iter().next() {
         Some(CommandResult::Patched(patched)) => Ok((*patched, outcome.held)),
-        _ => Err(ApiError::invalid_operation("the patch's fate is missing")),
+        _ => Err(ApiError::invalid_operation("the outcome of the patch is missing")),
     }
 }

@@ -1,4 +1,4 @@
-//! `PATCH /queries`: changes the documents that a query chooses by its `update` clause.
+//! `PATCH /queries`: changes the documents that a query selects by its `update` clause.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use engine::BulkWork;
 use wire::QueryRequest;
 
 use crate::{
+    answers::patch_answer::{Shown, patch_answer},
     api_error::ApiError,
     call::Call,
     handlers::{
         bulk_operations::{begin, options_of},
         patch::submit_patch,
     },
-    patch_answer::{Shown, patch_answer},
-    patch_commands::patched_id,
-    router::Answering,
+    http::router::Answering,
+    writes::patch_commands::patched_id,
 };
 
 /// `PATCH /queries`.
@@ -27,7 +27,7 @@ pub(crate) fn patch(call: Call) -> Answering {
     })
 }
 
-/// `PATCH /queries/test`: what the `update` clause would make of one document, chosen or not.
+/// `PATCH /queries/test`: the effect of the `update` clause on one document, selected or not.
 pub(crate) fn test(call: Call) -> Answering {
     Box::pin(async move {
         let id = patched_id(call.query().single_non_empty("id")?, call.id_separator()?)?;
@@ -45,10 +45,10 @@ pub(crate) fn test(call: Call) -> Answering {
 
 /// A query that changes documents.
 struct Update {
-    /// What chooses them.
+    /// Selects them.
     query: rql::Query,
     request: QueryRequest,
-    /// What is done with each.
+    /// Changes each of them.
     script: Arc<PatchRequest>,
 }
 
@@ -58,7 +58,7 @@ fn read(call: &Call) -> Result<Update, ApiError> {
         call.state.with_builder(|builder| wire::read_update_query(&call.body, builder))?;
     let mut query = query::parse_update(&request.text)?;
     let parameters = request.parameters.as_ref().map(|values| values.as_view().root());
-    let text = query::take_update(&mut query, parameters, call.state.scripts())?;
+    let text = query::take_update(&mut query, parameters, call.state.engine.scripts())?;
     let values = request.parameters.clone();
     let script = Arc::new(PatchRequest { text, values, ignores_steps_max });
     Ok(Update { query, request, script })

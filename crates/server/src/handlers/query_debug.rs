@@ -1,5 +1,5 @@
-//! What is behind queries: `/queries?debug=…` tells which index answers one and why others do not, and
-//! what is in its entries; `/debug/queries` tells which ones run, and stops them.
+//! Diagnostics of queries: `/queries?debug=…` explains which index runs one and why others do not,
+//! and shows its entries; `/debug/queries` lists the running ones, and stops them.
 
 use database::DatabaseLease;
 use engine::QueryFacts;
@@ -10,26 +10,27 @@ use query::{IndexSnapshot, Paging, QueryError, ResultKind, ScanCounts, ShownEntr
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::{ErrorKind, IndexState, database_shapes::NODE_TAG};
+use wire::{ErrorKind, IndexState};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, answer_memory::memory_to_count},
     api_error::ApiError,
     call::Call,
-    handlers::{queries::Prepared, query_memory::memory_to_count, query_pages::time_or_none},
+    handlers::{queries::Prepared, query_pages::time_or_none},
     index_choice::{catch_up, refuse_invalid},
 };
 
-/// What the answer says when no index would be taken.
+/// The response when no index would be chosen.
 const NO_INDEX: &str = "Failure/None";
 
-/// The query as the server understood it.
+/// The query as parsed.
 pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ApiError> {
     let text = prepared.query.to_string();
     Ok(Answer::shape(StatusCode::OK, &json!({"ServerSideQuery": text})))
 }
 
-/// Which automatic index would be taken, and why each other over the same documents would not.
+/// The automatic index that would be chosen, and why each other one over the same documents would
+/// not.
 pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiError> {
     let database = call.database()?;
     if matches!(prepared.query.source.kind, SourceKind::Index(_)) {
@@ -37,7 +38,7 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiErr
         return Err(ApiError::invalid_operation(message));
     }
     let wanted = wanted_index(prepared)?;
-    let beside: Vec<_> = database
+    let others: Vec<_> = database
         .indexes()
         .all()
         .into_iter()
@@ -52,7 +53,7 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiErr
         AutoChoice::Answers(index) => Some(index),
         AutoChoice::Wanted { .. } => None,
     };
-    let nearest = || beside.iter().max_by_key(|(_, definition)| definition.width());
+    let nearest = || others.iter().max_by_key(|(_, definition)| definition.width());
     let name = match (&answering, nearest()) {
         (Some(index), _) | (None, Some((index, _))) => index.name().to_owned(),
         (None, None) => NO_INDEX.to_owned(),
@@ -60,7 +61,7 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiErr
     let is_answering = |index: &Index| {
         answering.as_ref().is_some_and(|answering| answering.name() == index.name())
     };
-    let results: Vec<_> = beside
+    let results: Vec<_> = others
         .iter()
         .filter(|(index, _)| !is_answering(index))
         .map(|(index, definition)| {
@@ -77,7 +78,7 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiErr
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
-/// What the query costs on the index that answers it; nothing where it asks for no rows.
+/// The cost of the query on its index; nothing if it requests no rows.
 fn execution_of(
     call: &Call,
     prepared: &Prepared,
@@ -87,7 +88,7 @@ fn execution_of(
     if query::result_kind(&prepared.query) != ResultKind::Rows || index.failure().is_some() {
         return Ok(None);
     }
-    let clock = &call.state.platform.clock;
+    let clock = call.state.engine.clock();
     let began = clock.monotonic();
     let tx = index.read();
     let (values, seed, stop) = (database.values(), prepared.seed, Arc::default());
@@ -122,10 +123,10 @@ fn why_not(
     missing.unwrap_or_else(|| "Wasn't the widest index matching this query".to_owned())
 }
 
-/// The automatic index that a query needs; one without fields when it needs none.
+/// The automatic index that a query needs; one without fields if it needs none.
 fn wanted_index(prepared: &Prepared) -> Result<AutoIndexDefinition, ApiError> {
     let parameters = prepared.parameters();
-    match query::plan(&prepared.query, parameters, Paging::default()) {
+    match query::plan(&prepared.query, parameters, Paging::default(), None) {
         Ok(_) => Ok(AutoIndexDefinition::new(collection_of(&prepared.query), [])),
         Err(QueryError::NeedsIndex { .. }) => {
             query::needed_index(&prepared.query, parameters).map_err(ApiError::from)
@@ -141,7 +142,7 @@ fn collection_of(query: &Query) -> String {
     }
 }
 
-/// The terms of the entries that a query chooses.
+/// The terms of the entries that a query selects.
 pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let index = existing_index(database, prepared)?;
@@ -149,7 +150,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
     if let Some(wait_max) = prepared.wait {
         catch_up(database, &index, wait_max).await?;
     }
-    // Another one may have taken its place meanwhile.
+    // It may have been replaced in the meantime.
     let index = database.indexes().current(index);
     refuse_invalid(&index)?;
     let tx = index.read();
@@ -171,7 +172,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
     )?;
     let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();
     let (facts, etag) = (shown.facts.index, shown.facts.result_etag);
-    let elapsed = call.state.platform.clock.monotonic().saturating_sub(prepared.began);
+    let elapsed = call.state.engine.clock().monotonic().saturating_sub(prepared.began);
     let shape = json!({
         "TotalResults": shown.facts.total_results, "SkippedResults": 0,
         "DurationInMs": elapsed.as_millis() as u64, "IndexName": index.name(), "Results": rows,
@@ -179,12 +180,12 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
         "IndexTimestamp": time_or_none(facts.map_or(0, |facts| facts.timestamp_ticks)),
         "LastQueryTime": time_or_none(facts.map_or(0, |facts| facts.last_query_ticks)),
         "IsStale": facts.is_some_and(|facts| facts.is_stale),
-        "ResultEtag": etag, "NodeTag": NODE_TAG
+        "ResultEtag": etag, "NodeTag": call.state.node_tag()
     });
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
-/// Every value is a text, or an array of them.
+/// Every value is a string, or an array of strings.
 pub(crate) fn entry_shape(entry: ShownEntry) -> Value {
     let mut shape = Map::new();
     for (field, mut terms) in entry.fields {
@@ -199,13 +200,13 @@ pub(crate) fn entry_shape(entry: ShownEntry) -> Value {
     Value::Object(shape)
 }
 
-/// `GET /debug/queries/running`: by index.
+/// `GET /debug/queries/running`: the running queries by index.
 pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?.record().name.as_str().to_owned();
-    let now = call.state.platform.clock.monotonic();
+    let now = call.state.engine.clock().monotonic();
     let mut shape = Map::new();
     shape.insert("@metadata".to_owned(), json!(call.state.debug_metadata()));
-    for (id, facts) in call.state.running_queries.of(&database) {
+    for (id, facts) in call.state.engine.running_queries().of(&database) {
         let elapsed = now.saturating_sub(facts.began);
         let one = json!({
             "DurationInMs": elapsed.as_millis() as u64,
@@ -237,12 +238,12 @@ pub(crate) fn kill(call: &Call) -> Result<Answer, ApiError> {
     let (index_name, id) = (query.required("indexName")?, query.required_long("id")?);
     let database = call.database()?.record().name.as_str().to_owned();
     let id = u64::try_from(id).unwrap_or(0);
-    let is_stopped = call.state.running_queries.stop(&database, index_name, id);
+    let is_stopped = call.state.engine.running_queries().stop(&database, index_name, id);
     let status = if is_stopped { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
     Ok(Answer::empty(status))
 }
 
-/// The index that would answer; none is made to look into it.
+/// The index that would run the query; none is created for the purpose.
 fn existing_index(database: &DatabaseLease, prepared: &Prepared) -> Result<Arc<Index>, ApiError> {
     if let SourceKind::Index(name) = &prepared.query.source.kind {
         return database
@@ -251,7 +252,7 @@ fn existing_index(database: &DatabaseLease, prepared: &Prepared) -> Result<Arc<I
             .ok_or_else(|| ApiError::from(QueryError::MissingIndex { name: name.to_owned() }));
     }
     let parameters = prepared.parameters();
-    match query::plan(&prepared.query, parameters, Paging::default()) {
+    match query::plan(&prepared.query, parameters, Paging::default(), None) {
         Ok(_) => {
             let message = "Collection query is handled directly by documents storage so index \
                            entries aren't created underneath";

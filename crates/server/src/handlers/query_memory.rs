@@ -1,7 +1,7 @@
-//! What a query does while there is no memory for it: it waits as long as that is of use, and takes back what it has
-//! begun.
+//! Retries of a query for which there is not enough memory: it waits while waiting can help, and
+//! reverts what it has begun.
 
-use std::rc::Rc;
+use std::cell::Cell;
 
 use database::DatabaseLease;
 use engine::RunningQuery;
@@ -9,27 +9,23 @@ use query::{QueryError, QueryResult};
 use storage::{ReadTransaction, WorkingMemory};
 
 use crate::{
+    answers::{
+        long_answer::Sink,
+        piece_sender::{PIECE_BYTES, RoomWait, WAIT_CHECK_INTERVAL},
+    },
     api_error::{ApiError, canceled},
     handlers::queries::Prepared,
-    long_answer::{INLINE_BYTES_MAX, Sink},
-    piece_sender::{LOOK_INTERVAL, PIECE_BYTES, RoomWait},
-    server_state::ServerState,
 };
 
-/// Where the rows are counted that are looked at before the answer is begun.
-pub(crate) fn memory_to_count(state: &ServerState) -> Rc<WorkingMemory> {
-    Rc::new(WorkingMemory::beyond(INLINE_BYTES_MAX as u64, &state.memory.answers))
-}
-
-/// Takes back a row that was not written to its end, with the room that was made for it.
+/// Removes a row that was not written to its end, and releases its memory.
 pub(super) fn forget_behind(begin: usize, out: &mut Vec<u8>) {
     out.truncate(begin);
     out.shrink_to(begin.max(PIECE_BYTES));
 }
 
 impl Prepared {
-    /// Looks at the rows that are counted before the answer is begun. A filter has a thread that may wait for room,
-    /// as long as that is of use.
+    /// Scans the rows that are counted before the response begins. A filter runs on a thread that
+    /// may wait for memory, while waiting can help.
     pub(super) fn count_filtered(
         &self,
         database: &DatabaseLease,
@@ -39,12 +35,13 @@ impl Prepared {
         let mut wait = RoomWait::default();
         loop {
             match result.count_filtered() {
-                Err(error) if error.is_for_want_of_memory() && self.query.filter.is_some() => {
+                Err(error) if error.may_find_memory_later() && self.query.filter.is_some() => {
+                    wait.note_progress(result.counted_rows());
                     if wait.is_over() || database.is_closing() {
                         return Err(ApiError::from(error));
                     }
                     self.refuse_when_stopped()?;
-                    memory.wait_for_room(LOOK_INTERVAL);
+                    memory.wait_for_room(WAIT_CHECK_INTERVAL);
                 }
                 counted => return counted.map_err(ApiError::from),
             }
@@ -58,7 +55,24 @@ impl Prepared {
         }
     }
 
-    /// Does what may find no room, again and again while it is of use to wait for room.
+    /// Counts rows, and waits for memory while waiting can help.
+    pub(super) async fn with_room_to_count<T>(
+        &self,
+        sink: Sink<'_>,
+        result: &mut QueryResult<'_, ReadTransaction>,
+        count: impl Fn(&mut QueryResult<'_, ReadTransaction>) -> Result<T, QueryError>,
+    ) -> Result<T, ApiError> {
+        let progress = Cell::new(0);
+        sink.with_room_for(&progress, || {
+            self.refuse_when_stopped()?;
+            let counted = count(result);
+            progress.set(result.counted_rows());
+            counted.map_err(ApiError::from)
+        })
+        .await
+    }
+
+    /// Retries what may run out of memory, while waiting can help.
     pub(super) async fn with_room<T>(
         &self,
         sink: Sink<'_>,

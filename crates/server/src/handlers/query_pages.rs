@@ -1,14 +1,16 @@
-//! The parts of answers that all kinds of queries share.
+//! The parts of responses that all kinds of queries share.
 
 use documents::{DocumentError, DocumentRow};
 use model::date;
 use query::{QueryResult, ResultFacts};
 use storage::ReadTransaction;
-use wire::database_shapes::NODE_TAG;
 
-use crate::{api_error::ApiError, json_text::write_row_to, long_answer::Sink};
+use crate::{
+    answers::{json_text::write_row_to, long_answer::Sink},
+    api_error::ApiError,
+};
 
-/// The time that stands for no time: collections are never indexed.
+/// Stands for no time: collections are never indexed.
 const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
 const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
 
@@ -23,11 +25,12 @@ pub(crate) fn write_texts(texts: &[impl AsRef<str>], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Writes what follows the results of a page: the end of their array, the included documents, and the state
-/// of the index. `false` when `sink` said that it must not go on.
+/// Writes what follows the results of a page: the end of their array, the included documents, and
+/// the state of the index. `false` when `sink` requests to stop.
 pub(crate) async fn write_page_tail<'t>(
     includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
     facts: &ResultFacts,
+    node_tag: &str,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
@@ -53,7 +56,7 @@ pub(crate) async fn write_page_tail<'t>(
     };
     let tail = format!(
         "}},\"IndexTimestamp\":\"{timestamp}\",\"LastQueryTime\":\"{last_query}\",\
-         \"IsStale\":{is_stale},\"ResultEtag\":{},\"NodeTag\":\"{NODE_TAG}\"}}",
+         \"IsStale\":{is_stale},\"ResultEtag\":{},\"NodeTag\":\"{node_tag}\"}}",
         facts.result_etag
     );
     out.extend_from_slice(tail.as_bytes());

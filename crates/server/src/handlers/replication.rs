@@ -1,11 +1,11 @@
-//! What is asked about replication where there is one node: no connections, no conflicts.
+//! Replication with one node: no connections, no conflicts.
 
 use http::StatusCode;
 use serde_json::json;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
-/// `GET /replication/conflicts`: all, or of one document.
+/// `GET /replication/conflicts`: all conflicts, or those of one document.
 pub(crate) fn conflicts(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let answer = match query.get("docId").filter(|id| !id.is_empty()) {
@@ -15,7 +15,7 @@ pub(crate) fn conflicts(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /replication/conflicts/solver`: nobody has said how to solve conflicts.
+/// `GET /replication/conflicts/solver`: no conflict resolution is configured.
 pub(crate) fn conflict_solver(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NOT_FOUND))
 }

@@ -1,14 +1,15 @@
-//! The configurations of documents that expire, are refreshed or archived at a time.
+//! The configurations of expiration, refresh and archiving.
 
 use http::StatusCode;
-use wire::RetentionKind;
+use model::RetentionKind;
+use wire::read_retention_configuration;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::revision_changes::store,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, read_object},
 };
 
@@ -52,6 +53,7 @@ fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ApiError> {
 
 async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
-    let configuration = kind.read(&read_object(&call.body)?, record.name.as_str())?;
+    let configuration =
+        read_retention_configuration(kind, &read_object(&call.body)?, record.name.as_str())?;
     store(call, kind.property(), configuration).await
 }

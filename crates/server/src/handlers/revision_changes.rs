@@ -1,19 +1,19 @@
-//! What an administrator does with all revisions of a database: the configuration, enforcing it, reverting
-//! documents to a time.
+//! Administration of all revisions of a database: the configuration, enforcing it, reverting
+//! documents to a point in time.
 
 use engine::RevisionTask;
 use http::StatusCode;
 use model::{CollectionName, date};
 use serde_json::{Map, Value, json};
-use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY, database_shapes::NODE_TAG};
+use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::operations::show_failure,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, change_body, read_object, texts_of},
 };
 
@@ -52,7 +52,7 @@ pub(crate) fn configure_conflicts(call: Call) -> Answering {
     })
 }
 
-/// Keeps a configuration in the record of the database.
+/// Stores a configuration in the record of the database.
 pub(crate) async fn store(
     call: Call,
     property: &'static str,
@@ -107,7 +107,10 @@ fn begin(call: &Call, body: &Map<String, Value>, task: RevisionTask) -> Result<A
     let (engine, database) = (&call.state.engine, call.database()?);
     let begun = engine.begin_revision_operation(database, task, collections, show_failure);
     let id = begun?;
-    Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+    Ok(Answer::shape(
+        StatusCode::OK,
+        &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),
+    ))
 }
 
 pub(crate) fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, ApiError> {

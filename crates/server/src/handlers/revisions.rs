@@ -10,22 +10,25 @@ use storage::{ReadTransaction, pass_over};
 use wire::{ErrorKind, HashEtag, QueryString};
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        json_text::{JsonObject, SMALL_ROW_BYTES, write_revision_to},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        piece_sender::PieceSender,
+    },
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::documents_compression::RowSizes,
-    json_text::JsonObject,
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
-    piece_sender::PieceSender,
-    router::Answering,
+    http::router::Answering,
 };
 
-/// Answers for which so many revisions are looked at are made on the thread that reads the connection.
+/// Responses that scan at most this many revisions are produced inline, on the thread that reads
+/// the connection.
 const INLINE_ROWS_MAX: u64 = 1024;
-/// Entries of the log that one answer shows, when it is not said how many.
+/// How many entries of the log are returned by default.
 const LOG_PAGE_DEFAULT: usize = 1024;
-/// How many versions one request may ask for.
+/// Maximum number of versions in one request.
 const VERSIONS_MAX: usize = 1 << 16;
 
 /// `GET /revisions`: of a document, or by version.
@@ -42,7 +45,7 @@ pub(crate) fn list(call: Call) -> Answering {
     })
 }
 
-/// Writes a short answer at once, if it may be one, and a long one while it is sent.
+/// Writes a short response inline, if allowed, and a long one while it is sent.
 fn answer(
     call: &Call,
     wanted: Wanted,
@@ -70,7 +73,7 @@ fn answer(
     Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 
-/// What a request for revisions asks for.
+/// What a request for revisions selects.
 enum Wanted {
     Versions(Vec<String>),
     Before { id: DocumentId, ticks: i64 },
@@ -100,7 +103,7 @@ impl Wanted {
         Ok(Wanted::Page { id, start, take })
     }
 
-    /// How many revisions have to be looked at, at most.
+    /// Maximum number of revisions to scan.
     fn rows_looked_at(&self, tx: &ReadTransaction) -> Result<u64, ApiError> {
         match self {
             Wanted::Versions(versions) => Ok(versions.len() as u64),
@@ -112,7 +115,7 @@ impl Wanted {
         }
     }
 
-    /// What there is; nothing for a version that is not there.
+    /// The selected revisions; nothing for a missing version.
     fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
         let failed = |error: DocumentError| ApiError::from(error);
         match self {
@@ -131,7 +134,7 @@ impl Wanted {
         }
     }
 
-    /// The entity tag; `None` when the one version that was asked for is not there.
+    /// The entity tag; `None` if the one requested version does not exist.
     fn etag(&self, tx: &ReadTransaction) -> Result<Option<String>, ApiError> {
         if let Wanted::Versions(versions) = self
             && versions.len() != 1
@@ -150,7 +153,7 @@ impl Wanted {
         }
     }
 
-    /// Writes the whole answer; `false` when `sink` said that it must not go on.
+    /// Writes the whole response; `false` when `sink` requests to stop.
     async fn write(
         &self,
         tx: &ReadTransaction,
@@ -166,15 +169,27 @@ impl Wanted {
             if written > 0 {
                 out.push(b',');
             }
-            match row.map(|row| write_revision(&row, metadata_only, out)) {
-                Some(Ok(())) => {}
-                Some(Err(error)) => {
-                    out.truncate(end);
-                    return Err(error);
+            written += 1;
+            match row {
+                Some(row) if !metadata_only && SMALL_ROW_BYTES < row.uncompressed_bytes() => {
+                    if !write_revision_to(sink, &row, out).await? {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                Some(row) => {
+                    let written = match metadata_only {
+                        true => documents::write_revision_metadata_json(&row, out),
+                        false => documents::write_revision_json(&row, out),
+                    };
+                    if let Err(error) = written {
+                        // Only whole revisions were written.
+                        out.truncate(end);
+                        return Err(error.into());
+                    }
                 }
                 None => out.extend_from_slice(b"null"),
             }
-            written += 1;
             if !sink.take(out).await {
                 return Ok(false);
             }
@@ -197,19 +212,6 @@ type Rows<'t> = Box<dyn Iterator<Item = Result<Option<RevisionRow<'t>>, ApiError
 
 fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ApiError> {
     documents::revision_count(tx, id).map_err(ApiError::from)
-}
-
-/// Appends a revision as the protocol shows it.
-pub(crate) fn write_revision(
-    row: &RevisionRow<'_>,
-    metadata_only: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), ApiError> {
-    let written = match metadata_only {
-        true => documents::write_revision_metadata_json(row, out),
-        false => documents::write_revision_json(row, out),
-    };
-    written.map_err(ApiError::from)
 }
 
 /// `GET /revisions/count`.
@@ -241,11 +243,11 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::json(body))
 }
 
-/// `GET /revisions/bin`: the deleted documents, the last deletion first.
+/// `GET /revisions/bin`: the deleted documents, latest deletion first.
 pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (start, take) = page_of(&query)?;
-    // What clients of 5.x send under this name is how many to pass over.
+    // Clients of version 5 send the number to skip under this name.
     let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
     let start = start.max(passed_over);
     let tx = call.read()?;
@@ -269,14 +271,14 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
         if index > 0 {
             body.push(b',');
         }
-        write_revision(&row.map_err(failed)?, false, &mut body)?;
+        documents::write_revision_json(&row.map_err(failed)?, &mut body)?;
     }
     body.extend_from_slice(b"]}");
     Ok(Answer::json(body).with_quoted_etag(&etag))
 }
 
-/// `GET /revisions/difference`: what makes the version `from` into the version `to`, or into the document
-/// as it is. RavenDB has no such thing.
+/// `GET /revisions/difference`: what turns the version `from` into the version `to`, or into the
+/// current document. An extension of RavenDB's protocol.
 pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let from = change_vector(query.single_non_empty("from")?);
@@ -365,15 +367,15 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::json(body))
 }
 
-/// How many to skip and how many to show. A negative start or size selects nothing.
+/// How many to skip and how many to return. A negative start or size selects nothing.
 fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ApiError> {
     let (start, size) = (query.start()?, query.page_size()?);
     let take = if start < 0 { 0 } else { usize::try_from(size).unwrap_or(0) };
     Ok((usize::try_from(start).unwrap_or(0), take))
 }
 
-/// A change vector as it was meant: some clients do not escape its `+`, which then arrives as a blank. A
-/// change vector has blanks only behind its commas.
+/// Repairs a change vector: some clients do not escape its `+`, which then arrives as a blank. A
+/// valid change vector has blanks only after commas.
 fn change_vector(text: &str) -> String {
     text.replace(", ", "\n").replace(' ', "+").replace('\n', ", ")
 }

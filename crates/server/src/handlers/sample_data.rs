@@ -1,4 +1,4 @@
-//! Sample data: an empty database that is filled with a shop.
+//! Sample data: fills an empty database with a shop.
 
 use std::sync::Arc;
 
@@ -13,17 +13,15 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
-    batch_attachments::attachment_name,
     blocking::blocking,
-    body_share::BodyShare,
     call::Call,
     handlers::{bulk_docs::submit_body, index_changes::define_all},
-    router::Answering,
+    http::{body_share::BodyShare, router::Answering},
     sample_data::{self, SampleTypes},
     stored_record::change_body,
-    submitting::submit,
+    writes::{batch_attachments::attachment_name, submitting::submit},
 };
 
 /// `GET /studio/sample-data/classes`.
@@ -64,7 +62,7 @@ fn types_of(call: &Call) -> Result<SampleTypes, ApiError> {
         .map_err(|name| ApiError::argument(format!("Requested value '{name}' was not found.")))
 }
 
-/// Writes what the record of the database says about the data, indexes too, before the data comes.
+/// Writes the settings and indexes into the record of the database, before the data.
 async fn configure(call: &Call, types: SampleTypes) -> Result<(), ApiError> {
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {

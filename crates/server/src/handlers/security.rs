@@ -1,10 +1,10 @@
-//! Who asks, and keys. There are no certificates yet, so nobody is known by one.
+//! The client's identity, and keys. There are no certificates yet, so every client is anonymous.
 
 use http::StatusCode;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
-/// Bytes of a key.
+/// Length of a key, in bytes.
 const KEY_BYTES: usize = 32;
 
 /// `GET /certificates/whoami`: the certificate of the client, which has none.
@@ -12,10 +12,11 @@ pub(crate) fn who_am_i(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
-/// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. Nothing keeps it.
+/// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. It is not
+/// stored.
 pub(crate) fn generate(call: &Call) -> Result<Answer, ApiError> {
     let mut key = [0; KEY_BYTES];
-    call.state.platform.entropy.fill(&mut key);
+    call.state.engine.platform().entropy.fill(&mut key);
     let text = model::base64_text(&key);
     Ok(Answer::json(text.into_bytes()).with_content_type("application/base64"))
 }

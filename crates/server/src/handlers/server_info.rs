@@ -5,24 +5,24 @@ use std::{collections::BTreeMap, time::Duration};
 use http::StatusCode;
 use serde_json::{Value, json};
 use wire::{
-    database_shapes::NODE_TAG,
     guid_text,
     server_shapes::{ClusterTopology, ClusterTopologyAnswer, NodeInfo, NodeLicenseDetails},
 };
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, router::Answering, server_state::ServerState,
+    answers::answer::Answer, api_error::ApiError, call::Call, http::router::Answering,
+    server_state::ServerState,
 };
 
 /// The version of the protocol's server-wide storage that clients compare.
 const SERVER_SCHEMA_VERSION: u32 = 53_001;
 
-/// The longest that an answer is delayed on request.
+/// Maximum delay of a response on request.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
 
-/// What a studio looks for in a licence, and this server has without one.
+/// Features that a studio looks up in a license, and that this server has without one.
 const FEATURES: [&str; 11] = [
     "CanSetupDefaultRevisionsConfiguration",
     "HasClientConfiguration",
@@ -37,7 +37,7 @@ const FEATURES: [&str; 11] = [
     "HasTimeSeriesRollupsAndRetention",
 ];
 
-/// The same of what it does not have.
+/// Features that it does not have.
 const MISSING_FEATURES: [&str; 35] = [
     "CanAutoRenewLetsEncryptCertificate",
     "DistributedCluster",
@@ -76,7 +76,7 @@ const MISSING_FEATURES: [&str; 35] = [
     "IsIsv",
 ];
 
-/// `GET /license/status`: there are no licences, and nothing that needs one.
+/// `GET /license/status`: there are no licenses, and nothing requires one.
 pub(crate) fn license_status(call: &Call) -> Result<Answer, ApiError> {
     let mut status = json!({
         "Id": null,
@@ -108,8 +108,8 @@ pub(crate) fn build_version(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &build))
 }
 
-/// `GET /admin/test/delay`: answers after `value` milliseconds, at most [`DELAY_MAX`]; for trying what
-/// a client does that waits for too long.
+/// `GET /admin/test/delay`: responds after `value` milliseconds, at most [`DELAY_MAX`]; for testing
+/// the timeouts of a client.
 pub(crate) fn delay(call: Call) -> Answering {
     Box::pin(async move {
         let value = call.query().int("value")?.ok_or_else(|| {
@@ -130,8 +130,8 @@ pub(crate) fn alive(_: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn node_info(call: &Call) -> Result<Answer, ApiError> {
     let state = &call.state;
     let info = NodeInfo {
-        node_tag: NODE_TAG.to_owned(),
-        topology_id: guid_text(state.catalog.topology_id()),
+        node_tag: call.state.node_tag().to_owned(),
+        topology_id: guid_text(state.engine.topology_id()),
         certificate: None,
         cluster_status: None,
         number_of_cores: state.machine.cores,
@@ -139,10 +139,10 @@ pub(crate) fn node_info(call: &Call) -> Result<Answer, ApiError> {
         usable_memory_in_gb: state.machine.memory_gb,
         build_info: state.build(),
         os_info: state.machine.os.clone(),
-        server_id: guid_text(state.catalog.server_id()),
+        server_id: guid_text(state.engine.server_id()),
         current_state: "Leader".to_owned(),
         server_role: "Member".to_owned(),
-        has_fixed_port: state.settings.server_urls.iter().all(|url| url.port != 0),
+        has_fixed_port: state.engine.settings().server_urls.iter().all(|url| url.port != 0),
         server_schema_version: SERVER_SCHEMA_VERSION,
         last_state_change_reason: STATE_REASON.to_owned(),
     };
@@ -155,7 +155,7 @@ pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &topology_of(&call.state, address)))
 }
 
-/// The topology of the cluster as the first notification of the server shows it.
+/// The topology of the cluster in the first notification of the server.
 pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value {
     let topology = topology_of(state, address.to_owned());
     let mut shape = json!({
@@ -172,27 +172,30 @@ pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value
 }
 
 fn topology_of(state: &ServerState, address: String) -> ClusterTopologyAnswer {
-    let nodes = BTreeMap::from([(NODE_TAG.to_owned(), address)]);
-    let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
+    let nodes = BTreeMap::from([(state.node_tag().to_owned(), address)]);
+    let up_time = state.engine.clock().monotonic().saturating_sub(state.started);
     ClusterTopologyAnswer {
         metadata: state.debug_metadata(),
         topology: ClusterTopology {
-            topology_id: guid_text(state.catalog.topology_id()),
+            topology_id: guid_text(state.engine.topology_id()),
             all_nodes: nodes.clone(),
             members: nodes,
             promotables: BTreeMap::new(),
             watchers: BTreeMap::new(),
-            last_node_id: NODE_TAG.to_owned(),
+            last_node_id: state.node_tag().to_owned(),
             etag: 1,
         },
         etag: 1,
-        leader: NODE_TAG.to_owned(),
+        leader: state.node_tag().to_owned(),
         leader_ship_duration: u64::try_from(up_time.as_millis()).unwrap_or(u64::MAX),
         current_state: "Leader".to_owned(),
-        node_tag: NODE_TAG.to_owned(),
+        node_tag: state.node_tag().to_owned(),
         server_role: "Member".to_owned(),
         current_term: 1,
-        node_license_details: BTreeMap::from([(NODE_TAG.to_owned(), license_details(state))]),
+        node_license_details: BTreeMap::from([(
+            state.node_tag().to_owned(),
+            license_details(state),
+        )]),
         last_state_change_reason: STATE_REASON.to_owned(),
         status: BTreeMap::new(),
     }
@@ -214,8 +217,8 @@ fn license_details(state: &ServerState) -> NodeLicenseDetails {
 pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ApiError> {
     let url = call.state.tcp_address_for(&call.headers)?;
     let answer = json!({
-        "Url": url, "Certificate": null, "NodeTag": NODE_TAG,
-        "ServerId": guid_text(call.state.catalog.server_id()), "Urls": [url]
+        "Url": url, "Certificate": null, "NodeTag": call.state.node_tag(),
+        "ServerId": guid_text(call.state.engine.server_id()), "Urls": [url]
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }

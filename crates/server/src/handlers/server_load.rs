@@ -1,4 +1,4 @@
-//! How long the server runs, how much its processors work, and what it is asked.
+//! The server's uptime, processor load and traffic.
 
 use std::io;
 
@@ -9,14 +9,18 @@ use serde_json::json;
 use wire::ErrorKind;
 
 use crate::{
-    answer::Answer, api_error::ApiError, call::Call, pulse_feed, stored_record::read_object,
-    traffic_log::WantedTraffic, web_socket::Session,
+    answers::answer::Answer,
+    api_error::ApiError,
+    call::Call,
+    feeds::pulse_feed,
+    http::{traffic_log::WantedTraffic, web_socket::Session},
+    stored_record::read_object,
 };
 
 /// `GET /admin/stats`.
 pub(crate) fn statistics(call: &Call) -> Result<Answer, ApiError> {
     let state = &call.state;
-    let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
+    let up_time = state.engine.clock().monotonic().saturating_sub(state.started);
     let answer = json!({
         "@metadata": state.debug_metadata(),
         "UpTime": TimeSpan::of(up_time).to_string(),
@@ -27,7 +31,7 @@ pub(crate) fn statistics(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /admin/traffic-watch`: the requests that are answered from now on, of all databases or of one.
+/// `GET /admin/traffic-watch`: requests as they are answered, of all databases or of one.
 pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ApiError> {
     let query = call.query();
     let database = query.get("resourceName").filter(|name| !name.is_empty()).map(str::to_owned);
@@ -43,7 +47,7 @@ pub(crate) fn traffic_configuration(call: &Call) -> Result<Answer, ApiError> {
 /// `POST /admin/traffic-watch/configuration`: from now on, until the server stops.
 pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ApiError> {
     let wanted = WantedTraffic::read(&read_object(&call.body)?)?;
-    tracing::info!("a client sets which requests are logged");
+    tracing::info!("a client changed which requests are logged");
     call.state.traffic.log.set(wanted);
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

@@ -1,19 +1,19 @@
-//! The settings as administrators see them: what each key is, what the server was given for it, and what the
-//! record of a database says. Values that are secret, or might be, are not shown.
+//! The settings as administrators see them: the description of each key, the server's value, and
+//! the value in the database's record. Values that are secret, or might be, are hidden.
 
 use std::collections::BTreeMap;
 
-use cluster_state::DatabaseRecord;
 use http::StatusCode;
+use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
 use settings::{Effective, Key, Scope, SizeUnit, Source, TimeUnit, ValueType, find_key};
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, stored_record::body_of};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, stored_record::body_of};
 
 /// `GET /admin/configuration/settings`.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
     let shown = |setting: &Effective| json!({"Metadata": metadata(setting), "ServerValues": server_values(setting)});
-    let settings: Vec<Value> = call.state.settings.effective().iter().map(shown).collect();
+    let settings: Vec<Value> = call.state.engine.settings().effective().iter().map(shown).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Settings": settings})))
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
             "DatabaseValues": database_values(setting, &recorded)
         })
     };
-    let settings: Vec<Value> = call.state.settings.effective().iter().map(shown).collect();
+    let settings: Vec<Value> = call.state.engine.settings().effective().iter().map(shown).collect();
     let answer = json!({"@metadata": call.state.debug_metadata(), "Settings": settings});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
@@ -96,7 +96,7 @@ fn shape_of(
     })
 }
 
-/// A key that is not in the table might be secret.
+/// An unknown key might be secret.
 fn is_secret(key: Option<&Key>) -> bool {
     key.is_none_or(|key| key.secret)
 }
@@ -117,7 +117,7 @@ fn time_unit(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// What the server was given for a key, by its name; nothing for a default.
+/// The server's value of a key, by its name; nothing for a default.
 fn server_values(setting: &Effective) -> Value {
     if setting.source == Source::Default {
         return json!({});
@@ -125,7 +125,7 @@ fn server_values(setting: &Effective) -> Value {
     one_value(&setting.name, setting.value.as_deref())
 }
 
-/// What the record of the database says; null for what only holds for the whole server.
+/// The value in the database's record; null for a setting of the whole server.
 fn database_values(setting: &Effective, recorded: &BTreeMap<String, Option<String>>) -> Value {
     if find_key(&setting.name).is_none_or(|key| key.scope == Scope::Server) {
         return Value::Null;
@@ -145,7 +145,7 @@ fn one_value(name: &str, value: Option<&str>) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// The settings in a record by their names in small letters.
+/// The settings in a record by their lower-cased names.
 fn recorded(record: &DatabaseRecord) -> BTreeMap<String, Option<String>> {
     let body = body_of(record);
     let settings = body.get("Settings").and_then(Value::as_object);

@@ -1,21 +1,30 @@
-//! `/snapshots`: states that are held, for a bounded time, for several requests of a client. Ours.
+//! `/snapshots`: snapshots that are held, for a limited time, for several requests of a client. An
+//! extension.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use wire::ErrorKind;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call, json_text::JsonObject};
+use crate::{
+    answers::{answer::Answer, json_text::JsonObject},
+    api_error::ApiError,
+    call::Call,
+};
 
-/// `POST /snapshots`: holds the newest durable state, and gives its token.
+/// `POST /snapshots`: holds the newest durable snapshot, and returns its token.
 pub(crate) fn open(call: &Call) -> Result<Answer, ApiError> {
-    let (database, limits) = (call.database()?, &call.state.settings.snapshots);
+    let (database, limits) = (call.database()?, &call.state.engine.settings().snapshots);
     let lifetime = match call.query().long("lifetimeInSec")? {
         None => limits.lifetime.min(limits.lifetime_max),
         Some(seconds) => checked_lifetime(seconds, limits.lifetime_max)?,
     };
-    let token = format!("{:016x}{:016x}", call.state.random_number(), call.state.random_number());
-    let now = call.state.platform.clock.monotonic();
+    let token = format!(
+        "{:016x}{:016x}",
+        call.state.engine.random_number(),
+        call.state.engine.random_number()
+    );
+    let now = call.state.engine.clock().monotonic();
     let held = database.hold_snapshot(token, now + lifetime, now, limits.open_max);
     let held = held.map_err(|_| {
         let message = format!(
@@ -49,7 +58,7 @@ fn checked_lifetime(seconds: i64, lifetime_max: Duration) -> Result<Duration, Ap
     })
 }
 
-/// `DELETE /snapshots`: ends one.
+/// `DELETE /snapshots`: releases one.
 pub(crate) fn release(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let is_there = call.database()?.release_snapshot(query.single_non_empty("id")?);

@@ -1,6 +1,6 @@
-//! `GET /`: what somebody sees who opens the address in a browser, and what a program gets.
+//! `GET /`: a page for browsers, and JSON for programs.
 //!
-//! The page is one answer: nothing on it comes from elsewhere, no script runs, and names are escaped.
+//! The page is self-contained: it loads nothing, runs no script, and all names are escaped.
 
 use std::fmt::{self, Write as _};
 
@@ -9,16 +9,16 @@ use http::{StatusCode, header};
 use serde_json::json;
 
 use crate::{
-    answer::{Answer, AnswerBody},
+    answers::answer::{Answer, AnswerBody},
     api_error::ApiError,
     call::Call,
     server_state::ServerState,
 };
 
-/// So many databases are listed.
+/// Maximum number of listed databases.
 const LISTED_MAX: usize = 500;
 const HTML: &str = "text/html; charset=utf-8";
-/// Nothing may be loaded, and nobody may put the page into a frame.
+/// Nothing may be loaded, and the page may not be framed.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
 const STYLE: &str = "\
@@ -29,7 +29,7 @@ code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: 4px; }
 td, th { text-align: left; padding: .2rem 1.2rem .2rem 0; vertical-align: top; }";
 
-/// What is shown of each database: a word, and the rest of the address.
+/// The links of each database: a label, and the rest of the address.
 const ROUTES: [(&str, &str); 5] = [
     ("documents", "docs?pageSize=25"),
     ("collections", "collections/stats"),
@@ -51,7 +51,7 @@ fn facts(state: &ServerState) -> Answer {
     let facts = json!({
         "Product": "Corvus",
         "Version": env!("CARGO_PKG_VERSION"),
-        "ProtocolVersion": state.settings.protocol_version.as_str(),
+        "ProtocolVersion": state.engine.settings().protocol_version.as_str(),
         "Documentation": "README.md and the folder docs of Corvus' source code",
         "Studio": "This server has no web interface yet. Use a client library of RavenDB.",
     });
@@ -74,7 +74,7 @@ fn page(state: &ServerState, address: &str) -> Answer {
 
 fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Result {
     let version = env!("CARGO_PKG_VERSION");
-    let protocol = Escaped(state.settings.protocol_version.as_str());
+    let protocol = Escaped(state.engine.settings().protocol_version.as_str());
     let address = Escaped(address);
     write!(
         html,
@@ -99,7 +99,7 @@ fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Res
 }
 
 fn write_databases(html: &mut String, state: &ServerState, address: &Escaped<'_>) -> fmt::Result {
-    let records = state.catalog.records();
+    let records = state.engine.records();
     if records.is_empty() {
         return write!(
             html,
@@ -124,7 +124,7 @@ fn write_databases(html: &mut String, state: &ServerState, address: &Escaped<'_>
     }
 }
 
-/// Text in HTML, also inside of quotation marks.
+/// Text in HTML, also within quotation marks.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -140,7 +140,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A name as a part of a path.
+/// A name as a path segment.
 struct InPath<'t>(&'t str);
 
 impl fmt::Display for InPath<'_> {

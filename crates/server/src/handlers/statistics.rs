@@ -1,4 +1,4 @@
-//! Numbers about a database and its collections.
+//! Statistics of a database and its collections.
 
 use database::Database;
 use documents::{
@@ -17,17 +17,19 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        document_pages::{Listing, list_documents},
+    },
     api_error::ApiError,
     call::Call,
-    document_pages::{Listing, list_documents},
     handlers::indexes::summary_of,
     stored_record::body_of,
 };
 
-/// Rows of a kind whose sizes are looked at to tell the size of a collection.
+/// How many rows of a kind are sampled to estimate the size of a collection.
 const SAMPLED_ROWS_MAX: usize = 1024;
-/// Entries of the log among which tombstones are looked for.
+/// How many entries of the log are searched for tombstones.
 const SAMPLED_ENTRIES_MAX: usize = 4 * SAMPLED_ROWS_MAX;
 
 /// `GET /stats`.
@@ -39,7 +41,7 @@ pub(crate) fn database(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /stats/detailed`.
 pub(crate) fn detailed(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
-    let (state, id) = (call.state.cluster.store().read(), database.record().topology_id);
+    let (state, id) = (call.state.engine.cluster_state(), database.record().topology_id);
     let failed_there = |error| ApiError::from(error);
     let cluster = ClusterStatistics {
         identities_count: state.identities(id).map_err(failed_there)?.len() as u64,
@@ -68,7 +70,7 @@ pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
 }
 
-/// The collections with their bytes: counted where there are few rows, else estimated.
+/// The collections with their sizes: exact if there are few rows, else estimated.
 pub(crate) fn collections_with_bytes(
     tx: &ReadTransaction,
 ) -> Result<Vec<CollectionStatistics>, ApiError> {
@@ -89,7 +91,7 @@ pub(crate) fn collection_documents(call: &Call) -> Result<Answer, ApiError> {
     Ok(list_documents(database.clone(), call.read()?, listing))
 }
 
-/// The numbers of an open database.
+/// The statistics of an open database.
 pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, ApiError> {
     let tx = database.read();
     let progress = documents::progress(&tx).map_err(failed)?;
@@ -121,7 +123,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Api
     })
 }
 
-/// What a database occupies on disk.
+/// The disk space of a database.
 pub(crate) fn size_on_disk(database: &Database) -> u64 {
     let of_one = |environment: &Environment| {
         let statistics = environment.statistics();
@@ -144,7 +146,7 @@ fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, Api
     Ok(collections.into_iter().map(of_one).collect())
 }
 
-/// Fills in the bytes of a collection: counted when there are few rows, else estimated from some.
+/// Fills in the size of a collection: exact if there are few rows, else estimated from a sample.
 fn estimate_bytes(
     tx: &ReadTransaction,
     collection: &mut CollectionStatistics,
@@ -170,7 +172,7 @@ fn estimate_bytes(
     Ok(())
 }
 
-/// The bytes of `count` rows, of which some tell their sizes.
+/// The estimated size of `count` rows, from a sample.
 fn estimate(
     sizes: impl Iterator<Item = Result<usize, DocumentError>>,
     count: u64,

@@ -1,5 +1,6 @@
-//! What a database spends its space on, in the protocol's shape: totals for the list of environments,
-//! everything for one of them. A database has one environment for its documents, and one for each index.
+//! The space used by a database, in the protocol's form: totals for the list of environments,
+//! details for one of them. A database has one environment for its documents, and one for each
+//! index.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 use storage::{Environment, JournalReport, StorageReport, TableReport, TreeReport};
 use wire::ErrorKind;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
 const DOCUMENTS: &str = "Documents";
 const INDEX: &str = "Index";
-/// The unit in which the protocol counts the room that is left in a journal file.
+/// The unit in which the protocol reports the free space of a journal file.
 const JOURNAL_SECTOR_BYTES: u64 = 4096;
 
 /// `GET /debug/storage/report`: the totals of every environment.
@@ -64,7 +65,7 @@ pub(crate) fn one_environment(call: &Call) -> Result<Answer, ApiError> {
     }
 }
 
-/// An environment that belongs to a database.
+/// An environment of a database.
 struct Reported {
     name: String,
     kind: &'static str,

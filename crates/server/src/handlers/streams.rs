@@ -1,10 +1,12 @@
-//! `/streams/docs`: all documents, or those of a prefix, one after the other.
+//! `/streams/docs`: a stream of all documents, or of those with a prefix.
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        document_pages::{Form, Listing, list_documents},
+    },
     api_error::ApiError,
     call::Call,
-    document_pages::{Form, Listing, list_documents},
 };
 
 /// `GET /streams/docs`.

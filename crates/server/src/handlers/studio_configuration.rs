@@ -1,24 +1,24 @@
-//! What a studio shows of the server and of databases, above all which environment they are.
+//! The studio's configuration of the server and of databases, mainly the kind of environment.
 
 use http::StatusCode;
 use serde_json::Value;
 use wire::{STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration};
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, change_body, read_object},
 };
 
-/// The name under which the server's own configuration is kept in the catalog.
+/// The name under which the catalog stores the server's own configuration.
 const SERVER_CONFIGURATION: &str = "Configuration/Studio";
 
 /// `GET /configuration/studio`.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
-    let stored = call.state.catalog.value(SERVER_CONFIGURATION);
+    let stored = call.state.engine.server_value(SERVER_CONFIGURATION);
     let stored = stored?;
     Ok(match stored {
         Some(value) => Answer::json(value.bytes),
@@ -42,7 +42,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
         let bytes = configuration.to_string().into_bytes();
         let state = call.state;
         blocking(move || {
-            let put = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
+            let put = state.engine.put_server_value(SERVER_CONFIGURATION, &bytes);
             put?;
             Ok(Answer::empty(StatusCode::CREATED))
         })

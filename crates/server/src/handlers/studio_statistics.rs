@@ -1,4 +1,4 @@
-//! Numbers that a studio shows all the time, and its tables of revisions.
+//! Numbers that a studio shows continuously, and its tables of revisions.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use storage::ReadTransaction;
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     handlers::{
@@ -18,9 +18,9 @@ use crate::{
     },
 };
 
-/// Rows of one answer, at most.
+/// Maximum number of rows in one response.
 const ROWS_MAX: usize = 4096;
-/// Revisions that are looked at to find the rows of one answer.
+/// Maximum number of revisions scanned for one response.
 const LOOKED_AT_MAX: usize = 1_000_000;
 
 /// `GET /studio/footer/stats`.
@@ -45,7 +45,7 @@ pub(crate) fn footer(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /studio/indexes/errors-count`: how many errors the indexes have, by what they did.
+/// `GET /studio/indexes/errors-count`: the number of errors of the indexes, by action.
 pub(crate) fn index_errors(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let names: Vec<&str> = query.all("name").filter(|name| !name.is_empty()).collect();
@@ -75,7 +75,7 @@ fn counts_of(index: &Known) -> Result<BTreeMap<&'static str, u64>, ApiError> {
     Ok(counts)
 }
 
-/// `GET /studio/revisions/ids`: documents with revisions whose ids begin with a prefix.
+/// `GET /studio/revisions/ids`: documents with revisions whose ids start with a prefix.
 pub(crate) fn revised_ids(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let prefix = lower_case(query.required("prefix")?).into_owned();
@@ -128,7 +128,7 @@ impl Kind {
     }
 }
 
-/// `GET /studio/revisions/preview`: revisions of all documents, or of a collection, the newest first.
+/// `GET /studio/revisions/preview`: revisions of all documents, or of a collection, newest first.
 pub(crate) fn revisions(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let kind = Kind::of(query.get("type"))?;

@@ -1,21 +1,19 @@
-//! Small questions of a studio's forms: whether a name may be used, where files would be, when a time that
-//! repeats comes next.
+//! Validation for a studio's forms: whether a name is valid, where files would be, when a cron
+//! expression next matches.
 
 use std::path::Path;
 
-use cluster_state::DatabaseRecord;
 use engine::check_index_name;
 use http::StatusCode;
-use model::{DatabaseName, date};
+use model::{DatabaseName, DatabaseRecord, date};
 use serde_json::{Value, json};
 use wire::{
-    IndexDefinition,
-    database_shapes::{ListedConfigurations, NODE_TAG},
-    humane_size, studio_environment_of_record,
+    IndexDefinition, database_shapes::ListedConfigurations, humane_size,
+    studio_environment_of_record,
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     cron_expression::CronExpression,
@@ -37,11 +35,11 @@ pub(crate) fn is_valid_name(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /studio-tasks/next-cron-expression-occurrence`. The server's clock is that of UTC.
+/// `GET /studio-tasks/next-cron-expression-occurrence`. The server's time zone is UTC.
 pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let parsed = CronExpression::parse(query.single_non_empty("expression")?);
-    let now = call.state.platform.clock.now().ticks();
+    let now = call.state.engine.clock().now().ticks();
     let answer = match parsed {
         Ok(expression) => match expression.next_after(now) {
             Some(next) => {
@@ -56,19 +54,19 @@ pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// `GET /admin/studio-tasks/full-data-directory`: where the files of a new database would be, and how much
-/// room there is.
+/// `GET /admin/studio-tasks/full-data-directory`: where the files of a new database would be, and
+/// the free space there.
 pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ApiError> {
     let (query, state) = (call.query(), &call.state);
     let text = |name: &str| query.get(name).map(str::trim).filter(|text| !text.is_empty());
-    let (directory, refusal) = state.directory_of_new(text("name"), text("path"));
+    let (directory, refusal) = state.engine.directory_of_new(text("name"), text("path"));
     let space = match &refusal {
         None => space_at(call, &directory),
         Some(_) => None,
     };
     let (free, total) = space.map_or((0, 0), |space| (space.free_bytes, space.total_bytes));
     let answer = json!({
-        "NodeTag": NODE_TAG, "FullPath": directory.to_string_lossy(),
+        "NodeTag": call.state.node_tag(), "FullPath": directory.to_string_lossy(),
         "FreeSpaceInBytes": free, "FreeSpaceHumane": humane_size(free),
         "TotalSpaceInBytes": total, "TotalSpaceHumane": humane_size(total),
         "Error": refusal.map(|refusal| refusal.to_string())
@@ -76,24 +74,24 @@ pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// The room at a directory, or at the nearest one above it that is there.
+/// The free space at a directory, or at its nearest existing ancestor.
 fn space_at(call: &Call, directory: &Path) -> Option<platform::DiskSpace> {
-    let disk = &call.state.platform.disk;
+    let disk = &call.state.engine.platform().disk;
     let there = directory.ancestors().find(|place| disk.exists(place).unwrap_or(false))?;
     disk.space(there).ok()
 }
 
-/// `POST /admin/studio-tasks/folder-path-options`: the directories in a directory, where records may name
-/// some; the roots of these when none is named.
+/// `POST /admin/studio-tasks/folder-path-options`: the directories in a directory, if records may
+/// name them; their roots if none is named.
 pub(crate) fn folder_options(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let directory = query.get("path").map(str::trim).filter(|path| !path.is_empty());
-    let listed = call.state.directories_below(directory.map(Path::new));
+    let listed = call.state.engine.directories_below(directory.map(Path::new));
     let listed: Vec<_> = listed.iter().map(|path| path.to_string_lossy()).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"List": listed})))
 }
 
-/// `GET /studio-tasks/indexes/configuration/defaults`: how indexes are made when nobody says anything else.
+/// `GET /studio-tasks/indexes/configuration/defaults`: the defaults for new indexes.
 pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ApiError> {
     let answer = json!({
         "AutoIndexDeploymentMode": "Parallel", "StaticIndexDeploymentMode": "Parallel",
@@ -107,10 +105,10 @@ pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"CertificateExpiringThresholdInDays": 14})))
 }
 
-/// `GET /studio-tasks/databases`: what the records of databases say.
+/// `GET /studio-tasks/databases`: the records of databases.
 pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
     let address = call.state.address_in_passing(&call.headers);
-    let records = call.state.catalog.records();
+    let records = call.state.engine.records();
     let of_one = |record: &std::sync::Arc<DatabaseRecord>| {
         let body = body_of(record);
         let count = |section: &str| {
@@ -127,9 +125,9 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
             "HasDataArchivalConfiguration": has.has_archival,
             "DeletionInProgress": {}, "LockMode": lock_mode(record).name(),
             "NodesTopology": {
-                "Members": [{"NodeTag": NODE_TAG, "NodeUrl": address, "ResponsibleNode": null}],
+                "Members": [{"NodeTag": call.state.node_tag(), "NodeUrl": address, "ResponsibleNode": null}],
                 "Promotables": [], "Rehabs": [],
-                "Status": {NODE_TAG: {"LastStatus": "Ok", "LastError": null}},
+                "Status": {call.state.node_tag(): {"LastStatus": "Ok", "LastError": null}},
                 "PriorityOrder": [], "DynamicNodesDistribution": false
             },
             "Sharding": null
@@ -139,11 +137,11 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Databases": listed})))
 }
 
-/// `GET /studio-tasks/databases/state`: what databases do; none is opened for it.
+/// `GET /studio-tasks/databases/state`: the state of databases; none is opened for it.
 pub(crate) fn database_states(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.get("name").filter(|name| !name.is_empty());
-    let records = call.state.catalog.records();
+    let records = call.state.engine.records();
     let is_wanted = |record: &&std::sync::Arc<DatabaseRecord>| {
         name.is_none_or(|name| name.eq_ignore_ascii_case(record.name.as_str()))
     };

@@ -1,4 +1,4 @@
-//! What the workers of subscriptions do, live over a WebSocket: their connections and their batches.
+//! Activity of subscription workers, live over a WebSocket: their connections and their batches.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,60 +15,60 @@ use subscriptions::{
 use crate::{
     api_error::ApiError,
     call::Call,
-    live_feed::{LiveFeed, News},
+    feeds::live_feed::{LiveFeed, News},
+    http::web_socket::Session,
     server_state::ServerState,
-    web_socket::Session,
 };
 
-/// `GET /subscriptions/performance/live`: every few seconds all subscriptions, with the connections and
-/// batches that are under way or have ended since the last time.
+/// `GET /subscriptions/performance/live`: every few seconds all subscriptions, with the connections
+/// and batches that are in progress or have ended since the last message.
 pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     let state = Arc::clone(&call.state);
-    LiveFeed::begin(call, Performance { state, told: Told::default() })
+    LiveFeed::begin(call, Performance { state, sent: Sent::default() })
 }
 
 /// For one reader.
 struct Performance {
     state: Arc<ServerState>,
-    told: Told,
+    sent: Sent,
 }
 
-/// What a reader need not be told again.
+/// What was sent to a reader already.
 #[derive(Default)]
-struct Told {
+struct Sent {
     /// Connections that had ended.
     ended: BTreeSet<u64>,
-    /// The last batch of each connection that had.
+    /// The last batch of each connection that had one.
     batches: BTreeMap<u64, u64>,
 }
 
 impl News for Performance {
-    /// Something at every call: readers see by it that the server is there.
+    /// Sends something on every call: that shows readers that the server is alive.
     fn take(&mut self, database: &Database) -> Option<Value> {
-        let state = self.state.cluster.store().read();
+        let state = self.state.engine.cluster_state();
         let records = match state.subscriptions(database.record().topology_id) {
             Ok(records) => records,
             Err(error) => {
-                tracing::error!(%error, "subscriptions were not read");
+                tracing::error!(%error, "subscriptions could not be read");
                 return None;
             }
         };
-        let mut telling = Telling {
-            before: std::mem::take(&mut self.told),
-            told: Told::default(),
-            now_ticks: self.state.platform.clock.now().ticks(),
+        let mut report = Report {
+            before: std::mem::take(&mut self.sent),
+            sent: Sent::default(),
+            now_ticks: self.state.engine.clock().now().ticks(),
         };
         let results = records.flatten().map(|record| {
             let mut shown = Map::new();
             shown.insert("TaskId".to_owned(), record.id.into());
             shown.insert("TaskName".to_owned(), record.name.into());
             if let Some(subscription) = database.subscriptions().get(record.id) {
-                telling.add(&subscription, &mut shown);
+                report.add(&subscription, &mut shown);
             }
             Value::Object(shown)
         });
         let results: Vec<Value> = results.collect();
-        self.told = telling.told;
+        self.sent = report.sent;
         Some(json!({"Results": results}))
     }
 
@@ -97,9 +97,10 @@ impl Connection {
     }
 }
 
-/// Those that have ended first.
+/// Ended connections come first.
 fn connections(subscription: &Subscription) -> Vec<Connection> {
-    // Whoever ends meanwhile is seen twice rather than not at all; the reader knows it by its number.
+    // One that ends in the meantime is reported twice rather than not at all; the reader identifies
+    // it by its number.
     let working = subscription.connections();
     let past = subscription.past();
     let ended = past.ended().map(|ended| (ended, false));
@@ -114,13 +115,13 @@ fn connections(subscription: &Subscription) -> Vec<Connection> {
 }
 
 /// One message.
-struct Telling {
-    before: Told,
-    told: Told,
+struct Report {
+    before: Sent,
+    sent: Sent,
     now_ticks: i64,
 }
 
-impl Telling {
+impl Report {
     fn add(&mut self, subscription: &Subscription, shown: &mut Map<String, Value>) {
         let (mut of_connections, mut of_batches) = (Vec::new(), Vec::new());
         for connection in connections(subscription) {
@@ -130,7 +131,7 @@ impl Telling {
             }
             let has_ended = connection.activity.ended_ticks.is_some();
             if has_ended {
-                self.told.ended.insert(number);
+                self.sent.ended.insert(number);
             }
             let known = self.before.batches.get(&number).copied().unwrap_or_default();
             let mut complete = known;
@@ -140,7 +141,7 @@ impl Telling {
                     complete = batch.number;
                 }
             }
-            self.told.batches.insert(number, complete);
+            self.sent.batches.insert(number, complete);
         }
         for (name, list) in
             [("ConnectionPerformance", of_connections), ("BatchPerformance", of_batches)]

@@ -1,38 +1,45 @@
-//! The workers of subscriptions, for whoever operates the server; and what a query would show them.
+//! The workers of subscriptions, for operators; and a dry run of a subscription's query.
 
 use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
+use storage::CountedOutput;
 use subscriptions::{
-    ActivityFacts, BatchFacts, EndedConnection, Standing, Subscription, WorkerShared,
+    ActivityFacts, BatchFacts, EndedConnection, ReadError, Standing, Subscription, WorkerShared,
     changes_behind, preview,
 };
 use wire::SubscriptionBody;
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        answer_memory::{memory_to_count, wait_for_room},
+    },
     api_error::ApiError,
+    blocking::blocking,
     call::Call,
-    handlers::subscriptions::{all, named_by, position_of, shown_time, shown_vector},
+    handlers::subscriptions::{for_each, named_by, position_of, shown_time, shown_vector},
+    http::router::Answering,
     tcp::{check_query, read_error},
 };
 
-/// Changes that are counted behind a subscription; more are told as so many.
+/// Maximum number of changes that are counted as the lag of a subscription; higher lags are
+/// reported as this.
 const LAG_MAX: u64 = 1_000_000;
-/// Rows of a trial when the client does not say.
+/// Default number of rows of a dry run.
 const TRIAL_ROWS: i32 = 128;
 
-/// Workers of a subscription as the protocol shows them.
+/// Workers of a subscription in the protocol's form.
 pub(crate) struct ConnectionsShown {
-    /// Those that work.
+    /// The active ones.
     pub(crate) working: Value,
-    /// Those that wait for their turn.
+    /// Those that wait to become active.
     pub(crate) waiting: Value,
-    /// Those that are over.
+    /// Those that have disconnected.
     pub(crate) past: PastShown,
 }
 
-/// Connections that are over.
+/// Disconnected workers.
 pub(crate) struct PastShown {
     pub(crate) ended: Value,
     pub(crate) rejected: Value,
@@ -139,13 +146,13 @@ pub(crate) fn drop_workers(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
-/// `GET /debug/subscriptions/running`: how far behind each subscription is, who works on it and how
-/// fast, and what went wrong last.
+/// `GET /debug/subscriptions/running`: the lag of each subscription, its worker and throughput, and
+/// the last errors.
 pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let mut results = Vec::new();
-    for record in all(call)? {
-        let Some(subscription) = database.subscriptions().get(record.id) else { continue };
+    for_each(call, |record| {
+        let Some(subscription) = database.subscriptions().get(record.id) else { return Ok(true) };
         let tx = database.read();
         let cursor = subscription.cursor();
         let lag = changes_behind(&tx, subscription.query(), cursor, LAG_MAX).map_err(read_error)?;
@@ -164,7 +171,7 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
         results.push(json!({
             "SubscriptionId": record.id,
             "SubscriptionName": record.name,
-            "ChangeVectorForNextBatchStartingPoint": shown_vector(&record),
+            "ChangeVectorForNextBatchStartingPoint": shown_vector(record),
             "LastEtagLookedAt": cursor.0,
             "ChangesBehind": lag,
             "UnacknowledgedDocuments": subscription.unsettled(),
@@ -173,7 +180,8 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
             "RecentConnections": past.ended,
             "RecentRejectedConnections": past.rejected,
         }));
-    }
+        Ok(true)
+    })?;
     let answer = json!({"@metadata": call.state.debug_metadata(), "Results": results});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
@@ -198,8 +206,20 @@ fn failed_json(activity: &ActivityFacts) -> Value {
     failed.map_or(Value::Null, |failed| json!({"Id": failed.id, "Error": failed.error}))
 }
 
-/// `POST /subscriptions/try`: what a query would show. Nothing is stored.
-pub(crate) fn try_out(call: &Call) -> Result<Answer, ApiError> {
+/// `POST /subscriptions/try`: the results of a query. Nothing is stored.
+pub(crate) fn try_out(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.database()?.record().name.lower_cased().to_owned();
+        let place = call.state.rooms.counting.take(&name).await?;
+        blocking(move || {
+            let _place = place;
+            previewed(&call)
+        })
+        .await
+    })
+}
+
+fn previewed(call: &Call) -> Result<Answer, ApiError> {
     let body = SubscriptionBody::read(&call.body)?;
     let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
     let query = check_query(&call.state, body.query.as_deref().unwrap_or_default())?;
@@ -207,10 +227,13 @@ pub(crate) fn try_out(call: &Call) -> Result<Answer, ApiError> {
     let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);
     let rows_max = usize::try_from(page_size).unwrap_or(0);
-    let mut out = Vec::new();
-    let scripts = call.state.scripts();
+    let memory = memory_to_count(&call.state);
+    let scripts = call.state.engine.scripts();
     let (tx, values) = (database.read(), database.values());
-    preview((&tx, Some(&values)), &query, after, rows_max, scripts, &mut out)
-        .map_err(read_error)?;
-    Ok(Answer::json(out))
+    let output = wait_for_room(&memory, ReadError::may_find_memory_later, || {
+        let mut output = CountedOutput::new(&memory);
+        preview((&tx, Some(&values)), &query, after, rows_max, scripts, &mut output)?;
+        Ok(output)
+    });
+    Ok(Answer::counted_json(output.map_err(read_error)?))
 }

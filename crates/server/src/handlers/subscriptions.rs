@@ -1,4 +1,4 @@
-//! Subscriptions: making, changing and listing them.
+//! Subscriptions: creating, changing and listing them.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use subscriptions::Ended;
 use wire::{ErrorKind, SubscriptionBody, SubscriptionStart};
 
 use crate::{
-    answer::Answer,
+    answers::{answer::Answer, counted_list::CountedList},
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::subscription_workers::{PastShown, connections_json},
-    router::Answering,
+    http::router::Answering,
     server_state::ServerState,
     tcp::check_query,
 };
@@ -79,16 +79,19 @@ fn name_taken(database: &Database, name: &str) -> ApiError {
 }
 
 fn unexpected(outcome: &SubscriptionOutcome) -> ApiError {
-    ApiError::new(ErrorKind::Internal, format!("the fate of a subscription: {outcome:?}"))
+    ApiError::new(
+        ErrorKind::Internal,
+        format!("unexpected outcome of a subscription command: {outcome:?}"),
+    )
 }
 
-/// Compiling scripts takes a while.
+/// Compiling scripts takes a while, so this is not done inline.
 async fn checked_query(call: &Call, query: &str) -> Result<(), ApiError> {
     let (state, query) = (Arc::clone(&call.state), query.to_owned());
     blocking(move || check_query(&state, &query).map(drop)).await
 }
 
-/// Where a subscription begins; `None` when that is not said.
+/// The start of a subscription; `None` if the request has none.
 pub(crate) fn position_of(
     database: &Database,
     start: &SubscriptionStart,
@@ -125,11 +128,14 @@ async fn submit(
 ) -> Result<SubscriptionOutcome, ApiError> {
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
     let command = Command::Subscription(command);
-    let submitted = call.state.cluster.submit(&command, request_id.as_deref());
+    let submitted = call.state.engine.submit_to_cluster(&command, request_id.as_deref());
     let submitted = submitted?;
     match submitted.await? {
         Applied { outcome: Outcome::Subscription(outcome), .. } => Ok(outcome),
-        _ => Err(ApiError::new(ErrorKind::Internal, "the fate of a subscription is missing")),
+        _ => Err(ApiError::new(
+            ErrorKind::Internal,
+            "the outcome of the subscription's command is missing",
+        )),
     }
 }
 
@@ -143,17 +149,17 @@ fn missing_id(id: u64) -> ApiError {
     ApiError::new(ErrorKind::SubscriptionDoesNotExist, message)
 }
 
-/// The subscription of a name.
+/// The subscription with a name.
 pub(crate) fn stored(
     state: &ServerState,
     database: DatabaseId,
     name: &str,
 ) -> Result<SubscriptionRecord, ApiError> {
-    let found = state.cluster.store().read().subscription(database, name);
+    let found = state.engine.cluster_state().subscription(database, name);
     found?.ok_or_else(|| missing_name(name))
 }
 
-/// The subscription that a request names by its name or its number.
+/// The subscription that a request identifies by name or number.
 pub(crate) fn named_by(
     call: &Call,
     name: Option<&str>,
@@ -163,7 +169,7 @@ pub(crate) fn named_by(
     match (name, id) {
         (Some(name), _) => stored(&call.state, database, name),
         (None, Some(id)) => {
-            let found = call.state.cluster.store().read().subscription_by_id(database, id);
+            let found = call.state.engine.cluster_state().subscription_by_id(database, id);
             found?.ok_or_else(|| missing_id(id))
         }
         (None, None) => Err(missing_name("")),
@@ -235,7 +241,7 @@ async fn update_known(
     Ok(named(&record))
 }
 
-/// `DELETE /subscriptions`, and the same as a task.
+/// `DELETE /subscriptions`, and the same for tasks.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("taskName")?.to_owned();
@@ -259,7 +265,7 @@ pub(crate) async fn remove(call: &Call, name: String) -> Result<(), ApiError> {
     }
 }
 
-/// Switches a subscription off or on; gives it as it is then.
+/// Disables or enables a subscription; returns its new state.
 pub(crate) async fn set_disabled(
     call: &Call,
     known: &SubscriptionRecord,
@@ -282,12 +288,12 @@ pub(crate) async fn set_disabled(
     Ok(record)
 }
 
-/// A moment as the protocol shows it.
+/// A timestamp in the protocol's form.
 pub(crate) fn shown_time(ticks: Option<i64>) -> Value {
     ticks.map_or(Value::Null, |ticks| Value::String(date::format(ticks)))
 }
 
-/// A change vector as the protocol shows it.
+/// A change vector in the protocol's form.
 pub(crate) fn shown_vector(record: &SubscriptionRecord) -> Value {
     let vector = &record.position.change_vector;
     if vector.is_empty() { Value::Null } else { Value::String(vector.clone()) }
@@ -320,37 +326,61 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let (name, id) = (query.get("name"), query.long("id")?);
     let database = call.database()?;
-    let records = match (name, id) {
-        (None, None) => page(call)?,
-        (name, id) => vec![named_by(call, name, id.and_then(|id| u64::try_from(id).ok()))?],
+    let head = format!("{{\"@metadata\":{},\"Results\":[", json!(call.state.debug_metadata()));
+    let mut list = CountedList::begin(&call.state, head.as_bytes());
+    let mut add = |record: &SubscriptionRecord| {
+        list.add(record_bytes(record), |out| {
+            out.extend_from_slice(Value::Object(listed(database, record)).to_string().as_bytes());
+            Ok(())
+        })
     };
-    let results: Vec<Value> =
-        records.iter().map(|record| Value::Object(listed(database, record))).collect();
-    let answer = json!({"@metadata": call.state.debug_metadata(), "Results": results});
-    Ok(Answer::shape(StatusCode::OK, &answer))
+    match (name, id) {
+        (None, None) => {
+            let is_running = query.bool("running")?.unwrap_or(false);
+            let start = usize::try_from(query.start()?).unwrap_or(0);
+            let page_size = usize::try_from(query.page_size()?).unwrap_or(usize::MAX);
+            let has_workers = |record: &SubscriptionRecord| {
+                let subscription = database.subscriptions().get(record.id);
+                subscription.is_some_and(|subscription| !subscription.connections().is_empty())
+            };
+            let (mut skipped, mut taken) = (0, 0);
+            for_each(call, |record| {
+                if is_running && !has_workers(record) {
+                    return Ok(true);
+                }
+                if skipped < start {
+                    skipped += 1;
+                    return Ok(true);
+                }
+                if taken == page_size {
+                    return Ok(false);
+                }
+                taken += 1;
+                add(record).map(|()| true)
+            })?;
+        }
+        (name, id) => add(&named_by(call, name, id.and_then(|id| u64::try_from(id).ok()))?)?,
+    }
+    Ok(list.end(b"]}"))
 }
 
-/// Every subscription of the database of a request.
-pub(crate) fn all(call: &Call) -> Result<Vec<SubscriptionRecord>, ApiError> {
-    let state = call.state.cluster.store().read();
-    let database = call.database()?.record().topology_id;
-    let failed = |error| ApiError::from(error);
-    state.subscriptions(database).map_err(failed)?.map(|record| record.map_err(failed)).collect()
+/// Visits the subscriptions of the database of a request, one at a time, until `visit` returns `false`.
+pub(crate) fn for_each(
+    call: &Call,
+    mut visit: impl FnMut(&SubscriptionRecord) -> Result<bool, ApiError>,
+) -> Result<(), ApiError> {
+    let state = call.state.engine.cluster_state();
+    for record in state.subscriptions(call.database()?.record().topology_id)? {
+        if !visit(&record?)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
-fn page(call: &Call) -> Result<Vec<SubscriptionRecord>, ApiError> {
-    let query = call.query();
-    let is_running = query.bool("running")?.unwrap_or(false);
-    let start = usize::try_from(query.start()?).unwrap_or(0);
-    let page_size = usize::try_from(query.page_size()?).unwrap_or(usize::MAX);
-    let database = call.database()?;
-    let has_workers = |record: &SubscriptionRecord| {
-        let subscription = database.subscriptions().get(record.id);
-        subscription.is_some_and(|subscription| !subscription.connections().is_empty())
-    };
-    let records = all(call)?.into_iter();
-    let chosen = records.filter(|record| !is_running || has_workers(record));
-    Ok(chosen.skip(start).take(page_size).collect())
+/// Approximate size of a listed subscription: its query may be escaped, and its connections are few.
+pub(crate) fn record_bytes(record: &SubscriptionRecord) -> usize {
+    2 * record.settings.query.len() + 8 * 1024
 }
 
 fn listed(database: &Database, record: &SubscriptionRecord) -> Map<String, Value> {

@@ -8,13 +8,13 @@ use model::{CollectionName, Etag, lower_case};
 use wire::{ErrorKind, QueryString};
 
 use crate::{
-    answer::{Answer, EVENT_STREAM_CONTENT_TYPE},
+    answers::answer::{Answer, EVENT_STREAM_CONTENT_TYPE},
     api_error::ApiError,
     call::Call,
-    tail::{Tail, TailFilter, TailPosition},
+    feeds::tail::{Tail, TailFilter, TailPosition},
 };
 
-/// How many collections a reader may name.
+/// Maximum number of collections that a reader may name.
 const COLLECTIONS_MAX: usize = 100;
 
 /// `GET /databases/{db}/tail`
@@ -41,7 +41,7 @@ fn filter_of(query: &QueryString<'_>) -> Result<TailFilter, ApiError> {
         .collect::<Result<_, _>>()
         .map_err(|error| ApiError::from(DocumentError::from(error)))?;
     if COLLECTIONS_MAX < collections.len() {
-        let message = format!("A tail is of at most {COLLECTIONS_MAX} collections");
+        let message = format!("A tail may name at most {COLLECTIONS_MAX} collections");
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     Ok(TailFilter {
@@ -51,7 +51,8 @@ fn filter_of(query: &QueryString<'_>) -> Result<TailFilter, ApiError> {
     })
 }
 
-/// Up to where the reader knows everything: as it says, or else up to now.
+/// The position up to which the reader knows everything: the one in the request, or the current
+/// one.
 fn position_of(
     call: &Call,
     query: &QueryString<'_>,
@@ -66,7 +67,7 @@ fn position_of(
     };
     let position = parse(text, newest).ok_or_else(|| {
         let message = format!(
-            "'{text}' is no position in the document log, such as 12 or 12-{}",
+            "'{text}' is not a position in the document log, such as 12 or 12-{}",
             database.identity().database_id
         );
         ApiError::new(ErrorKind::BadRequest, message)
@@ -80,7 +81,7 @@ fn position_of(
     }
     if position.known() < filter.last_removed(&tx).map_err(refused)? {
         let message = format!(
-            "Deletions behind '{text}' are forgotten: their tombstones were removed. Read the log \
+            "Deletions after '{text}' are forgotten: their tombstones were removed. Read the log \
              from its beginning, which is 0, and drop what it does not have"
         );
         return Err(ApiError::new(ErrorKind::PositionGone, message));
@@ -88,8 +89,8 @@ fn position_of(
     Ok(position)
 }
 
-/// Reads a position: its number, then perhaps the database and the state that its reader began with. Who
-/// begins with nothing begins now.
+/// Parses a position: its number, optionally followed by the database and the state that its reader
+/// began with. Without a number, the reader begins now.
 fn parse(text: &str, newest: Etag) -> Option<TailPosition> {
     let mut parts = text.split('-');
     let after = Etag(parts.next()?.parse().ok()?);

@@ -1,4 +1,4 @@
-//! `/timeseries`: ranges of series, what there is of a document, changes; `/streams/timeseries`.
+//! `/timeseries`: ranges and statistics of series, changes; `/streams/timeseries`.
 
 use commands::Batch;
 use documents::time_series::{MomentRange, SeriesReader, series, series_of};
@@ -8,23 +8,28 @@ use storage::ReadTransaction;
 use wire::{HashEtag, QueryString};
 
 use crate::{
-    answer::Answer,
+    answers::{
+        answer::Answer,
+        json_text::JsonObject,
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        piece_sender::PieceSender,
+        time_series_range::{Extras, Output, Page, Total, WantedRange, write_range},
+        time_series_text::write_streamed_entry,
+    },
     api_error::ApiError,
     call::Call,
-    json_text::JsonObject,
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
-    piece_sender::PieceSender,
+    http::router::Answering,
     recorded_series::RecordedSeries,
-    router::Answering,
-    submitting::submit,
-    time_series_commands::{change_command, document_id, moment_text, series_name},
-    time_series_range::{Extras, Output, Page, Total, WantedRange, write_range},
-    time_series_text::write_streamed_entry,
+    writes::{
+        submitting::submit,
+        time_series_commands::{change_command, document_id, moment_text, series_name},
+    },
 };
 
-/// Answers of so many entries may be made on the thread that reads the connection.
+/// Responses with at most this many entries may be produced on the thread that reads the
+/// connection.
 const INLINE_ENTRIES_MAX: u64 = 1024;
-/// How many ranges one request may ask for.
+/// Maximum number of ranges in one request.
 const RANGES_MAX: usize = 1 << 12;
 
 /// `POST /timeseries`.
@@ -55,13 +60,13 @@ pub(crate) fn ranges(call: Call) -> Answering {
     })
 }
 
-/// What a request asks for.
+/// What a request selects.
 struct Wanted {
     id: DocumentId,
     ranges: Vec<WantedRange>,
     page: Page,
     extras: Extras,
-    /// Whether the answer is the only range, not all of them.
+    /// Whether the response is the only range, rather than a list.
     is_one: bool,
 }
 
@@ -96,7 +101,7 @@ impl Wanted {
             }
         }
         if RANGES_MAX < names.len() {
-            let message = format!("At most {RANGES_MAX} ranges may be asked for at once");
+            let message = format!("A request may select at most {RANGES_MAX} ranges");
             return Err(ApiError::argument(message));
         }
         if names.contains(&"") {
@@ -113,8 +118,8 @@ impl Wanted {
         Ok(Wanted { id, ranges, page, extras, is_one: false })
     }
 
-    /// The tag of the answer, and about how many entries are looked at; `None` when there is nothing to
-    /// answer with.
+    /// The entity tag of the response, and the approximate number of entries to scan; `None` when
+    /// nothing is found.
     fn survey(&self, tx: &ReadTransaction) -> Result<Option<(String, u64)>, ApiError> {
         let mut etag = HashEtag::new();
         let mut entries: u64 = 0;
@@ -133,7 +138,7 @@ impl Wanted {
         Ok(Some((etag.finish(), entries.min(self.page.start.saturating_add(self.page.size)))))
     }
 
-    /// Writes the whole answer; `false` when it must not go on.
+    /// Writes the whole response; `false` when it must be aborted.
     async fn write(&self, tx: &ReadTransaction, output: &mut Output<'_>) -> Result<bool, ApiError> {
         if let ([range], true) = (self.ranges.as_slice(), self.is_one) {
             let written = write_range(tx, &self.id, range, self.page, self.extras, output).await?;
@@ -183,7 +188,7 @@ fn page_of(query: &QueryString<'_>) -> Result<Page, ApiError> {
         Some(size) => u64::try_from(size)
             .map_err(|_| ApiError::argument(format!("A page cannot have {size} entries")))?,
     };
-    // The greatest size that clients can write means all.
+    // The maximum that clients can send means all.
     let size = if size == i32::MAX as u64 { u64::MAX } else { size };
     Ok(Page { start, size })
 }
@@ -198,7 +203,7 @@ fn extras_of(query: &QueryString<'_>) -> Result<Extras, ApiError> {
     })
 }
 
-/// Answers what is short at once, and what is long while it is sent.
+/// Produces a short response inline, and a long one while it is sent.
 async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ApiError> {
     let tx = call.read()?;
     let Some((etag, entries)) = wanted.survey(&tx)? else {
@@ -218,7 +223,7 @@ async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ApiError> {
     Ok(answer.with_quoted_etag(&etag))
 }
 
-/// Writes a short answer to its end; `None` for one that is not short.
+/// Writes a short response to its end; `None` for one that is not short.
 fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>, ApiError> {
     let mut body = Vec::new();
     let sink = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
@@ -226,7 +231,7 @@ fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>,
     Ok(written.transpose()?.unwrap_or(false).then(|| Answer::json(body)))
 }
 
-/// An answer that is written while it is sent.
+/// A response that is produced while it is sent.
 fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ApiError> {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
@@ -287,7 +292,7 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::long(long))
 }
 
-/// Writes the entries, each with the comma that the protocol has behind every one.
+/// Writes the entries, each followed by a comma, as in the protocol.
 async fn stream_entries(
     tx: &ReadTransaction,
     id: &DocumentId,

@@ -8,11 +8,11 @@ use wire::{
 };
 
 use crate::{
-    answer::Answer,
+    answers::answer::Answer,
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    router::Answering,
+    http::router::Answering,
     stored_record::{body_of, change_body, read_object},
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn name_values(call: Call) -> Answering {
     })
 }
 
-/// Changes the configuration as `work` says of the stored one; `None` changes nothing.
+/// Applies `work` to the stored configuration; `None` changes nothing.
 async fn change(
     call: Call,
     work: impl Fn(Option<&Value>) -> Result<Option<Value>, ApiError> + Send + 'static,
@@ -72,7 +72,7 @@ async fn change(
     let state = call.state;
     blocking(move || {
         let set = |body: &mut Map<String, Value>| {
-            // Looked at again, since somebody else may have changed it meanwhile.
+            // Checked again, since another request may have changed it in the meantime.
             if let Ok(Some(configuration)) = work(body.get(TIME_SERIES_PROPERTY)) {
                 body.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
             }

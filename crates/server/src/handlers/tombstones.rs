@@ -1,4 +1,4 @@
-//! `/admin/tombstones`: removing tombstones now, and who needs those that are left.
+//! `/admin/tombstones`: removing tombstones now, and who needs the remaining ones.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
 use storage::Transaction;
-use wire::database_shapes::NODE_TAG;
 
-use crate::{answer::Answer, api_error::ApiError, call::Call};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
-/// Where tombstones of each kind are: collection and etag.
+/// The positions of tombstones of each kind: collection and etag.
 type Positions = HashMap<TombstoneKind, Vec<(u32, Etag)>>;
 
-/// What the protocol says where nobody needs anything.
-const NOBODY: u64 = i64::MAX as u64;
-/// Kinds that have no collections have rows of their own.
+/// The protocol's value when there is no need.
+const NO_NEED: u64 = i64::MAX as u64;
+/// Kinds without collections have separate rows.
 const OF_NO_COLLECTION: [&str; 2] = ["Attachments.Tombstones", "Revisions.Tombstones"];
 
-/// `POST /databases/{db}/admin/tombstones/cleanup`: removes what nobody needs, and says how many.
+/// `POST /databases/{db}/admin/tombstones/cleanup`: removes unneeded tombstones, and returns how
+/// many.
 pub(crate) fn clean(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     let removed = database.remove_tombstones(&|| true).map_err(|error| match error {
         TombstoneError::Documents(error) => ApiError::from(error),
         TombstoneError::NotSubmitted(error) => {
-            ApiError::from(call.state.not_submitted(database, error))
+            ApiError::from(call.state.engine.not_submitted(database, error))
         }
         TombstoneError::Failed(error) => {
-            call.state.note_failure(database, &error);
+            call.state.engine.note_failure(database, &error);
             ApiError::from(error)
         }
     })?;
@@ -39,8 +39,8 @@ pub(crate) fn clean(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /databases/{db}/admin/tombstones/state`
 pub(crate) fn state(call: &Call) -> Result<Answer, ApiError> {
     let mut state = state_of(call.database()?)?;
-    let date = date::format(call.state.platform.clock.now().ticks());
-    state["@metadata"] = json!({ "DateTime": date, "NodeTag": NODE_TAG });
+    let date = date::format(call.state.engine.clock().now().ticks());
+    state["@metadata"] = json!({ "DateTime": date, "NodeTag": call.state.node_tag() });
     Ok(Answer::shape(StatusCode::OK, &state))
 }
 
@@ -69,14 +69,14 @@ fn state_of(database: &Database) -> Result<Value, DocumentError> {
     }))
 }
 
-/// The least etag that anybody knows, and who that is.
+/// The lowest etag that is needed, and by whom.
 fn least<'n>(
     needs: impl Iterator<Item = &'n TombstoneNeed>,
     kind: TombstoneKind,
 ) -> (u64, Option<String>) {
     let needs = needs.filter(|need| need.kind == kind);
     let least = needs.min_by_key(|need| need.known);
-    least.map_or((NOBODY, None), |need| (need.known.0, Some(identifier(need))))
+    least.map_or((NO_NEED, None), |need| (need.known.0, Some(identifier(need))))
 }
 
 fn row_of(name: &str, needs: &[TombstoneNeed]) -> Value {
@@ -114,7 +114,7 @@ fn plain(need: &TombstoneNeed) -> Value {
     })
 }
 
-/// What a need holds back, among the tombstones of its kind.
+/// How many tombstones of its kind a need holds back.
 fn extended(
     tx: &impl Transaction,
     need: &TombstoneNeed,

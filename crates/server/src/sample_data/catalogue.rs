@@ -41,9 +41,7 @@ const ORIGINS: &[&str] =
 const MAKERS: &[&str] = &["Amber", "Birch", "Cedar", "Dorset", "Elm", "Fern", "Granite", "Hazel"];
 const TRADES: &[&str] = &["Bakery", "Brewers", "Creamery", "Farms", "Fisheries", "Kitchens"];
 
-/// A product.
 pub(super) struct Product {
-    /// Its name.
     pub(super) name: String,
     /// What one costs, in cents.
     pub(super) cents: usize,
@@ -63,7 +61,6 @@ pub(super) fn product(number: usize) -> Product {
 }
 
 impl Product {
-    /// As a document.
     pub(super) fn document(&self, number: usize) -> Value {
         let mut chance = Chance::of("stock", number);
         let is_discontinued = number % 10 == 9;

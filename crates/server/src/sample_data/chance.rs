@@ -1,4 +1,4 @@
-//! What the sample data takes for chance: numbers that look drawn and are the same each time.
+//! Pseudo-random numbers for the sample data, the same each time.
 
 /// Draws numbers. Two of the same name draw the same.
 pub(super) struct Chance(u64);

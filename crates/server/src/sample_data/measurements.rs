@@ -1,4 +1,5 @@
-//! What the sample data counts and measures: ratings of products, prices of companies' stocks, heart rates.
+//! Counters and time series of the sample data: ratings of products, prices of companies' stocks,
+//! heart rates.
 
 use serde_json::{Value, json};
 

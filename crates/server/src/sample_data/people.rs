@@ -9,7 +9,7 @@ use super::{
 
 /// How many companies there are.
 pub(super) const COMPANIES: usize = 91;
-/// The company that the last order is of.
+/// The company of the last order.
 pub(super) const OF_LAST_COMPANY: usize = 65;
 
 const OWNERS: &[&str] = &[

@@ -117,7 +117,7 @@ pub(super) fn contact(chance: &mut Chance) -> Value {
     json!({"Name": name, "Title": chance.one_of(TITLES)})
 }
 
-/// A telephone number that nobody has.
+/// A telephone number that is not in use.
 pub(super) fn phone(chance: &mut Chance) -> String {
     format!("({}) 555-{}", chance.digits(3), chance.digits(4))
 }

@@ -1,37 +1,43 @@
-//! The batches that a worker is sent.
+//! The batches sent to a worker.
 //!
-//! A batch goes out in pieces: while one is written to the socket the next is read, on a thread that
-//! may block, and no more than these two are in memory. A slow client so holds neither memory nor a
+//! A batch is sent in pieces: while one is written to the socket the next is read, on a thread that
+//! may block, and no more than these two are in memory. So a slow client holds neither memory nor a
 //! snapshot of the documents.
 
-use subscriptions::{IncludesFacts, Standing, Worker};
+use storage::{CountedOutput, MemoryShare};
+use subscriptions::{IncludesFacts, ReadError, Standing, Worker};
 use wire::tcp_shapes::END_OF_BATCH;
 
 use crate::{
+    answers::{
+        answer_memory::{memory_to_count, wait_for_room},
+        time_series_includes,
+    },
     tcp::{
         messages::send,
         session_end::End,
         worker_session::{OpenedDatabase, read_error},
         working::Working,
     },
-    time_series_includes,
 };
 
 /// A piece of a batch.
 struct ReadPiece {
     bytes: Vec<u8>,
-    /// What the batch gives along, when the piece is its last one.
+    /// The charge for them, until they are sent.
+    share: Option<MemoryShare>,
+    /// What the batch includes, if this is its last piece.
     end: Option<IncludesFacts>,
 }
 
 impl Working<'_> {
-    /// Sends a batch; `false` when no document was chosen, and so nothing was sent.
+    /// Sends a batch; `false` when no document was selected, so that nothing was sent.
     pub(super) async fn send_batch(&mut self) -> Result<bool, End> {
         let began_ticks = self.now_ticks();
         if let Some(worker) = &mut self.worker {
             worker.begin_batch(began_ticks);
         }
-        let mut unsent = Vec::new();
+        let (mut unsent, mut _held) = (Vec::new(), None);
         let includes = loop {
             let worker = self.worker.take().ok_or(End::Gone)?;
             let database = self.database.clone();
@@ -39,9 +45,9 @@ impl Working<'_> {
                 tokio::join!(read_piece(database, worker), send(self.writing, &unsent));
             let (worker, read) = read.ok_or(End::Gone)?;
             self.worker = Some(worker);
-            let ReadPiece { bytes, end } = read?;
+            let ReadPiece { bytes, share, end } = read?;
             sent?;
-            unsent = bytes;
+            (unsent, _held) = (bytes, share);
             if self.require_standing()? != Standing::Works {
                 return Err(End::Gone);
             }
@@ -59,13 +65,18 @@ impl Working<'_> {
     }
 }
 
-/// Reads a piece, and behind the last one what is given along. `None` after a panic, which was
-/// reported; the session ends, and the worker with it.
+/// Reads a piece, and after the last one the includes. `None` after a panic, which was reported;
+/// the session ends, and the worker with it.
 async fn read_piece(
     database: OpenedDatabase,
     mut worker: Worker,
 ) -> Option<(Worker, Result<ReadPiece, End>)> {
+    let place = match database.place_to_read().await {
+        Ok(place) => place,
+        Err(end) => return Some((worker, Err(end))),
+    };
     let read = tokio::task::spawn_blocking(move || {
+        let _place = place;
         let piece = read_with(&database, &mut worker);
         (worker, piece)
     });
@@ -74,17 +85,30 @@ async fn read_piece(
 
 fn read_with(database: &OpenedDatabase, worker: &mut Worker) -> Result<ReadPiece, End> {
     let lease = database.lease()?;
-    let mut bytes = Vec::new();
+    let memory = memory_to_count(&database.state);
+    let mut output = CountedOutput::new(&memory);
     let (tx, values) = (lease.read(), lease.values());
     let at = lease.environment().point_of(&tx)?;
-    let piece = worker.read((&tx, at), Some(&values), database.state.scripts(), &mut bytes);
+    let scripts = database.state.engine.scripts();
+    let may_wait = ReadError::may_find_memory_later;
+    let piece = wait_for_room(&memory, may_wait, || {
+        worker.read((&tx, at), Some(&values), scripts, &mut output)
+    });
     let piece = piece.map_err(read_error)?;
     if !piece.is_last {
-        return Ok(ReadPiece { bytes, end: None });
+        let (bytes, share) = output.into_parts();
+        return Ok(ReadPiece { bytes, share, end: None });
     }
-    let mut includes = worker.write_includes(&tx, &mut bytes).map_err(read_error)?;
-    let before_series = bytes.len();
-    time_series_includes::write_message(&tx, worker.included_series(), &mut bytes)?;
-    includes.series_bytes = (bytes.len() - before_series) as u64;
-    Ok(ReadPiece { bytes, end: Some(includes) })
+    let behind_documents = output.bytes.len();
+    let includes = wait_for_room(&memory, may_wait, || {
+        output.bytes.truncate(behind_documents);
+        worker.write_includes(&tx, &mut output)
+    });
+    let mut includes = includes.map_err(read_error)?;
+    let before_series = output.bytes.len();
+    time_series_includes::write_message(&tx, worker.included_series(), &mut output.bytes)?;
+    output.settle();
+    includes.series_bytes = (output.bytes.len() - before_series) as u64;
+    let (bytes, share) = output.into_parts();
+    Ok(ReadPiece { bytes, share, end: Some(includes) })
 }

@@ -1,4 +1,4 @@
-//! JSON objects from a socket and to it, within time and size.
+//! Sends and receives JSON objects, with limits of time and size.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use tokio::{
 };
 use wire::{ErrorKind, ObjectSplitter};
 
-use crate::{api_error::ApiError, gone::Gone};
+use crate::{api_error::ApiError, feeds::gone::Gone};
 
-/// How long a client may take to make room for what is sent to it, and its machine to acknowledge it.
+/// How long a client may take to read what is sent to it, and its machine to acknowledge it.
 pub(super) const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// A client's message is no larger than this.
+/// Maximum size of a client's message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// Why there is no further message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadEnd {
-    /// The client has gone.
+    /// The client disconnected.
     Gone,
-    /// What it sends is no message.
+    /// What it sent is not a message.
     Broken(ApiError),
 }
 
@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
         MessageReader { stream, received: Vec::new(), splitter: ObjectSplitter::default() }
     }
 
-    /// The next message. What was received stays when this is given up.
+    /// The next message. What was received so far is kept when this is canceled.
     pub(super) async fn next(&mut self) -> Result<Vec<u8>, ReadEnd> {
         loop {
             match self.splitter.end_of_object(&self.received) {
@@ -68,7 +68,7 @@ fn not_an_object(byte: u8) -> ApiError {
     ApiError::new(ErrorKind::InvalidData, message)
 }
 
-/// Sends bytes. The client has some time for each piece of them that it takes.
+/// Sends bytes. The time limit applies to each piece that the client reads.
 pub(super) async fn send(
     stream: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],

@@ -1,4 +1,4 @@
-//! What a connection of the TCP protocol is for, and in which version.
+//! Negotiates the purpose and version of a connection of the TCP protocol.
 
 use tokio::{
     io::AsyncWriteExt,
@@ -9,7 +9,7 @@ use wire::tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error};
 
 use crate::{
     api_error::ApiError,
-    gone::Gone,
+    feeds::gone::Gone,
     tcp::{
         connection::TcpConnection,
         messages::{MessageReader, ReadEnd, SEND_TIME_MAX, send},
@@ -17,17 +17,17 @@ use crate::{
     },
 };
 
-/// A client that does not take any of our versions is let go of after so many proposals.
+/// A client that accepts none of our versions is disconnected after this many proposals.
 const PROPOSALS_MAX: usize = 8;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(connection: TcpConnection) {
     let TcpConnection { state, stream, mut place, limiter } = connection;
-    // Where this fails, a client that vanished without a word is noticed later.
+    // If this fails, a client that vanished silently is noticed later.
     drop(platform::sockets::end_when_unacknowledged(&stream, SEND_TIME_MAX));
     let (reading, mut writing) = stream.into_split();
     let mut messages = MessageReader::new(reading);
-    let deadline = Instant::now() + state.settings.http.request_head_timeout;
+    let deadline = Instant::now() + state.engine.settings().http.request_head_timeout;
     let negotiated = tokio::select! {
         negotiated = timeout_at(deadline, negotiate(&mut messages, &mut writing)) => negotiated,
         () = limiter.evicted_when_unused() => return,
@@ -39,7 +39,7 @@ pub(crate) async fn serve(connection: TcpConnection) {
         let session = worker_session::Session::new(state, place, header, deadline);
         session.run(messages, &mut writing).await;
     }
-    // Whether the client hears of the end or not, it is one.
+    // The session ends whether or not the client receives the message.
     drop(writing.shutdown().await);
 }
 

@@ -1,18 +1,18 @@
-//! What a worker's client sends, read by a task of its own.
+//! Messages of a worker's client, read by a separate task.
 
 use tokio::{net::tcp::OwnedReadHalf, sync::mpsc, task::JoinHandle};
 use wire::tcp_shapes::WorkerMessage;
 
 use crate::tcp::messages::{MessageReader, ReadEnd};
 
-/// Messages of a worker that wait to be dealt with.
+/// Maximum number of messages of a worker that wait to be processed.
 const RECEIVED_MAX: usize = 64;
 
 /// See the module.
 pub(super) struct Received {
     pub(super) messages: mpsc::Receiver<Result<WorkerMessage, ReadEnd>>,
     reading: JoinHandle<()>,
-    /// Acknowledgements that came before they were waited for.
+    /// Acknowledgements that arrived before they were awaited.
     pub(super) early: usize,
 }
 
@@ -22,7 +22,7 @@ impl Drop for Received {
     }
 }
 
-/// Reads a client's messages until it goes, at most a few ahead of what is dealt with.
+/// Reads a client's messages until it disconnects, at most a few ahead of processing.
 pub(super) fn receive(mut messages: MessageReader<OwnedReadHalf>) -> Received {
     let (sender, receiver) = mpsc::channel(RECEIVED_MAX);
     let reading = tokio::spawn(async move {

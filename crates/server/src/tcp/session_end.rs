@@ -1,4 +1,4 @@
-//! How the session of a worker ends, and what its client is told then.
+//! How the session of a worker ends, and the last message to its client.
 
 use subscriptions::{Ended, Occupied};
 use wire::{
@@ -6,14 +6,14 @@ use wire::{
     tcp_shapes::{ConnectionStatus, header_error, refused, session_error},
 };
 
-use crate::{api_error::ApiError, gone::Gone};
+use crate::{api_error::ApiError, feeds::gone::Gone};
 
 /// Why a session ends.
 pub(super) enum End {
-    /// There is nobody to tell.
+    /// There is no client to notify.
     Gone,
-    /// The client is told this first.
-    Told(LastMessage),
+    /// The client is sent this first.
+    Notified(LastMessage),
 }
 
 /// The last message to a client.
@@ -24,15 +24,15 @@ pub(super) struct LastMessage {
 }
 
 impl End {
-    /// The connection is for nothing that there is.
+    /// The connection has an unknown purpose.
     pub(super) fn unusable(error: &ApiError) -> End {
-        End::Told(LastMessage { bytes: header_error(error), why: error.message.clone() })
+        End::Notified(LastMessage { bytes: header_error(error), why: error.message.clone() })
     }
 
-    /// The worker may not begin, or not go on.
+    /// The worker may not begin, or may not continue.
     pub(super) fn refused(status: ConnectionStatus, kind: ErrorKind, message: String) -> End {
         let error = ApiError::new(kind, message);
-        End::Told(LastMessage { bytes: refused(status, &error), why: error.message.clone() })
+        End::Notified(LastMessage { bytes: refused(status, &error), why: error.message.clone() })
     }
 
     pub(super) fn not_found(message: String) -> End {
@@ -56,7 +56,7 @@ impl End {
         ApiError::new(ErrorKind::OperationCanceled, "The operation was canceled.").into()
     }
 
-    /// The worker's work on the subscription of that name came to an end that it did not ask for.
+    /// The worker's work on the subscription of that name was ended by the server.
     pub(super) fn of_worker(ended: Ended, name: &str) -> End {
         match ended {
             Ended::Deleted => End::not_found(format!("The subscription {name} had been deleted")),
@@ -81,11 +81,11 @@ impl End {
         }
     }
 
-    /// What an operator is told; nothing when the client went.
+    /// The log entry for an operator; none if the client disconnected.
     pub(super) fn why(&self) -> Option<&str> {
         match self {
             End::Gone => None,
-            End::Told(last) => Some(&last.why),
+            End::Notified(last) => Some(&last.why),
         }
     }
 }
@@ -102,7 +102,7 @@ where
 {
     fn from(error: E) -> End {
         let error = ApiError::from(error);
-        End::Told(LastMessage { bytes: session_error(&error), why: error.message.clone() })
+        End::Notified(LastMessage { bytes: session_error(&error), why: error.message.clone() })
     }
 }
 

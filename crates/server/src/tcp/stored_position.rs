@@ -1,26 +1,25 @@
-//! What is stored of a subscription while a worker works: that it came, and how far it is. And whether that
-//! is a position in the documents that there are.
+//! What is stored of a subscription while a worker works: that it connected, and its progress; and
+//! whether that is a valid position in the documents.
 
 use cluster_state::{Command, SubscriptionCommand, SubscriptionPosition, SubscriptionRecord};
 use database::Database;
 use subscriptions::Position;
-use wire::database_shapes::NODE_TAG;
 
 use crate::tcp::{session_end::End, worker_session::OpenedDatabase, working::Working};
 
 impl Working<'_> {
-    /// Stores that a worker came.
+    /// Stores that a worker connected.
     pub(super) async fn store_connected(&self, ticks: i64) -> Result<(), End> {
         let command = SubscriptionCommand::Connect {
             database: self.database.id,
             id: self.subscription.id,
-            node_tag: NODE_TAG.to_owned(),
+            node_tag: self.database.state.node_tag().to_owned(),
             ticks,
         };
         self.submit(command).await
     }
 
-    /// Stores what the worker has dealt with; only then it is told that this was understood.
+    /// Stores what the worker has processed; only then the acknowledgement is confirmed.
     pub(super) async fn store_acknowledged(&mut self) -> Result<(), End> {
         let ticks = self.now_ticks();
         let (database, id) = (self.database.clone(), self.subscription.id);
@@ -28,7 +27,7 @@ impl Working<'_> {
         let version = worker.subscription().version();
         let submitted = worker.acknowledge(|position| {
             let command = advance(&database, id, version, position, Some(ticks));
-            database.state.cluster.submit(&Command::Subscription(command), None)
+            database.state.engine.submit_to_cluster(&Command::Subscription(command), None)
         });
         let submitted = submitted?;
         submitted.await?;
@@ -37,7 +36,7 @@ impl Working<'_> {
         Ok(())
     }
 
-    /// Stores that changes were passed which the query does not choose.
+    /// Stores that changes were skipped which the query does not select.
     pub(super) async fn store_passed(&mut self) -> Result<(), End> {
         let worker = self.worker()?;
         let version = worker.subscription().version();
@@ -47,17 +46,17 @@ impl Working<'_> {
     }
 
     async fn submit(&self, command: SubscriptionCommand) -> Result<(), End> {
-        let cluster = &self.database.state.cluster;
-        let submitted = cluster.submit(&Command::Subscription(command), None);
+        let engine = &self.database.state.engine;
+        let submitted = engine.submit_to_cluster(&Command::Subscription(command), None);
         let submitted = submitted?;
         submitted.await?;
         Ok(())
     }
 }
 
-/// Refuses a position that was reached in a history of the database that is lost: in newer files than an
-/// operator has adopted, before they were salvaged, or before a database in memory was lost. Its etags were
-/// given to other documents since, or will be, and these would never be sent.
+/// Rejects a position that was reached in a lost history of the database: in newer files than an
+/// operator has adopted, before they were salvaged, or before a database in memory was lost. Its
+/// etags have been or will be assigned to other documents, which would never be sent.
 pub(super) fn check_position(
     database: &Database,
     subscription: &SubscriptionRecord,
@@ -69,7 +68,7 @@ pub(super) fn check_position(
             let vouched = vouched?;
             vouched.err().map(|mismatch| mismatch.to_string())
         }
-        // It is not known when; but not before there was such an etag.
+        // The time is unknown, but not before such an etag existed.
         None => {
             let progress = documents::progress(&database.read());
             let last = progress?.last_etag;

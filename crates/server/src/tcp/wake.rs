@@ -1,5 +1,6 @@
-//! How a session waits for changes: the thread that makes a transaction durable rings, a task per
-//! database looks which collections have changed, and wakes the sessions that wait for them.
+//! How a session waits for changes: the thread that makes a transaction durable signals a task per
+//! database, which checks which collections have changed, and wakes the sessions that wait for
+//! them.
 
 use std::sync::Arc;
 
@@ -9,12 +10,11 @@ use tokio::sync::Notify;
 
 use crate::server_state::ServerState;
 
-/// Wakes one session.
 #[derive(Default)]
 pub(super) struct SessionWake(Notify);
 
 impl SessionWake {
-    /// Waits until somebody woke the session since the last time.
+    /// Waits until the session is woken; a wake-up since the last wait counts.
     pub(super) async fn woken(&self) {
         self.0.notified().await;
     }
@@ -26,7 +26,7 @@ impl Wake for SessionWake {
     }
 }
 
-/// Makes sure that somebody looks after changes of the database for as long as it is open.
+/// Makes sure that a task watches the changes of the database for as long as it is open.
 pub(super) fn look_after(state: &Arc<ServerState>, database: &DatabaseLease) {
     let ring = Arc::new(Notify::new());
     let subscriptions = Arc::clone(database.subscriptions());
@@ -41,7 +41,7 @@ pub(super) fn look_after(state: &Arc<ServerState>, database: &DatabaseLease) {
             if subscriptions.is_closed() {
                 return;
             }
-            let Some(database) = state.registry.if_open(&name) else { continue };
+            let Some(database) = state.engine.if_open(&name) else { continue };
             if let Err(error) = subscriptions.look(&database.read()) {
                 tracing::error!(database = name, %error, "changes for subscriptions were not read");
             }

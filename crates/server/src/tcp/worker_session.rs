@@ -1,7 +1,8 @@
 //! A worker of a subscription, from its options to its end.
 //!
-//! The session holds no lease of its database while it waits, so that the database can be closed; it
-//! takes one for each piece of work, and ends when the database that it began with is no longer open.
+//! The session holds no lease of its database while it waits, so that the database can be closed;
+//! it takes one for each piece of work, and ends when the database that it began with is no longer
+//! open.
 
 use std::{
     net::SocketAddr,
@@ -32,8 +33,10 @@ use wire::{
 };
 
 use crate::{
+    answers::answer_places::Place,
     api_error::ApiError,
     database_access::open_database,
+    http::web_socket::ConnectionPlace,
     server_state::ServerState,
     tcp::{
         messages::{MessageReader, ReadEnd, send},
@@ -43,10 +46,9 @@ use crate::{
         wake::{SessionWake, look_after},
         working::Working,
     },
-    web_socket::ConnectionPlace,
 };
 
-/// Numbers connections, for whoever operates the server.
+/// Numbers connections, for operators.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 /// See the module.
@@ -64,24 +66,35 @@ pub(super) struct OpenedDatabase {
     pub(super) state: Arc<ServerState>,
     name: String,
     opened: Duration,
-    /// What is stored of it belongs to this number.
+    /// The stored progress belongs to this id.
     pub(super) id: DatabaseId,
 }
 
 impl OpenedDatabase {
-    /// The right to use it, for a moment.
+    /// A short-term lease.
     pub(super) fn lease(&self) -> Result<DatabaseLease, End> {
-        let open = self.state.registry.if_open(&self.name);
+        let open = self.state.engine.if_open(&self.name);
         open.filter(|database| database.opened_after() == self.opened).ok_or_else(End::canceled)
     }
 
-    /// As a request would, so that a database is not closed for idleness while workers wait.
+    /// A place to read a piece of a batch, for as long as the database is open.
+    pub(super) async fn place_to_read(&self) -> Result<Place, End> {
+        loop {
+            let name = self.lease()?.record().name.lower_cased().to_owned();
+            // An error after some seconds means that all are taken.
+            if let Ok(place) = self.state.rooms.batches.take(&name).await {
+                return Ok(place);
+            }
+        }
+    }
+
+    /// Like a request, so that a database is not closed for idleness while workers wait.
     pub(super) fn touch(&self) {
-        drop(self.state.registry.access(&self.name));
+        drop(self.state.engine.access(&self.name));
     }
 }
 
-/// What the protocol calls a failure of reading.
+/// The protocol's form of a read error.
 pub(crate) fn read_error(error: ReadError) -> ApiError {
     match error {
         ReadError::Documents(error) => ApiError::from(error),
@@ -89,10 +102,10 @@ pub(crate) fn read_error(error: ReadError) -> ApiError {
     }
 }
 
-/// Checks the text of a subscription's query as far as it can be checked without documents. Blocks.
+/// Validates the text of a subscription's query, as far as possible without documents. Blocks.
 pub(crate) fn check_query(state: &ServerState, text: &str) -> Result<LogQuery, ApiError> {
     let query = LogQuery::parse(text)?;
-    if let Some(scripts) = query.scripts(state.scripts())? {
+    if let Some(scripts) = query.scripts(state.engine.scripts())? {
         query.bind(&scripts)?;
     }
     Ok(query)
@@ -108,14 +121,14 @@ impl Session {
         Session { state, place, header, deadline, wake: Arc::default() }
     }
 
-    /// Runs to the end, and tells the client of it.
+    /// Runs to the end, and notifies the client of it.
     pub(super) async fn run(
         self,
         messages: MessageReader<OwnedReadHalf>,
         writing: &mut OwnedWriteHalf,
     ) {
-        if let Err(End::Told(last)) = self.serve(messages, writing).await {
-            // Whether the client takes it or not, the session is over.
+        if let Err(End::Notified(last)) = self.serve(messages, writing).await {
+            // Whether or not the client receives it, the session is over.
             let _ = send(writing, &last.bytes).await;
         }
     }
@@ -171,7 +184,7 @@ impl Session {
             let message = "Subscription with name '' was not found in server store";
             return Err(End::not_found(message.to_owned()));
         };
-        let found = self.state.cluster.store().read().subscription(database.id, name);
+        let found = self.state.engine.cluster_state().subscription(database.id, name);
         let found = found?;
         let record = found.ok_or_else(|| {
             End::not_found(format!("Cannot find any Subscription Task with name: {name}"))
@@ -217,7 +230,7 @@ impl Session {
                 )));
             }
         }
-        let now_ticks = self.state.platform.clock.now().ticks();
+        let now_ticks = self.state.engine.clock().now().ticks();
         let peer = writing.peer_addr().map(|peer: SocketAddr| peer.to_string());
         let facts = ConnectionFacts {
             connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
@@ -250,10 +263,10 @@ impl Session {
         })
     }
 
-    /// A name for a worker whose client gave it none, so that it can be dropped by it.
+    /// A name for a worker whose client sent none, so that it can be dropped by name.
     fn any_worker_id(&self) -> String {
         let mut bytes = [0; 16];
-        self.state.platform.entropy.fill(&mut bytes);
+        self.state.engine.platform().entropy.fill(&mut bytes);
         guid_text(bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! A worker that was let in: its turn, its batches, and what it waits for in between.
+//! An admitted worker: its turn, its batches, and what it waits for in between.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +14,7 @@ use wire::{
 };
 
 use crate::{
+    http::web_socket::ConnectionPlace,
     stored_record::body_of,
     tcp::{
         messages::{ReadEnd, send},
@@ -22,15 +23,14 @@ use crate::{
         wake::SessionWake,
         worker_session::{OpenedDatabase, read_error},
     },
-    web_socket::ConnectionPlace,
 };
 
-/// How long a worker hears nothing at most when there is nothing to send.
+/// Maximum silence towards a worker when there is nothing to send.
 const IDLE_HEARTBEAT: Duration = Duration::from_secs(3);
 /// The same while it has a batch, or waits for its turn.
 const BUSY_HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// A session whose worker was let in.
+/// A session whose worker was admitted.
 pub(super) struct Working<'w> {
     pub(super) database: OpenedDatabase,
     pub(super) writing: &'w mut OwnedWriteHalf,
@@ -43,18 +43,18 @@ pub(super) struct Working<'w> {
     pub(super) closes_when_done: bool,
 }
 
-/// What a session woke up for.
+/// Why a session woke up.
 enum Woken {
-    /// To send something, lest the client thinks that nobody is here.
+    /// To send something, so that the client does not assume that the connection is dead.
     Silence,
     /// Something may have changed.
     Change,
-    /// The worker has dealt with its batch.
+    /// The worker has processed its batch.
     Acknowledged,
 }
 
 impl Working<'_> {
-    /// Works until the session ends.
+    /// Runs until the session ends.
     pub(super) async fn run(&mut self) -> Result<(), End> {
         self.wait_for_turn().await?;
         send(self.writing, &accepted()).await?;
@@ -96,7 +96,7 @@ impl Working<'_> {
         self.worker.as_ref().ok_or(End::Gone)
     }
 
-    /// Ends the session when its worker may not go on.
+    /// Ends the session if its worker may not continue.
     pub(super) fn require_standing(&self) -> Result<Standing, End> {
         match self.worker()?.standing() {
             Standing::Ended(ended) => Err(End::of_worker(ended, &self.subscription.name)),
@@ -189,6 +189,6 @@ impl Working<'_> {
     }
 
     pub(super) fn now_ticks(&self) -> i64 {
-        self.database.state.platform.clock.now().ticks()
+        self.database.state.engine.clock().now().ticks()
     }
 }

@@ -1,4 +1,4 @@
-//! Which address of the node clients are told.
+//! Which address of the node clients receive.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn ask(server: &TestServer, target: &str, host: &str) -> Reply {
     server.send_from(host, "GET", target, &[], b"")
 }
 
-/// Every address of the node in the answers that tell one.
+/// Every address of the node in the responses that contain one.
 fn named(server: &TestServer, host: &str) -> Vec<Value> {
     let topology = ask(server, "/topology?name=db", host).json();
     let cluster = ask(server, "/cluster/topology", host).json();

@@ -394,7 +394,7 @@ fn suggestions_that_cannot_be_are_refused() {
         ("suggest(V, $t)", json!({}), "InvalidQueryException", "Value of parameter 't' was not"),
         ("suggest(V, 'x', $o)", json!({"o": {"PageSize": 0}}), "ArgumentException", "The option"),
         ("suggest(V, 'x', $o)", json!({"o": {"Distance": "x"}}), "InvalidOperationException", ""),
-        ("suggest(V, 'x'), V", json!({}), "InvalidQueryException", "'V' cannot stand beside"),
+        ("suggest(V, 'x'), V", json!({}), "InvalidQueryException", "'V' cannot be combined with"),
         ("suggest(V, 'x'), suggest(V, 'y')", json!({}), "InvalidQueryException", "Duplicate alias"),
         ("distinct suggest(V, 'x')", json!({}), "InvalidQueryException", "Cannot use SELECT DIST"),
     ] {

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use platform::Platform;
+use platform::{Platform, simulated::Random};
 use serde_json::{Value, json};
+use testkit::histories::noise;
 
 use crate::{
     http_client::{Connection, Reply},
@@ -207,4 +208,29 @@ fn a_database_is_deleted_while_the_client_of_an_insert_is_silent() {
     let reply = connection.read_reply(false);
     assert_eq!(reply.status, 500);
     assert!(reply.text().contains("The database is being closed."), "{}", reply.text());
+}
+
+/// Few bytes arrive, but each element changes a large document, and its first revision is a copy.
+#[test]
+fn elements_whose_changes_do_not_fit_into_one_transaction_are_inserted_in_several() {
+    let server = TestServer::start(Platform::memory(), &["--Memory.LimitInMb=96"]);
+    server.create("db");
+    // Not compressible: what a large document takes is what its transaction takes.
+    let large = noise(&mut Random::new(1), 1_500_000);
+    let ids: Vec<_> = (0..12).map(|number| format!("docs/{number}")).collect();
+    for id in &ids {
+        let target = format!("/databases/db/docs?id={id}");
+        let body = format!(r#"{{"large":"{large}"}}"#);
+        assert_eq!(server.send("PUT", &target, body.as_bytes()).status, 201);
+    }
+    let revisions = br#"{"Default":{"Disabled":false}}"#;
+    let configured = server.send("POST", "/databases/db/admin/revisions/config", revisions);
+    assert_eq!(configured.status, 200);
+    let elements: Vec<_> = ids.iter().map(|id| element(id, 2)).collect();
+    let body = format!("[{}]", elements.join(","));
+    let reply = server.send("POST", "/databases/db/bulk_insert?id=1", body.as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    for id in &ids {
+        assert_eq!(server.document(id)["v"], 2);
+    }
 }

@@ -44,7 +44,7 @@ impl ChangeListener {
         listener
     }
 
-    /// Gives a command and waits until it is confirmed; what else comes meanwhile is kept.
+    /// Sends a command and waits until it is confirmed; other messages in the meantime are kept.
     pub(crate) fn command(&mut self, command: &str, parameters: Value) {
         self.last_command += 1;
         let mut body = json!({ "CommandId": self.last_command, "Command": command });
@@ -101,7 +101,7 @@ impl ChangeListener {
         (0..count).map(|_| value()).collect()
     }
 
-    /// The next changes of documents as texts `Put users/1 Users`, each with its change vector.
+    /// The next changes of documents as strings `Put users/1 Users`, each with its change vector.
     pub(crate) fn documents(&mut self, count: usize) -> Vec<(String, Option<String>)> {
         let values = self.values("DocumentChange", count);
         let read = values.iter().map(|value| {

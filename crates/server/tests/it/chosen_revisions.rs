@@ -15,7 +15,7 @@ fn server() -> TestServer {
     server
 }
 
-/// Stores so many versions of a document; gives their change vectors, the oldest first.
+/// Stores this many versions of a document; returns their change vectors, oldest first.
 fn versions(server: &TestServer, id: &str, count: usize) -> Vec<String> {
     let put = |n| server.put(id, &json!({"N": n, "@metadata": {"@collection": "As"}}).to_string());
     (0..count).map(put).collect()
@@ -75,10 +75,10 @@ fn revisions_are_removed_by_change_vector_by_time_and_all() {
         (json!({"DocumentIds": ["a/1"], "From": "yesterday"}), "System.DateTime"),
         (
             json!({"DocumentIds": ["a/1"], "To": made(0), "RevisionsChangeVectors": ["x"]}),
-            "has no span of time",
+            "cannot have a time range",
         ),
         (json!({"DocumentIds": "a/1"}), "'DocumentIds' to an array"),
-        // None of these may be taken for all revisions.
+        // None of these may be mistaken for all revisions.
         (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": "x"}), "to an array"),
         (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": [5]}), "'5'"),
     ] {

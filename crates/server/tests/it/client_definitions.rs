@@ -1,4 +1,5 @@
-//! The index definitions that the official clients' own tests send, and what RavenDB 5.4 made of each.
+//! The index definitions that the official clients' own tests send, and RavenDB 5.4's result for
+//! each.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Cluster-wide transactions, as the real server answers them.
+//! Cluster-wide transactions, with the answers of the real server.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
         ]);
         assert_eq!(error["ConcurrencyViolations"], violation);
     }
-    // Whoever does not know guards, or switches them off, is not checked.
+    // A client that does not know guards, or disables them, is not checked.
     done(&server, &[("Raven-Client-Version", "5.1.0")], &json!([put("c/1", None)]));
     let off = "/databases/db/bulk_docs?disableAtomicDocumentWrites=true";
     let body = json!({"Commands": [put("c/1", None)], "TransactionMode": "ClusterWide"});
@@ -150,7 +150,7 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
     assert!(server.document("c/1")["@metadata"].get("@flags").is_none());
     let other = server.put("other", "{}");
     assert!(other.contains("RAFT:4-") && !other.contains("TRXN"), "{other}");
-    // Clients tell the version that they loaded beside the one that they expect: it counts.
+    // Clients send the version that they loaded in addition to the one that they expect: it counts.
     let mut loaded = put("c/1", Some("A:1-abc"));
     loaded["OriginalChangeVector"] = alone.as_str().into();
     done(&server, &WITH_GUARDS, &json!([loaded]));
@@ -316,8 +316,8 @@ fn one_for_which_there_is_no_memory_is_refused_before_it_is_agreed_on() {
     let puts: Vec<Value> =
         (0..6000).step_by(2).map(|number| put(&format!("c/{number}"), None)).collect();
     let reply = send(&server, &[], &json!(puts));
-    assert_eq!(reply.status, 503, "{}", reply.text());
-    assert_eq!(reply.json()["Type"], "Raven.Client.Exceptions.LowMemoryException");
+    assert_eq!(reply.status, 413, "{}", reply.text());
+    assert!(reply.text().contains("the changes of one transaction"), "{}", reply.text());
     done(&server, &[], &json!([put("small/1", None), put_value("mine", 0, &json!(1))]));
     assert_eq!(server.document("small/1")["N"], 1);
     assert_eq!(server.document("c/0")["Text"], format!("0{text}"));

@@ -1,4 +1,4 @@
-//! `/cmpxchg`, as the real server answers it.
+//! `/cmpxchg`, with the answers of the real server.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -184,18 +184,28 @@ fn values_are_given_along_with_documents_and_read_by_patches() {
 }
 
 #[test]
-fn a_listing_that_is_too_long_is_to_be_asked_for_in_pages() {
+fn a_list_of_any_length_is_produced_while_it_is_sent() {
     let server = TestServer::with_database();
-    // One fits, and both do not.
-    let value = format!(r#"{{"Object":"{}"}}"#, "x".repeat(40 << 20));
-    put(&server, "key=a&index=0", &value);
-    put(&server, "key=b&index=0", &value);
-    let all = server.get("/databases/db/cmpxchg");
-    assert_eq!(all.status, 500, "{}", all.status);
-    assert!(all.json()["Message"].as_str().unwrap().contains("in pages"));
-    for (start, key) in [(0, "a"), (1, "b")] {
-        let page = get(&server, &format!("start={start}&pageSize=1"));
-        assert_eq!((page.as_array().unwrap().len(), page[0]["Key"].as_str()), (1, Some(key)));
+    let large = |letter: &str| format!(r#"{{"Object":"{}","Last":1}}"#, letter.repeat(40 << 20));
+    put(&server, "key=a&index=0", &large("x"));
+    put(&server, "key=b&index=0", &large("y"));
+    for number in 0..600 {
+        let value = format!(r#"{{"Object":"{}"}}"#, "z".repeat(number));
+        put(&server, &format!("key=many/{number:03}&index=0"), &value);
     }
-    assert_eq!(get(&server, "start=2&pageSize=1"), json!([]));
+    let keys = |listed: &Value| -> Vec<String> {
+        let listed = listed.as_array().unwrap();
+        listed.iter().map(|one| one["Key"].as_str().unwrap().to_owned()).collect()
+    };
+    let many: Vec<_> = (0..600).map(|number| format!("many/{number:03}")).collect();
+    let all = get(&server, "");
+    assert_eq!(keys(&all)[..2], ["a", "b"]);
+    assert_eq!(keys(&all)[2..], many);
+    assert_eq!(all[1]["Value"], serde_json::from_str::<Value>(&large("y")).unwrap());
+    assert_eq!(all[1], get(&server, "key=b")[0]);
+    assert_eq!(all[599 + 2]["Value"]["Object"].as_str().unwrap().len(), 599);
+    assert_eq!(keys(&get(&server, "startsWith=MANY/")), many);
+    assert_eq!(keys(&get(&server, "startsWith=many/&start=7&pageSize=400")), many[7..407]);
+    assert_eq!(keys(&get(&server, "start=1&pageSize=2")), ["b", "many/000"]);
+    assert_eq!(get(&server, "start=602&pageSize=1"), json!([]));
 }

@@ -1,4 +1,4 @@
-//! What becomes of connections: answers given early, and clients that are slow.
+//! Connections: early responses, and slow clients.
 
 use platform::Platform;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn an_answer_before_the_end_of_the_body_reaches_a_client_that_goes_on_sending() 
     ];
     for (target, status) in table {
         let mut connection = begin(&server, target, piece.len() * 32);
-        // None of these may fail: the answer is there early, and is read late.
+        // None of these may fail: the response arrives early, and is read late.
         (0..32).for_each(|_| connection.send(&piece));
         let reply = connection.read_reply(false);
         assert_eq!(reply.status, status, "{target}: {}", reply.text());
@@ -128,7 +128,7 @@ fn a_client_that_does_not_read_its_answer_is_cut_off() {
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes of a list that was not read", rest.len());
 }
 
-/// A document of so many letters that come in no order.
+/// A document of this many random letters.
 fn incompressible(letters: usize) -> String {
     let mut seed = 88_172_645_463_325_252_u64;
     let mut letter = || {
@@ -172,7 +172,7 @@ fn lists_that_are_not_read_do_not_keep_writes_from_going_on() {
     let ids: Vec<String> = (0..40).map(|n| format!("d/{n:04}")).collect();
     let whole = by_id.read_reply(false);
     assert_eq!(whole.ids(), ids);
-    // Rows that were begun under one snapshot and ended without it are whole, too.
+    // Rows that were begun under one snapshot and completed without it are whole, too.
     for document in whole.json()["Results"].as_array().unwrap() {
         assert_eq!(document["t"].as_str().unwrap().len(), 1 << 20);
     }

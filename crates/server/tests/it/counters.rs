@@ -1,4 +1,4 @@
-//! Counters over HTTP: one by one, in batches and bulk inserts, given along with documents.
+//! Counters over HTTP: single ones, in batches and bulk inserts, included with documents.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Compressed documents over the wire: only their sizes tell.
+//! Compressed documents over the wire: only their sizes reveal it.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn wait_for_dictionary(server: &TestServer) {
     }
 }
 
-/// What a document takes, what it would take, and whether it is compressed.
+/// The size of a document, its uncompressed size, and whether it is compressed.
 fn sizes(server: &TestServer, id: &str) -> (u64, u64, bool) {
     let shown = server.get(&format!("/databases/db/docs/size?id={id}")).json();
     let number = |name: &str| shown[name].as_u64().unwrap();

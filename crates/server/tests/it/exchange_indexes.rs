@@ -1,4 +1,5 @@
-//! Indexes that look at values of compare exchange: what they find, that they follow, what they report.
+//! Indexes that read compare exchange values: their results, that they follow changes, what they
+//! report.
 
 use std::collections::BTreeSet;
 

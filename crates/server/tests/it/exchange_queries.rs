@@ -1,4 +1,4 @@
-//! `cmpxchg()` in queries: beside what is recorded, what must not be answered from memory, and streams.
+//! `cmpxchg()` in queries: in addition to what is recorded, caching and streams.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `filter`: which rows it lets through and what is told of the others; as the real server has it.
+//! `filter`: which rows pass it and what is reported of the others; as the real server has it.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn ask(server: &TestServer, body: &Value) -> Value {
     server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
 }
 
-/// The numbers of the rows, the total, and how many rows were skipped and looked at.
+/// The numbers of the rows, the total, and how many rows were skipped and scanned.
 fn summary(server: &TestServer, text: &str, more: &Value) -> String {
     let mut body = json!({"Query": text, "WaitForNonStaleResults": true});
     for (name, value) in more.as_object().unwrap() {

@@ -1,5 +1,5 @@
-//! Floods of connections that ask for nothing, or little by little: they take no more places than there
-//! are, and whoever wants something is served.
+//! Floods of connections that send nothing, or little by little: they take no more places than
+//! there are, and other clients are served.
 
 use std::{
     io::{Read, Write},
@@ -123,7 +123,7 @@ fn workers_that_read_nothing_hold_neither_documents_nor_writers() {
         let options = json!({"SubscriptionName": format!("s{number}")});
         workers.push(TcpClient::accepted(&server, &options));
     }
-    // None of them takes its batch of 8 MB.
+    // None of them reads its batch of 8 MB.
     serves(&server);
     let reply = server.send("DELETE", "/databases/db/docs?id=users/0", b"");
     assert_eq!(reply.status, 204);

@@ -11,7 +11,7 @@ type Attack = (&'static str, &'static [(&'static str, &'static str)], u16);
 const REBOUND: &str = "evil.example:8080";
 
 /// Headers of requests that web pages of other sites can make browsers send, and the status of the
-/// refusal. `{own}` stands for the address of the server.
+/// rejection. `{own}` stands for the address of the server.
 const ATTACKS: [Attack; 8] = [
     (REBOUND, &[], 421),
     (REBOUND, &[("Origin", "http://evil.example:8080"), ("Sec-Fetch-Site", "same-origin")], 421),

@@ -1,4 +1,4 @@
-//! Requests that nobody should send.
+//! Invalid and malicious requests.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! WebSocket frames that no client would send: the server lets go of whoever sends them, and everybody
-//! else notices nothing.
+//! WebSocket frames that no client would send: the server disconnects their senders, and other
+//! clients notice nothing.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -27,7 +27,7 @@ fn pick(random: &mut Random, below: u64) -> u64 {
     random.next_u64() % below
 }
 
-/// A client that has the answer to its handshake.
+/// A client that has the response to its handshake.
 fn connect(server: &TestServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -63,7 +63,7 @@ fn payload(random: &mut Random) -> Vec<u8> {
 /// A frame that is sound most of the time.
 fn frame(random: &mut Random) -> Vec<u8> {
     let payload = payload(random);
-    // Text, mostly; now and then a piece of a message, a control frame, or nothing that exists.
+    // Text, mostly; occasionally a part of a message, a control frame, or an unknown frame.
     let first = match pick(random, 8) {
         0..=3 => 0x81,
         4 => [0x01, 0x00, 0x80, 0x82][pick(random, 4) as usize],
@@ -135,7 +135,7 @@ fn frames_that_nobody_would_send_harm_nobody_else() {
         }
     }
     println!("{seed} clients");
-    // Whoever went away is noticed.
+    // Disconnected clients are noticed.
     let connections =
         || server.get("/databases/db/changes/debug").json()["NumberOfConnections"].clone();
     let gone = (0..200).any(|_| {

@@ -1,5 +1,5 @@
-//! Messages of the TCP protocol that no worker would send: the server lets go of whoever sends them, and
-//! everybody else notices nothing.
+//! Messages of the TCP protocol that no worker would send: the server disconnects their senders,
+//! and other clients notice nothing.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -98,6 +98,6 @@ fn messages_that_nobody_would_send_harm_nobody_else() {
         }
     }
     println!("{seed} clients");
-    // Whoever went away is noticed.
+    // Disconnected clients are noticed.
     assert!((0..1000).any(|_| workers(&server) == 1), "{} workers", workers(&server));
 }

@@ -57,7 +57,7 @@ impl Connection {
         self.0.write_all(bytes).is_ok()
     }
 
-    /// Whether the first byte of an answer comes.
+    /// Whether the first byte of a response arrives.
     pub(crate) fn has_begun(&mut self) -> bool {
         self.0.read(&mut [0]).unwrap() == 1
     }
@@ -79,7 +79,7 @@ impl Connection {
         self.send(b"\r\n");
     }
 
-    /// Reads one answer; `is_head` says that it has no body whatever its headers say.
+    /// Reads one response; `is_head` says that it has no body whatever its headers say.
     pub(crate) fn read_reply(&mut self, is_head: bool) -> Reply {
         let mut bytes = Vec::new();
         let head_end = loop {

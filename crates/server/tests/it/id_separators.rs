@@ -14,7 +14,7 @@ fn set_separator(server: &TestServer, separator: &Value) {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-/// Stores a document and gives the id that it got.
+/// Stores a document and returns the id that it got.
 fn stored(server: &TestServer, id: &str) -> String {
     let command = json!({"Type": "PUT", "Id": id, "ChangeVector": null, "Document": {}});
     let reply = server.batch(&command.to_string());

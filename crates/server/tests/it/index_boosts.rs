@@ -1,4 +1,4 @@
-//! Boosts that maps give to values and to whole entries.
+//! Boosts that maps assign to values and to whole entries.
 
 use serde_json::{Value, json};
 

@@ -163,7 +163,7 @@ fn a_definition_is_tried_without_an_index() {
     let results = [r#"{"Name":"Bob","Count":3}"#, r#"{"Name":"Ann","Count":2}"#];
     assert_eq!(trial["ReduceResults"], json!(results));
     assert_eq!(get(&server, "indexes?namesOnly=true")["Results"], json!(["J", "M", "R"]));
-    let large = "map('Users', u => Array(100).fill(0).map(() => ({ Text: 'x'.repeat(100000) })))";
+    let large = "map('Users', u => Array(25).fill(0).map(() => ({ Text: 'x'.repeat(100000) })))";
     for (body, message) in [
         (json!({}), "Request should have a property name 'Definition' which is mandatory."),
         (json!({"Definition": null}), "Request should have a property name 'Definition'"),

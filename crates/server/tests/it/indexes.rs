@@ -1,4 +1,4 @@
-//! Automatic indexes as queries make and use them, and what every route says of indexes.
+//! Automatic indexes as queries create and use them, and what every route reports of indexes.
 
 use serde_json::json;
 
@@ -350,8 +350,8 @@ fn definitions_that_cannot_be_indexes_are_refused() {
     assert!(message.starts_with("Index Q is a C# index but was sent through a non-admin endpoint"));
 }
 
-/// Measured on RavenDB 5.4: the text of an object that the definition makes is analyzed, that of a
-/// document's own is not; doubles have an exponent from 1E+17 on.
+/// Measured on RavenDB 5.4: the text of an object that the definition creates is analyzed, that of
+/// a document's own is not; doubles have an exponent from 1E+17 on.
 #[test]
 fn terms_of_objects_and_of_large_numbers() {
     let server = TestServer::with_database();
@@ -496,7 +496,7 @@ fn rows_can_be_had_as_separated_values() {
     assert!(disposition.starts_with("attachment; filename=\"db_Users_collection_"));
     assert_eq!(csv("from%20Nothing").0, "\u{feff}");
 
-    // A browser asks for a file by a form.
+    // A browser requests a file by a form.
     let form =
         b"ExportOptions=%7B%22Query%22%3A%22from+index+Boats+where+N=2+select+Twice,Boat%22%7D";
     let target = "/databases/db/streams/queries?format=csv";

@@ -1,8 +1,8 @@
 //! Starting, stopping, restarting; full and failing disks; the same directory twice.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use platform::Platform;
+use platform::{Platform, simulated::Survival};
 use serde_json::{Value, json};
 use testkit::golden::{GOLDENS, Golden};
 
@@ -35,7 +35,7 @@ fn acknowledged_writes_survive_a_server_that_just_vanishes() {
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
     server.put("a", "{\"n\":1}");
-    // The process of a real crash would give its locks back.
+    // A real crash of the process would release its locks.
     let copy = Platform { disk: Arc::clone(&platform.disk), ..platform };
     server.stop();
     let server = TestServer::start(copy, &[]);
@@ -136,6 +136,41 @@ fn a_full_disk_refuses_writes_and_keeps_answering_reads() {
         reply.status == 201
     });
     assert!(!server.document("after").is_null());
+}
+
+#[test]
+fn after_a_crash_a_server_on_a_full_disk_answers_reads_and_refuses_writes() {
+    let simulation = Platform::simulated(2);
+    let server = TestServer::start(simulation.platform.clone(), &[]);
+    server.create("db");
+    for n in 0..100 {
+        let document =
+            json!({"n": n, "text": "x".repeat(3000), "@metadata": {"@collection": "Us"}});
+        server.put(&format!("u/{n}"), &document.to_string());
+    }
+    let query = "/databases/db/queries?query=from%20Us%20where%20n%3D7&waitForNonStaleResults=true";
+    assert_eq!(server.get(query).json()["TotalResults"], 1);
+    simulation.disk.power_cut(Survival::Everything).unwrap();
+    drop(server);
+    simulation.disk.restart().unwrap();
+    simulation.disk.space_limit(Some(0));
+
+    let server = TestServer::start(simulation.platform.clone(), &[]);
+    assert_eq!(server.document("u/99")["n"], 99);
+    assert_eq!(server.get(query).json()["Results"][0]["n"], 7);
+    let refused = server.send("PUT", "/databases/db/docs?id=after", b"{}");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert_eq!(refused.json()["Type"], "Voron.Exceptions.DiskFullException");
+    let body = json!({"DatabaseName": "another"}).to_string();
+    let refused = server.send("PUT", "/admin/databases?name=another", body.as_bytes());
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    simulation.disk.space_limit(None);
+    simulation.clock.advance(Duration::from_secs(6));
+    wait_until(|| server.send("PUT", "/databases/db/docs?id=after", b"{}").status == 201);
+    server.create("another");
+    server.stop();
+    let server = TestServer::start(simulation.platform.clone(), &[]);
+    assert_eq!(server.get("/databases/db/stats").json()["CountOfDocuments"], 101);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What metrics say of what was done, and which shapes RavenDB gives them.
+//! What metrics report, and their shapes in RavenDB.
 
 use serde_json::{Value, json};
 

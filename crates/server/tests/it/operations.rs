@@ -1,10 +1,10 @@
-//! Operations that go on behind an answer: deleting by query, compacting.
+//! Operations that continue after the response: deleting by query, compacting.
 
 use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-/// Asks for the state of an operation until it has ended.
+/// Requests the state of an operation until it has ended.
 pub(crate) fn wait(server: &TestServer, target: &str, started: &Value) -> Value {
     let id = started["OperationId"].as_i64().unwrap();
     loop {

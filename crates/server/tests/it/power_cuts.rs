@@ -1,5 +1,5 @@
-//! Power cuts under a whole server: what it acknowledged is there afterwards, and what belongs together
-//! is there together.
+//! Power cuts under a whole server: what it acknowledged survives, and what belongs together
+//! survives together.
 //!
 //! `SERVER_POWER_CUTS=500 SERVER_POWER_CUTS_SEED=7 cargo test -p server --release --test it power_cuts`
 //! runs more of them; `cargo xtask server-cuts` does that.
@@ -23,12 +23,12 @@ use crate::{tcp_client::TcpClient, test_server::TestServer};
 const HISTORIES: u64 = 20;
 const CUTS: usize = 4;
 const STEPS: u64 = 40;
-/// A cut comes within so many operations of the disk.
+/// A cut happens within this many operations of the disk.
 const OPERATIONS_MAX: u64 = 120;
 const DOCUMENTS: u64 = 5;
 /// How long a worker waits whether something comes.
 const SILENCE: Duration = Duration::from_millis(10);
-/// Looks for what is still to come, at the end.
+/// Maximum number of checks for the rest, at the end.
 const LAST_LOOKS_MAX: usize = 3000;
 /// Pairs of documents that change together.
 const PAIRS: usize = 2;
@@ -88,7 +88,7 @@ impl Machine {
         self.server.take().unwrap().stop();
     }
 
-    /// The answer, if one comes: a server without power may answer anything, or not at all.
+    /// The response, if there is one: a server without power may send anything, or nothing.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -125,7 +125,7 @@ struct Following {
     tried: BTreeMap<String, u64>,
     written: BTreeMap<String, u64>,
     confirmed: BTreeMap<String, u64>,
-    /// Versions that were acknowledged, and nobody knows whether that was stored.
+    /// Versions that were acknowledged without being certainly stored.
     doubtful: BTreeMap<String, u64>,
     /// The furthest position that anybody has seen.
     position: u64,
@@ -307,10 +307,10 @@ fn an_acknowledged_position_survives_and_never_moves_back() {
 /// Two documents and a value that change together, as their writer knows them.
 #[derive(Clone, Default)]
 struct Pair {
-    /// The last number that the server said to be written, and the last one that was tried.
+    /// The last number that the server acknowledged, and the last one that was tried.
     told: u64,
     tried: u64,
-    /// The versions of the documents, empty while there are none.
+    /// The versions of the documents, empty while they do not exist.
     versions: [String; 2],
     /// The version of the value.
     index: u64,

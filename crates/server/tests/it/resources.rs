@@ -2,10 +2,11 @@
 
 use std::{io::Write, net::TcpStream};
 
+use flate2::{Compression, write::GzEncoder};
 use platform::{Platform, simulated::Simulation};
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
+use crate::{http_client::Reply, test_server::TestServer};
 
 const MB: u64 = 1 << 20;
 
@@ -33,7 +34,7 @@ fn notifications(server: &TestServer) -> Vec<Value> {
 /// How often something is asked before one gives up, which takes more than a minute.
 const QUESTIONS_MAX: usize = 1_000_000;
 
-/// The server looks once a second; asks until what it sees is as expected.
+/// The server checks once a second; polls until the result is as expected.
 #[track_caller]
 pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     for _ in 0..QUESTIONS_MAX {
@@ -145,8 +146,8 @@ fn large_bodies_share_what_they_may_take_and_give_it_back() {
     let text = |megabytes: usize| format!("{{\"Text\":\"{}\"}}", "x".repeat(megabytes << 20));
     for _ in 0..3 {
         let refused = server.send("PUT", "/databases/db/docs?id=a", text(9).as_bytes());
-        assert_eq!(refused.status, 503);
-        assert!(refused.text().contains("Large requests in progress"), "{}", refused.text());
+        assert_eq!(refused.status, 413, "it would never fit");
+        assert!(refused.text().contains("Large requests may hold"), "{}", refused.text());
         server.put("a", &text(5));
     }
     let stats = server.get("/admin/debug/memory/stats").json();
@@ -236,4 +237,63 @@ fn older_io_becomes_history() {
     assert!(writes["Size"].as_u64() > Some(4096));
     assert!(writes["MaxDuration"].as_f64() >= writes["MinDuration"].as_f64());
     assert!(writes["ActiveDuration"].as_f64() <= writes["Duration"].as_f64());
+}
+
+/// Listings and trials whose values are megabytes are counted while they are made, and until they are with
+/// their clients: more at once than there is memory for wait, or are refused.
+#[test]
+fn listed_values_and_trials_of_subscriptions_take_no_more_memory_than_there_is() {
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=128"]);
+    simulation.memory.set_taken(0);
+    for number in 0..6 {
+        let value = format!(r#"{{"Object":"{}"}}"#, "z".repeat(1 << 20));
+        let path = format!("/databases/db/cmpxchg?key=k{number}&index=0");
+        assert_eq!(server.send("PUT", &path, value.as_bytes()).status, 200);
+        let document =
+            json!({"W": "lorem ipsum ".repeat(80_000), "@metadata": {"@collection": "Bigs"}});
+        server.put(&format!("bigs/{number}"), &document.to_string());
+    }
+    let list = || server.get("/databases/db/cmpxchg?start=0&pageSize=100");
+    let query = json!({"Query": "from Bigs as b select { a: b.W, c: b.W }"}).to_string();
+    let try_out = || server.send("POST", "/databases/db/subscriptions/try", query.as_bytes());
+    let budget = server.get("/admin/debug/memory/stats").json()["Usage"]["AnswersBytesMax"].clone();
+    let budget = budget.as_u64().unwrap();
+    for request in [&list as &(dyn Fn() -> Reply + Sync), &try_out] {
+        assert_eq!(request().status, 200, "{}", request().text());
+        let statuses: Vec<u16> = std::thread::scope(|threads| {
+            let clients: Vec<_> = (0..12).map(|_| threads.spawn(|| request().status)).collect();
+            let mut most = 0;
+            while clients.iter().any(|client| !client.is_finished()) {
+                let usage = server.get("/admin/debug/memory/stats").json()["Usage"].clone();
+                most = most.max(usage["AnswersBytes"].as_u64().unwrap());
+            }
+            assert!((1 << 20) < most && most <= budget + 2 * MB, "{most} of {budget}");
+            clients.into_iter().map(|client| client.join().unwrap()).collect()
+        });
+        assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+        wait_until(|| server.get("/admin/debug/memory/stats").json()["Usage"]["AnswersBytes"] == 0);
+    }
+}
+
+#[test]
+fn a_compressed_body_is_charged_while_it_is_decoded() {
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
+    simulation.memory.set_taken(0);
+    let text = format!("{{\"Text\":\"{}\"}}", "x".repeat(300 << 20));
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let coded = gzip.finish().unwrap();
+    drop(text);
+    for (method, target) in [
+        ("PUT", "/databases/db/docs?id=a"),
+        ("POST", "/databases/db/bulk_docs"),
+        ("POST", "/databases/db/queries"),
+    ] {
+        let reply = server.send_with(method, target, &[("Content-Encoding", "gzip")], &coded);
+        assert_eq!(reply.status, 413, "{target}: {}", reply.text());
+        assert!(reply.text().contains("Large requests may hold 8388608 bytes"), "{}", reply.text());
+    }
+    let stats = server.get("/admin/debug/memory/stats").json();
+    assert_eq!(stats["Usage"]["LargeBodiesBytes"], 0);
+    server.put("a", "{}");
 }

@@ -237,3 +237,35 @@ fn what_cannot_be_shown_or_sorted_says_so() {
         assert_eq!((&answer["Type"], said), (&json!(kind), Some(message)), "{text}: {answer}");
     }
 }
+
+#[test]
+fn a_page_of_a_few_rows_may_be_larger_than_what_is_produced_at_once() {
+    let server = TestServer::with_database();
+    let text = "x".repeat(300_000);
+    let document = json!({"W": text, "@metadata": {"@collection": "T"}});
+    server.put("t/1", &document.to_string());
+    let operations: Vec<_> = (0..2000)
+        .map(|number| {
+            let name = format!("{number:04}{}", "n".repeat(200));
+            json!({"Type": "Increment", "CounterName": name, "Delta": number})
+        })
+        .collect();
+    let counters = json!({"Documents": [{"DocumentId": "t/1", "Operations": operations}]});
+    let counted = server.send("POST", "/databases/db/counters", counters.to_string().as_bytes());
+    assert_eq!(counted.status, 200, "{}", counted.text());
+    let projected = ask(&server, "from T as t select { A: t.W, B: t.W }", &json!({}));
+    assert_eq!(projected["Results"][0]["B"], text);
+    let included = ask(&server, "from T include counters()", &json!({}));
+    assert_eq!(included["CounterIncludes"]["t/1"].as_array().unwrap().len(), 2000);
+    assert_eq!(included["IncludedCounterNames"], json!({"t/1": []}));
+    let changed = json!({"W": text, "V": 2, "@metadata": {"@collection": "T"}});
+    let configuration = br#"{"Default":{"Disabled":false}}"#;
+    server.send("POST", "/databases/db/admin/revisions/config", configuration);
+    server.put("t/1", &changed.to_string());
+    let moment = "2100-01-01T00:00:00.0000000Z";
+    let revised = ask(&server, &format!("from T include revisions('{moment}')"), &json!({}));
+    assert_eq!(revised["RevisionIncludes"][0]["Revision"]["W"], text);
+    let listed = server.get("/databases/db/revisions?id=t/1").json();
+    assert_eq!(listed["Results"][0]["W"], text);
+    assert_eq!(listed["TotalResults"], 2);
+}

@@ -1,4 +1,5 @@
-//! Clients that do not read their answers: each costs its own place only, and learns what went wrong.
+//! Clients that do not read their responses: each costs only its own place, and learns what went
+//! wrong.
 
 use std::{
     io::{Read, Write},
@@ -8,15 +9,15 @@ use std::{
 use platform::Platform;
 use serde_json::json;
 
-use crate::test_server::TestServer;
+use crate::{resources::wait_until, test_server::TestServer};
 
-/// The memory of the servers here: a database has 32 places for long answers, which together are counted as
-/// this many bytes.
+/// The memory of the servers here: a database has 32 places for long responses, which together are
+/// counted as this many bytes.
 const LITTLE: &str = "--Memory.LimitInMb=256";
 const PLACES_BYTES: u64 = 16 << 20;
 /// The places of a database with so little memory.
 const PLACES: usize = 32;
-/// More clients than there are places, threads that make answers, and threads of other work.
+/// More clients than there are places, threads for responses, and threads for other work.
 const CLIENTS: usize = 100;
 const LONG_ANSWERS: &[&str] = &[
     "/databases/db/streams/docs",
@@ -39,8 +40,8 @@ fn with_documents(settings: &[&str]) -> TestServer {
     server
 }
 
-/// Clients that ask and do not read. Their connections end with the answer, so that reading it to its end
-/// does not wait for another request.
+/// Clients that send requests and do not read. Their connections end with the response, so that
+/// reading it to its end does not wait for another request.
 fn slow(server: &TestServer, target: &str, count: usize) -> Vec<TcpStream> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.address).unwrap();
@@ -79,7 +80,7 @@ fn clients_that_do_not_read_hold_up_nobody_of_another_database() {
 fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
     let server = with_documents(&[LITTLE, "--Http.MinDataRateGracePeriodInSec=1"]);
     let mut clients = slow(&server, "/databases/db/streams/docs", PLACES);
-    // Each has its place when its answer has begun.
+    // Each has its place when its response has begun.
     clients.iter_mut().for_each(|client| client.read_exact(&mut [0]).unwrap());
     let reply = server.get("/databases/db/streams/docs");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -89,7 +90,7 @@ fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
         drop(stream.read_to_end(&mut answer));
         answer.ends_with(b"0\r\n\r\n")
     };
-    // One whose answer had to end does not pass for one that got all of it.
+    // A client whose response had to end must not mistake it for a complete one.
     assert!(clients.iter_mut().any(|client| !whole(client)));
 }
 
@@ -125,7 +126,7 @@ fn a_client_that_takes_less_than_the_least_rate_is_cut_off() {
         ["--Http.MinDataRateBytesPerSec=100000000", "--Http.MinDataRateGracePeriodInSec=1"];
     let server = with_documents(&settings);
     let mut client = slow(&server, "/databases/db/streams/docs", 1).remove(0);
-    // The end of the connection comes behind what the systems have in their buffers.
+    // The end of the connection comes after what the systems have in their buffers.
     let mut byte = [0];
     client.read_exact(&mut byte).unwrap();
     // Each of these takes as long as the server lets clients be slow.
@@ -140,4 +141,41 @@ fn a_client_that_takes_less_than_the_least_rate_is_cut_off() {
     let mut answer = Vec::new();
     drop(client.read_to_end(&mut answer));
     assert!(!answer.ends_with(b"0\r\n\r\n"), "all {} bytes came", answer.len());
+}
+
+/// A query whose client has gone ends, also one that scans or computes and has sent nothing yet.
+#[test]
+fn a_query_ends_soon_after_its_client_has_gone() {
+    let server = TestServer::with_database();
+    for number in 0..1_500 {
+        let document = format!(r#"{{"N":{number},"@metadata":{{"@collection":"Things"}}}}"#);
+        server.put(&format!("things/{number}"), &document);
+    }
+    let slow = "declare function f(t) { var a = []; for (var i = 0; i < 3000; i++) a.push({ x: i, \
+                y: t.N + 'q'.repeat(3000) }); return { n: a.length } } from Things as t select f(t)";
+    let scanning = "from Things as t filter f(t) select t.N".replace("from", "declare function f(t) { \
+                    var a = []; for (var i = 0; i < 3000; i++) a.push({ x: i, y: t.N + 'q'.repeat(3000) }); \
+                    return a.length < 0 } from");
+    for (query, encoding) in [(slow, "identity"), (slow, "gzip"), (scanning.as_str(), "identity")] {
+        let body = serde_json::json!({ "Query": query }).to_string();
+        let running = || {
+            let listed = server.get("/databases/db/debug/queries/running").json();
+            // Beside the metadata, by index.
+            listed.as_object().unwrap().len() - 1
+        };
+        let mut client = TcpStream::connect(server.address).unwrap();
+        let head = format!(
+            "POST /databases/db/queries HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {encoding}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all((head + &body).as_bytes()).unwrap();
+        wait_until(|| running() == 1);
+        let clock = Platform::memory().clock;
+        let left = clock.monotonic();
+        drop(client);
+        wait_until(|| running() == 0);
+        let took = clock.monotonic() - left;
+        assert!(took.as_secs() < 5, "{query}: {took:?}");
+    }
 }

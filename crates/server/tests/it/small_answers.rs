@@ -1,4 +1,4 @@
-//! Small things of answers that clients rely on, as RavenDB 5.4 was measured to answer them.
+//! Details of responses that clients rely on, as measured on RavenDB 5.4.
 
 use serde_json::{Value, json};
 

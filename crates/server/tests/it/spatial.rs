@@ -1,5 +1,5 @@
-//! Places and shapes from the request to the answer: what the real server gave, and where the exact answer
-//! is another one.
+//! Places and shapes from the request to the response: what the real server returned, and where the
+//! exact answer differs.
 
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ fn rows_tell_their_place_and_distance() {
     let distances: Vec<_> =
         plain["Results"].as_array().unwrap().iter().map(|row| row["D"].clone()).collect();
     assert_eq!(distances[..2], [json!(0.0), json!(4.447583080062477)]);
-    // A text is no number here.
+    // A string is not a number here.
     assert_eq!(distances[5..], [json!(null), json!(null), json!(null)]);
 }
 

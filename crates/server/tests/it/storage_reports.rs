@@ -1,4 +1,4 @@
-//! What a database tells of its files.
+//! Reports about the files of a database.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a studio asks for to show its pages.
+//! What a studio requests to show its pages.
 
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ fn directories_are_shown_where_databases_may_be() {
     assert_eq!(directory("")["FullPath"], "/data");
     assert_eq!(directory("?name=a&path=mine")["FullPath"], "/data/mine");
     let outside = directory("?name=a&path=/etc");
-    assert!(outside["Error"].as_str().unwrap().contains("outside of the data directory"));
+    assert!(outside["Error"].as_str().unwrap().contains("outside the data directory"));
     assert_eq!(outside["FreeSpaceInBytes"], 0);
 
     let below = |path: &str| {

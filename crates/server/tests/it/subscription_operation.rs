@@ -32,7 +32,7 @@ fn drop_worker(server: &TestServer, id: &str) {
     assert_eq!(server.send("POST", &target, b"").status, 204);
 }
 
-/// Everything that is told of the subscription at first.
+/// The initial report of the subscription.
 fn told(server: &TestServer) -> Value {
     read_json(&mut connect(server, LIVE))["Results"][0].clone()
 }

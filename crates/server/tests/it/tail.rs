@@ -1,4 +1,4 @@
-//! The live tail of the document log: what is told, filters, coming back, and how it ends.
+//! The live tail of the document log: its events, filters, reconnecting, and how it ends.
 
 use std::{
     collections::BTreeMap,
@@ -79,7 +79,7 @@ impl Reader {
         Reader { body, last_id: None }
     }
 
-    /// The lines up to the next empty one; `None` at the proper end, an error when it is broken off.
+    /// The lines up to the next empty one; `None` at the proper end, an error when it is aborted.
     fn block(&mut self) -> std::io::Result<Option<Vec<String>>> {
         let mut lines = Vec::new();
         loop {
@@ -227,7 +227,7 @@ fn what_is_no_position_is_refused() {
     refused("2");
     refused("1-AAAAAAAAAAAAAAAAAAAAAA");
     assert_eq!(server.get("/databases/nope/tail").status, 500);
-    // It has no end, so it is no part of another answer.
+    // It has no end, so it cannot be part of another response.
     let body = br#"{"Requests":[{"Url":"/databases/db/tail"}]}"#;
     let inner = server.send("POST", "/databases/db/multi_get", body);
     assert!(!inner.text().contains("event:"), "{}", inner.text());
@@ -253,7 +253,7 @@ fn a_silent_tail_sends_comments_with_the_position() {
     let server = TestServer::with_database();
     let mut reader = Reader::open(&server, "collection=Users", None);
     reader.block().unwrap();
-    // It is not for this reader, who need not look at it again nevertheless.
+    // It is not for this reader, which need not scan it again nevertheless.
     server.put("a", "{}");
     loop {
         let lines = reader.block().unwrap().unwrap();
@@ -338,7 +338,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
             .collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         ends.store(true, Ordering::SeqCst);
-        // Whoever waits for an event gets one.
+        // Every client that waits for an event gets one.
         server.put("end", USER);
         ended.store(true, Ordering::SeqCst);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()

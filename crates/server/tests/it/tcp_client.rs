@@ -24,9 +24,9 @@ pub(crate) struct TcpClient {
 /// What a worker received up to the end of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The documents, or what a query made of them.
+    /// The documents, or what a query produced from them.
     pub(crate) items: Vec<Value>,
-    /// The messages behind them.
+    /// The messages after them.
     pub(crate) others: Vec<Value>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
 }
 
-/// Settings as a command line would make them, on a free port.
+/// Settings as a command line would set them, on a free port.
 fn settings(arguments: &[&str]) -> Settings {
     let has_place = arguments.iter().any(|argument| argument.starts_with("--DataDir="));
     let place = if has_place { None } else { Some("--DataDir=/data") };
@@ -116,7 +116,7 @@ impl TestServer {
         Connection::open(self.address)
     }
 
-    /// Stores a document in `db` and gives its change vector.
+    /// Stores a document in `db` and returns its change vector.
     pub(crate) fn put(&self, id: &str, document: &str) -> String {
         let target = format!("/databases/db/docs?id={id}");
         let reply = self.send("PUT", &target, document.as_bytes());

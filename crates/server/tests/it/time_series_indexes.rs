@@ -1,4 +1,4 @@
-//! Indexes of time series: what they are made of, and that they follow every change.
+//! Indexes of time series: their entries, and that they follow every change.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn delete(server: &TestServer, id: &str, name: &str, from: Option<u32>, to: Opti
     change(server, id, &json!({ "Name": name, "Deletes": [range] }));
 }
 
-/// Rows as [`rows`] gives them.
+/// Rows in the form of [`rows`].
 fn texts(rows: &[Value]) -> Vec<String> {
     let text = |row: &Value| {
         let row = row.as_object().unwrap();

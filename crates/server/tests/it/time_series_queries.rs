@@ -1,4 +1,4 @@
-//! Time series that a query gives along, and streams of what it asks of them.
+//! Time series included by a query, and streams of time series results.
 
 use serde_json::{Value, json};
 

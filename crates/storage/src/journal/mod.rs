@@ -4,12 +4,14 @@ mod compression;
 mod file;
 mod record;
 mod replay;
+mod replayed_pages;
 mod salvage;
 mod writer;
 
 pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name};
 pub(crate) use record::{PageChange, apply_difference};
 pub use replay::Recovery;
-pub(crate) use replay::replay;
+pub(crate) use replay::{Replayed, remove_replayed, replay};
+pub(crate) use replayed_pages::ReplayedPages;
 pub(crate) use salvage::{SurvivingChanges, SurvivingJournal};
 pub(crate) use writer::{AppendError, Journal};

@@ -6,24 +6,20 @@
 //! transaction follows, an acknowledged transaction is lost, and opening fails. It also fails when
 //! a file that the header or another file names is missing, truncated, or not this environment's.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use platform::{Disk, File, SECTOR_BYTES};
 
 use super::{
     file::{self, FIRST_RECORD, JournalFile, NextJournal},
-    record::{FoundRecord, HEADER_BYTES, PageChange, apply_difference, page_changes},
+    record::{FoundRecord, HEADER_BYTES},
+    replayed_pages::ReplayedPages,
 };
 use crate::{
-    data_file::DataFile,
     error::{Corruption, StorageError},
-    format::{PAGE_BYTES, PageKind, PageNumber, page_kind, stamp_checksum},
     header::{EnvironmentHeader, JournalPosition},
-    io_statistics::IoMeter,
 };
 
-/// Replayed pages are written to the data file when they occupy this much.
-const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 const SCAN_BYTES: usize = 1024 * 1024;
 
 /// What replaying found.
@@ -42,39 +38,42 @@ pub struct Recovery {
     pub transactions: u64,
     /// Bytes of their changes, before compression in the journal.
     pub bytes: u64,
+    /// Whether the data file could not be extended because the disk is full, so that the changes
+    /// are in memory and in the journal alone. Writes are refused until there is space.
+    pub disk_full: bool,
 }
 
-impl Replayed {
-    /// Removes the files that were replayed, and whatever else an earlier process left behind.
-    pub(crate) fn remove_finished(
-        &self,
-        disk: &dyn Disk,
-        directory: &Path,
-    ) -> Result<(), StorageError> {
-        for number in &self.finished {
-            file::remove(disk, directory, *number)?;
-        }
-        file::remove_spare(disk, directory)
-    }
-}
-
-/// Brings the data file up to the end of the journal. Not synced.
+/// Removes files that were replayed, and a spare that an earlier process left behind.
 ///
 /// # Errors
-/// [`StorageError::JournalOfAnother`]; [`StorageError::JournalMissing`] when the header or another
+/// The first that could not be removed.
+pub(crate) fn remove_replayed(
+    disk: &dyn Disk,
+    directory: &Path,
+    journals: &[u64],
+) -> Result<(), StorageError> {
+    for number in journals {
+        file::remove(disk, directory, *number)?;
+    }
+    file::remove_spare(disk, directory)
+}
+
+/// Reads the journal from the header's floor to its end into `pages`, which hold everything at the
+/// end or have written it to the data file, not synced.
+///
+/// # Errors
+/// Those of `pages`; [`StorageError::JournalOfAnother`]; [`StorageError::JournalMissing`] when the header or another
 /// journal names a file that is not there; [`Corruption`] when an acknowledged transaction cannot be
 /// read back.
 pub(crate) fn replay(
     disk: &dyn Disk,
     directory: &Path,
     header: &EnvironmentHeader,
-    data: &DataFile,
-    meter: &IoMeter,
+    pages: &mut ReplayedPages<'_>,
 ) -> Result<Replayed, StorageError> {
     let EnvironmentHeader { environment_id, replay_from: from, .. } = *header;
     file::refuse_others(disk, directory, environment_id)?;
     let finished = file::numbers(disk, directory)?;
-    let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
     let mut reader = Reader { disk, directory, environment_id, position: from };
     let mut number = from.journal;
     let mut recovery = Recovery::default();
@@ -105,7 +104,7 @@ pub(crate) fn replay(
         number = next.number;
         open = Some(next);
     }
-    pages.write()?;
+    pages.finish()?;
     let next = finished.last().copied().unwrap_or(0).max(from.journal) + 1;
     let position = JournalPosition { journal: next, offset: FIRST_RECORD, ..reader.position };
     Ok(Replayed { position, finished, recovery })
@@ -284,84 +283,4 @@ fn read(
 ) -> Result<(), StorageError> {
     file.read_exact_at(buffer, offset)
         .map_err(|error| StorageError::io(&journal.path, "read", error))
-}
-
-/// A page as replayed so far.
-enum ReplayedPage {
-    /// A page with a header, to be stamped when written.
-    Page(Box<[u8]>),
-    /// A page of a run, written as it is: the run was stamped as a whole.
-    RunPart(Box<[u8]>),
-}
-
-struct ReplayedPages<'a> {
-    data: &'a DataFile,
-    meter: &'a IoMeter,
-    held: BTreeMap<PageNumber, ReplayedPage>,
-}
-
-impl ReplayedPages<'_> {
-    /// `None` when the payload contradicts itself.
-    fn apply(&mut self, payload: &[u8]) -> Option<Result<(), StorageError>> {
-        for (number, change) in page_changes(payload)? {
-            match change {
-                PageChange::Whole(bytes) => self.put(number, bytes),
-                PageChange::Difference(difference) => match self.page_mut(number) {
-                    Ok(page) => apply_difference(page, difference)?,
-                    Err(error) => return Some(Err(error)),
-                },
-            }
-        }
-        if self.held.len() * PAGE_BYTES > HELD_BYTES_MAX {
-            return Some(self.write());
-        }
-        Some(Ok(()))
-    }
-
-    fn put(&mut self, number: PageNumber, bytes: &[u8]) {
-        if page_kind(bytes) != Some(PageKind::Run) {
-            self.held.insert(number, ReplayedPage::Page(bytes.into()));
-            return;
-        }
-        let mut run = bytes.to_vec();
-        stamp_checksum(&mut run);
-        for (index, part) in run.chunks_exact(PAGE_BYTES).enumerate() {
-            self.held.insert(number.plus(index as u64), ReplayedPage::RunPart(part.into()));
-        }
-    }
-
-    /// A difference always follows a whole image, in memory or already written to the data file.
-    fn page_mut(&mut self, number: PageNumber) -> Result<&mut [u8], StorageError> {
-        if !self.held.contains_key(&number) {
-            let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
-            self.data
-                .file()
-                .read_exact_at(&mut bytes, number.offset())
-                .map_err(|error| StorageError::io(self.data.path(), "read", error))?;
-            self.held.insert(number, ReplayedPage::Page(bytes));
-        }
-        match self.held.get_mut(&number) {
-            Some(ReplayedPage::Page(bytes)) => Ok(bytes),
-            Some(ReplayedPage::RunPart(_)) | None => {
-                Err(StorageError::structure(number, "the journal changes a part of a run"))
-            }
-        }
-    }
-
-    fn write(&mut self) -> Result<(), StorageError> {
-        if let Some((last, _)) = self.held.last_key_value() {
-            self.data.grow_to(last.0 + 1)?;
-        }
-        for (number, page) in std::mem::take(&mut self.held) {
-            let bytes = match page {
-                ReplayedPage::Page(mut bytes) => {
-                    stamp_checksum(&mut bytes);
-                    bytes
-                }
-                ReplayedPage::RunPart(bytes) => bytes,
-            };
-            self.data.write_at(&bytes, number, self.meter)?;
-        }
-        Ok(())
-    }
 }

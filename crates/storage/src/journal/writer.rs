@@ -282,6 +282,14 @@ impl Journal {
         }
     }
 
+    /// Removes the files of the last process, whose content is in the data file.
+    ///
+    /// # Errors
+    /// The first that could not be removed.
+    pub(crate) fn remove_replayed(&self, journals: &[u64]) -> Result<(), StorageError> {
+        super::remove_replayed(&*self.platform.disk, &self.directory, journals)
+    }
+
     /// Prepares the next journal file, so that no commit has to wait for it. Like
     /// [`Journal::release`], called only by the flush, of which one runs at a time.
     pub(crate) fn prepare_spare(&self) -> Result<(), StorageError> {

@@ -22,9 +22,19 @@ fn state_after(number: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
                 state.insert(key, vec![(number + change) as u8; bytes]);
             }
         }
+        if let Some((key, value)) = large_value(number) {
+            state.insert(key, value);
+        }
         state.insert(b"number".to_vec(), number.to_be_bytes().to_vec());
     }
     state.into_iter().collect()
+}
+
+/// What every second transaction puts besides: a value in a run of pages, in place of an earlier one.
+fn large_value(number: u32) -> Option<(Vec<u8>, Vec<u8>)> {
+    let bytes = (number * 7919 % 50_000) as usize;
+    let key = [b"large", &(number % 5).to_be_bytes()[..]].concat();
+    number.is_multiple_of(2).then(|| (key, vec![number as u8; bytes]))
 }
 
 fn write(environment: &std::sync::Arc<Environment>, number: u32) -> Result<(), StorageError> {
@@ -38,6 +48,9 @@ fn write(environment: &std::sync::Arc<Environment>, number: u32) -> Result<(), S
                 ((number * 977 + change * 3571) % 6000) as usize / (1 + change as usize % 4);
             tx.tree_mut(&name("t"))?.put(&key, &vec![(number + change) as u8; bytes])?;
         }
+    }
+    if let Some((key, value)) = large_value(number) {
+        put(&mut tx, &key, &value);
     }
     put(&mut tx, b"number", &number.to_be_bytes());
     tx.commit()
@@ -109,6 +122,89 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
             acknowledged = survived;
         }
     }
+}
+
+/// The state of the environment, which must be the one after `acknowledged` or, after a power cut, after
+/// the transaction that was in flight.
+fn survived(environment: &Environment, acknowledged: u32, seed: u64) -> u32 {
+    let read = environment.read();
+    if let Err(error) = read.check() {
+        panic!("seed {seed}, {acknowledged} acknowledged: {error}");
+    }
+    let found = entries(&read);
+    let number = [acknowledged, acknowledged + 1].into_iter().find(|n| found == state_after(*n));
+    number.unwrap_or_else(|| panic!("seed {seed}: not the state after {acknowledged} or the next"))
+}
+
+/// The journal is longer than the data file has room for when the disk is full: everything can be read, and
+/// writing continues when there is space, whether or not the power is cut while recovery is finished.
+#[test]
+fn recovery_on_a_full_disk_can_be_read_and_is_finished_later() {
+    let mut random = Random::new(815);
+    let mut from_memory = 0;
+    for seed in 0..60 {
+        let bench = Bench::new(seed);
+        let disk = &bench.simulation.disk;
+        let mut acknowledged = 0;
+        for _round in 0..4 {
+            let environment = bench.open();
+            let flush_at = random.below(40);
+            for step in 0..1 + random.below(40) {
+                write(&environment, acknowledged + 1).expect("there is space");
+                acknowledged += 1;
+                if step == flush_at {
+                    environment.flush().expect("flushes");
+                }
+            }
+            drop(environment);
+            disk.power_cut(Survival::ALL[random.below(5) as usize]).expect("cuts");
+            disk.space_limit(Some(0));
+            let environment = bench.open();
+            acknowledged = survived(&environment, acknowledged, seed);
+            from_memory += u32::from(environment.recovery().disk_full);
+            for _try in 0..2 {
+                let refused = write(&environment, acknowledged + 1);
+                assert!(matches!(refused, Err(StorageError::DiskFull { .. })), "{refused:?}");
+                assert!(matches!(environment.flush(), Ok(()) | Err(StorageError::DiskFull { .. })));
+            }
+            assert_eq!(survived(&environment, acknowledged, seed), acknowledged);
+            disk.space_limit(None);
+            if random.below(2) == 0 {
+                let nth = 1 + random.below(30);
+                disk.cut_power_at_operation(nth, Survival::ALL[random.below(5) as usize]);
+                if write(&environment, acknowledged + 1).is_ok() {
+                    acknowledged += 1;
+                }
+                drop(environment);
+                disk.restart().expect("restarts");
+                acknowledged = survived(&bench.open(), acknowledged, seed);
+                continue;
+            }
+            write(&environment, acknowledged + 1).expect("there is space again");
+            acknowledged += 1;
+            assert_eq!(survived(&environment, acknowledged, seed), acknowledged);
+            if random.below(2) == 0 {
+                environment.close().expect("closes");
+            }
+        }
+    }
+    assert!(from_memory > 50, "the data file was rarely too short: {from_memory}");
+}
+
+/// Without memory for what is in the journal, it is refused as before, and nothing is lost.
+#[test]
+fn recovery_on_a_full_disk_is_bounded_by_memory() {
+    let mut bench = Bench::new(3);
+    let environment = bench.open();
+    for number in 1..=60 {
+        write(&environment, number).expect("commits");
+    }
+    drop(environment);
+    bench.options.unflushed_bytes_max = 64 * 1024;
+    bench.simulation.disk.space_limit(Some(0));
+    assert!(matches!(bench.try_open(), Err(StorageError::DiskFull { .. })));
+    bench.simulation.disk.space_limit(None);
+    assert_eq!(survived(&bench.open(), 60, 3), 60);
 }
 
 #[test]

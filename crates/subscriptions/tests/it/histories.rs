@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -23,7 +24,7 @@ use platform::{Platform, simulated::Random};
 use query::LogQuery;
 use script::ScriptPool;
 use serde_json::Value;
-use storage::{Environment, EnvironmentOptions};
+use storage::{CountedOutput, Environment, EnvironmentOptions, WorkingMemory};
 use subscriptions::{
     ConnectionFacts, Position, Standing, StoredSubscription, Strategy, SubscriptionSet, Wake,
     Worker, WorkerRequest,
@@ -190,7 +191,7 @@ impl Stage {
             return;
         }
         connected.worker.begin_batch(0);
-        let mut out = Vec::new();
+        let mut out = CountedOutput::new(&Rc::new(WorkingMemory::default()));
         loop {
             let tx = environment.read();
             let piece = connected.worker.read((&tx, None), None, &self.scripts, &mut out).unwrap();
@@ -204,7 +205,7 @@ impl Stage {
                 return;
             }
         }
-        let batch = delivered(&out);
+        let batch = delivered(&out.bytes);
         assert_eq!(batch.len(), connected.worker.batch_documents(), "seed {seed}");
         let mut in_hands = BTreeSet::new();
         for other in self.workers.iter().filter(|other| other.worker.standing() == Standing::Works)

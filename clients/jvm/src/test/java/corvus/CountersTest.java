@@ -25,7 +25,7 @@ import net.ravendb.client.documents.operations.counters.GetCountersOperation;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.documents.DocumentDoesNotExistException;
 
-/** Counters: counted by sessions, operations and bulk inserts, given along with documents and queries. */
+/** Counters: counted by sessions, operations and bulk inserts, included with documents and queries. */
 class CountersTest extends DatabaseTest {
     @BeforeEach
     void store() {

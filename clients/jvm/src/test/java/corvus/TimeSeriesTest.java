@@ -47,7 +47,7 @@ import net.ravendb.client.documents.session.timeSeries.TypedTimeSeriesRollupEntr
 import net.ravendb.client.exceptions.RavenException;
 import net.ravendb.client.primitives.TimeValue;
 
-/** Time series: by sessions, operations and bulk inserts, by range and name, added up, given along; policies. */
+/** Time series: by sessions, operations and bulk inserts, by range and name, summed, included; policies. */
 class TimeSeriesTest extends DatabaseTest {
     /** Noon of the first day of 2020. */
     private static final long NOON = 1_577_880_000_000L;

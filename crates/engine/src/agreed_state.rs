@@ -1,0 +1,100 @@
+//! The state that all nodes agree on: reading it, and submitting commands to it.
+
+use std::sync::Arc;
+
+use cluster::Submission;
+use cluster_state::{ClusterError, ClusterState, Command, ServerValue};
+use commands::SubmitError;
+use database::{CatalogError, DatabaseLease, ExecutionError};
+use model::NodeTag;
+use storage::{Environment, EnvironmentStatistics};
+
+use crate::{engine::Engine, error::EngineError};
+
+impl Engine {
+    /// The state as it is now.
+    pub fn cluster_state(&self) -> ClusterState {
+        self.cluster.store().read()
+    }
+
+    /// The environment of that state: a long response that holds a snapshot observes what that retains.
+    pub fn cluster_environment(&self) -> &Arc<Environment> {
+        self.cluster.store().environment()
+    }
+
+    /// Submits a command. Never blocks. A request whose id is remembered is not applied again.
+    ///
+    /// # Errors
+    /// The command is too large, the queue is full, or the engine is closing. Nothing is done then.
+    pub fn submit_to_cluster(
+        &self,
+        command: &Command,
+        request_id: Option<&str>,
+    ) -> Result<Submission, ClusterError> {
+        self.cluster.submit(command, request_id)
+    }
+
+    /// As [`Engine::submit_to_cluster`], for a command that belongs to a database: one that takes no writes takes
+    /// none of these, either.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit_to_cluster`]; the disk of the database is nearly full.
+    pub fn submit_for(
+        &self,
+        database: &DatabaseLease,
+        command: &Command,
+        request_id: Option<&str>,
+    ) -> Result<Submission, EngineError> {
+        if let Some(refusal) = database.disk_space().refusal() {
+            return Err(SubmitError::LowDiskSpace(refusal).into());
+        }
+        Ok(self.submit_to_cluster(command, request_id)?)
+    }
+
+    /// Executes everything up to the cluster-wide transaction with this index in a database. `done` is called when
+    /// that is durable, or has failed. Never blocks.
+    pub fn execute_transaction(
+        &self,
+        database: &DatabaseLease,
+        index: u64,
+        done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
+    ) {
+        database.execute_transaction(self.cluster.store(), index, done);
+    }
+
+    /// The id of this server, generated with its data directory.
+    pub fn server_id(&self) -> [u8; 16] {
+        self.catalog.server_id()
+    }
+
+    /// The tag of this node in its cluster.
+    pub fn node_tag(&self) -> &NodeTag {
+        self.catalog.node_tag()
+    }
+
+    /// The id of the cluster of which this server is the only node.
+    pub fn topology_id(&self) -> [u8; 16] {
+        self.catalog.topology_id()
+    }
+
+    /// The server value of this name, shared by all nodes.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn server_value(&self, name: &str) -> Result<Option<ServerValue>, CatalogError> {
+        self.catalog.value(name)
+    }
+
+    /// Stores a server value; returns the index of the change. Blocks.
+    ///
+    /// # Errors
+    /// Cluster errors.
+    pub fn put_server_value(&self, name: &str, bytes: &[u8]) -> Result<u64, CatalogError> {
+        self.catalog.put_value(name, bytes)
+    }
+
+    /// How large the files of the state are.
+    pub fn state_statistics(&self) -> EnvironmentStatistics {
+        self.catalog.environment().statistics()
+    }
+}

@@ -1,0 +1,49 @@
+//! A list in a response that is complete before it is sent, whose memory is charged item by item.
+
+use storage::CountedOutput;
+
+use crate::{
+    answers::{answer::Answer, answer_memory::memory_to_count},
+    api_error::ApiError,
+    server_state::ServerState,
+};
+
+/// See the module.
+pub(crate) struct CountedList {
+    body: CountedOutput,
+    is_empty: bool,
+}
+
+impl CountedList {
+    /// A list without items; `head` is the text of the response up to the first one.
+    pub(crate) fn begin(state: &ServerState, head: &[u8]) -> CountedList {
+        let mut body = CountedOutput::new(&memory_to_count(state));
+        body.bytes.extend_from_slice(head);
+        CountedList { body, is_empty: true }
+    }
+
+    /// Appends the item that `write` appends, which takes no more than `bytes_max`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for it. Those of `write`.
+    pub(crate) fn add(
+        &mut self,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let is_first = std::mem::replace(&mut self.is_empty, false);
+        self.body.append(bytes_max.saturating_add(1), |body| {
+            if !is_first {
+                body.push(b',');
+            }
+            write(body)
+        })
+    }
+
+    /// The response; `tail` is its text after the last item.
+    pub(crate) fn end(mut self, tail: &[u8]) -> Answer {
+        self.body.bytes.extend_from_slice(tail);
+        Answer::counted_json(self.body)
+    }
+}

@@ -1,0 +1,157 @@
+//! JSON written by hand, for responses that are frequent or contain documents.
+
+use blittable::write_json_string;
+use documents::{DocumentPrinter, DocumentRow, RevisionRow};
+
+use crate::{
+    answers::{long_answer::Sink, piece_sender::PIECE_BYTES},
+    api_error::ApiError,
+};
+
+/// An object under construction. [`JsonObject::end`] closes it.
+pub(crate) struct JsonObject<'o> {
+    out: &'o mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'o> JsonObject<'o> {
+    /// Begins an object.
+    pub(crate) fn begin(out: &'o mut Vec<u8>) -> JsonObject<'o> {
+        out.push(b'{');
+        JsonObject { out, is_empty: true }
+    }
+
+    /// Continues an object that has properties.
+    pub(crate) fn resume(out: &'o mut Vec<u8>) -> JsonObject<'o> {
+        JsonObject { out, is_empty: false }
+    }
+
+    /// Writes a name; the value follows into the buffer that is returned. Names need no escaping.
+    pub(crate) fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str, text: &str) {
+        write_json_string(text, self.name(name));
+    }
+
+    pub(crate) fn optional_text(&mut self, name: &'static str, text: Option<&str>) {
+        match text {
+            Some(text) => self.text(name, text),
+            None => self.name(name).extend_from_slice(b"null"),
+        }
+    }
+
+    pub(crate) fn number(&mut self, name: &'static str, number: impl ToString) {
+        self.name(name).extend_from_slice(number.to_string().as_bytes());
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str, flag: bool) {
+        self.name(name).extend_from_slice(if flag { b"true" } else { b"false" });
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Appends a document in the protocol's form.
+pub(crate) fn write_row(
+    row: &DocumentRow<'_>,
+    metadata_only: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), ApiError> {
+    let written = match metadata_only {
+        true => documents::write_metadata_json(row, out),
+        false => documents::write_document_json(row, out),
+    };
+    written.map_err(ApiError::from)
+}
+
+/// A smaller stored document has no text that is worth printing in pieces.
+pub(crate) const SMALL_ROW_BYTES: usize = 4 << 10;
+
+/// Whether the text of a document may be so long that it should not be in memory as a whole.
+pub(crate) fn is_large(row: &DocumentRow<'_>) -> bool {
+    SMALL_ROW_BYTES < row.body_bytes()
+}
+
+/// Appends a document in the protocol's form, and flushes to the sink what has accumulated, even
+/// within a large one. `false` when the sink requests to stop. What is decompressed is in memory
+/// only temporarily, and charged.
+pub(crate) async fn write_row_to(
+    sink: Sink<'_>,
+    row: &DocumentRow<'_>,
+    metadata_only: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool, ApiError> {
+    let row = row.unread();
+    let _held = sink.hold(row.is_compressed().then(|| row.body_bytes() as u64)).await?;
+    if metadata_only || !is_large(&row) {
+        write_row(&row, metadata_only, out)?;
+        return Ok(sink.take(out).await);
+    }
+    write_large_to(sink, &row, &[], out).await
+}
+
+/// Appends a large document like [`write_row_to`]; `beside_id` are further properties of its
+/// metadata, each preceded by a comma.
+pub(crate) async fn write_large_to(
+    sink: Sink<'_>,
+    row: &DocumentRow<'_>,
+    beside_id: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool, ApiError> {
+    print_to(sink, DocumentPrinter::found(row, beside_id)?, out).await
+}
+
+/// The same for a revision, however large.
+pub(crate) async fn write_revision_to(
+    sink: Sink<'_>,
+    row: &RevisionRow<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool, ApiError> {
+    let decompressed = row.is_compressed().then(|| row.uncompressed_bytes() as u64);
+    let _held = sink.hold(decompressed).await?;
+    print_to(sink, DocumentPrinter::revision(row)?, out).await
+}
+
+async fn print_to(
+    sink: Sink<'_>,
+    mut printer: DocumentPrinter<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool, ApiError> {
+    loop {
+        let is_done = printer.print_to(out, out.len() + PIECE_BYTES)?;
+        if !sink.take(out).await {
+            return Ok(false);
+        }
+        if is_done {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_property_by_property() {
+        let mut out = Vec::new();
+        let mut object = JsonObject::begin(&mut out);
+        object.text("A", "x\"y");
+        object.optional_text("B", None);
+        object.number("C", -5);
+        object.flag("D", true);
+        object.end();
+        assert_eq!(out, br#"{"A":"x\"y","B":null,"C":-5,"D":true}"#);
+    }
+}

@@ -1,0 +1,222 @@
+//! The minimum rate at which clients read responses and send bodies, and the one below which the
+//! body of a request yields its memory to others that wait for it.
+//!
+//! Only the time counts in which the server waits for the client, so a busy server or a response
+//! that takes long to produce is not held against the client.
+
+use std::{pin::pin, time::Duration};
+
+use settings::HttpSettings;
+use tokio::time::{Instant, timeout};
+use wire::ErrorKind;
+
+use crate::{api_error::ApiError, http::body_share::BodyShare};
+
+/// Minimum length of the interval over which the received bytes are counted.
+const PART_MIN: Duration = Duration::from_secs(1);
+/// A body that receives less than this in one interval yields its memory to others.
+const LEAVING_BYTES: u64 = 16 << 10;
+
+/// A minimum average of bytes per second, after a grace period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MinDataRate {
+    /// Zero when there is no minimum rate.
+    pub(crate) bytes_per_second: u64,
+    pub(crate) grace: Duration,
+}
+
+impl MinDataRate {
+    pub(crate) fn of(settings: &HttpSettings) -> MinDataRate {
+        MinDataRate {
+            bytes_per_second: settings.data_rate_min,
+            grace: settings.data_rate_grace_period,
+        }
+    }
+
+    /// How long a client may take for this many bytes.
+    pub(crate) fn time_for(self, bytes: u64) -> Duration {
+        let milliseconds = bytes.saturating_mul(1000).checked_div(self.bytes_per_second);
+        milliseconds.map_or(Duration::MAX, |milliseconds| {
+            self.grace.saturating_add(Duration::from_millis(milliseconds))
+        })
+    }
+}
+
+/// The progress of a request body.
+pub(crate) struct BodyPace {
+    rate: MinDataRate,
+    /// How long the client may be silent.
+    silence_max: Duration,
+    bytes: u64,
+    waited: Duration,
+    /// What was received in the newest interval.
+    newest: Newest,
+}
+
+/// An interval in which a body was waited for.
+#[derive(Default)]
+struct Newest {
+    bytes: u64,
+    waited: Duration,
+}
+
+impl BodyPace {
+    pub(crate) fn of(settings: &HttpSettings) -> BodyPace {
+        BodyPace {
+            rate: MinDataRate::of(settings),
+            silence_max: settings.idle_connection_timeout,
+            bytes: 0,
+            waited: Duration::ZERO,
+            newest: Newest::default(),
+        }
+    }
+
+    /// Records received bytes.
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        self.newest.bytes = self.newest.bytes.saturating_add(bytes as u64);
+    }
+
+    /// Waits for the next piece of a body that has this share of the memory.
+    ///
+    /// # Errors
+    ///
+    /// 408 when the client is silent for too long, or too slow on average, or sends next to nothing
+    /// while others wait for memory.
+    pub(crate) async fn next<T>(
+        &mut self,
+        coming: impl Future<Output = T>,
+        share: &BodyShare,
+    ) -> Result<T, ApiError> {
+        let mut coming = pin!(coming);
+        let mut silence = Duration::ZERO;
+        let part_max = self.rate.grace.max(PART_MIN);
+        loop {
+            let left = self.rate.time_for(self.bytes).saturating_sub(self.waited);
+            let silence_left = self.silence_max.saturating_sub(silence);
+            let part_left = part_max.saturating_sub(self.newest.waited);
+            let began = Instant::now();
+            let come = timeout(left.min(silence_left).min(part_left), coming.as_mut()).await;
+            let waited = began.elapsed();
+            self.waited += waited;
+            self.newest.waited += waited;
+            silence += waited;
+            match come {
+                Ok(come) => return Ok(come),
+                Err(_) if left <= waited => return Err(self.too_slow()),
+                Err(_) if silence_left <= waited => return Err(silent(self.silence_max)),
+                Err(_) => {
+                    let newest = std::mem::take(&mut self.newest);
+                    if newest.bytes < LEAVING_BYTES && share.is_wanted() {
+                        return Err(leaves(&newest));
+                    }
+                }
+            }
+        }
+    }
+
+    fn too_slow(&self) -> ApiError {
+        let message = format!(
+            "Only {} bytes of the request's body arrived within {} seconds: that is less than {} bytes per \
+             second (Http.MinDataRateBytesPerSec, after Http.MinDataRateGracePeriodInSec).",
+            self.bytes,
+            self.waited.as_secs(),
+            self.rate.bytes_per_second
+        );
+        ApiError::new(ErrorKind::RequestTimeout, message)
+    }
+}
+
+/// The error for a body that yields its memory to others.
+fn leaves(newest: &Newest) -> ApiError {
+    let message = format!(
+        "Other requests wait for memory, and only {} bytes of this one's body arrived within {} seconds. \
+         Try again later.",
+        newest.bytes,
+        newest.waited.as_secs()
+    );
+    ApiError::new(ErrorKind::RequestTimeout, message)
+}
+
+/// The error for a client that sends nothing of its request's body.
+pub(crate) fn silent(silence_max: Duration) -> ApiError {
+    let seconds = silence_max.as_secs();
+    let message = format!("Nothing of the request's body arrived for {seconds} seconds");
+    ApiError::new(ErrorKind::RequestTimeout, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use storage::MemoryBudget;
+
+    use super::*;
+    use crate::http::body_share::BodyRoom;
+
+    #[test]
+    fn the_time_for_bytes_grows_with_them_and_has_no_end_without_a_rate() {
+        let rate = MinDataRate { bytes_per_second: 200, grace: Duration::from_secs(5) };
+        assert_eq!(rate.time_for(0), Duration::from_secs(5));
+        assert_eq!(rate.time_for(100), Duration::from_millis(5500));
+        assert_eq!(rate.time_for(u64::MAX), rate.time_for(u64::MAX - 1));
+        let none = MinDataRate { bytes_per_second: 0, ..rate };
+        assert_eq!(none.time_for(0), Duration::MAX);
+    }
+
+    #[test]
+    fn a_body_is_too_slow_or_silent_whichever_comes_first() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let never = std::future::pending::<()>;
+        runtime.block_on(async {
+            let rate = MinDataRate { bytes_per_second: 1, grace: Duration::ZERO };
+            let silence_max = Duration::from_millis(1);
+            let mut pace = pace_of(rate, silence_max);
+            let share = BodyShare::none_in(room());
+            assert!(pace.next(never(), &share).await.unwrap_err().message.contains("MinDataRate"));
+            pace.received(1000);
+            pace.next(async {}, &share).await.unwrap();
+            let error = pace.next(never(), &share).await.unwrap_err();
+            assert!(error.message.starts_with("Nothing"));
+        });
+    }
+
+    #[test]
+    fn a_body_of_which_next_to_nothing_comes_leaves_when_another_waits_for_its_memory() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let never = std::future::pending::<()>;
+        let wanted = async |received: usize, asks: bool| {
+            let room = room();
+            let mut share = BodyShare::none_in(Arc::clone(&room));
+            share.grow_when_there_is_room(ROOM_BYTES).await.unwrap();
+            let rate = MinDataRate { bytes_per_second: 0, grace: Duration::ZERO };
+            let mut pace = pace_of(rate, 4 * PART_MIN);
+            pace.received(received);
+            // The interval ends immediately, so that the test need not wait.
+            pace.newest.waited = PART_MIN;
+            let mut other = BodyShare::none_in(room);
+            let asking = other.grow_when_there_is_room(ROOM_BYTES);
+            let mut asking = pin!(asking);
+            if asks {
+                assert!(timeout(Duration::ZERO, asking.as_mut()).await.is_err());
+            }
+            timeout(Duration::from_millis(50), pace.next(never(), &share)).await.err().is_none()
+        };
+        runtime.block_on(async {
+            assert!(wanted(0, true).await);
+            assert!(!wanted(0, false).await, "no other body waits");
+            assert!(!wanted(1 << 20, true).await, "it comes along");
+        });
+    }
+
+    const ROOM_BYTES: u64 = 200 << 10;
+
+    fn room() -> Arc<BodyRoom> {
+        BodyRoom::new(MemoryBudget::new(ROOM_BYTES), MemoryBudget::new(0))
+    }
+
+    fn pace_of(rate: MinDataRate, silence_max: Duration) -> BodyPace {
+        let (bytes, waited, newest) = Default::default();
+        BodyPace { rate, silence_max, bytes, waited, newest }
+    }
+}

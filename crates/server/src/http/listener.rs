@@ -1,0 +1,267 @@
+//! Listens, accepts and serves connections, within limits of number and time.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream, lookup_host},
+    sync::watch,
+    time::{MissedTickBehavior, timeout},
+};
+
+use settings::{Host, ServerUrl, UnsecuredAccess};
+
+use crate::{
+    error::StartError,
+    http::{
+        connection_limiter::ConnectionLimiter,
+        connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedStream},
+        data_rate::MinDataRate,
+        service::{Service, serve},
+        web_socket::ConnectionPlace,
+    },
+    tcp::{self, TcpConnection},
+};
+
+/// How often a connection is checked for idleness and slow heads.
+const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long accepting pauses when the system refuses another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum number of connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// The protocols spoken on a listener's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenerProtocol {
+    /// HTTP, and the TCP protocol.
+    Both,
+    /// The TCP protocol alone.
+    Tcp,
+}
+
+/// Binds addresses.
+pub(crate) async fn bind_all(
+    urls: &[ServerUrl],
+    allowed: UnsecuredAccess,
+) -> Result<Vec<TcpListener>, StartError> {
+    let mut listeners = Vec::new();
+    for url in urls {
+        for address in resolve(url).await? {
+            check_access(url, address, allowed)?;
+            let refused = |source| StartError::Bind { url: Box::new(url.clone()), address, source };
+            listeners.push(bind(address).map_err(refused)?);
+        }
+    }
+    Ok(listeners)
+}
+
+async fn resolve(url: &ServerUrl) -> Result<Vec<SocketAddr>, StartError> {
+    let name = match &url.host {
+        Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, url.port)]),
+        Host::Name(name) => name,
+    };
+    let unresolved = |source| StartError::Resolve { host: name.clone(), source };
+    let addresses: Vec<SocketAddr> =
+        lookup_host((name.as_str(), url.port)).await.map_err(unresolved)?.collect();
+    // One port for all addresses of a name: with port 0 each would get its own.
+    let count = if url.port == 0 { 1 } else { addresses.len() };
+    Ok(addresses.into_iter().take(count).collect())
+}
+
+/// Names were not resolved when the settings were validated, so the rule is checked again here.
+fn check_access(
+    url: &ServerUrl,
+    address: SocketAddr,
+    allowed: UnsecuredAccess,
+) -> Result<(), StartError> {
+    if allowed.allows(address.ip()) {
+        return Ok(());
+    }
+    let needed = UnsecuredAccess::needed_for(address.ip()).name();
+    Err(StartError::AccessNotAllowed { url: url.to_string(), address, needed })
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts connections until the server stops.
+pub(crate) async fn accept(
+    service: Service,
+    (listener, protocol): (TcpListener, ListenerProtocol),
+    limiter: Arc<ConnectionLimiter>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut refusals = Refusals::default();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                refusals.note(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        refusals.end();
+        let place = tokio::select! {
+            place = limiter.place() => place,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        let Some(permit) = place else { return };
+        let place = ConnectionPlace {
+            _permit: Arc::new(permit),
+            stopping: stopping.clone(),
+            answers: Arc::clone(&service.state.engine.memory().answers),
+        };
+        tokio::spawn(keep(service.clone(), (stream, protocol), place, Arc::clone(&limiter)));
+    }
+}
+
+/// A series of connections that the system refused: the first and the last are logged.
+#[derive(Default)]
+struct Refusals(u64);
+
+impl Refusals {
+    fn note(&mut self, error: &std::io::Error) {
+        self.0 += 1;
+        if self.0 > 1 {
+            return;
+        }
+        let open_files_max = platform::descriptors::limit();
+        tracing::warn!(
+            %error,
+            open_files_max,
+            "no connection can be accepted; retrying. If it is for want of file descriptors, \
+             raise the limit of open files of the process"
+        );
+    }
+
+    fn end(&mut self) {
+        if self.0 > 0 {
+            tracing::info!(failed = self.0, "connections are accepted again");
+            self.0 = 0;
+        }
+    }
+}
+
+/// Serves one connection to its end. A session that takes over the connection keeps its place.
+async fn keep(
+    service: Service,
+    (stream, protocol): (TcpStream, ListenerProtocol),
+    place: ConnectionPlace,
+    limiter: Arc<ConnectionLimiter>,
+) {
+    let state = Arc::clone(&service.state);
+    let mut stopping = place.stopping.clone();
+    // Without this, small responses wait for the client's acknowledgement. If it fails, they do.
+    drop(stream.set_nodelay(true));
+    // If this fails, a client that has vanished keeps its place for longer.
+    let idle_max = state.engine.settings().http.idle_connection_timeout;
+    drop(platform::sockets::end_when_unacknowledged(&stream, idle_max));
+    // If this fails, the system decides how much is buffered for a client that does not read.
+    drop(platform::sockets::limit_send_buffer(&stream, state.engine.memory().send_buffer_bytes));
+    let http = &state.engine.settings().http;
+    let (head_max, rate) = (http.request_head_timeout, MinDataRate::of(http));
+    let first = tokio::select! {
+        first = timeout(idle_max, first_byte(&stream)) => first,
+        () = limiter.evicted_when_unused() => return,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    match first {
+        Ok(Some(byte)) if byte == tcp::FIRST_BYTE || protocol == ListenerProtocol::Tcp => {
+            return tcp::serve(TcpConnection { state, stream, place, limiter }).await;
+        }
+        Ok(Some(_)) => {}
+        Ok(None) | Err(_) => return,
+    }
+    let watch = ConnectionWatch::new();
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(http.request_head_bytes_max.max(8 << 10));
+    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&watch)));
+    let serving = service_fn(|request| {
+        let (service, watch, place) = (service.clone(), Arc::clone(&watch), place.clone());
+        async move {
+            watch.answering();
+            let response = serve(service, request, Arc::clone(&watch), place).await;
+            watch.answered();
+            let response = response.map(|body| WatchedBody::new(body, watch));
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let mut connection = std::pin::pin!(builder.serve_connection(io, serving).with_upgrades());
+    let mut looks = tokio::time::interval(CONNECTION_CHECK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_leaving = false;
+    loop {
+        tokio::select! {
+            // Whatever ends a connection, there is no one left to report it to.
+            _ = connection.as_mut() => break,
+            _ = stopping.wait_for(|stopping| *stopping), if !is_leaving => {
+                is_leaving = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            // Requests sent since then are not answered: the client repeats them on another
+            // connection.
+            () = limiter.evicted(), if watch.is_unused() => break,
+            _ = looks.tick() => match watch.judge(idle_max, head_max, rate) {
+                // The response is on its way; there is no need to wait for the rest of a body.
+                Verdict::Keep if is_leaving && watch.is_draining() => break,
+                Verdict::Keep => {}
+                Verdict::CloseIdle => connection.as_mut().graceful_shutdown(),
+                Verdict::Cut => break,
+            },
+        }
+    }
+}
+
+/// The first byte from the client, which stays in the buffer; `None` if the client disconnected.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
+    let mut byte = [0];
+    match stream.peek(&mut byte).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(byte[0]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Scheme;
+
+    use super::*;
+
+    #[test]
+    fn what_a_name_means_is_held_against_the_rule_again() {
+        let host = Host::Name("db.example".to_owned());
+        let url = ServerUrl { scheme: Scheme::Http, host, port: 8080 };
+        let table = [
+            ("127.0.0.1:8080", UnsecuredAccess::Local, true),
+            ("[::1]:8080", UnsecuredAccess::Local, true),
+            ("10.0.0.7:8080", UnsecuredAccess::Local, false),
+            ("10.0.0.7:8080", UnsecuredAccess::PrivateNetwork, true),
+            ("203.0.113.9:8080", UnsecuredAccess::PrivateNetwork, false),
+            ("203.0.113.9:8080", UnsecuredAccess::PublicNetwork, true),
+        ];
+        for (address, allowed, expected) in table {
+            let checked = check_access(&url, address.parse().unwrap(), allowed);
+            assert_eq!(checked.is_ok(), expected, "{address} {allowed:?}");
+            if let Err(refused) = checked {
+                assert!(refused.is_configuration());
+                assert!(refused.to_string().contains("Security.UnsecuredAccessAllowed"));
+            }
+        }
+    }
+}
