@@ -65,8 +65,8 @@ pub use crate::{
     activity::{Activity, RunningRequest, StoredMeters},
     catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
     changes::{
-        ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
-        ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
+        ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerBudget,
+        ListenerEnd, ListenerOptions, ListenerView, TooManyWatches, Wake,
     },
     cluster_transactions::{ExecutionError, guarded_transaction, transaction_version},
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},

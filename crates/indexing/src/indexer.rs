@@ -479,18 +479,18 @@ impl Indexer {
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let mut mapped = std::mem::take(&mut self.mapped);
-        let (at, changes) = (item.etag(), outcome.changes);
-        if self.unfit.0 == at && UNFIT_TRIES_MAX <= self.unfit.1 {
-            let refusal = too_many_outputs(self.memory.output_bytes_max());
-            mapped.refuse(refusal.on(&item.name()));
-        } else {
+        if !self.is_unfit(item) {
             mapped.map(&*self.core.mapper, &mut self.fields, item, context);
         }
-        self.last = LastMapped { at, output_bytes: mapped.bytes(), changes };
         let put = self.put(item, &mut mapped, outcome);
         mapped.end();
         self.mapped = mapped;
         put
+    }
+
+    /// Whether the output of the maps for an item did not fit so often that it gets an error instead.
+    fn is_unfit(&self, item: &SourceItem<'_>) -> bool {
+        self.unfit.0 == item.etag() && UNFIT_TRIES_MAX <= self.unfit.1
     }
 
     /// Adds the output of the maps for an item to the batch.
@@ -501,6 +501,12 @@ impl Indexer {
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         outcome.record.map_attempts += 1;
+        if self.is_unfit(item) {
+            let refusal = too_many_outputs(self.memory.output_bytes_max());
+            mapped.refuse(refusal.on(&item.name()));
+        }
+        let (at, changes) = (item.etag(), outcome.changes);
+        self.last = LastMapped { at, output_bytes: mapped.bytes(), changes };
         if let Some(mut keys) = item.replaces() {
             // At most as many as the item has entries.
             while self.forget_some(&mut keys, outcome)? {}

@@ -11,7 +11,7 @@ use std::{
 };
 
 use blittable::{Builder, ParseLimits};
-use database::{MemoryLevel, QueueBudget};
+use database::{ListenerBudget, MemoryLevel};
 use engine::{Engine, MemoryPlan};
 use http::{HeaderMap, HeaderValue};
 use platform::Timestamp;
@@ -63,7 +63,7 @@ pub(crate) struct ServerState {
     pub(crate) traffic: TrafficWatch,
     pub(crate) indexes_in_making: IndexesInMaking,
     /// Memory of what is queued for watchers of databases.
-    pub(crate) change_budget: Arc<QueueBudget>,
+    pub(crate) change_budget: Arc<ListenerBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
     /// The entries of the log, if the process exposes them.
     pub(crate) log_feed: OnceLock<Arc<LogFeed>>,
@@ -123,7 +123,7 @@ impl ServerState {
         let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
         let logs = LogsConfiguration::starting(&settings.logs);
         let changes_bytes_max = settings.changes.all_queued_bytes_max.min(memory.changes_bytes_max);
-        let change_budget = QueueBudget::new(changes_bytes_max);
+        let change_budget = ListenerBudget::new(changes_bytes_max);
         let started = engine.clock().monotonic();
         let newest = client_configuration::newest_index(&engine).unwrap_or(0);
         ServerState {

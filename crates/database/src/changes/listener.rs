@@ -33,21 +33,64 @@ pub enum ListenerEnd {
     Dropped,
 }
 
-/// The limit on what all listeners of a server have queued together.
+/// The limit on what all listeners of a server have queued and watch together.
 #[derive(Debug)]
-pub struct QueueBudget {
+pub struct ListenerBudget {
     bytes_max: usize,
     bytes: AtomicUsize,
 }
 
-impl QueueBudget {
-    /// A budget of this many bytes.
+impl ListenerBudget {
+    /// A budget of this many bytes. Watches may take half of it.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0) })
     }
 
     fn is_exceeded(&self) -> bool {
         self.bytes_max < self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether watches may take this many bytes more.
+    pub(super) fn has_room_for_watches(&self, bytes: usize) -> bool {
+        self.bytes.load(Ordering::Relaxed).saturating_add(bytes) <= self.bytes_max / 2
+    }
+}
+
+/// What a queue, or the watches of a listener, take of a budget. It is returned on drop.
+#[derive(Debug)]
+pub(super) struct BudgetShare {
+    budget: Arc<ListenerBudget>,
+    bytes: usize,
+}
+
+impl BudgetShare {
+    pub(super) fn new(budget: Arc<ListenerBudget>) -> Self {
+        Self { budget, bytes: 0 }
+    }
+
+    pub(super) fn budget(&self) -> &ListenerBudget {
+        &self.budget
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Grows unconditionally.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.budget.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.budget.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for BudgetShare {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
     }
 }
 
@@ -57,7 +100,7 @@ pub struct ListenerOptions {
     /// The limit of its own queue, in bytes.
     pub queued_bytes_max: usize,
     /// The budget it shares with all listeners of the server.
-    pub budget: Arc<QueueBudget>,
+    pub budget: Arc<ListenerBudget>,
     /// Whether a new notification replaces the queued ones.
     pub only_last: bool,
     /// When it connected.
@@ -75,11 +118,10 @@ pub struct Listener {
 }
 
 struct Queue {
-    budget: Arc<QueueBudget>,
+    share: BudgetShare,
     /// Answers to its commands; they are sent before all notifications.
     replies: VecDeque<String>,
     notifications: VecDeque<Arc<str>>,
-    bytes: usize,
     /// Whether to send that answers may be out of date; one notification covers any number of changes.
     answers_outdated: bool,
     end: Option<ListenerEnd>,
@@ -119,7 +161,7 @@ impl Listener {
     /// Queues an answer to a command of its client.
     pub fn reply(&self, text: String) {
         self.change(|queue, limit| {
-            queue.grow(text.len());
+            queue.share.grow(text.len() + OVERHEAD_BYTES);
             queue.replies.push_back(text);
             queue.keep_within(limit);
         });
@@ -135,7 +177,7 @@ impl Listener {
             if self.options.only_last {
                 queue.forget_notifications();
             }
-            queue.grow(notification.len());
+            queue.share.grow(notification.len() + OVERHEAD_BYTES);
             queue.notifications.push_back(Arc::clone(notification));
             queue.keep_within(limit);
         });
@@ -196,37 +238,26 @@ impl AsRef<str> for Taken {
 }
 
 impl Queue {
-    fn new(budget: Arc<QueueBudget>) -> Self {
+    fn new(budget: Arc<ListenerBudget>) -> Self {
         Self {
-            budget,
+            share: BudgetShare::new(budget),
             replies: VecDeque::new(),
             notifications: VecDeque::new(),
-            bytes: 0,
             answers_outdated: false,
             end: None,
         }
     }
 
-    fn grow(&mut self, text_bytes: usize) {
-        self.bytes += text_bytes + OVERHEAD_BYTES;
-        self.budget.bytes.fetch_add(text_bytes + OVERHEAD_BYTES, Ordering::Relaxed);
-    }
-
-    fn shrink(&mut self, bytes: usize) {
-        self.bytes -= bytes;
-        self.budget.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
     fn take(&mut self, replies_only: bool) -> Option<Taken> {
         if let Some(reply) = self.replies.pop_front() {
-            self.shrink(reply.len() + OVERHEAD_BYTES);
+            self.share.shrink(reply.len() + OVERHEAD_BYTES);
             return Some(Taken::Reply(reply));
         }
         if replies_only {
             return None;
         }
         if let Some(notification) = self.notifications.pop_front() {
-            self.shrink(notification.len() + OVERHEAD_BYTES);
+            self.share.shrink(notification.len() + OVERHEAD_BYTES);
             return Some(Taken::Notification(notification));
         }
         std::mem::take(&mut self.answers_outdated).then_some(Taken::Outdated)
@@ -234,28 +265,23 @@ impl Queue {
 
     fn forget_notifications(&mut self) {
         let gone = self.notifications.drain(..).map(|text| text.len() + OVERHEAD_BYTES).sum();
-        self.shrink(gone);
+        self.share.shrink(gone);
     }
 
     fn keep_within(&mut self, bytes_max: usize) {
-        let is_over_budget = self.budget.is_exceeded() && ALWAYS_ALLOWED_BYTES < self.bytes;
-        if bytes_max < self.bytes || is_over_budget {
+        let bytes = self.share.bytes();
+        let is_over_budget = self.share.budget().is_exceeded() && ALWAYS_ALLOWED_BYTES < bytes;
+        if bytes_max < bytes || is_over_budget {
             self.finish(ListenerEnd::TooSlow);
         }
     }
 
     fn finish(&mut self, end: ListenerEnd) {
-        self.shrink(self.bytes);
+        self.share.shrink(self.share.bytes());
         self.replies = VecDeque::new();
         self.notifications = VecDeque::new();
         self.answers_outdated = false;
         self.end = Some(end);
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        self.shrink(self.bytes);
     }
 }
 
@@ -266,7 +292,7 @@ mod tests {
     fn listener_within(
         queued_bytes_max: usize,
         only_last: bool,
-        budget: &Arc<QueueBudget>,
+        budget: &Arc<ListenerBudget>,
     ) -> Listener {
         let (began, budget) = (Timestamp::from_ticks(0), Arc::clone(budget));
         let options = ListenerOptions { queued_bytes_max, budget, only_last, began };
@@ -274,7 +300,7 @@ mod tests {
     }
 
     fn listener(queued_bytes_max: usize, only_last: bool) -> Listener {
-        listener_within(queued_bytes_max, only_last, &QueueBudget::new(usize::MAX))
+        listener_within(queued_bytes_max, only_last, &ListenerBudget::new(usize::MAX))
     }
 
     #[test]
@@ -292,7 +318,7 @@ mod tests {
         let outdated = format!("[{AGGRESSIVE_CACHE_CHANGE}]");
         assert_eq!(listener.take_message(8, false), Some(outdated));
         assert_eq!(listener.take_message(8, false), None);
-        assert_eq!(listener.lock().bytes, 0);
+        assert_eq!(listener.lock().share.bytes(), 0);
     }
 
     #[test]
@@ -326,7 +352,7 @@ mod tests {
 
     #[test]
     fn when_the_budget_is_exceeded_only_listeners_with_long_queues_end() {
-        let budget = QueueBudget::new(ALWAYS_ALLOWED_BYTES * 2);
+        let budget = ListenerBudget::new(ALWAYS_ALLOWED_BYTES * 2);
         let listeners = [(); 3].map(|()| listener_within(usize::MAX, false, &budget));
         let text: Arc<str> = "x".repeat(ALWAYS_ALLOWED_BYTES - OVERHEAD_BYTES).into();
         for listener in &listeners {

@@ -31,7 +31,7 @@ pub(crate) use self::event::Family;
 use self::watch_index::{WatchIndex, Watches};
 pub use self::{
     event::Event,
-    listener::{Listener, ListenerEnd, ListenerOptions, QueueBudget, Wake},
+    listener::{Listener, ListenerBudget, ListenerEnd, ListenerOptions, Wake},
     watch_index::TooManyWatches,
 };
 
@@ -140,7 +140,8 @@ impl ChangesHub {
         state.last_listener += 1;
         let id = state.last_listener;
         let listener = Arc::new(Listener::new(id, options, wake));
-        let entry = Entry { listener: Arc::clone(&listener), watches: Watches::default() };
+        let watches = Watches::of(&listener);
+        let entry = Entry { listener: Arc::clone(&listener), watches };
         state.listeners.insert(id, entry);
         if !std::mem::replace(&mut state.has_dispatcher, true) {
             let dispatcher = Dispatcher { hub: Arc::clone(self), is_over: false };

@@ -99,9 +99,17 @@ impl Modelled {
 }
 
 fn listen(hub: &Arc<ChangesHub>, dispatcher: &mut Option<Dispatcher>) -> Modelled {
+    listen_within(hub, dispatcher, &ListenerBudget::new(usize::MAX))
+}
+
+fn listen_within(
+    hub: &Arc<ChangesHub>,
+    dispatcher: &mut Option<Dispatcher>,
+    budget: &Arc<ListenerBudget>,
+) -> Modelled {
     let options = ListenerOptions {
         queued_bytes_max: usize::MAX,
-        budget: QueueBudget::new(usize::MAX),
+        budget: Arc::clone(budget),
         only_last: false,
         began: Timestamp::from_ticks(0),
     };
@@ -223,4 +231,28 @@ fn a_watch_begins_when_batches_that_note_nothing_have_ended() {
     assert_eq!(watch(&again, Watch::Documents), WatchBegins::WhenSettled(2));
     hub.settled(1);
     assert_eq!(watch(&again, Watch::Counters), WatchBegins::WhenSettled(2));
+}
+
+#[test]
+fn watches_of_all_listeners_share_a_budget() {
+    let (hub, mut dispatcher) = (Arc::new(ChangesHub::default()), None);
+    let budget = ListenerBudget::new(8 << 20);
+    let watch = |number: usize| Watch::Document(format!("{number:-<1000}"));
+    let mut listeners = Vec::new();
+    let mut accepted = 0;
+    for _ in 0..20 {
+        let one = listen_within(&hub, &mut dispatcher, &budget);
+        accepted += (0..1000).take_while(|n| hub.watch(&one.listener, watch(*n)).is_ok()).count();
+        listeners.push(one);
+    }
+    assert!(
+        (1_900..2_200).contains(&accepted),
+        "half of the budget, and a few of each: {accepted}"
+    );
+    let newcomer = listen_within(&hub, &mut dispatcher, &budget);
+    let few = (0..1000).take_while(|n| hub.watch(&newcomer.listener, watch(*n)).is_ok()).count();
+    assert!((1..10).contains(&few), "a newcomer may have a few, not {few}");
+    listeners.iter().for_each(|one| hub.leave(&one.listener));
+    let many = (few..1000).take_while(|n| hub.watch(&newcomer.listener, watch(*n)).is_ok()).count();
+    assert!(400 < many, "what the others had is free again, but {many}");
 }

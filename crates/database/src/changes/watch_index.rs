@@ -9,18 +9,20 @@ use wire::changes::Watch;
 
 use super::{
     event::{Event, Family},
-    listener::Listener,
+    listener::{BudgetShare, Listener},
 };
 
 /// Approximate size of a watch in addition to its names.
 const WATCH_BYTES: usize = 128;
 /// Approximate limit on the watches of one listener, in bytes.
 const WATCHES_BYTES_MAX: usize = 1 << 20;
+/// Bytes that the watches of one listener may take even if the shared budget has no room for them.
+const ALWAYS_ALLOWED_BYTES: usize = 16 << 10;
 
 /// Notifications that many listeners share are joined up to roughly this size.
 const PIECE_BYTES_MAX: usize = 16 << 10;
 
-/// The listener has reached its limit of watches.
+/// The listener has reached its limit of watches, or all listeners together have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyWatches;
 
@@ -38,13 +40,24 @@ pub(super) struct WatchIndex {
 }
 
 /// The watches of one listener.
-#[derive(Default)]
 pub(super) struct Watches {
     watches: HashSet<Watch>,
-    bytes: usize,
+    share: BudgetShare,
 }
 
 impl Watches {
+    pub(super) fn of(listener: &Listener) -> Self {
+        let share = BudgetShare::new(Arc::clone(&listener.options().budget));
+        Self { watches: HashSet::new(), share }
+    }
+
+    /// Whether the watches may take this many bytes more.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let total = self.share.bytes() + bytes;
+        total <= ALWAYS_ALLOWED_BYTES
+            || total <= WATCHES_BYTES_MAX && self.share.budget().has_room_for_watches(bytes)
+    }
+
     /// Whether a listener with these watches belongs to those that watch all documents and nothing else.
     fn are_all_documents(&self, listener: &Listener) -> bool {
         !listener.options().only_last
@@ -82,11 +95,11 @@ impl WatchIndex {
         if watches.watches.contains(&watch) {
             return Ok(());
         }
-        let bytes = watches.bytes + WATCH_BYTES + watch.name_bytes();
-        if WATCHES_BYTES_MAX < bytes {
+        let bytes = memory_bytes(&watch);
+        if !watches.has_room_for(bytes) {
             return Err(TooManyWatches);
         }
-        watches.bytes = bytes;
+        watches.share.grow(bytes);
         self.take_apart(listener, watches);
         watches.watches.insert(watch.clone());
         self.count(&watch, 1);
@@ -124,7 +137,7 @@ impl WatchIndex {
         if watches.watches.contains(watch) {
             self.take_apart(listener, watches);
             watches.watches.remove(watch);
-            watches.bytes -= WATCH_BYTES + watch.name_bytes();
+            watches.share.shrink(memory_bytes(watch));
             self.forget(listener, watch);
             self.put_together(listener, watches);
         }
@@ -226,6 +239,11 @@ impl WatchIndex {
         self.of_all_documents.iter().for_each(|listener| listener.notify(number, &text));
         self.of_all_documents.len()
     }
+}
+
+/// Approximate size of a watch, whose names are both in the index and with its listener.
+fn memory_bytes(watch: &Watch) -> usize {
+    WATCH_BYTES + 2 * watch.name_bytes()
 }
 
 fn remove_from(listeners: &mut Vec<Arc<Listener>>, listener: &Listener) {

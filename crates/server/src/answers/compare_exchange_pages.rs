@@ -24,7 +24,8 @@ use crate::{
     call::Call,
 };
 
-/// Pages of at most this many values are tried inline, on the thread that reads the connection.
+/// Pages that end at most this many values after the first are tried inline, on the thread that reads
+/// the connection.
 const INLINE_VALUES_MAX: usize = 256;
 /// The text of a larger value is not in memory as a whole.
 const LARGE_BYTES: usize = 32 << 10;
@@ -51,13 +52,13 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let database = call.database()?;
     // No page starts before the first value, and one without a size contains all.
     let take = usize::try_from(page_size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX);
+    let (skip, take) = match usize::try_from(start) {
+        Ok(start) => (start, take),
+        Err(_) => (0, 0),
+    };
     let new_listing = {
         let database = database.record().topology_id;
         let prefix = query.get("startsWith").unwrap_or_default().to_owned();
-        let (skip, take) = match usize::try_from(start) {
-            Ok(start) => (start, take),
-            Err(_) => (0, 0),
-        };
         move || Listing {
             database,
             prefix: prefix.clone(),
@@ -68,7 +69,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
         }
     };
     let engine = Arc::clone(&call.state.engine);
-    if take <= INLINE_VALUES_MAX {
+    if skip.saturating_add(take) <= INLINE_VALUES_MAX {
         let (mut listing, mut out) = (new_listing(), begun());
         let (state, sink) = (engine.cluster_state(), Sink::Whole { bytes_max: INLINE_BYTES_MAX });
         // What fails is tried again in pieces, which show how far it comes.

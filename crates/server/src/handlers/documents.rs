@@ -9,12 +9,13 @@ use http::StatusCode;
 use model::{DocumentId, Etag};
 use query::{CounterIncludes, IncludePath, IncludedCounters, IncludedRevisions, RevisionIncludes};
 use serde_json::json;
-use storage::ReadTransaction;
+use storage::{Held, ReadTransaction};
 use wire::{HashEtag, QueryString};
 
 use crate::{
     answers::{
         answer::Answer,
+        answer_memory::memory_to_count,
         counter_includes,
         document_pages::{Listing, list_documents},
         json_text::{JsonObject, write_row_to},
@@ -24,13 +25,15 @@ use crate::{
         time_series_includes::TimeSeriesIncludes,
         value_includes::ValueIncludes,
     },
-    api_error::ApiError,
+    api_error::{ApiError, no_room},
     call::Call,
     handlers::documents_compression::RowSizes,
     http::router::Answering,
     writes::submitting::submit,
 };
 
+/// What is in memory of a document that a load found, besides its id.
+const FOUND_BYTES: usize = size_of::<Option<DocumentRow<'_>>>() + 2 * size_of::<String>();
 /// Maximum number of documents that one load may request, and that it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
 
@@ -160,7 +163,8 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     let values = ValueIncludes::of_query(query, || database.values());
     let time_series = TimeSeriesIncludes::of_query(query)?;
     let tx = call.read()?;
-    let rows = find_all(&tx, ids)?;
+    let mut held = memory_to_count(&call.state).holding();
+    let rows = find_all(&tx, ids, &mut held)?;
     note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
         let is_known = call.if_none_match() == Some(TAG_OF_MISSING);
@@ -169,7 +173,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
             false => StatusCode::NOT_FOUND,
         }));
     }
-    let included = included_rows(&tx, &rows, &paths)?;
+    let included = included_rows(&tx, &rows, &paths, &mut held)?;
     let found_counters = counters_of(&tx, &rows, &counters)?;
     let versions = values.as_ref().map(|values| values.versions(&rows));
     let versions = versions.transpose()?;
@@ -194,7 +198,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
-    drop((rows, included));
+    drop((rows, included, held));
     let ids = ids.iter().map(ToString::to_string).collect();
     let load = Load { ids, paths, revisions, counters, values, time_series, metadata_only };
     Ok(stream_load(call.database()?, tx, load).with_quoted_etag(&etag))
@@ -223,7 +227,9 @@ fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), ApiErr
 fn find_all<'t>(
     tx: &'t ReadTransaction,
     ids: &[impl AsRef<str>],
+    held: &mut Held,
 ) -> Result<Vec<Option<DocumentRow<'t>>>, ApiError> {
+    hold(held, ids.len() * FOUND_BYTES)?;
     ids.iter().map(|id| find(tx, id.as_ref())).collect()
 }
 
@@ -237,15 +243,24 @@ fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>
     documents::get(tx, &document_id(id)?).map_err(ApiError::from)
 }
 
+/// Charges what a load finds, before it looks it up.
+fn hold(held: &mut Held, bytes: usize) -> Result<(), ApiError> {
+    held.grow_to(bytes as u64).map_err(|error| no_room("Answers", error))
+}
+
 /// The documents that the paths lead to, each once, except those that were requested.
 fn included_rows<'t>(
     tx: &'t ReadTransaction,
     rows: &[Option<DocumentRow<'t>>],
     paths: &[IncludePath],
+    held: &mut Held,
 ) -> Result<Vec<DocumentRow<'t>>, ApiError> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
+    let known_bytes: usize = rows.iter().flatten().map(|row| row.lower_id().len()).sum();
+    let mut bytes = rows.len() * (FOUND_BYTES + size_of::<String>()) + known_bytes;
+    hold(held, bytes)?;
     let mut seen: HashSet<String> =
         rows.iter().flatten().map(|row| row.lower_id().to_owned()).collect();
     let mut ids = Vec::new();
@@ -254,9 +269,12 @@ fn included_rows<'t>(
         let row = row.unread();
         let root = row.body()?.root();
         for path in paths {
+            let count = ids.len();
             path.ids(root, &mut |id| ids.push(id.to_owned()))
                 .map_err(|error| ApiError::from(DocumentError::from(error)))?;
             check_count(ids.len())?;
+            bytes += ids[count..].iter().map(|id| FOUND_BYTES + 2 * id.len()).sum::<usize>();
+            hold(held, bytes)?;
         }
     }
     let mut included = Vec::new();
@@ -427,10 +445,11 @@ struct Load {
 /// Answers a load in pieces, looking the documents up again in the same snapshot.
 fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Answer {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
-        let rows = find_all(&tx, &load.ids)?;
-        let included = included_rows(&tx, &rows, &load.paths)?;
+        let (sink, mut held) = (Sink::Pieces(sender), sender.memory().holding());
+        let rows = sink.with_room(|| find_all(&tx, &load.ids, &mut held)).await?;
+        let included = sink.with_room(|| included_rows(&tx, &rows, &load.paths, &mut held)).await?;
         let along = (&load.revisions, &load.counters, load.values.as_ref());
-        let (loaded, sink) = ((rows.as_slice(), included.as_slice()), Sink::Pieces(sender));
+        let loaded = (rows.as_slice(), included.as_slice());
         write_load(&tx, loaded, along, &load.time_series, load.metadata_only, out, sink).await
     };
     Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))

@@ -48,7 +48,7 @@ impl Coding {
     }
 
     /// Decodes a whole body, which may have at most `bytes_max` bytes then. `charge` is called before
-    /// the text grows, with its new length.
+    /// its buffer grows, with the new size.
     pub(crate) fn decode(
         self,
         body: Bytes,
@@ -93,8 +93,21 @@ impl<C: FnMut(u64) -> Result<(), ApiError>> Decoded<C> {
         if self.bytes_max < length {
             return Err(body_too_large(self.bytes_max));
         }
-        (self.charge)(length)?;
+        self.reserve(length)?;
         self.text.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Makes room for a text of `length` bytes, in steps that keep copying rare, and charges for it.
+    fn reserve(&mut self, length: u64) -> Result<(), ApiError> {
+        let capacity = self.text.capacity() as u64;
+        if length <= capacity {
+            return Ok(());
+        }
+        let capacity = length.max((capacity + capacity / 4).min(self.bytes_max));
+        (self.charge)(capacity)?;
+        let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+        self.text.reserve_exact(capacity.saturating_sub(self.text.len()));
         Ok(())
     }
 
@@ -230,7 +243,7 @@ mod tests {
                     _ => Err(body_too_large(1_000_000)),
                 }
             });
-            assert!(refused.is_err() && charged < 1_200_000, "{coding:?}: {charged} bytes");
+            assert!(refused.is_err() && charged < 1_400_000, "{coding:?}: {charged} bytes");
         }
     }
 

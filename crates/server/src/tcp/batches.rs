@@ -71,7 +71,7 @@ async fn read_piece(
     database: OpenedDatabase,
     mut worker: Worker,
 ) -> Option<(Worker, Result<ReadPiece, End>)> {
-    let place = match database.place_to_read().await {
+    let place = match database.place_to_read(&worker).await {
         Ok(place) => place,
         Err(end) => return Some((worker, Err(end))),
     };

@@ -18,7 +18,8 @@ use database::DatabaseLease;
 use model::DatabaseId;
 use query::LogQuery;
 use subscriptions::{
-    ConnectionFacts, Position, ReadError, StoredSubscription, Strategy, Worker, WorkerRequest,
+    ConnectionFacts, Position, ReadError, Standing, StoredSubscription, Strategy, Worker,
+    WorkerRequest,
 };
 use tokio::{
     net::tcp::{OwnedReadHalf, OwnedWriteHalf},
@@ -77,9 +78,13 @@ impl OpenedDatabase {
         open.filter(|database| database.opened_after() == self.opened).ok_or_else(End::canceled)
     }
 
-    /// A place to read a piece of a batch, for as long as the database is open.
-    pub(super) async fn place_to_read(&self) -> Result<Place, End> {
+    /// A place to read a piece of a batch, for as long as the database is open and the worker may
+    /// continue.
+    pub(super) async fn place_to_read(&self, worker: &Worker) -> Result<Place, End> {
         loop {
+            if let Standing::Ended(ended) = worker.standing() {
+                return Err(End::of_worker(ended, worker.subscription().name()));
+            }
             let name = self.lease()?.record().name.lower_cased().to_owned();
             // An error after some seconds means that all are taken.
             if let Ok(place) = self.state.rooms.batches.take(&name).await {
