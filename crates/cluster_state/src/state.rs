@@ -106,6 +106,19 @@ impl ClusterState {
         transactions::stored_after(&self.tx, database, index)
     }
 
+    /// The first stored part of a cluster-wide transaction after this index, also of a database that is
+    /// refused.
+    ///
+    /// # Errors
+    /// Storage errors; a damaged transaction.
+    pub fn first_transaction_after(
+        &self,
+        database: DatabaseId,
+        index: u64,
+    ) -> Result<Option<StoredTransaction>, ClusterError> {
+        transactions::stored_after(&self.tx, database, index)?.next().transpose()
+    }
+
     /// The number of compare exchange values of a database.
     ///
     /// # Errors

@@ -132,7 +132,7 @@ pub(crate) fn check_history(
 }
 
 /// Why cluster-wide work is refused for a database: it has seen a later state of the server's environment
-/// than the present one. `None` if it is not refused.
+/// than the present one, or lacks a cluster-wide transaction that it has executed. `None` if it is not refused.
 pub(crate) fn check_cluster(
     cluster: &ClusterStore,
     environment: &Environment,
@@ -146,8 +146,27 @@ pub(crate) fn check_cluster(
             reason = Some(refusal(record.name.as_str(), mismatch));
         }
     }
+    if reason.is_none() {
+        let state = cluster.read();
+        let next = state.first_transaction_after(record.topology_id, executed.index);
+        // The state forgets a transaction only when the database has executed it durably.
+        let missing = next.map_err(LoadError::Cluster)?.map(|next| next.before);
+        let missing = missing.filter(|missing| executed.index < *missing);
+        reason = missing.map(|missing| refusal_of_older(record.name.as_str(), missing));
+    }
     cluster.refuse(record.topology_id, reason.as_deref());
     Ok(reason)
+}
+
+fn refusal_of_older(database: &str, missing: u64) -> String {
+    format!(
+        "The files of the database '{database}' lack the cluster-wide transaction {missing}, which the \
+         database has executed: they are an older copy, or lost their newest transactions. Compare \
+         exchange, identities and cluster-wide transactions of this database are refused, because they \
+         would follow on documents that are missing; everything else goes on. Put the right files back, \
+         or stop the server and say that these count from now on: corvus offline adopt <data directory> \
+         {database}"
+    )
 }
 
 fn refusal(database: &str, mismatch: HistoryMismatch) -> String {

@@ -20,10 +20,19 @@ pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &I
         IndexSetEvent::Reopened { index } => {
             tracing::info!(database, index, "an index that had stopped was opened again");
         }
-        IndexSetEvent::ForeignFiles { place, because } => tracing::warn!(
-            database, place = %place.display(), because,
-            "the files of an index do not belong to the database; the index is rebuilt"
-        ),
+        IndexSetEvent::ForeignFiles { place, because, documents_are_older: true } => {
+            tracing::error!(
+                database, place = %place.display(), because,
+                "an index has seen later documents than the database contains: the files of the database are an \
+                 older copy, or lost their newest transactions; put the newer files back if they exist"
+            )
+        }
+        IndexSetEvent::ForeignFiles { place, because, documents_are_older: false } => {
+            tracing::warn!(
+                database, place = %place.display(), because,
+                "the files of an index do not belong to the database; the index is rebuilt"
+            )
+        }
         IndexSetEvent::Indexed { .. } => {}
         IndexSetEvent::Created { index } => builds.begun(database, index, now),
         IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),

@@ -23,7 +23,7 @@ use crate::{
     index_set::{IndexSet, IndexSetEvent},
     mapper::Mapper,
     output::Sweep,
-    ownership::Sources,
+    ownership::{Foreign, Sources},
     reopening::TaskKind,
     replacement::replaced_key,
 };
@@ -66,10 +66,18 @@ impl IndexSet {
         let files = IndexFiles::open(&self.context.platform, self.options_of(place))?;
         let sources =
             Sources { documents: &self.context.documents, values: self.context.values.as_ref() };
-        let Some(because) = sources.refuse(&files.environment.read())? else {
+        let Some(foreign) = sources.refuse(&files.environment.read())? else {
             return Ok(Some(files));
         };
-        self.report(&IndexSetEvent::ForeignFiles { place, because: &because });
+        let Foreign { because, documents_are_older } = &foreign;
+        self.report(&IndexSetEvent::ForeignFiles {
+            place,
+            because,
+            documents_are_older: *documents_are_older,
+        });
+        if *documents_are_older {
+            self.note_older_documents();
+        }
         self.empty_place(place, Some(files))?;
         Ok(None)
     }

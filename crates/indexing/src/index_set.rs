@@ -7,7 +7,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -88,6 +91,8 @@ pub enum IndexSetEvent<'e> {
         place: &'e Path,
         /// How this was detected.
         because: &'e str,
+        /// Whether this proves that the documents lack transactions which they contained.
+        documents_are_older: bool,
     },
     /// An index was created that has indexed nothing yet.
     Created {
@@ -139,6 +144,8 @@ pub struct IndexSet {
     /// Held while a definition is checked and opened, so that no two are accepted that conflict.
     defining: Mutex<()>,
     listed: Mutex<Listed>,
+    /// Whether an index was found that had seen later documents than there are.
+    documents_are_older: AtomicBool,
 }
 
 /// By lower-cased name.
@@ -176,6 +183,7 @@ impl IndexSet {
             changing: Mutex::default(),
             defining: Mutex::default(),
             listed: Mutex::default(),
+            documents_are_older: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&set);
         documents.on_published(move || {
@@ -184,6 +192,16 @@ impl IndexSet {
             }
         });
         set
+    }
+
+    /// Whether an index has proved, since the database was opened, that the documents lack transactions which
+    /// they contained. That index was rebuilt.
+    pub fn documents_are_older(&self) -> bool {
+        self.documents_are_older.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_older_documents(&self) {
+        self.documents_are_older.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Listed> {

@@ -10,10 +10,14 @@
 //! history (the index belongs to another database, the database is an older copy, it was salvaged),
 //! the entries are unusable: etags of the lost history will be assigned to other changes. Such
 //! files are deleted, and the index is rebuilt.
+//!
+//! A point that lies ahead in the present history proves more: the documents have lost transactions, which
+//! were durable before the index read them.
 
 use cluster_state::{DatabaseValues, ValueSource};
 use storage::{
-    Environment, HistoryPoint, ReadTransaction, StorageError, Transaction, WriteTransaction,
+    Environment, HistoryMismatch, HistoryPoint, ReadTransaction, StorageError, Transaction,
+    WriteTransaction,
 };
 
 use crate::{
@@ -39,6 +43,14 @@ pub(crate) struct SeenPoints {
     values: Option<HistoryPoint>,
 }
 
+/// Why the files of an index are not used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) because: String,
+    /// Whether the documents lack transactions that the index has seen.
+    pub(crate) documents_are_older: bool,
+}
+
 impl Sources<'_> {
     /// The points of these snapshots.
     pub(crate) fn points_of(
@@ -54,20 +66,26 @@ impl Sources<'_> {
     }
 
     /// Why the files of an index do not belong to these sources; `None` when they do.
-    pub(crate) fn refuse(&self, files: &ReadTransaction) -> Result<Option<String>, IndexError> {
+    pub(crate) fn refuse(&self, files: &ReadTransaction) -> Result<Option<Foreign>, IndexError> {
+        let foreign = |because| Foreign { because, documents_are_older: false };
         let documents = read(files, DOCUMENTS)?;
         if let Some(point) = documents
             && let Err(mismatch) = self.documents.vouches_for(&point)?
         {
-            return Ok(Some(format!("of the documents that it was made of, {mismatch}")));
+            return Ok(Some(Foreign {
+                because: format!("of the documents that it was made of, {mismatch}"),
+                documents_are_older: mismatch == HistoryMismatch::Ahead,
+            }));
         }
         let has_history = self.documents.point_of(&self.documents.read())?.is_some();
         if documents.is_none() && has_history && index_record::read_record(files)?.last_etag != 0 {
-            return Ok(Some("it does not say which documents it was made of".to_owned()));
+            return Ok(Some(foreign("it does not say which documents it was made of".to_owned())));
         }
         let Some((source, point)) = self.values.zip(read(files, VALUES)?) else { return Ok(None) };
         let mismatch = source.vouches_for(&point)?.err();
-        Ok(mismatch.map(|mismatch| format!("of the compare exchange that it has read, {mismatch}")))
+        Ok(mismatch.map(|mismatch| {
+            foreign(format!("of the compare exchange that it has read, {mismatch}"))
+        }))
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn of_database(state: &ServerState, database: &Database, now: &str) -
         low_memory(state.engine.memory(), now),
         slow_io(database, now),
         fan_out(database),
+        older_documents(database, now),
     ];
     all.into_iter().flatten().collect()
 }
@@ -134,6 +135,29 @@ fn low_disk(database: &Database, now: &str) -> Option<Value> {
             "NeededBytes": reading.needed_bytes, "WasFull": reading.was_full,
             "WritesRefused": reading.level == DiskSpaceLevel::Refusing,
         }),
+    };
+    Some(notification.shape())
+}
+
+/// An index has proved that writes are missing.
+fn older_documents(database: &Database, now: &str) -> Option<Value> {
+    if !database.indexes().documents_are_older() {
+        return None;
+    }
+    let notification = Notification {
+        kind: ALERT,
+        name: "DocumentsAreOlder",
+        key: "documents-are-older",
+        severity: "Error",
+        title: "Writes are missing",
+        message: "An index had seen later documents than the database contains: the files of the \
+                  database are an older copy, or lost their newest transactions. The index was rebuilt \
+                  from the documents that are there. If the newer files exist, stop the server and put \
+                  them back."
+            .to_owned(),
+        at: now,
+        database: Some(database.record().name.as_str().to_owned()),
+        details: Value::Null,
     };
     Some(notification.shape())
 }

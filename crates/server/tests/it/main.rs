@@ -45,6 +45,7 @@ mod indexed_rows;
 mod indexes;
 mod lifecycle;
 mod lost_positions;
+mod lost_writes;
 mod lucene_queries;
 mod map_reduce;
 mod metrics;

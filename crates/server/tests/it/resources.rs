@@ -24,7 +24,7 @@ pub(crate) fn server_with(arguments: &[&str]) -> (TestServer, Simulation) {
     (server, simulation)
 }
 
-fn notifications(server: &TestServer) -> Vec<Value> {
+pub(crate) fn notifications(server: &TestServer) -> Vec<Value> {
     let list = server.get("/databases/db/notifications").json();
     let results = list["Results"].as_array().unwrap().clone();
     assert_eq!(list["TotalResults"], results.len());
