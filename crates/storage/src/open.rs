@@ -220,8 +220,8 @@ struct Recovered {
 }
 
 /// Replays the journal into the data file and advances the header past it. After a power cut in
-/// between, the same replay simply happens again. On a full disk the changes stay in memory, and
-/// nothing is written.
+/// between, the same replay simply happens again. On a full disk, journals that no recovery needs make
+/// room; if that is not enough, the changes stay in memory, and nothing is written.
 fn recover(
     disk: &dyn Disk,
     options: &EnvironmentOptions,
@@ -231,8 +231,15 @@ fn recover(
     versions: &Arc<VersionBytes>,
 ) -> Result<Recovered, StorageError> {
     let journals = &options.journals();
-    let mut pages = ReplayedPages::to_data_file(data, meter);
-    let replayed = match replay(disk, journals, &header, &mut pages) {
+    let to_data_file =
+        || replay(disk, journals, &header, &mut ReplayedPages::to_data_file(data, meter));
+    let mut replayed = to_data_file();
+    if matches!(replayed, Err(StorageError::DiskFull { .. }))
+        && has_made_room(disk, journals, &header, data, meter)?
+    {
+        replayed = to_data_file();
+    }
+    let replayed = match replayed {
         Err(full @ StorageError::DiskFull { .. }) => {
             let mut pages = ReplayedPages::in_memory(data, options, &full);
             let Replayed { position, finished, mut recovery } =
@@ -256,6 +263,19 @@ fn recover(
     journal::remove_replayed(disk, journals, &replayed.finished)?;
     let (recovery, table) = (replayed.recovery, PageTable::new());
     Ok(Recovered { header, recovery, position: header.replay_from, table, unfinished: None })
+}
+
+/// Removes the spare and the journals before the header's floor; returns whether there were any.
+fn has_made_room(
+    disk: &dyn Disk,
+    journals: &Path,
+    header: &EnvironmentHeader,
+    data: &DataFile,
+    meter: &IoMeter,
+) -> Result<bool, StorageError> {
+    // A process that was killed may not have synced the header that was read.
+    data.sync(meter)?;
+    journal::remove_unneeded(disk, journals, header.replay_from.journal)
 }
 
 fn first_snapshot(

@@ -88,12 +88,15 @@ pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
 
 /// Removes a spare that an earlier process prepared.
 pub(super) fn remove_spare(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
-    let path = path_of(directory, SPARE);
-    match disk.exists(&path) {
-        Ok(true) => remove(disk, directory, SPARE),
-        Ok(false) => Ok(()),
-        Err(error) => Err(StorageError::io(path, "find", error)),
+    match has_spare(disk, directory)? {
+        true => remove(disk, directory, SPARE),
+        false => Ok(()),
     }
+}
+
+pub(super) fn has_spare(disk: &dyn Disk, directory: &Path) -> Result<bool, StorageError> {
+    let path = path_of(directory, SPARE);
+    disk.exists(&path).map_err(|error| StorageError::io(path, "find", error))
 }
 
 /// The numbers of the journal files in a directory, ascending.

@@ -58,6 +58,22 @@ pub(crate) fn remove_replayed(
     file::remove_spare(disk, directory)
 }
 
+/// Removes the spare and the files before the one with this number; returns whether there were any.
+///
+/// # Errors
+/// The first that could not be removed.
+pub(crate) fn remove_unneeded(
+    disk: &dyn Disk,
+    directory: &Path,
+    floor: u64,
+) -> Result<bool, StorageError> {
+    let before = file::numbers(disk, directory)?;
+    let unneeded: Vec<u64> = before.iter().copied().filter(|number| *number < floor).collect();
+    let has_spare = file::has_spare(disk, directory)?;
+    remove_replayed(disk, directory, &unneeded)?;
+    Ok(has_spare || !unneeded.is_empty())
+}
+
 /// Reads the journal from the header's floor to its end into `pages`, which hold everything at the
 /// end or have written it to the data file, not synced.
 ///

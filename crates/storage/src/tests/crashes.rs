@@ -1,6 +1,9 @@
 //! Power cuts: every acknowledged transaction survives completely, and no other in part.
 
-use platform::simulated::{OperationFilter, Random, SimulatedDisk, Survival};
+use platform::{
+    Access, Disk as _,
+    simulated::{OperationFilter, Random, SimulatedDisk, Survival},
+};
 
 use super::{Bench, entries, name, put};
 use crate::{Environment, StorageError};
@@ -189,6 +192,27 @@ fn recovery_on_a_full_disk_can_be_read_and_is_finished_later() {
         }
     }
     assert!(from_memory > 50, "the data file was rarely too short: {from_memory}");
+}
+
+#[test]
+fn recovery_on_a_full_disk_uses_the_room_of_journals_that_nothing_needs() {
+    let bench = Bench::new(5);
+    let disk = &bench.simulation.disk;
+    let environment = bench.open();
+    for number in 1..=60 {
+        write(&environment, number).expect("commits");
+    }
+    drop(environment);
+    let total = 1 << 30;
+    disk.space_limit(Some(total));
+    let used = total - disk.space(&bench.options.directory).expect("is known").free_bytes;
+    // What the process had prepared when it was killed.
+    let spare = disk.create(&bench.options.journals().join("spare"), Access::Buffered);
+    spare.and_then(|spare| spare.allocate(4 << 20)).expect("there is space");
+    disk.space_limit(Some(used + (4 << 20)));
+    let environment = bench.open();
+    assert!(!environment.recovery().disk_full, "the spare made room");
+    assert_eq!(survived(&environment, 60, 5), 60);
 }
 
 /// Without memory for what is in the journal, it is refused as before, and nothing is lost.
