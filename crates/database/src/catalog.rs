@@ -4,7 +4,10 @@
 //! the number as the raft index and as the etags of records and topologies. State of this node alone, such as
 //! its id and which files belong to which database, is written here directly.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use cluster::Cluster;
 use cluster_state::{
@@ -37,6 +40,7 @@ pub struct ServerCatalog {
     /// Held while a record is changed, so that concurrent changes of one record on this server do not have to be
     /// repeated, and what is checked of this node's state before a command stays true until it is applied.
     changing: NameLocks,
+    record_bytes_max: OnceLock<usize>,
     server_id: [u8; 16],
     topology_id: [u8; 16],
 }
@@ -112,9 +116,26 @@ impl ServerCatalog {
             environment,
             cluster: Arc::new(cluster),
             changing: NameLocks::default(),
+            record_bytes_max: OnceLock::new(),
             server_id,
             topology_id,
         })
+    }
+
+    /// Limits the records of databases to this many bytes; without a call there is no limit. A record that is
+    /// larger already may become smaller.
+    pub fn limit_records(&self, bytes_max: usize) {
+        self.record_bytes_max.get_or_init(|| bytes_max);
+    }
+
+    fn check_size(&self, name: &str, body: &[u8]) -> Result<(), CatalogError> {
+        let bytes_max = self.record_bytes_max.get().copied().unwrap_or(usize::MAX);
+        let present = self.record(name).map_or(0, |record| record.configuration.json().len());
+        if body.len() <= bytes_max.max(present) {
+            return Ok(());
+        }
+        let (name, bytes) = (name.to_owned(), body.len());
+        Err(CatalogError::RecordTooLarge { name, bytes, bytes_max })
     }
 
     /// The environment, to be flushed by the [`Flusher`](crate::Flusher).
@@ -188,6 +209,7 @@ impl ServerCatalog {
         new: NewDatabase,
         adopts_files: bool,
     ) -> Result<WrittenRecord, CatalogError> {
+        self.check_size(new.name.as_str(), &new.body)?;
         let change = RecordChange::Create(cluster_state::NewDatabase {
             disabled: new.disabled,
             adopts_files,
@@ -212,13 +234,14 @@ impl ServerCatalog {
     /// [`Self::create`]. Blocks.
     ///
     /// # Errors
-    /// The database is missing, or its record has another version; cluster errors.
+    /// The database is missing, or its record has another version; the new record is too large; cluster errors.
     pub fn replace(
         &self,
         replacement: Replacement,
         changes_client: impl FnOnce(&DatabaseRecord) -> bool,
     ) -> Result<WrittenRecord, CatalogError> {
         let Replacement { name, expected, disabled, body, request_id } = replacement;
+        self.check_size(name.as_str(), &body)?;
         let _changing = self.changing.lock(&name);
         let present = self.record(name.as_str());
         let replaced = present.filter(|record| record.etag == expected);
@@ -243,7 +266,7 @@ impl ServerCatalog {
     /// decides is decided on the record that is replaced. Blocks.
     ///
     /// # Errors
-    /// Cluster errors.
+    /// The new record is too large; cluster errors.
     pub fn update(
         &self,
         name: &str,
@@ -257,6 +280,7 @@ impl ServerCatalog {
                 let index = record.etag;
                 return Ok(Some(WrittenRecord { record, index }));
             }
+            self.check_size(name, &draft.body)?;
             let change = RecordChange::Replace { expected: record.etag, draft };
             let name = record.name.clone();
             let command = RecordCommand { name, request_id: None, change };

@@ -30,6 +30,15 @@ pub enum CatalogError {
         /// The name of the database.
         name: String,
     },
+    /// The caller's: a record would have more bytes than this server has memory for.
+    RecordTooLarge {
+        /// The name of the database.
+        name: String,
+        /// The size of the record.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// The caller's: a database of that name was deleted, and some of its files are still there.
     BeingDeleted {
         /// The name of the database.
@@ -134,6 +143,12 @@ impl fmt::Display for CatalogError {
                 "Concurrency violation, the database {name} has etag {actual} but was expecting \
                  {expected}"
             ),
+            CatalogError::RecordTooLarge { name, bytes, bytes_max } => write!(
+                f,
+                "The record of the database '{name}', with the definitions of its indexes, would have {bytes} \
+                 bytes, and this server has memory for {bytes_max}. Delete indexes that are not needed, or raise \
+                 the server's memory limit."
+            ),
             CatalogError::Missing { name } => {
                 write!(f, "Attempted to modify non-existing database: '{name}'")
             }
@@ -170,6 +185,7 @@ impl Error for CatalogError {
             CatalogError::AlreadyExists { .. }
             | CatalogError::VersionMismatch { .. }
             | CatalogError::Missing { .. }
+            | CatalogError::RecordTooLarge { .. }
             | CatalogError::BeingDeleted { .. }
             | CatalogError::Foreign { .. }
             | CatalogError::CorruptRecord { .. }

@@ -85,6 +85,7 @@ impl Engine {
         let flusher = Arc::new(flusher);
         flusher.add(catalog.environment());
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
+        catalog.limit_records(memory.record_bytes_max);
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));

@@ -54,6 +54,10 @@ const CONNECTIONS_PART: u64 = 8;
 const CONNECTION_BYTES: u64 = 32 << 10;
 /// Fraction of the limit for messages that wait for slow clients of the Changes API.
 const CHANGES_PART: u64 = 16;
+/// Fraction of the limit for the record of one database: a change of it holds it several times.
+const RECORD_PART: u64 = 64;
+/// A larger record would make each change of it slow.
+const RECORD_BYTES_MAX: usize = 64 << 20;
 /// With fewer connections the server would be unusable.
 const CONNECTIONS_MIN: usize = 64;
 /// Bounds of a connection's send buffer; the system doubles it for its own needs.
@@ -101,6 +105,8 @@ pub struct MemoryPlan {
     pub connections_max: usize,
     /// Limit of what is queued for all clients of the Changes API, unless a setting says less.
     pub changes_bytes_max: usize,
+    /// Limit of the record of one database, with its definitions.
+    pub record_bytes_max: usize,
     /// How much may be sent on one connection before its client acknowledges it.
     pub send_buffer_bytes: usize,
     /// Open transactions of documents, a part of `work`.
@@ -173,6 +179,7 @@ impl MemoryPlan {
             answers,
             connections_max: part(CONNECTIONS_PART * CONNECTION_BYTES).max(CONNECTIONS_MIN),
             changes_bytes_max: part(CHANGES_PART),
+            record_bytes_max: part(RECORD_PART).min(RECORD_BYTES_MAX),
             send_buffer_bytes: part(SEND_BUFFER_PART)
                 .clamp(SEND_BUFFER_BYTES_MIN, SEND_BUFFER_BYTES_MAX),
             transactions,

@@ -350,6 +350,9 @@ fn catalog_error(error: &CatalogError) -> ProtocolError {
         CatalogError::Missing { .. } | CatalogError::BeingDeleted { .. } => {
             ProtocolError::new(ErrorKind::BadRequest, message)
         }
+        CatalogError::RecordTooLarge { .. } => {
+            ProtocolError::new(ErrorKind::RequestTooLarge, message)
+        }
         CatalogError::Foreign { .. } => ProtocolError::new(ErrorKind::Internal, message),
         CatalogError::CorruptRecord { .. } | CatalogError::CorruptNodeValue { .. } => {
             ProtocolError::new(ErrorKind::Internal, message)

@@ -1,7 +1,7 @@
 //! Records and values of the server.
 
 use cluster_state::{Command, RecordChange, RecordCommand, RecordDraft};
-use database::{CatalogError, NewDatabase, ServerCatalog};
+use database::{CatalogError, Decision, NewDatabase, ServerCatalog};
 use platform::Platform;
 use storage::TreeName;
 
@@ -152,4 +152,31 @@ fn an_id_of_the_server_that_is_damaged_is_refused_by_name() {
     drop(catalog);
     let refused = ServerCatalog::open(&platform, "/data/System".into()).err().unwrap();
     assert!(refused.to_string().contains("'Server/Id'"), "{refused}");
+}
+
+#[test]
+fn a_record_beyond_the_limit_is_refused_but_a_larger_one_may_shrink() {
+    let platform = Platform::memory();
+    let catalog = open(&platform);
+    let of_bytes = |bytes: usize| NewDatabase { body: vec![b' '; bytes], ..record("a") };
+    let body = |bytes| {
+        move |_: &_, draft: &mut RecordDraft| {
+            draft.body = vec![b' '; bytes];
+            Decision::Replace
+        }
+    };
+    let first = catalog.create(of_bytes(3_000)).unwrap().record;
+    catalog.limit_records(1_000);
+    let is_refused = |outcome| {
+        matches!(outcome, Err(CatalogError::RecordTooLarge { bytes: 3_001, bytes_max: 1_000, .. }))
+    };
+    assert!(is_refused(catalog.update("a", body(3_001)).map(drop)));
+    assert!(is_refused(replace(&catalog, of_bytes(3_001), first.etag).map(drop)));
+    let other = NewDatabase { body: vec![b' '; 3_001], ..record("other") };
+    assert!(is_refused(catalog.create(other).map(drop)));
+    assert_eq!(catalog.record("a").unwrap().etag, first.etag, "nothing was changed");
+    for bytes in [2_000, 1_000, 500, 1_000] {
+        catalog.update("a", body(bytes)).unwrap().unwrap();
+    }
+    assert!(catalog.update("a", body(1_001)).is_err());
 }
