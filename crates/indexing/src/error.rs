@@ -64,7 +64,7 @@ impl IndexError {
     }
 
     /// The underlying storage error.
-    pub(crate) fn storage(&self) -> Option<&StorageError> {
+    pub fn storage(&self) -> Option<&StorageError> {
         match self {
             Self::Storage(error)
             | Self::Search(SearchError::Storage(error))

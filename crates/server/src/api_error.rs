@@ -12,6 +12,7 @@ use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
 use engine::EngineError;
 use indexing::IndexError;
+use model::DocumentIdTooLong;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
 use settings::Problem;
@@ -100,6 +101,7 @@ from! {
     ClusterError => |error| cluster_error(&error),
     CommandError => |error| command_error(&error),
     DocumentError => |error| document_error(&error),
+    DocumentIdTooLong => |error: DocumentIdTooLong| ProtocolError::argument(error.to_string()),
     IndexError => |error| index_error(&error),
     Arc<IndexError> => |error: Arc<IndexError>| index_error(&error),
     StorageError => |error| storage_error(&error),
@@ -124,8 +126,10 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {
             ProtocolError::new(ErrorKind::Internal, message)
         }
-        EngineError::IndexNotOpened { .. } | EngineError::IndexFailed { .. } => {
-            ProtocolError::new(ErrorKind::IndexInvalid, message)
+        EngineError::IndexNotOpened { error, .. } | EngineError::IndexFailed { error, .. } => {
+            let is_disk_full = matches!(error.storage(), Some(StorageError::DiskFull { .. }));
+            let kind = if is_disk_full { ErrorKind::DiskFull } else { ErrorKind::IndexInvalid };
+            ProtocolError::new(kind, message)
         }
         EngineError::IndexNotCreated { error } => index_error(&error),
         EngineError::IndexName { .. } => ProtocolError::argument(message),
@@ -364,6 +368,12 @@ fn catalog_error(error: &CatalogError) -> ProtocolError {
 
 /// An error of an index.
 fn index_error(error: &IndexError) -> ProtocolError {
+    // For want of room, in whichever part of the index: a retry may succeed.
+    match error.storage() {
+        Some(StorageError::NoMemory(exhausted)) => return no_room("Indexes", *exhausted).0,
+        Some(full @ StorageError::DiskFull { .. }) => return storage_error(full),
+        _ => {}
+    }
     match error {
         IndexError::Definition { message } => {
             ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
@@ -373,7 +383,6 @@ fn index_error(error: &IndexError) -> ProtocolError {
         }
         IndexError::Documents(error) => document_error(error),
         IndexError::Values(error) => cluster_error(error),
-        IndexError::Storage(StorageError::NoMemory(exhausted)) => no_room("Indexes", *exhausted).0,
         IndexError::Storage(_)
         | IndexError::Search(_)
         | IndexError::Directory { .. }
@@ -420,4 +429,22 @@ fn query_error(error: QueryError) -> ProtocolError {
 /// The response to a query that was canceled.
 pub(crate) fn canceled() -> ApiError {
     ApiError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_without_disk_space_is_no_internal_error() {
+        let full = || StorageError::DiskFull { path: "x".into() };
+        let failed = || IndexError::Documents(full().into());
+        for error in [
+            ApiError::from(IndexError::Storage(full())),
+            failed().into(),
+            EngineError::IndexFailed { name: "I".into(), error: Arc::new(failed()) }.into(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::DiskFull, "{}", error.message);
+        }
+    }
 }

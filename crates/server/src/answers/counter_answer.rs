@@ -1,12 +1,10 @@
 //! Counters in responses, and their changes in requests.
 
 use documents::{ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterValue};
-use model::CounterName;
+use model::{CounterName, DocumentId};
 use wire::{CounterOperation, CounterOperationKind, DocumentCounters};
 
-use crate::{
-    answers::json_text::JsonObject, api_error::ApiError, writes::batch_attachments::document_id,
-};
+use crate::{answers::json_text::JsonObject, api_error::ApiError};
 
 /// The changes that a request makes to one document. Operations without effect are omitted.
 pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCounters, ApiError> {
@@ -22,7 +20,7 @@ pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCount
             CounterOperationKind::Get => CounterStep::Get { name: counter_name(name)? },
         });
     }
-    Ok(ChangeCounters { id: document_id(id)?, steps })
+    Ok(ChangeCounters { id: DocumentId::new(id)?, steps })
 }
 
 pub(crate) fn counter_name(text: String) -> Result<CounterName, ApiError> {

@@ -19,9 +19,7 @@ use crate::{
     call::Call,
     http::{body_reader::BodyReader, byte_range::Wanted, router::Answering},
     writes::{
-        batch_attachments::{attachment_name, document_id},
-        content_upload::ContentUpload,
-        submitting::submit,
+        batch_attachments::attachment_name, content_upload::ContentUpload, submitting::submit,
     },
 };
 
@@ -147,7 +145,7 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
     let mut body = b"{\"AttachmentsMetadata\":[".to_vec();
     let mut parts = Vec::new();
     for AttachmentRequest { document_id: of, name, change_vector } in &requests {
-        let (id, name) = (document_id(of.clone())?, attachment_name(name.clone())?);
+        let (id, name) = (DocumentId::new(of.clone())?, attachment_name(name.clone())?);
         let Some(row) = find(&tx, owner, &id, &name, change_vector.as_deref())? else { continue };
         if !parts.is_empty() {
             body.push(b',');
@@ -186,7 +184,7 @@ pub(crate) fn hash(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let text = query.single_non_empty("id")?;
-    let id = document_id(text.to_owned())?;
+    let id = DocumentId::new(text.to_owned())?;
     let failed = |error| ApiError::from(error);
     let tx = call.database()?.read();
     let mut list = b"[".to_vec();
@@ -224,7 +222,7 @@ fn named(query: &QueryString<'_>) -> Result<(DocumentId, AttachmentName), ApiErr
         let message = "Query string value 'name' must have a non empty value";
         return Err(ApiError::argument(message));
     }
-    Ok((document_id(id.to_owned())?, attachment_name(name.to_owned())?))
+    Ok((DocumentId::new(id.to_owned())?, attachment_name(name.to_owned())?))
 }
 
 fn find<'t>(

@@ -236,14 +236,38 @@ fn indexes_are_behind(
     error
 }
 
+/// The newest version that a command of the batch resulted in.
 fn last_change_vector(outcome: &BatchOutcome) -> Option<String> {
     outcome.results.iter().rev().find_map(|result| match result {
         CommandResult::Put(stored) => Some(stored.change_vector.to_string()),
+        CommandResult::ForcedRevision(stored) => {
+            stored.as_ref().map(|stored| stored.change_vector.to_string())
+        }
         CommandResult::Patched(patched) => {
             patched.stored.as_ref().map(|stored| stored.change_vector.to_string())
         }
         CommandResult::Deleted { deleted, .. } => {
             deleted.as_ref().map(|deleted| deleted.change_vector.to_string())
+        }
+        CommandResult::CountersChanged(changed) => {
+            let version =
+                changed.document_change_vector.as_ref().or(changed.change_vector.as_ref());
+            version.map(ToString::to_string)
+        }
+        CommandResult::TimeSeriesWritten(written) => {
+            written.change_vector.as_ref().map(|version| version.as_str().to_owned())
+        }
+        CommandResult::AttachmentPut(stored) => {
+            stored.document_change_vector.as_ref().map(ToString::to_string)
+        }
+        CommandResult::AttachmentDeleted(deleted) => {
+            deleted.document_change_vector.as_ref().map(ToString::to_string)
+        }
+        CommandResult::AttachmentCopied(copied) => {
+            copied.stored.document_change_vector.as_ref().map(ToString::to_string)
+        }
+        CommandResult::AttachmentMoved(moved) => {
+            moved.stored.document_change_vector.as_ref().map(ToString::to_string)
         }
         _ => None,
     })

@@ -44,7 +44,7 @@ use crate::{
     recorded_series::RecordedSeries,
     server_state::ServerState,
     writes::{
-        batch_attachments::{attachment_name, document_id},
+        batch_attachments::attachment_name,
         content_upload::{ContentUpload, StagedContents},
         submitting::{Submitted, begin},
         time_series_commands::change_command,
@@ -480,7 +480,7 @@ impl Insert {
             BulkInsertCommand::AttachmentPut { id, name, content_type, content_bytes } => {
                 let small_bytes_max = BATCH_BYTES_MAX.saturating_sub(self.batch_bytes);
                 self.coming = Some(ComingAttachment {
-                    id: document_id(id)?,
+                    id: DocumentId::new(id)?,
                     name: attachment_name(name)?,
                     content_type,
                     upload: ContentUpload::new(&self.state, &self.database, small_bytes_max),

@@ -154,7 +154,7 @@ fn restoring(call: &Call, id: &str, version: &Value) -> Result<Command, ApiError
     let change_vector = version.as_str().filter(|text| !text.is_empty());
     let change_vector =
         change_vector.ok_or_else(|| ApiError::argument("Change Vector is null or empty"))?;
-    let id = DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))?;
+    let id = DocumentId::new(id)?;
     if named(call, std::slice::from_ref(&id), change_vector)?.is_none() {
         return Err(ApiError::invalid_operation(format!(
             "Revision with the cv \"{change_vector}\" doesn't exist (id: '{id}')"

@@ -14,13 +14,13 @@ use crate::{
     api_error::ApiError,
     call::Call,
     http::router::Answering,
-    writes::{batch_attachments::document_id, submitting::submit},
+    writes::submitting::submit,
 };
 
 /// `GET /counters`: some counters of a document, or all.
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    let id = document_id(query.required("docId")?.to_owned())?;
+    let id = DocumentId::new(query.required("docId")?.to_owned())?;
     let shown = match query.bool("full")?.unwrap_or(false) {
         true => ShownValues::Each,
         false => ShownValues::Null,
@@ -55,7 +55,7 @@ pub(crate) fn post(call: Call) -> Answering {
             let tx = call.database()?.read();
             let mut outcomes = Vec::new();
             for document in &requested.documents {
-                let id = document_id(document.document_id.clone())?;
+                let id = DocumentId::new(document.document_id.clone())?;
                 let looks = document
                     .operations
                     .iter()

@@ -60,7 +60,7 @@ pub(crate) fn post(call: &Call) -> Result<Answer, ApiError> {
 /// `HEAD /docs`: whether a document exists, and its version.
 pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    let id = document_id(query.single_non_empty("id")?)?;
+    let id = DocumentId::new(query.single_non_empty("id")?)?;
     let tx = call.read()?;
     let Some(row) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -74,7 +74,7 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /docs/size`.
 pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    let id = document_id(query.single_non_empty("id")?)?;
+    let id = DocumentId::new(query.single_non_empty("id")?)?;
     let tx = call.read()?;
     let Some(row) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -140,16 +140,12 @@ fn read_put(call: &Call) -> Result<PutDocument, ApiError> {
 /// `DELETE /docs`.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
-        let id = document_id(call.query().single_non_empty("id")?)?;
+        let id = DocumentId::new(call.query().single_non_empty("id")?)?;
         let expected = ExpectedVersion::parse(call.if_match());
         let batch = Batch::one(Command::Delete { id, expected });
         submit(&call.state, call.database()?, batch).await?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })
-}
-
-fn document_id(text: &str) -> Result<DocumentId, ApiError> {
-    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ApiError> {
@@ -240,7 +236,7 @@ fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>
     if id.trim().is_empty() {
         return Err(ApiError::argument("Argument is null or whitespace (Parameter 'id')"));
     }
-    documents::get(tx, &document_id(id)?).map_err(ApiError::from)
+    documents::get(tx, &DocumentId::new(id)?).map_err(ApiError::from)
 }
 
 /// Charges what a load finds, before it looks it up.

@@ -76,7 +76,7 @@ fn ids_of(value: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
     };
     let read = |id: &Value| {
         let id = id.as_str().unwrap_or_default();
-        DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
+        Ok(DocumentId::new(id)?)
     };
     listed.iter().map(read).collect()
 }

@@ -90,7 +90,7 @@ impl Wanted {
             }
             return Ok(Wanted::Versions(versions));
         }
-        let id = document_id(query.single_non_empty("id")?)?;
+        let id = DocumentId::new(query.single_non_empty("id")?)?;
         if let Some(text) = query.get("before").filter(|text| !text.is_empty()) {
             let Some(date) = date::parse(text) else {
                 let message =
@@ -216,7 +216,7 @@ fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ApiError> {
 
 /// `GET /revisions/count`.
 pub(crate) fn count(call: &Call) -> Result<Answer, ApiError> {
-    let id = document_id(call.query().single_non_empty("id")?)?;
+    let id = DocumentId::new(call.query().single_non_empty("id")?)?;
     let count = count_of(&call.read()?, &id)?;
     Ok(Answer::json(format!("{{\"RevisionsCount\":{count}}}").into_bytes()))
 }
@@ -296,7 +296,7 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
         None => {
-            document = documents::get(&tx, &document_id(old.id())?).map_err(failed)?;
+            document = documents::get(&tx, &DocumentId::new(old.id())?).map_err(failed)?;
             let Some(new) = &document else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
@@ -378,8 +378,4 @@ fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ApiError> {
 /// valid change vector has blanks only after commas.
 fn change_vector(text: &str) -> String {
     text.replace(", ", "\n").replace(' ', "+").replace('\n', ", ")
-}
-
-fn document_id(text: &str) -> Result<DocumentId, ApiError> {
-    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }

@@ -22,7 +22,7 @@ use crate::{
     recorded_series::RecordedSeries,
     writes::{
         submitting::submit,
-        time_series_commands::{change_command, document_id, moment_text, series_name},
+        time_series_commands::{change_command, moment_text, series_name},
     },
 };
 
@@ -72,7 +72,7 @@ struct Wanted {
 
 impl Wanted {
     fn one(query: &QueryString<'_>) -> Result<Wanted, ApiError> {
-        let id = document_id(query.single_non_empty("docId")?)?;
+        let id = DocumentId::new(query.single_non_empty("docId")?)?;
         let name = series_name(query.required("name")?)?;
         let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
         let ranges = vec![WantedRange::parse(name, from, to)?];
@@ -82,7 +82,7 @@ impl Wanted {
     }
 
     fn several(query: &QueryString<'_>) -> Result<Wanted, ApiError> {
-        let id = document_id(query.single_non_empty("docId")?)?;
+        let id = DocumentId::new(query.single_non_empty("docId")?)?;
         query.required("name")?;
         query.required("from")?;
         query.required("to")?;
@@ -243,7 +243,7 @@ fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answe
 /// `GET /timeseries/stats`: the series of a document.
 pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    let id = document_id(query.required("docId")?)?;
+    let id = DocumentId::new(query.required("docId")?)?;
     let tx = call.read()?;
     let Some(document) = documents::get(&tx, &id)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -274,7 +274,7 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /streams/timeseries`.
 pub(crate) fn stream(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
-    let id = document_id(query.single_non_empty("docId")?)?;
+    let id = DocumentId::new(query.single_non_empty("docId")?)?;
     let name = series_name(query.required("name")?)?;
     let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
     let wanted = WantedRange::parse(name, from, to)?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use documents::NewContent;
 use http::header;
-use model::{AttachmentName, DocumentId};
+use model::AttachmentName;
 use wire::{BatchBody, BatchCommand};
 
 use crate::{
@@ -149,10 +149,6 @@ impl Parts {
         }
         Ok(json)
     }
-}
-
-pub(crate) fn document_id(text: String) -> Result<DocumentId, ApiError> {
-    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
 pub(crate) fn attachment_name(text: String) -> Result<AttachmentName, ApiError> {

@@ -4,8 +4,9 @@
 //! [`write_answer`]. One command of the protocol becomes none, one or several of the engine's;
 //! [`BatchResponse`] records how many, so that each takes exactly its own results.
 
-use std::sync::Arc;
+use std::{sync::Arc, vec};
 
+use blittable::BlittableBuf;
 use commands::{Batch, BatchOutcome, Command, CommandResult, PatchCommand};
 use documents::{
     AttachmentTransfer, CountersChanged, DeleteAttachment, DeletedAttachment, ExpectedVersion,
@@ -13,7 +14,7 @@ use documents::{
     StoredAttachment, StoredDocument, time_series::TimeSeriesWritten,
 };
 use model::{ChangeVector, DocumentId, IdSeparator, date};
-use wire::{BatchBody, BatchCommand, PatchTarget, ProtocolError};
+use wire::{BatchBody, BatchCommand, MissingDocument, PatchBody, PatchTarget, ProtocolError};
 
 use crate::{
     answers::{
@@ -26,7 +27,7 @@ use crate::{
     recorded_series::RecordedSeries,
     server_state::ServerState,
     writes::{
-        batch_attachments::{attachment_name, document_id},
+        batch_attachments::attachment_name,
         patch_commands::{self, json_patch, patch_request, patched_id},
         time_series_commands::{change_command, copy_command},
     },
@@ -65,13 +66,6 @@ pub(crate) struct BatchResponse {
     shape: Shape,
 }
 
-impl BatchResponse {
-    /// For a command that became one of the engine's.
-    fn of(shape: Shape) -> BatchResponse {
-        BatchResponse { commands: 1, shape }
-    }
-}
-
 /// What is printed besides the result.
 enum Shape {
     /// Nothing: the result contains everything.
@@ -98,116 +92,96 @@ pub(crate) fn to_batch(
     contents: Vec<NewContent>,
     (series, separator): (&RecordedSeries, IdSeparator),
 ) -> Result<(Batch, Vec<BatchResponse>), ApiError> {
-    let mut contents = contents.into_iter();
-    let mut batch = Batch::default();
-    let mut responses = Vec::with_capacity(commands.len());
-    for command in commands {
+    let responses = Vec::with_capacity(commands.len());
+    let (batch, contents) = (Batch::default(), contents.into_iter());
+    let mut builder = BatchBuilder { batch, responses, contents, series, separator };
+    commands.into_iter().try_for_each(|command| builder.add(command))?;
+    Ok((builder.batch, builder.responses))
+}
+
+struct BatchBuilder<'s> {
+    batch: Batch,
+    responses: Vec<BatchResponse>,
+    /// Of the attachments that the commands put, in their order.
+    contents: vec::IntoIter<NewContent>,
+    series: &'s RecordedSeries,
+    separator: IdSeparator,
+}
+
+impl BatchBuilder<'_> {
+    /// Adds a command of the protocol.
+    fn add(&mut self, command: BatchCommand) -> Result<(), ApiError> {
         match command {
             BatchCommand::Put { id, change_vector, document, keeps_replaced, .. } => {
-                let commands = if keeps_replaced { 2 } else { 1 };
-                if keeps_replaced {
-                    let of = DocumentId::new(id.as_deref().unwrap_or("")).map_err(too_long)?;
-                    let version = RevisedVersion::BeforeReplacing;
-                    batch.commands.push(Command::ForceRevision { id: of, version });
-                }
-                let id = RequestedId::parse(id.as_deref(), separator).map_err(too_long)?;
                 let expected = ExpectedVersion::parse(change_vector.as_deref());
-                batch.commands.push(Command::Put(PutDocument { id, expected, body: document }));
-                responses.push(BatchResponse { commands, shape: Shape::Result });
+                self.put(id.as_deref(), expected, document, keeps_replaced)?;
             }
             BatchCommand::ForceRevision { id } => {
-                let id = DocumentId::new(id).map_err(too_long)?;
-                let version = RevisedVersion::Current;
-                batch.commands.push(Command::ForceRevision { id, version });
-                responses.push(BatchResponse::of(Shape::Result));
+                let (id, version) = (DocumentId::new(id)?, RevisedVersion::Current);
+                self.push(Command::ForceRevision { id, version }, Shape::Result);
             }
-            BatchCommand::Delete { id, change_vector, .. } => match id.as_deref() {
-                None | Some("") => {
-                    responses.push(BatchResponse { commands: 0, shape: Shape::Repeated { id } });
-                }
-                Some(text) => {
-                    let expected = ExpectedVersion::parse(change_vector.as_deref());
-                    let of = DocumentId::new(text).map_err(too_long)?;
-                    batch.commands.push(Command::Delete { id: of, expected });
-                    responses.push(BatchResponse::of(Shape::Repeated { id }));
-                }
-            },
-            BatchCommand::Patch { id, change_vector, patch, when_missing, return_document } => {
-                let id = id.unwrap_or_default();
-                let patch = PatchCommand {
-                    expected: ExpectedVersion::parse(change_vector.as_deref()),
-                    when_missing: patch_commands::when_missing(when_missing),
-                    wants_document: return_document,
-                    ..PatchCommand::new(patched_id(&id, separator)?, patch_request(patch))
-                };
-                batch.commands.push(Command::Patch(Box::new(patch)));
-                let by = PatchedBy::Script;
-                let shape = Shape::Patched { id, by, returns_document: return_document };
-                responses.push(BatchResponse::of(shape));
-            }
-            BatchCommand::JsonPatch { id, change_vector, operations, return_document } => {
-                let id = id.unwrap_or_default();
-                let patch = PatchCommand {
-                    expected: ExpectedVersion::parse(change_vector.as_deref()),
-                    wants_document: return_document,
-                    ..json_patch(&id, separator, &operations)?
-                };
-                batch.commands.push(Command::Patch(Box::new(patch)));
-                let by = PatchedBy::Operations;
-                let shape = Shape::Patched { id, by, returns_document: return_document };
-                responses.push(BatchResponse::of(shape));
-            }
-            BatchCommand::PatchEach { targets, patch, when_missing } => {
-                let commands = targets.len();
-                responses.push(BatchResponse { commands, shape: Shape::PatchedEach });
-                let script = patch_request(patch);
-                let when_missing = patch_commands::when_missing(when_missing);
-                for PatchTarget { id, change_vector } in targets {
-                    let patch = PatchCommand {
-                        expected: ExpectedVersion::parse(change_vector.as_deref()),
-                        when_missing: when_missing.clone(),
-                        ..PatchCommand::new(patched_id(&id, separator)?, Arc::clone(&script))
-                    };
-                    batch.commands.push(Command::Patch(Box::new(patch)));
-                }
+            BatchCommand::Delete { id, change_vector, .. } => {
+                self.delete(id, ExpectedVersion::parse(change_vector.as_deref()))?;
             }
             BatchCommand::DeletePrefix { prefix } => {
                 let id = Some(prefix.clone());
-                responses.push(BatchResponse::of(Shape::Repeated { id }));
-                batch.commands.push(Command::DeletePrefix { prefix });
+                self.push(Command::DeletePrefix { prefix }, Shape::Repeated { id });
+            }
+            BatchCommand::Patch { id, change_vector, patch, when_missing, return_document } => {
+                let id = id.unwrap_or_default();
+                let patch = PatchCommand {
+                    when_missing: patch_commands::when_missing(when_missing),
+                    ..PatchCommand::new(patched_id(&id, self.separator)?, patch_request(patch))
+                };
+                let expected = ExpectedVersion::parse(change_vector.as_deref());
+                self.patch(
+                    id,
+                    PatchedBy::Script,
+                    PatchCommand { expected, ..patch },
+                    return_document,
+                );
+            }
+            BatchCommand::JsonPatch { id, change_vector, operations, return_document } => {
+                let id = id.unwrap_or_default();
+                let patch = json_patch(&id, self.separator, &operations)?;
+                let expected = ExpectedVersion::parse(change_vector.as_deref());
+                let patch = PatchCommand { expected, ..patch };
+                self.patch(id, PatchedBy::Operations, patch, return_document);
+            }
+            BatchCommand::PatchEach { targets, patch, when_missing } => {
+                self.patch_each(targets, patch, when_missing)?;
             }
             BatchCommand::TimeSeries { id, changes, kind } => {
-                batch.commands.push(change_command(&id, *changes, series)?);
-                responses.push(BatchResponse::of(Shape::TimeSeries { kind }));
+                let command = change_command(&id, *changes, self.series)?;
+                self.push(command, Shape::TimeSeries { kind });
             }
             BatchCommand::TimeSeriesCopy(copy) => {
-                batch.commands.push(copy_command(copy)?);
-                responses.push(BatchResponse::of(Shape::TimeSeries { kind: "TimeSeriesCopy" }));
+                self.push(copy_command(copy)?, Shape::TimeSeries { kind: "TimeSeriesCopy" });
             }
             BatchCommand::Counters { id, counters } => {
-                batch.commands.push(Command::ChangeCounters(change_counters(counters)?));
-                responses.push(BatchResponse::of(Shape::Repeated { id }));
+                let command = Command::ChangeCounters(change_counters(counters)?);
+                self.push(command, Shape::Repeated { id });
             }
             // As in the protocol: outside a cluster-wide transaction they have no effect.
             BatchCommand::CompareExchange { .. } => {}
             BatchCommand::AttachmentPut { id, name, content_type, change_vector } => {
-                let content = contents.next().ok_or_else(|| missing_content(&id, &name))?;
-                batch.commands.push(Command::PutAttachment(PutAttachment {
-                    id: document_id(id)?,
+                let content = self.contents.next().ok_or_else(|| missing_content(&id, &name))?;
+                let command = Command::PutAttachment(PutAttachment {
+                    id: DocumentId::new(id)?,
                     name: attachment_name(name)?,
                     content_type,
                     expected: ExpectedVersion::parse(change_vector.as_deref()),
                     content,
-                }));
-                responses.push(BatchResponse::of(Shape::Result));
+                });
+                self.push(command, Shape::Result);
             }
             BatchCommand::AttachmentDelete { id, name, change_vector } => {
-                batch.commands.push(Command::DeleteAttachment(DeleteAttachment {
-                    id: document_id(id)?,
+                let command = Command::DeleteAttachment(DeleteAttachment {
+                    id: DocumentId::new(id)?,
                     name: attachment_name(name)?,
                     expected: ExpectedVersion::parse(change_vector.as_deref()),
-                }));
-                responses.push(BatchResponse::of(Shape::Result));
+                });
+                self.push(command, Shape::Result);
             }
             BatchCommand::AttachmentTransfer {
                 id,
@@ -218,25 +192,88 @@ pub(crate) fn to_batch(
                 is_move,
             } => {
                 let transfer = AttachmentTransfer {
-                    id: document_id(id)?,
+                    id: DocumentId::new(id)?,
                     name: attachment_name(name)?,
-                    destination_id: document_id(destination_id)?,
+                    destination_id: DocumentId::new(destination_id)?,
                     destination_name: attachment_name(destination_name)?,
                     expected: ExpectedVersion::parse(change_vector.as_deref()),
                 };
-                batch.commands.push(match is_move {
+                let command = match is_move {
                     true => Command::MoveAttachment(transfer),
                     false => Command::CopyAttachment(transfer),
-                });
-                responses.push(BatchResponse::of(Shape::Result));
+                };
+                self.push(command, Shape::Result);
             }
         }
+        Ok(())
     }
-    Ok((batch, responses))
-}
 
-fn too_long(error: model::DocumentIdTooLong) -> ApiError {
-    ApiError::argument(error.to_string())
+    /// Adds a command that became one of the engine's.
+    fn push(&mut self, command: Command, shape: Shape) {
+        self.batch.commands.push(command);
+        self.responses.push(BatchResponse { commands: 1, shape });
+    }
+
+    /// `keeps_replaced`: the version that is replaced becomes a revision, by a command before this one.
+    fn put(
+        &mut self,
+        id: Option<&str>,
+        expected: ExpectedVersion,
+        body: BlittableBuf,
+        keeps_replaced: bool,
+    ) -> Result<(), ApiError> {
+        if keeps_replaced {
+            let id = DocumentId::new(id.unwrap_or(""))?;
+            let version = RevisedVersion::BeforeReplacing;
+            self.batch.commands.push(Command::ForceRevision { id, version });
+        }
+        let id = RequestedId::parse(id, self.separator)?;
+        self.batch.commands.push(Command::Put(PutDocument { id, expected, body }));
+        let commands = if keeps_replaced { 2 } else { 1 };
+        self.responses.push(BatchResponse { commands, shape: Shape::Result });
+        Ok(())
+    }
+
+    fn delete(&mut self, id: Option<String>, expected: ExpectedVersion) -> Result<(), ApiError> {
+        match id.as_deref() {
+            None | Some("") => {
+                self.responses.push(BatchResponse { commands: 0, shape: Shape::Repeated { id } });
+            }
+            Some(text) => {
+                let command = Command::Delete { id: DocumentId::new(text)?, expected };
+                self.push(command, Shape::Repeated { id });
+            }
+        }
+        Ok(())
+    }
+
+    /// `id` is the one in the request.
+    fn patch(&mut self, id: String, by: PatchedBy, patch: PatchCommand, returns_document: bool) {
+        let patch = PatchCommand { wants_document: returns_document, ..patch };
+        let shape = Shape::Patched { id, by, returns_document };
+        self.push(Command::Patch(Box::new(patch)), shape);
+    }
+
+    fn patch_each(
+        &mut self,
+        targets: Vec<PatchTarget>,
+        patch: PatchBody,
+        when_missing: MissingDocument,
+    ) -> Result<(), ApiError> {
+        let commands = targets.len();
+        self.responses.push(BatchResponse { commands, shape: Shape::PatchedEach });
+        let script = patch_request(patch);
+        let when_missing = patch_commands::when_missing(when_missing);
+        for PatchTarget { id, change_vector } in targets {
+            let patch = PatchCommand {
+                expected: ExpectedVersion::parse(change_vector.as_deref()),
+                when_missing: when_missing.clone(),
+                ..PatchCommand::new(patched_id(&id, self.separator)?, Arc::clone(&script))
+            };
+            self.batch.commands.push(Command::Patch(Box::new(patch)));
+        }
+        Ok(())
+    }
 }
 
 fn missing_content(id: &str, name: &str) -> ApiError {

@@ -103,7 +103,11 @@ impl Reader<'_> {
                     let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
                     check_end(&id, separator, Ends::MayBeIdentity)?;
-                    let checked = check_document(&document_id(&id)?, &document, transaction.ticks);
+                    let checked = check_document(
+                        &DocumentId::new(id.as_str())?,
+                        &document,
+                        transaction.ticks,
+                    );
                     checked?;
                     let guard = self.guard(change_vector.as_deref().unwrap_or_default());
                     transaction.documents.push(DocumentChange { id, body: Some(document), guard });
@@ -112,7 +116,7 @@ impl Reader<'_> {
                     let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
                     check_end(&id, separator, Ends::Complete)?;
-                    document_id(&id)?;
+                    DocumentId::new(id.as_str())?;
                     let guard = match (self.has_guards, change_vector) {
                         (false, _) => Guard::Off,
                         (true, None) => Guard::Unchecked,
@@ -222,10 +226,6 @@ fn check_end(id: &str, separator: IdSeparator, ends: Ends) -> Result<(), ApiErro
     )))
 }
 
-fn document_id(id: &str) -> Result<DocumentId, ApiError> {
-    DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
-}
-
 fn refused(message: &str) -> ApiError {
     ApiError::new(ErrorKind::RachisApply, message)
 }
@@ -255,7 +255,7 @@ async fn finish_ids(
     for (change, number) in unfinished.into_iter().zip(numbers) {
         let name = change.id.trim_end_matches(IdSeparator::IDENTITY_SUFFIX);
         change.id = format!("{name}{separator}{number}");
-        document_id(&change.id)?;
+        DocumentId::new(change.id.as_str())?;
     }
     Ok(())
 }

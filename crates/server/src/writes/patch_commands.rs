@@ -31,7 +31,7 @@ pub(crate) fn patched_id(id: &str, separator: IdSeparator) -> Result<DocumentId,
         let message = format!("The ID argument has invalid value: '{id}' (Parameter 'id')");
         return Err(ApiError::argument(message));
     }
-    DocumentId::new(id).map_err(|error| ApiError::argument(error.to_string()))
+    Ok(DocumentId::new(id)?)
 }
 
 /// A patch by operations (RFC 6902), which requires the document to exist.

@@ -11,11 +11,6 @@ use wire::TimeSeriesBody;
 
 use crate::{api_error::ApiError, recorded_series::RecordedSeries};
 
-/// The id of the document that a time series belongs to.
-pub(crate) fn document_id(text: &str) -> Result<DocumentId, ApiError> {
-    DocumentId::new(text).map_err(|error| ApiError::argument(error.to_string()))
-}
-
 /// The name of a series.
 pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ApiError> {
     TimeSeriesName::new(text)
@@ -28,7 +23,7 @@ pub(crate) fn change_command(
     body: TimeSeriesBody,
     series: &RecordedSeries,
 ) -> Result<Command, ApiError> {
-    let mut change = TimeSeriesChange::new(document_id(id)?, series_name(&body.name)?);
+    let mut change = TimeSeriesChange::new(DocumentId::new(id)?, series_name(&body.name)?);
     change.rollup_right = series.rollup_right(&change.name);
     change.deletes = body.deletes.into_iter().map(|(from, to)| range_of(from, to)).collect();
     change.appends = body.appends;
@@ -43,9 +38,9 @@ fn range_of(from: Option<i64>, to: Option<i64>) -> MomentRange {
 /// The command that copies entries between two series.
 pub(crate) fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ApiError> {
     Ok(Command::CopyTimeSeries(Box::new(CopyTimeSeries {
-        id: document_id(&copy.id)?,
+        id: DocumentId::new(copy.id)?,
         name: series_name(&copy.name)?,
-        destination_id: document_id(&copy.destination_id)?,
+        destination_id: DocumentId::new(copy.destination_id)?,
         destination_name: series_name(&copy.destination_name)?,
         range: range_of(copy.from, copy.to),
     })))

@@ -33,6 +33,47 @@ fn the_commands_of_a_batch_happen_in_order_and_each_is_answered() {
     assert_eq!(results[7]["@id"].as_str().unwrap().len(), 36);
 }
 
+/// Some commands become none or several of the engine's.
+#[test]
+fn each_command_is_answered_with_its_own_results() {
+    let server = TestServer::with_database();
+    let reply = server.batch(
+        r#"{"Type":"PUT","Id":"a","Document":{"N":1}},
+           {"Type":"DELETE","Id":""},
+           {"Type":"PUT","Id":"a","Document":{"N":2},"ForceRevisionCreationStrategy":"Before"},
+           {"Type":"BatchPATCH","Ids":[],"Patch":{"Script":"this.N++"}},
+           {"Type":"PUT","Id":"b","Document":{"N":1}},
+           {"Type":"BatchPATCH","Ids":[{"Id":"a"},{"Id":"b"},{"Id":"c"}],"Patch":{"Script":"this.N++"}},
+           {"Type":"ForceRevisionCreation","Id":"b"},
+           {"Type":"DELETE"},
+           {"Type":"PATCH","Id":"b","Patch":{"Script":"this.N++"},"ReturnDocument":true},
+           {"Type":"DELETE","Id":"b"}"#,
+    );
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let results = reply.json()["Results"].as_array().unwrap().clone();
+    let of = |name: &str| results.iter().map(|result| result[name].clone()).collect::<Vec<_>>();
+    let kinds = [
+        "PUT",
+        "DELETE",
+        "PUT",
+        "BatchPATCH",
+        "PUT",
+        "BatchPATCH",
+        "ForceRevisionCreation",
+        "DELETE",
+        "PATCH",
+        "DELETE",
+    ];
+    assert_eq!(of("Type"), kinds);
+    let ids = [Some("a"), None, Some("a"), None, Some("b"), None, Some("b"), None, None, None];
+    assert_eq!(of("@id"), ids.map(|id| json!(id)));
+    assert_eq!(results[8]["ModifiedDocument"]["N"], 3);
+    assert_eq!([&results[7], &results[9]].map(|one| one["Deleted"].clone()), [false, true]);
+    assert_eq!(server.document("a")["N"], 3);
+    let revisions = server.get("/databases/db/revisions?id=a").json()["Results"].clone();
+    assert_eq!(revisions[revisions.as_array().unwrap().len() - 1]["N"], 1);
+}
+
 #[test]
 fn a_batch_with_one_bad_command_changes_nothing() {
     let server = TestServer::with_database();
