@@ -148,7 +148,8 @@ impl Database {
         let index_options = index_options(&options.environment, &options.indexing.pool);
         let environment = Environment::open(platform, options.environment)?;
         standing::check_history(&environment, known)?;
-        if let Some(reason) = standing::check_cluster(cluster, &environment, &record)? {
+        let opened = (&*environment, options.is_in_memory);
+        if let Some(reason) = standing::check_cluster(cluster, opened, &record)? {
             (options.on_refused)(record.name.as_str(), &reason);
         }
         let identity = identity_of(platform, &environment, options.node_tag)?;

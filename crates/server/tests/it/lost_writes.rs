@@ -112,6 +112,19 @@ fn a_cluster_wide_transaction_does_not_follow_on_one_that_is_lost() {
     put(&server, 1);
 }
 
+/// It begins without documents each time it is opened.
+#[test]
+fn a_database_in_memory_goes_on_with_cluster_wide_transactions_after_a_restart() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    let record = json!({"DatabaseName": "db", "Settings": {"RunInMemory": "true"}}).to_string();
+    assert_eq!(server.send("PUT", "/admin/databases?name=db", record.as_bytes()).status, 201);
+    ["orders/1", "orders/2"].iter().for_each(|id| assert_eq!(put_cluster_wide(&server, id), 201));
+    server.stop();
+    let server = TestServer::start(platform, &[]);
+    assert_eq!(put_cluster_wide(&server, "orders/3"), 201);
+}
+
 #[test]
 fn the_last_cluster_wide_transaction_is_executed_again_if_it_alone_is_lost() {
     let platform = Platform::memory();
