@@ -6,7 +6,7 @@
 
 use std::{fs, io, path::Path};
 
-use crate::control_group;
+use crate::{control_group, memory::content};
 
 /// The most memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub enum MemoryLimitSource {
 /// Memory in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Bytes in memory that belong to the process alone or to no file.
+    /// Bytes in memory that belong to the process alone, or to files in memory, mapped or not.
     pub taken_bytes: u64,
-    /// Bytes in memory altogether, those of mapped files included.
+    /// Bytes in memory altogether: those of [`MemoryUsage::taken_bytes`] and those of mapped files.
     pub resident_bytes: u64,
     /// Bytes that the machine has available for any process.
     pub machine_free_bytes: u64,
@@ -82,8 +82,9 @@ impl ProcessMemory for RealProcessMemory {
     fn usage(&self) -> io::Result<MemoryUsage> {
         let status = read(Path::new("/proc/self/status"))?;
         let (machine_free_bytes, _) = machine_memory()?;
-        let resident_bytes = kilobytes(&status, "VmRSS:").ok_or_else(unreadable)?;
+        let of_files = kilobytes(&status, "RssFile:").ok_or_else(unreadable)?;
         let taken_bytes = taken_bytes(&status)?;
+        let resident_bytes = taken_bytes + of_files;
         Ok(MemoryUsage { taken_bytes, resident_bytes, machine_free_bytes })
     }
 
@@ -107,7 +108,7 @@ impl ProcessMemory for RealProcessMemory {
 
 fn taken_bytes(status: &str) -> io::Result<u64> {
     let of = |name| kilobytes(status, name).ok_or_else(unreadable);
-    Ok(of("RssAnon:")? + of("RssShmem:")?)
+    Ok(of("RssAnon:")? + of("RssShmem:")?.max(content::occupied_bytes()))
 }
 
 /// Available and total memory of the machine, in bytes.
@@ -163,6 +164,25 @@ mod tests {
         // Other tests of this process free memory meanwhile.
         assert!(after > before + (32 << 20), "{before} and {after}");
         drop(filled);
+    }
+
+    #[test]
+    fn a_file_in_memory_is_taken_although_it_is_not_mapped() {
+        const BYTES: usize = 64 << 20;
+        let taken = || RealProcessMemory.taken_bytes().unwrap();
+        let before = taken();
+        let content = content::Content::empty().unwrap();
+        content.set_len(2 * BYTES as u64).unwrap();
+        let of_holes = taken();
+        content.write_all_at(&vec![1; BYTES], 0).unwrap();
+        let written = taken();
+        content.set_len(0).unwrap();
+        let truncated = taken();
+        // Other tests of this process take and free memory meanwhile.
+        let margin = (BYTES / 2) as u64;
+        assert!(of_holes < before + margin, "{before} and {of_holes}");
+        assert!(written > before + margin, "{before} and {written}");
+        assert!(truncated < written - margin, "{written} and {truncated}");
     }
 
     #[test]

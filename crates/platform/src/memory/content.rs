@@ -7,8 +7,11 @@
 use std::{
     fs::File,
     io,
-    os::unix::fs::FileExt,
-    sync::{Arc, Mutex, PoisonError},
+    os::unix::fs::{FileExt, MetadataExt},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use rustix::{
@@ -21,10 +24,48 @@ use crate::{disk::Mapping, mapped::map_shared, memory::FileMemory};
 /// Bytes copied at once when one content is copied into another.
 const COPY_BYTES: usize = 1 << 18;
 
+/// Unit of the kernel's count of the blocks of a file.
+const BLOCK_BYTES: u64 = 512;
+
+/// The memory that all contents of this process occupy, in bytes.
+static OCCUPIED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// The memory that all files in memory of this process occupy, mapped or not, in bytes. The kernel shows
+/// only their mapped pages in its report about the process, but counts all of them against the
+/// memory of its control group.
+pub(crate) fn occupied_bytes() -> u64 {
+    OCCUPIED_BYTES.load(Ordering::Relaxed)
+}
+
 /// A growable run of bytes, zero where nothing was written.
 pub(crate) struct Content {
     file: File,
     counted: Option<Counted>,
+    occupied: Occupied,
+}
+
+/// The part of [`OCCUPIED_BYTES`] that one content contributes. Holes occupy nothing.
+#[derive(Default)]
+struct Occupied {
+    bytes: Mutex<u64>,
+}
+
+impl Occupied {
+    /// Asks the kernel again how much `file` occupies.
+    fn update(&self, file: &File) -> io::Result<()> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = file.metadata()?.blocks() * BLOCK_BYTES;
+        OCCUPIED_BYTES.fetch_add(now.wrapping_sub(*bytes), Ordering::Relaxed);
+        *bytes = now;
+        Ok(())
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        let bytes = self.bytes.get_mut().unwrap_or_else(PoisonError::into_inner);
+        OCCUPIED_BYTES.fetch_sub(*bytes, Ordering::Relaxed);
+    }
 }
 
 /// The length of a content, counted until it is dropped.
@@ -77,7 +118,7 @@ impl Content {
     pub(crate) fn counted_in(memory: Option<Arc<dyn FileMemory>>) -> io::Result<Self> {
         let descriptor = memfd_create("corvus", MemfdFlags::CLOEXEC)?;
         let counted = memory.map(|memory| Counted { bytes: Mutex::default(), memory });
-        Ok(Self { file: File::from(descriptor), counted })
+        Ok(Self { file: File::from(descriptor), counted, occupied: Occupied::default() })
     }
 
     pub(crate) fn len(&self) -> io::Result<u64> {
@@ -88,7 +129,8 @@ impl Content {
         match &self.counted {
             None => self.file.set_len(len),
             Some(counted) => counted.set(len, || self.file.set_len(len)),
-        }
+        }?;
+        self.occupied.update(&self.file)
     }
 
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -99,7 +141,8 @@ impl Content {
         if let Some(counted) = &self.counted {
             counted.grow(offset.saturating_add(bytes.len() as u64))?;
         }
-        self.file.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)?;
+        self.occupied.update(&self.file)
     }
 
     /// All bytes.
