@@ -30,7 +30,7 @@ impl BodyReader {
         let Some(body) = call.stream.take() else {
             return Err(ApiError::invalid_operation("the body of the request is missing"));
         };
-        let pace = BodyPace::of(&call.state.engine.settings().http);
+        let pace = BodyPace::of(&call.state);
         let decoder = decoder_of(&call.headers)?;
         Ok(BodyReader { body, decoder, undecoded: Bytes::new(), pace })
     }

@@ -3,9 +3,11 @@
 //!
 //! A connection is in use while an answer is produced on it, and once a session has been agreed on. A
 //! connection that sends nothing, or a few bytes at a time, is unused, so a flood of silent connections
-//! cannot keep other clients from being served.
+//! cannot keep other clients from being served. Where no unused connection is left, request bodies of
+//! which next to nothing arrives give up their connections.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -108,6 +110,12 @@ impl ConnectionLimiter {
         self.evicted().await;
     }
 
+    /// Whether a new connection waits for a place that no unused connection has given up. Returns
+    /// `true` once for each place that is requested; the caller then gives up its own.
+    pub(crate) fn take_eviction(&self) -> bool {
+        0 < self.waiting.load(Ordering::Relaxed) && pin!(self.eviction.notified()).enable()
+    }
+
     /// Waits until every connection has ended.
     pub(crate) async fn all_closed(&self) {
         let all = u32::try_from(self.places).unwrap_or(u32::MAX);
@@ -119,6 +127,21 @@ impl ConnectionLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_waiting_connection_takes_a_place_where_none_is_unused() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let limiter = ConnectionLimiter::new(1);
+            let place = limiter.place().await.unwrap();
+            let mut waiting = pin!(limiter.place());
+            assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+            assert!(limiter.take_eviction());
+            assert!(!limiter.take_eviction(), "one place was requested");
+            drop(place);
+            assert!(waiting.await.is_some());
+        });
+    }
 
     #[test]
     fn a_waiting_connection_evicts_one_unused_connection() {
@@ -140,6 +163,7 @@ mod tests {
             assert_eq!(gone, 1);
             drop(place);
             drop(limiter.place().await);
+            assert!(!limiter.take_eviction(), "there is a free place");
             // None is evicted while there is a free place.
             assert_eq!(idle.iter().filter(|idle| idle.is_finished()).count(), 1);
         });

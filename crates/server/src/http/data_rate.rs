@@ -1,20 +1,25 @@
 //! The minimum rate at which clients read responses and send bodies, and the one below which the
-//! body of a request yields its memory to others that wait for it.
+//! body of a request yields its memory, or its connection, to others that wait for it.
 //!
 //! Only the time counts in which the server waits for the client, so a busy server or a response
 //! that takes long to produce is not held against the client.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use settings::HttpSettings;
 use tokio::time::{Instant, timeout};
 use wire::ErrorKind;
 
-use crate::{api_error::ApiError, http::body_share::BodyShare};
+use crate::{
+    api_error::ApiError,
+    http::{body_share::BodyShare, connection_limiter::ConnectionLimiter},
+    server_state::ServerState,
+};
 
-/// Minimum length of the interval over which the received bytes are counted.
+/// Minimum length of the interval over which the received bytes are counted, and how often a body that
+/// is waited for may be asked for its connection.
 const PART_MIN: Duration = Duration::from_secs(1);
-/// A body that receives less than this in one interval yields its memory to others.
+/// A body that receives less than this in one interval yields its memory and its connection to others.
 const LEAVING_BYTES: u64 = 16 << 10;
 
 /// A minimum average of bytes per second, after a grace period.
@@ -47,6 +52,7 @@ pub(crate) struct BodyPace {
     rate: MinDataRate,
     /// How long the client may be silent.
     silence_max: Duration,
+    limiter: Option<Arc<ConnectionLimiter>>,
     bytes: u64,
     waited: Duration,
     /// What was received in the newest interval.
@@ -61,10 +67,12 @@ struct Newest {
 }
 
 impl BodyPace {
-    pub(crate) fn of(settings: &HttpSettings) -> BodyPace {
+    pub(crate) fn of(state: &ServerState) -> BodyPace {
+        let settings = &state.engine.settings().http;
         BodyPace {
             rate: MinDataRate::of(settings),
             silence_max: settings.idle_connection_timeout,
+            limiter: state.connection_limiter().cloned(),
             bytes: 0,
             waited: Duration::ZERO,
             newest: Newest::default(),
@@ -82,7 +90,7 @@ impl BodyPace {
     /// # Errors
     ///
     /// 408 when the client is silent for too long, or too slow on average, or sends next to nothing
-    /// while others wait for memory.
+    /// while others wait for memory or for a connection.
     pub(crate) async fn next<T>(
         &mut self,
         coming: impl Future<Output = T>,
@@ -95,8 +103,9 @@ impl BodyPace {
             let left = self.rate.time_for(self.bytes).saturating_sub(self.waited);
             let silence_left = self.silence_max.saturating_sub(silence);
             let part_left = part_max.saturating_sub(self.newest.waited);
+            let wait_max = left.min(silence_left).min(part_left).min(PART_MIN);
             let began = Instant::now();
-            let come = timeout(left.min(silence_left).min(part_left), coming.as_mut()).await;
+            let come = timeout(wait_max, coming.as_mut()).await;
             let waited = began.elapsed();
             self.waited += waited;
             self.newest.waited += waited;
@@ -105,14 +114,24 @@ impl BodyPace {
                 Ok(come) => return Ok(come),
                 Err(_) if left <= waited => return Err(self.too_slow()),
                 Err(_) if silence_left <= waited => return Err(silent(self.silence_max)),
-                Err(_) => {
+                Err(_) if self.gives_up_connection() => {
+                    return Err(leaves("a connection", &self.newest));
+                }
+                Err(_) if part_left <= waited => {
                     let newest = std::mem::take(&mut self.newest);
                     if newest.bytes < LEAVING_BYTES && share.is_wanted() {
-                        return Err(leaves(&newest));
+                        return Err(leaves("memory", &newest));
                     }
                 }
+                Err(_) => {}
             }
         }
+    }
+
+    /// Whether so little arrived lately that another client gets the connection, if one waits for it.
+    fn gives_up_connection(&self) -> bool {
+        self.newest.bytes < LEAVING_BYTES
+            && self.limiter.as_ref().is_some_and(|limiter| limiter.take_eviction())
     }
 
     fn too_slow(&self) -> ApiError {
@@ -127,10 +146,10 @@ impl BodyPace {
     }
 }
 
-/// The error for a body that yields its memory to others.
-fn leaves(newest: &Newest) -> ApiError {
+/// The error for a body that yields to others what they wait for.
+fn leaves(wanted: &str, newest: &Newest) -> ApiError {
     let message = format!(
-        "Other requests wait for memory, and only {} bytes of this one's body arrived within {} seconds. \
+        "Other requests wait for {wanted}, and only {} bytes of this one's body arrived within {} seconds. \
          Try again later.",
         newest.bytes,
         newest.waited.as_secs()
@@ -217,6 +236,6 @@ mod tests {
 
     fn pace_of(rate: MinDataRate, silence_max: Duration) -> BodyPace {
         let (bytes, waited, newest) = Default::default();
-        BodyPace { rate, silence_max, bytes, waited, newest }
+        BodyPace { rate, silence_max, limiter: None, bytes, waited, newest }
     }
 }

@@ -76,7 +76,7 @@ pub(crate) async fn serve(
     let traffic = state.traffic.begin((&method, &target), &headers);
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
-    let incoming = RequestBody::new(incoming, &headers, watch);
+    let incoming = RequestBody::new(incoming, &headers, watch, state.connection_limiter().cloned());
     let is_head = method == Method::HEAD;
     let coder = state.compression.for_client(&headers);
     let closes = closes_connection(&headers);
@@ -402,7 +402,7 @@ async fn read_body(
     let coding = Coding::of_request(headers)?;
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut limited = Limited::new(incoming, body_max);
-    let mut pace = BodyPace::of(&state.engine.settings().http);
+    let mut pace = BodyPace::of(state);
     let mut pieces = BodyPieces::default();
     loop {
         match pace.next(limited.frame(), share).await? {

@@ -109,6 +109,22 @@ fn clients_that_send_a_byte_at_a_time_hold_nobody_up() {
 }
 
 #[test]
+fn bodies_that_stall_give_up_their_connections() {
+    let server = crowded(&["--Http.MinDataRateGracePeriodInSec=3600"]);
+    // No memory is charged for them, and they do not count as unused.
+    let first = b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n{";
+    let stalled: Vec<_> = (0..PLACES)
+        .map(|_| {
+            let mut connection = server.open();
+            connection.send(first);
+            connection
+        })
+        .collect();
+    serves(&server);
+    drop(stalled);
+}
+
+#[test]
 fn workers_that_read_nothing_hold_neither_documents_nor_writers() {
     let server = TestServer::with_database();
     let long = "x".repeat(200_000);
