@@ -1,6 +1,6 @@
 //! The HTTP server that RavenDB's clients talk to.
 //!
-//! Reading order: `routes` (the table) → `http` (from a socket to a handler) → `handlers` (parse, call
+//! Reading order: `routes` (the table) → `transport` (sockets) → `http` (from a connection to a handler) → `handlers` (parse, call
 //! the engine, respond) → `writes` (requests as commands) and `answers` (what is printed, complete or in
 //! pieces) → `feeds` (what watching clients receive) → `tcp` (subscriptions and bulk transfers) →
 //! `running_server` (start and stop).
@@ -37,6 +37,7 @@ mod server_state;
 mod snapshot_reads;
 mod stored_record;
 mod tcp;
+mod transport;
 mod unbuilt_routes;
 mod writes;
 

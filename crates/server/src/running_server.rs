@@ -6,7 +6,6 @@ use engine::{Engine, INDEX_CHECK_INTERVAL};
 use platform::Platform;
 use settings::Settings;
 use tokio::{
-    net::TcpListener,
     sync::watch,
     task::JoinHandle,
     time::{MissedTickBehavior, timeout},
@@ -23,6 +22,7 @@ use crate::{
     node_address,
     routes::ROUTER,
     server_state::ServerState,
+    transport::Listener,
 };
 
 /// A listening server. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
@@ -67,10 +67,10 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     let listeners = bind_all(&settings.server_urls, allowed).await?;
     let tcp_listeners = bind_all(&settings.tcp_urls, allowed).await?;
     let urls = urls_of(&listeners)?;
-    if let Some(first) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
+    if let Some(first) = listeners.first().and_then(|listener| listener.address().ok()) {
         state.set_address(node_address::of_listener(first));
     }
-    if let Some(first) = tcp_listeners.first().and_then(|listener| listener.local_addr().ok()) {
+    if let Some(first) = tcp_listeners.first().and_then(|listener| listener.address().ok()) {
         state.set_tcp_port(first.port());
     }
     let limiter = Arc::new(ConnectionLimiter::new(connections_max(&state)));
@@ -123,9 +123,9 @@ fn connections_within(open_files_max: u64) -> usize {
     usize::try_from(open_files_max / 2).unwrap_or(usize::MAX).max(1)
 }
 
-fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
-    let url = |listener: &TcpListener| {
-        let address = listener.local_addr().map_err(|source| StartError::Thread { source })?;
+fn urls_of(listeners: &[Listener]) -> Result<Vec<String>, StartError> {
+    let url = |listener: &Listener| {
+        let address = listener.address().map_err(|source| StartError::Thread { source })?;
         Ok(format!("http://{address}"))
     };
     listeners.iter().map(url).collect()

@@ -124,7 +124,7 @@ impl Cut {
             Cut::Memory => (
                 ErrorKind::LowMemory,
                 "The answer took so long that the state it was read from kept too many later changes in \
-                 memory or in the journal. Read faster, or in smaller parts.",
+                 memory or in the journal. Repeat the request, and read the answer faster or in smaller parts.",
             ),
             Cut::Place => (
                 ErrorKind::Overloaded,

@@ -18,11 +18,13 @@ use std::{
 use http_body::{Body, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::{Instant, Sleep, sleep},
 };
 
-use crate::http::{connection_limiter::UNUSED_AFTER, data_rate::MinDataRate};
+use crate::{
+    http::{connection_limiter::UNUSED_AFTER, data_rate::MinDataRate},
+    transport::Connection,
+};
 
 /// The state of one connection. Times are milliseconds since it was accepted.
 pub(crate) struct ConnectionWatch {
@@ -263,25 +265,25 @@ impl<B: Body<Error: Unpin> + Unpin> Body for WatchedBody<B> {
 }
 
 /// A connection whose traffic is observed.
-pub(crate) struct WatchedStream {
-    stream: TcpStream,
+pub(crate) struct WatchedConnection {
+    connection: Connection,
     watch: Arc<ConnectionWatch>,
 }
 
-impl WatchedStream {
-    pub(crate) fn new(stream: TcpStream, watch: Arc<ConnectionWatch>) -> WatchedStream {
-        WatchedStream { stream, watch }
+impl WatchedConnection {
+    pub(crate) fn new(connection: Connection, watch: Arc<ConnectionWatch>) -> WatchedConnection {
+        WatchedConnection { connection, watch }
     }
 }
 
-impl AsyncRead for WatchedStream {
+impl AsyncRead for WatchedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let polled = Pin::new(&mut self.connection).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.watch.saw_read();
         }
@@ -289,13 +291,13 @@ impl AsyncRead for WatchedStream {
     }
 }
 
-impl AsyncWrite for WatchedStream {
+impl AsyncWrite for WatchedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let written = Pin::new(&mut self.connection).poll_write(context, bytes);
         self.watch.saw_write(bytes.len(), &written);
         written
     }
@@ -305,22 +307,22 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        let written = Pin::new(&mut self.connection).poll_write_vectored(context, slices);
         let bytes = slices.iter().map(|slice| slice.len()).sum();
         self.watch.saw_write(bytes, &written);
         written
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.connection.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        Pin::new(&mut self.connection).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Pin::new(&mut self.connection).poll_shutdown(context)
     }
 }
 

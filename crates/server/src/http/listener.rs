@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpListener, TcpStream, lookup_host},
+    net::lookup_host,
     sync::watch,
     time::{MissedTickBehavior, timeout},
 };
@@ -16,20 +16,19 @@ use crate::{
     error::StartError,
     http::{
         connection_limiter::ConnectionLimiter,
-        connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedStream},
+        connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedConnection},
         data_rate::MinDataRate,
         service::{Service, serve},
         web_socket::ConnectionPlace,
     },
     tcp::{self, TcpConnection},
+    transport::{Connection, Listener},
 };
 
 /// How often a connection is checked for idleness and slow heads.
 const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the system refuses another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
 
 /// The protocols spoken on a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +43,13 @@ pub(crate) enum ListenerProtocol {
 pub(crate) async fn bind_all(
     urls: &[ServerUrl],
     allowed: UnsecuredAccess,
-) -> Result<Vec<TcpListener>, StartError> {
+) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
     for url in urls {
         for address in resolve(url).await? {
             check_access(url, address, allowed)?;
             let refused = |source| StartError::Bind { url: Box::new(url.clone()), address, source };
-            listeners.push(bind(address).map_err(refused)?);
+            listeners.push(Listener::bind(address).map_err(refused)?);
         }
     }
     Ok(listeners)
@@ -82,20 +81,10 @@ fn check_access(
     Err(StartError::AccessNotAllowed { url: url.to_string(), address, needed })
 }
 
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 /// Accepts connections until the server stops.
 pub(crate) async fn accept(
     service: Service,
-    (listener, protocol): (TcpListener, ListenerProtocol),
+    (listener, protocol): (Listener, ListenerProtocol),
     limiter: Arc<ConnectionLimiter>,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -105,8 +94,8 @@ pub(crate) async fn accept(
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let connection = match accepted {
+            Ok(connection) => connection,
             Err(error) => {
                 refusals.note(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -124,7 +113,7 @@ pub(crate) async fn accept(
             stopping: stopping.clone(),
             answers: Arc::clone(&service.state.engine.memory().answers),
         };
-        tokio::spawn(keep(service.clone(), (stream, protocol), place, Arc::clone(&limiter)));
+        tokio::spawn(keep(service.clone(), (connection, protocol), place, Arc::clone(&limiter)));
     }
 }
 
@@ -158,29 +147,27 @@ impl Refusals {
 /// Serves one connection to its end. A session that takes over the connection keeps its place.
 async fn keep(
     service: Service,
-    (stream, protocol): (TcpStream, ListenerProtocol),
+    (mut connection, protocol): (Connection, ListenerProtocol),
     place: ConnectionPlace,
     limiter: Arc<ConnectionLimiter>,
 ) {
     let state = Arc::clone(&service.state);
     let mut stopping = place.stopping.clone();
-    // Without this, small responses wait for the client's acknowledgement. If it fails, they do.
-    drop(stream.set_nodelay(true));
     // If this fails, a client that has vanished keeps its place for longer.
     let idle_max = state.engine.settings().http.idle_connection_timeout;
-    drop(platform::sockets::end_when_unacknowledged(&stream, idle_max));
+    drop(connection.end_when_unacknowledged(idle_max));
     // If this fails, the system decides how much is buffered for a client that does not read.
-    drop(platform::sockets::limit_send_buffer(&stream, state.engine.memory().send_buffer_bytes));
+    drop(connection.limit_send_buffer(state.engine.memory().send_buffer_bytes));
     let http = &state.engine.settings().http;
     let (head_max, rate) = (http.request_head_timeout, MinDataRate::of(http));
     let first = tokio::select! {
-        first = timeout(idle_max, first_byte(&stream)) => first,
+        first = timeout(idle_max, connection.first_byte()) => first,
         () = limiter.evicted_when_unused() => return,
         _ = stopping.wait_for(|stopping| *stopping) => return,
     };
     match first {
         Ok(Some(byte)) if byte == tcp::FIRST_BYTE || protocol == ListenerProtocol::Tcp => {
-            return tcp::serve(TcpConnection { state, stream, place, limiter }).await;
+            return tcp::serve(TcpConnection { state, connection, place, limiter }).await;
         }
         Ok(Some(_)) => {}
         Ok(None) | Err(_) => return,
@@ -191,7 +178,7 @@ async fn keep(
         .timer(TokioTimer::new())
         .header_read_timeout(None)
         .max_buf_size(http.request_head_bytes_max.max(8 << 10));
-    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&watch)));
+    let io = TokioIo::new(WatchedConnection::new(connection, Arc::clone(&watch)));
     let serving = service_fn(|request| {
         let (service, watch, place) = (service.clone(), Arc::clone(&watch), place.clone());
         async move {
@@ -202,17 +189,17 @@ async fn keep(
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(io, serving).with_upgrades());
+    let mut served = std::pin::pin!(builder.serve_connection(io, serving).with_upgrades());
     let mut looks = tokio::time::interval(CONNECTION_CHECK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_leaving = false;
     loop {
         tokio::select! {
             // Whatever ends a connection, there is no one left to report it to.
-            _ = connection.as_mut() => break,
+            _ = served.as_mut() => break,
             _ = stopping.wait_for(|stopping| *stopping), if !is_leaving => {
                 is_leaving = true;
-                connection.as_mut().graceful_shutdown();
+                served.as_mut().graceful_shutdown();
             }
             // Requests sent since then are not answered: the client repeats them on another
             // connection.
@@ -221,19 +208,10 @@ async fn keep(
                 // The response is on its way; there is no need to wait for the rest of a body.
                 Verdict::Keep if is_leaving && watch.is_draining() => break,
                 Verdict::Keep => {}
-                Verdict::CloseIdle => connection.as_mut().graceful_shutdown(),
+                Verdict::CloseIdle => served.as_mut().graceful_shutdown(),
                 Verdict::Cut => break,
             },
         }
-    }
-}
-
-/// The first byte from the client, which stays in the buffer; `None` if the client disconnected.
-async fn first_byte(stream: &TcpStream) -> Option<u8> {
-    let mut byte = [0];
-    match stream.peek(&mut byte).await {
-        Ok(0) | Err(_) => None,
-        Ok(_) => Some(byte[0]),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use tokio::{
     io::AsyncWriteExt,
-    net::tcp::{OwnedReadHalf, OwnedWriteHalf},
     time::{Instant, timeout_at},
 };
 use wire::tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error};
@@ -15,17 +14,19 @@ use crate::{
         messages::{MessageReader, ReadEnd, SEND_TIME_MAX, send},
         worker_session,
     },
+    transport::{Reading, Writing},
 };
 
 /// A client that accepts none of our versions is disconnected after this many proposals.
 const PROPOSALS_MAX: usize = 8;
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(connection: TcpConnection) {
-    let TcpConnection { state, stream, mut place, limiter } = connection;
+pub(crate) async fn serve(accepted: TcpConnection) {
+    let TcpConnection { state, connection, mut place, limiter } = accepted;
     // If this fails, a client that vanished silently is noticed later.
-    drop(platform::sockets::end_when_unacknowledged(&stream, SEND_TIME_MAX));
-    let (reading, mut writing) = stream.into_split();
+    drop(connection.end_when_unacknowledged(SEND_TIME_MAX));
+    let peer = connection.peer();
+    let (reading, mut writing) = connection.into_halves();
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.engine.settings().http.request_head_timeout;
     let negotiated = tokio::select! {
@@ -36,7 +37,7 @@ pub(crate) async fn serve(connection: TcpConnection) {
     if let Ok(Ok(header)) = negotiated
         && header.operation == TcpOperation::Subscription
     {
-        let session = worker_session::Session::new(state, place, header, deadline);
+        let session = worker_session::Session::new(state, (place, peer), header, deadline);
         session.run(messages, &mut writing).await;
     }
     // The session ends whether or not the client receives the message.
@@ -44,8 +45,8 @@ pub(crate) async fn serve(connection: TcpConnection) {
 }
 
 async fn negotiate(
-    messages: &mut MessageReader<OwnedReadHalf>,
-    writing: &mut OwnedWriteHalf,
+    messages: &mut MessageReader<Reading>,
+    writing: &mut Writing,
 ) -> Result<TcpHeader, Gone> {
     for _ in 0..PROPOSALS_MAX {
         let read = match messages.next().await {
@@ -69,7 +70,7 @@ async fn negotiate(
     Err(Gone)
 }
 
-async fn refuse(writing: &mut OwnedWriteHalf, error: &ApiError) -> Result<TcpHeader, Gone> {
+async fn refuse(writing: &mut Writing, error: &ApiError) -> Result<TcpHeader, Gone> {
     send(writing, &header_error(error)).await?;
     Err(Gone)
 }

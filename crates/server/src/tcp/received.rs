@@ -1,9 +1,12 @@
 //! Messages of a worker's client, read by a separate task.
 
-use tokio::{net::tcp::OwnedReadHalf, sync::mpsc, task::JoinHandle};
+use tokio::{sync::mpsc, task::JoinHandle};
 use wire::tcp_shapes::WorkerMessage;
 
-use crate::tcp::messages::{MessageReader, ReadEnd};
+use crate::{
+    tcp::messages::{MessageReader, ReadEnd},
+    transport::Reading,
+};
 
 /// Maximum number of messages of a worker that wait to be processed.
 const RECEIVED_MAX: usize = 64;
@@ -23,7 +26,7 @@ impl Drop for Received {
 }
 
 /// Reads a client's messages until it disconnects, at most a few ahead of processing.
-pub(super) fn receive(mut messages: MessageReader<OwnedReadHalf>) -> Received {
+pub(super) fn receive(mut messages: MessageReader<Reading>) -> Received {
     let (sender, receiver) = mpsc::channel(RECEIVED_MAX);
     let reading = tokio::spawn(async move {
         loop {

@@ -21,10 +21,7 @@ use subscriptions::{
     ConnectionFacts, Position, ReadError, Standing, StoredSubscription, Strategy, Worker,
     WorkerRequest,
 };
-use tokio::{
-    net::tcp::{OwnedReadHalf, OwnedWriteHalf},
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use wire::{
     ErrorKind, guid_text,
     tcp_shapes::{
@@ -47,6 +44,7 @@ use crate::{
         wake::{SessionWake, look_after},
         working::Working,
     },
+    transport::{Reading, Writing},
 };
 
 /// Numbers connections, for operators.
@@ -56,6 +54,7 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 pub(super) struct Session {
     pub(super) state: Arc<ServerState>,
     place: ConnectionPlace,
+    peer: SocketAddr,
     header: TcpHeader,
     deadline: Instant,
     wake: Arc<SessionWake>,
@@ -119,19 +118,15 @@ pub(crate) fn check_query(state: &ServerState, text: &str) -> Result<LogQuery, A
 impl Session {
     pub(super) fn new(
         state: Arc<ServerState>,
-        place: ConnectionPlace,
+        (place, peer): (ConnectionPlace, SocketAddr),
         header: TcpHeader,
         deadline: Instant,
     ) -> Session {
-        Session { state, place, header, deadline, wake: Arc::default() }
+        Session { state, place, peer, header, deadline, wake: Arc::default() }
     }
 
     /// Runs to the end, and notifies the client of it.
-    pub(super) async fn run(
-        self,
-        messages: MessageReader<OwnedReadHalf>,
-        writing: &mut OwnedWriteHalf,
-    ) {
+    pub(super) async fn run(self, messages: MessageReader<Reading>, writing: &mut Writing) {
         if let Err(End::Notified(last)) = self.serve(messages, writing).await {
             // Whether or not the client receives it, the session is over.
             let _ = send(writing, &last.bytes).await;
@@ -140,8 +135,8 @@ impl Session {
 
     async fn serve(
         self,
-        mut messages: MessageReader<OwnedReadHalf>,
-        writing: &mut OwnedWriteHalf,
+        mut messages: MessageReader<Reading>,
+        writing: &mut Writing,
     ) -> Result<(), End> {
         let name = self.header.database.clone().unwrap_or_default();
         let lease = open_database(&self.state, &name).await;
@@ -160,7 +155,7 @@ impl Session {
         look_after(&self.state, &lease);
         let record = self.stored(&database, &options)?;
         check_position(&lease, &record)?;
-        let worker = self.connect(&lease, &record, &options, writing)?;
+        let worker = self.connect(&lease, &record, &options)?;
         drop(lease);
         let mut working = Working {
             database,
@@ -210,7 +205,6 @@ impl Session {
         lease: &DatabaseLease,
         record: &SubscriptionRecord,
         options: &SubscriptionOptions,
-        writing: &OwnedWriteHalf,
     ) -> Result<Worker, End> {
         let Some(strategy) = Strategy::of_name(&options.strategy) else {
             let message = format!(
@@ -236,10 +230,9 @@ impl Session {
             }
         }
         let now_ticks = self.state.engine.clock().now().ticks();
-        let peer = writing.peer_addr().map(|peer: SocketAddr| peer.to_string());
         let facts = ConnectionFacts {
             connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
-            client_address: peer.unwrap_or_default(),
+            client_address: self.peer.to_string(),
             worker_id: options.worker_id.clone().unwrap_or_else(|| self.any_worker_id()),
             connected_ticks: now_ticks,
         };

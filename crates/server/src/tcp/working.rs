@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use cluster_state::SubscriptionRecord;
 use subscriptions::{Standing, Worker};
-use tokio::{
-    net::tcp::OwnedWriteHalf,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 use wire::{
     REVISIONS_PROPERTY,
     tcp_shapes::{CONFIRM, HEARTBEAT, WorkerMessage, accepted},
@@ -23,6 +20,7 @@ use crate::{
         wake::SessionWake,
         worker_session::{OpenedDatabase, read_error},
     },
+    transport::Writing,
 };
 
 /// Maximum silence towards a worker when there is nothing to send.
@@ -33,7 +31,7 @@ const BUSY_HEARTBEAT: Duration = Duration::from_secs(5);
 /// A session whose worker was admitted.
 pub(super) struct Working<'w> {
     pub(super) database: OpenedDatabase,
-    pub(super) writing: &'w mut OwnedWriteHalf,
+    pub(super) writing: &'w mut Writing,
     /// Absent while a piece is read on another thread.
     pub(super) worker: Option<Worker>,
     pub(super) received: Received,

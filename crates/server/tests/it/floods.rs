@@ -112,7 +112,8 @@ fn clients_that_send_a_byte_at_a_time_hold_nobody_up() {
 fn bodies_that_stall_give_up_their_connections() {
     let server = crowded(&["--Http.MinDataRateGracePeriodInSec=3600"]);
     // No memory is charged for them, and they do not count as unused.
-    let first = b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n{";
+    let first =
+        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n{";
     let stalled: Vec<_> = (0..PLACES)
         .map(|_| {
             let mut connection = server.open();
