@@ -1,9 +1,9 @@
 //! The HTTP server that RavenDB's clients talk to.
 //!
-//! Reading order: `routes` (the table) → `transport` (sockets) → `http` (from a connection to a handler) → `handlers` (parse, call
-//! the engine, respond) → `writes` (requests as commands) and `answers` (what is printed, complete or in
-//! pieces) → `feeds` (what watching clients receive) → `tcp` (subscriptions and bulk transfers) →
-//! `running_server` (start and stop).
+//! Reading order: `routes` (the table) → `transport` (sockets) → `http` (from a connection to a handler) →
+//! `handlers` (parse, call the engine, respond) → `writes` (requests as commands) and `answers` (what is
+//! printed, complete or in pieces) → `feeds` (what watching clients receive) → `tcp` (subscriptions and
+//! bulk transfers) → `running_server` (start and stop).
 //!
 //! Reads run on the thread that has read the request, directly from a snapshot; writes go to the
 //! commit queue of their database and are awaited. No lock is held across an await.

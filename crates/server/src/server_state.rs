@@ -201,14 +201,9 @@ impl ServerState {
         self.connection_limiter.get_or_init(|| limiter);
     }
 
-    /// The connection limiter, once the server listens.
-    pub(crate) fn connection_limiter(&self) -> Option<&Arc<ConnectionLimiter>> {
-        self.connection_limiter.get()
-    }
-
     /// Connections that have a place.
     pub(crate) fn connections_count(&self) -> usize {
-        self.connection_limiter().map_or(0, |limiter| limiter.taken_places())
+        self.connection_limiter.get().map_or(0, |limiter| limiter.taken_places())
     }
 
     /// Sets the address of the first listener. Only the first call counts.

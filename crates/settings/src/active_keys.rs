@@ -381,7 +381,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         Some("240"),
         "How many bytes in a second clients take of an answer, and send of the body of a request, at \
          least; slower ones are cut off. Only the time counts in which the server waits for the client. \
-         0: there is no such rate. Bodies of bulk inserts come as slowly as they like.",
+         0: there is no such rate. Bodies of bulk inserts may be sent at any rate.",
     ),
     Key::active(
         "Http.MinDataRateGracePeriodInSec",

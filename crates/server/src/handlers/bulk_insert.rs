@@ -281,7 +281,7 @@ impl Insert {
                     return Err(silent(stall_max));
                 }
                 if silence > self.state.engine.settings().http.data_rate_grace_period {
-                    self.leave_if_wanted()?;
+                    self.yield_if_wanted()?;
                 }
                 continue;
             };
@@ -362,12 +362,15 @@ impl Insert {
         }
     }
 
-    /// Others wait for memory that a silent client holds.
-    fn leave_if_wanted(&self) -> Result<(), ApiError> {
-        if !self.share.is_wanted() {
-            return Ok(());
-        }
-        let message = "Other requests wait for memory, and nothing of this insert arrives.";
+    /// Fails when others wait for the memory, or the connection, of a silent client.
+    fn yield_if_wanted(&self) -> Result<(), ApiError> {
+        let wanted = match () {
+            () if self.share.is_wanted() => "memory",
+            () if self.body.connection().gives_up_place() => "a connection",
+            () => return Ok(()),
+        };
+        let message =
+            format!("Other requests wait for {wanted}, and nothing of this insert arrives.");
         Err(ApiError::new(ErrorKind::RequestTimeout, message))
     }
 

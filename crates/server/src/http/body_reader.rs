@@ -1,5 +1,7 @@
 //! The body of a request as it arrives, decoded.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt;
@@ -30,7 +32,7 @@ impl BodyReader {
         let Some(body) = call.stream.take() else {
             return Err(ApiError::invalid_operation("the body of the request is missing"));
         };
-        let pace = BodyPace::of(&call.state);
+        let pace = BodyPace::of(&call.state.engine.settings().http, Arc::clone(body.connection()));
         let decoder = decoder_of(&call.headers)?;
         Ok(BodyReader { body, decoder, undecoded: Bytes::new(), pace })
     }

@@ -33,6 +33,8 @@ pub(crate) struct ConnectionLimiter {
     places: usize,
     /// Connections that were accepted and have no place yet; one per listener at most.
     waiting: AtomicUsize,
+    /// Connections in use that have begun to give up their places.
+    departing: AtomicUsize,
     /// Wakes one unused connection, which closes.
     eviction: Notify,
     /// Whether the log says that all places are taken.
@@ -41,6 +43,15 @@ pub(crate) struct ConnectionLimiter {
 
 /// Counts a connection that waits for a place.
 struct WaitingGuard<'c>(&'c ConnectionLimiter);
+
+/// A connection in use that gives up its place; dropped when it has ended.
+pub(crate) struct Departure(Arc<ConnectionLimiter>);
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        self.0.departing.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
@@ -55,6 +66,7 @@ impl ConnectionLimiter {
             free_places: Arc::new(Semaphore::new(places)),
             places,
             waiting: AtomicUsize::new(0),
+            departing: AtomicUsize::new(0),
             eviction: Notify::new(),
             is_reported: AtomicBool::new(false),
         }
@@ -110,10 +122,17 @@ impl ConnectionLimiter {
         self.evicted().await;
     }
 
-    /// Whether a new connection waits for a place that no unused connection has given up. Returns
-    /// `true` once for each place that is requested; the caller then gives up its own.
-    pub(crate) fn take_eviction(&self) -> bool {
-        0 < self.waiting.load(Ordering::Relaxed) && pin!(self.eviction.notified()).enable()
+    /// Begins to give up the place of a connection in use, if a new one waits for a place and no
+    /// unused connection gives up its own. No more do so at a time than wait.
+    pub(crate) fn begin_departure(self: &Arc<Self>) -> Option<Departure> {
+        let is_for_unused = !pin!(self.eviction.notified()).enable();
+        if is_for_unused {
+            return None;
+        }
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let add = |departing: usize| (departing < waiting).then_some(departing + 1);
+        self.departing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Departure(Arc::clone(self)))
     }
 
     /// Waits until every connection has ended.
@@ -132,14 +151,22 @@ mod tests {
     fn a_waiting_connection_takes_a_place_where_none_is_unused() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let limiter = ConnectionLimiter::new(1);
-            let place = limiter.place().await.unwrap();
-            let mut waiting = pin!(limiter.place());
+            let limiter = Arc::new(ConnectionLimiter::new(2));
+            let mut places = vec![limiter.place().await.unwrap(), limiter.place().await.unwrap()];
+            assert!(limiter.begin_departure().is_none(), "no connection waits");
+            let mut waiting = Box::pin(limiter.place());
             assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
-            assert!(limiter.take_eviction());
-            assert!(!limiter.take_eviction(), "one place was requested");
+            let departure = limiter.begin_departure().unwrap();
+            // The connection that waits asks again and again.
+            assert!(timeout(3 * EVICTION_INTERVAL, waiting.as_mut()).await.is_err());
+            assert!(limiter.begin_departure().is_none(), "one place is needed");
+            places.pop();
+            drop(departure);
+            let place = waiting.await.unwrap();
+            let mut waiting = Box::pin(limiter.place());
+            assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+            assert!(limiter.begin_departure().is_some());
             drop(place);
-            assert!(waiting.await.is_some());
         });
     }
 
@@ -163,7 +190,6 @@ mod tests {
             assert_eq!(gone, 1);
             drop(place);
             drop(limiter.place().await);
-            assert!(!limiter.take_eviction(), "there is a free place");
             // None is evicted while there is a free place.
             assert_eq!(idle.iter().filter(|idle| idle.is_finished()).count(), 1);
         });

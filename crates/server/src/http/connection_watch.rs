@@ -8,7 +8,7 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -22,7 +22,10 @@ use tokio::{
 };
 
 use crate::{
-    http::{connection_limiter::UNUSED_AFTER, data_rate::MinDataRate},
+    http::{
+        connection_limiter::{ConnectionLimiter, Departure, UNUSED_AFTER},
+        data_rate::MinDataRate,
+    },
     transport::Connection,
 };
 
@@ -43,6 +46,9 @@ pub(crate) struct ConnectionWatch {
     blocked_first: AtomicU64,
     /// How many bytes the client has taken since then, or are queued since.
     bytes_since: AtomicU64,
+    limiter: Arc<ConnectionLimiter>,
+    /// Present once it gives up its place.
+    departure: Mutex<Option<Departure>>,
 }
 
 /// What is to be done about a connection.
@@ -56,7 +62,7 @@ pub(crate) enum Verdict {
 }
 
 impl ConnectionWatch {
-    pub(crate) fn new() -> Arc<ConnectionWatch> {
+    pub(crate) fn new(limiter: Arc<ConnectionLimiter>) -> Arc<ConnectionWatch> {
         Arc::new(ConnectionWatch {
             accepted: Instant::now(),
             last_byte: AtomicU64::new(0),
@@ -67,6 +73,8 @@ impl ConnectionWatch {
             is_write_blocked: AtomicBool::new(false),
             blocked_first: AtomicU64::new(0),
             bytes_since: AtomicU64::new(0),
+            limiter,
+            departure: Mutex::default(),
         })
     }
 
@@ -107,6 +115,21 @@ impl ConnectionWatch {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives up the place of this connection, if another one waits for it. The caller then ends its
+    /// request soon.
+    pub(crate) fn gives_up_place(&self) -> bool {
+        let mut departure = self.departure.lock().unwrap_or_else(PoisonError::into_inner);
+        if departure.is_none() {
+            *departure = self.limiter.begin_departure();
+        }
+        departure.is_some()
+    }
+
+    /// Whether this connection gives up its place.
+    pub(crate) fn is_departing(&self) -> bool {
+        self.departure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Whether there has been no complete request for a while: it is idle, or its client sends a
@@ -330,13 +353,17 @@ impl AsyncWrite for WatchedConnection {
 mod tests {
     use super::*;
 
+    fn new_watch() -> Arc<ConnectionWatch> {
+        ConnectionWatch::new(Arc::new(ConnectionLimiter::new(1)))
+    }
+
     const ZERO: Duration = Duration::ZERO;
     const LONG: Duration = Duration::from_secs(3600);
     const NO_RATE: MinDataRate = MinDataRate { bytes_per_second: 0, grace: ZERO };
 
     #[test]
     fn a_client_is_too_slow_when_it_took_too_little_for_its_time() {
-        let watch = ConnectionWatch::new();
+        let watch = new_watch();
         let rate = |bytes_per_second| MinDataRate { bytes_per_second, grace: ZERO };
         watch.saw_write(1000, &Poll::Ready(Ok(1000)));
         assert_eq!(watch.judge(LONG, LONG, rate(u64::MAX)), Verdict::Keep);
@@ -358,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_judged_by_what_it_is_doing() {
-        let watch = ConnectionWatch::new();
+        let watch = new_watch();
         assert_eq!(watch.judge(LONG, LONG, NO_RATE), Verdict::Keep);
         watch.saw_read();
         // The head began in the past as seen from an hour later.
@@ -373,8 +400,7 @@ mod tests {
     #[test]
     fn only_a_client_that_does_not_take_its_answer_is_cut_instead_of_closed() {
         let accepted = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
-        let watch =
-            ConnectionWatch { accepted, ..Arc::into_inner(ConnectionWatch::new()).unwrap() };
+        let watch = ConnectionWatch { accepted, ..Arc::into_inner(new_watch()).unwrap() };
         assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::CloseIdle);
         watch.saw_write(1, &Poll::Pending);
         assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::Cut);
@@ -389,14 +415,14 @@ mod tests {
 
     #[test]
     fn a_connection_is_unused_when_no_request_is_underway_on_it() {
-        let watch = ConnectionWatch::new();
+        let watch = new_watch();
         let long_ago = |watch: &ConnectionWatch| {
             watch.last_byte.store(0, Ordering::Relaxed);
             if watch.head_began.load(Ordering::Relaxed) != 0 {
                 watch.head_began.store(1, Ordering::Relaxed);
             }
         };
-        let mut later = ConnectionWatch::new();
+        let mut later = new_watch();
         let past = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
         Arc::get_mut(&mut later).unwrap().accepted = past;
         assert!(!watch.is_unused(), "it has just come");

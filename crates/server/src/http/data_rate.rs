@@ -12,15 +12,14 @@ use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
-    http::{body_share::BodyShare, connection_limiter::ConnectionLimiter},
-    server_state::ServerState,
+    http::{body_share::BodyShare, connection_watch::ConnectionWatch},
 };
 
 /// Minimum length of the interval over which the received bytes are counted, and how often a body that
 /// is waited for may be asked for its connection.
 const PART_MIN: Duration = Duration::from_secs(1);
 /// A body that receives less than this in one interval yields its memory and its connection to others.
-const LEAVING_BYTES: u64 = 16 << 10;
+const YIELDING_BYTES: u64 = 16 << 10;
 
 /// A minimum average of bytes per second, after a grace period.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +51,11 @@ pub(crate) struct BodyPace {
     rate: MinDataRate,
     /// How long the client may be silent.
     silence_max: Duration,
-    limiter: Option<Arc<ConnectionLimiter>>,
+    connection: Arc<ConnectionWatch>,
     bytes: u64,
     waited: Duration,
+    /// What was received in the interval before the newest one.
+    previous: Newest,
     /// What was received in the newest interval.
     newest: Newest,
 }
@@ -67,14 +68,15 @@ struct Newest {
 }
 
 impl BodyPace {
-    pub(crate) fn of(state: &ServerState) -> BodyPace {
-        let settings = &state.engine.settings().http;
+    /// Of a body that arrives on this connection.
+    pub(crate) fn of(settings: &HttpSettings, connection: Arc<ConnectionWatch>) -> BodyPace {
         BodyPace {
             rate: MinDataRate::of(settings),
             silence_max: settings.idle_connection_timeout,
-            limiter: state.connection_limiter().cloned(),
+            connection,
             bytes: 0,
             waited: Duration::ZERO,
+            previous: Newest::default(),
             newest: Newest::default(),
         }
     }
@@ -114,13 +116,13 @@ impl BodyPace {
                 Ok(come) => return Ok(come),
                 Err(_) if left <= waited => return Err(self.too_slow()),
                 Err(_) if silence_left <= waited => return Err(silent(self.silence_max)),
-                Err(_) if self.gives_up_connection() => {
-                    return Err(leaves("a connection", &self.newest));
+                Err(_) if self.is_stalled() && self.connection.gives_up_place() => {
+                    return Err(yielded("a connection", &self.newest));
                 }
                 Err(_) if part_left <= waited => {
-                    let newest = std::mem::take(&mut self.newest);
-                    if newest.bytes < LEAVING_BYTES && share.is_wanted() {
-                        return Err(leaves("memory", &newest));
+                    self.previous = std::mem::take(&mut self.newest);
+                    if self.previous.bytes < YIELDING_BYTES && share.is_wanted() {
+                        return Err(yielded("memory", &self.previous));
                     }
                 }
                 Err(_) => {}
@@ -128,10 +130,9 @@ impl BodyPace {
         }
     }
 
-    /// Whether so little arrived lately that another client gets the connection, if one waits for it.
-    fn gives_up_connection(&self) -> bool {
-        self.newest.bytes < LEAVING_BYTES
-            && self.limiter.as_ref().is_some_and(|limiter| limiter.take_eviction())
+    /// Whether next to nothing has arrived for a while: in this interval and the one before.
+    fn is_stalled(&self) -> bool {
+        PART_MIN <= self.newest.waited && self.newest.bytes + self.previous.bytes < YIELDING_BYTES
     }
 
     fn too_slow(&self) -> ApiError {
@@ -147,7 +148,7 @@ impl BodyPace {
 }
 
 /// The error for a body that yields to others what they wait for.
-fn leaves(wanted: &str, newest: &Newest) -> ApiError {
+fn yielded(wanted: &str, newest: &Newest) -> ApiError {
     let message = format!(
         "Other requests wait for {wanted}, and only {} bytes of this one's body arrived within {} seconds. \
          Try again later.",
@@ -171,7 +172,7 @@ mod tests {
     use storage::MemoryBudget;
 
     use super::*;
-    use crate::http::body_share::BodyRoom;
+    use crate::http::{body_share::BodyRoom, connection_limiter::ConnectionLimiter};
 
     #[test]
     fn the_time_for_bytes_grows_with_them_and_has_no_end_without_a_rate() {
@@ -235,7 +236,8 @@ mod tests {
     }
 
     fn pace_of(rate: MinDataRate, silence_max: Duration) -> BodyPace {
-        let (bytes, waited, newest) = Default::default();
-        BodyPace { rate, silence_max, limiter: None, bytes, waited, newest }
+        let connection = ConnectionWatch::new(Arc::new(ConnectionLimiter::new(1)));
+        let (bytes, waited, previous, newest) = Default::default();
+        BodyPace { rate, silence_max, connection, bytes, waited, previous, newest }
     }
 }

@@ -172,7 +172,7 @@ async fn keep(
         Ok(Some(_)) => {}
         Ok(None) | Err(_) => return,
     }
-    let watch = ConnectionWatch::new();
+    let watch = ConnectionWatch::new(Arc::clone(&limiter));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())

@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::http::{connection_limiter::ConnectionLimiter, connection_watch::ConnectionWatch};
+use crate::http::connection_watch::ConnectionWatch;
 
 /// Maximum number of bytes discarded after a response.
 const DRAIN_BYTES_MAX: u64 = 256 << 20;
@@ -30,8 +30,8 @@ const DRAIN_BYTES_MAX: u64 = 256 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long the client may be silent in the meantime.
 const DRAIN_SILENCE_MAX: Duration = Duration::from_secs(5);
-/// How long it may be silent while other clients wait for a connection.
-const DRAIN_SILENCE_MIN: Duration = Duration::from_millis(500);
+/// The same where the connection gives up its place to another client.
+const DEPARTING_SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// A body as it arrives. The rest is drained on drop.
 pub(crate) struct RequestBody {
@@ -39,7 +39,6 @@ pub(crate) struct RequestBody {
     /// The client sends nothing before it has permission, which the first read grants.
     awaits_permission: bool,
     watch: Arc<ConnectionWatch>,
-    limiter: Option<Arc<ConnectionLimiter>>,
 }
 
 impl RequestBody {
@@ -47,10 +46,14 @@ impl RequestBody {
         incoming: Incoming,
         headers: &HeaderMap,
         watch: Arc<ConnectionWatch>,
-        limiter: Option<Arc<ConnectionLimiter>>,
     ) -> RequestBody {
         let awaits_permission = headers.contains_key(header::EXPECT);
-        RequestBody { incoming: Some(incoming), awaits_permission, watch, limiter }
+        RequestBody { incoming: Some(incoming), awaits_permission, watch }
+    }
+
+    /// The connection on which it arrives.
+    pub(crate) fn connection(&self) -> &Arc<ConnectionWatch> {
+        &self.watch
     }
 }
 
@@ -89,30 +92,20 @@ impl Drop for RequestBody {
         // Without a runtime the server is gone, and its connections with it.
         if let Ok(runtime) = Handle::try_current() {
             self.watch.draining();
-            runtime.spawn(drain(rest, Arc::clone(&self.watch), self.limiter.take()));
+            runtime.spawn(drain(rest, Arc::clone(&self.watch)));
         }
     }
 }
 
 /// Reads and discards, within the limits.
-async fn drain(
-    mut rest: Incoming,
-    watch: Arc<ConnectionWatch>,
-    limiter: Option<Arc<ConnectionLimiter>>,
-) {
+async fn drain(mut rest: Incoming, watch: Arc<ConnectionWatch>) {
     let deadline = Instant::now() + DRAIN_TIME_MAX;
-    let is_wanted = || limiter.as_ref().is_some_and(|limiter| limiter.take_eviction());
-    let mut silence = Duration::ZERO;
+    let silence_max = if watch.is_departing() { DEPARTING_SILENCE_MAX } else { DRAIN_SILENCE_MAX };
     let mut bytes: u64 = 0;
-    while bytes < DRAIN_BYTES_MAX && silence < DRAIN_SILENCE_MAX {
-        match timeout_at(deadline, timeout(DRAIN_SILENCE_MIN, rest.frame())).await {
-            Ok(Ok(Some(Ok(frame)))) => {
-                bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
-                silence = Duration::ZERO;
-            }
-            Ok(Err(_)) if !is_wanted() => silence += DRAIN_SILENCE_MIN,
-            Ok(Ok(None | Some(Err(_))) | Err(_)) | Err(_) => break,
-        }
+    while bytes < DRAIN_BYTES_MAX {
+        let piece = timeout_at(deadline, timeout(silence_max, rest.frame())).await;
+        let Ok(Ok(Some(Ok(frame)))) = piece else { break };
+        bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
     }
     watch.drained();
 }

@@ -76,7 +76,7 @@ pub(crate) async fn serve(
     let traffic = state.traffic.begin((&method, &target), &headers);
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
-    let incoming = RequestBody::new(incoming, &headers, watch, state.connection_limiter().cloned());
+    let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
     let coder = state.compression.for_client(&headers);
     let closes = closes_connection(&headers);
@@ -401,8 +401,9 @@ async fn read_body(
     }
     let coding = Coding::of_request(headers)?;
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    let connection = Arc::clone(incoming.connection());
+    let mut pace = BodyPace::of(&state.engine.settings().http, connection);
     let mut limited = Limited::new(incoming, body_max);
-    let mut pace = BodyPace::of(state);
     let mut pieces = BodyPieces::default();
     loop {
         match pace.next(limited.frame(), share).await? {

@@ -20,7 +20,7 @@ use crate::{tcp_client::TcpClient, test_server::TestServer};
 /// Places of the servers here.
 const PLACES: usize = 48;
 /// Connections of a flood.
-const FLOOD: usize = 300;
+const FLOOD: usize = 120;
 /// Requests that are served meanwhile.
 const REQUESTS: usize = 20;
 
@@ -109,20 +109,28 @@ fn clients_that_send_a_byte_at_a_time_hold_nobody_up() {
 }
 
 #[test]
-fn bodies_that_stall_give_up_their_connections() {
-    let server = crowded(&["--Http.MinDataRateGracePeriodInSec=3600"]);
+fn bodies_that_stall_give_up_their_connections_one_for_each_that_waits() {
+    let settings = ["--Http.MinDataRateGracePeriodInSec=1", "--Http.MinDataRateBytesPerSec=0"];
+    let server = crowded(&settings);
     // No memory is charged for them, and they do not count as unused.
-    let first =
-        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n{";
-    let stalled: Vec<_> = (0..PLACES)
-        .map(|_| {
+    let heads = ["PUT /databases/db/docs?id=a", "POST /databases/db/bulk_insert?id=1"];
+    let mut stalled: Vec<_> = (0..PLACES)
+        .map(|number| {
             let mut connection = server.open();
-            connection.send(first);
+            let head = heads[number % heads.len()];
+            let rest = "Host: localhost\r\nContent-Length: 9000\r\n\r\n[";
+            connection.send(format!("{head} HTTP/1.1\r\n{rest}").as_bytes());
             connection
         })
         .collect();
     serves(&server);
-    drop(stalled);
+    let given_up = stalled.iter_mut().filter_map(|connection| connection.received_now());
+    let given_up: Vec<String> = given_up.collect();
+    // The requests come one after the other, each on a connection of its own.
+    assert!((1..=3).contains(&given_up.len()), "{given_up:?}");
+    for answer in given_up {
+        assert!(answer.contains("Other requests wait for a connection"), "{answer}");
+    }
 }
 
 #[test]

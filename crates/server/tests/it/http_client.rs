@@ -129,6 +129,15 @@ impl Connection {
         matches!(self.0.read(&mut [0; 16]), Ok(0) | Err(_))
     }
 
+    /// What has arrived by now; `None` if there is nothing and the connection is open.
+    pub(crate) fn received_now(&mut self) -> Option<String> {
+        self.0.set_nonblocking(true).unwrap();
+        let mut bytes = vec![0; 16 << 10];
+        let read = self.0.read(&mut bytes);
+        self.0.set_nonblocking(false).unwrap();
+        read.ok().map(|count| String::from_utf8_lossy(&bytes[..count]).into_owned())
+    }
+
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> bool {
         let mut piece = [0; 16 << 10];
         let count = self.0.read(&mut piece).unwrap();
