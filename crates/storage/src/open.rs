@@ -234,10 +234,13 @@ fn recover(
     let to_data_file =
         || replay(disk, journals, &header, &mut ReplayedPages::to_data_file(data, meter));
     let mut replayed = to_data_file();
-    if matches!(replayed, Err(StorageError::DiskFull { .. }))
-        && has_made_room(disk, journals, &header, data, meter)?
-    {
-        replayed = to_data_file();
+    if matches!(replayed, Err(StorageError::DiskFull { .. })) {
+        replayed = match make_room(disk, journals, &header, data, meter) {
+            Ok(true) => to_data_file(),
+            // Some file systems need room even to sync or to remove a file.
+            Ok(false) | Err(StorageError::DiskFull { .. }) => replayed,
+            Err(error) => return Err(error),
+        };
     }
     let replayed = match replayed {
         Err(full @ StorageError::DiskFull { .. }) => {
@@ -266,7 +269,7 @@ fn recover(
 }
 
 /// Removes the spare and the journals before the header's floor; returns whether there were any.
-fn has_made_room(
+fn make_room(
     disk: &dyn Disk,
     journals: &Path,
     header: &EnvironmentHeader,

@@ -2,7 +2,9 @@
 
 use platform::{
     Access, Disk as _,
-    simulated::{OperationFilter, Random, SimulatedDisk, Survival},
+    simulated::{
+        FaultKind, FaultSpan, OperationFilter, OperationKind, Random, SimulatedDisk, Survival,
+    },
 };
 
 use super::{Bench, entries, name, put};
@@ -213,6 +215,28 @@ fn recovery_on_a_full_disk_uses_the_room_of_journals_that_nothing_needs() {
     let environment = bench.open();
     assert!(!environment.recovery().disk_full, "the spare made room");
     assert_eq!(survived(&environment, 60, 5), 60);
+}
+
+/// Some file systems need room even to sync a file.
+#[test]
+fn recovery_on_a_full_disk_that_refuses_to_sync_can_be_read() {
+    let bench = Bench::new(4);
+    let disk = &bench.simulation.disk;
+    let environment = bench.open();
+    for number in 1..=60 {
+        write(&environment, number).expect("commits");
+    }
+    drop(environment);
+    disk.space_limit(Some(0));
+    let sync = OperationFilter::Only(OperationKind::Sync);
+    disk.fail_operation(1, sync, FaultKind::StorageFull, FaultSpan::UntilCleared);
+    let environment = bench.open();
+    assert!(environment.recovery().disk_full);
+    assert_eq!(entries(&environment.read()), state_after(60));
+    drop(environment);
+    disk.clear_faults();
+    disk.space_limit(None);
+    assert_eq!(survived(&bench.open(), 60, 4), 60);
 }
 
 /// Without memory for what is in the journal, it is refused as before, and nothing is lost.
