@@ -17,6 +17,8 @@ use crate::{engine::Engine, error::EngineError};
 
 /// The longest name of an index, in characters.
 const NAME_CHARACTERS_MAX: usize = 206;
+/// The part of a record, at its limit, that former definitions of indexes may take.
+const HISTORY_PART: usize = 4;
 
 /// A change of a definition that keeps the index's entries.
 #[derive(Clone, Copy, Debug)]
@@ -158,13 +160,14 @@ impl Engine {
                     None => false,
                 };
                 if is_kept {
-                    return Ok(Decision::Keep);
+                    return Ok::<_, EngineError>(Decision::Keep);
                 }
                 if definition.has_output() && definition.reduce_output_index.is_none() {
                     // Every change of a record has a higher index than the one before.
                     definition.reduce_output_index = i64::try_from(record.etag + 1).ok();
                 }
                 body.put_index(&definition, &created, &node_tag);
+                body.trim_index_history(self.memory.record_bytes_max / HISTORY_PART);
                 Ok(Decision::Replace)
             })?;
         if is_kept {

@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use cluster_state::RecordDraft;
 use database::{Decision, NewDatabase, WrittenRecord};
 use model::DatabaseRecord;
 use wire::RecordBody;
@@ -38,7 +39,7 @@ impl Engine {
     ) -> Result<WrittenRecord, EngineError> {
         self.decide_record_body(name, |_, body| {
             change(body);
-            Ok(Decision::Replace)
+            Ok::<_, EngineError>(Decision::Replace)
         })
     }
 
@@ -47,28 +48,40 @@ impl Engine {
     ///
     /// # Errors
     /// Those of `change`; the record stays as it is then.
-    pub fn decide_record_body(
+    pub fn decide_record_body<E: From<EngineError>>(
         &self,
         name: &str,
-        mut change: impl FnMut(&DatabaseRecord, &mut RecordBody) -> Result<Decision, EngineError>,
-    ) -> Result<WrittenRecord, EngineError> {
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordBody) -> Result<Decision, E>,
+    ) -> Result<WrittenRecord, E> {
+        self.decide_record(name, |record, draft| {
+            let mut body = RecordBody::read(record.configuration.json());
+            let decision = change(record, &mut body)?;
+            draft.body = body.to_json();
+            Ok(decision)
+        })
+    }
+
+    /// The same for the whole record. Blocks.
+    ///
+    /// # Errors
+    /// Those of `change`; the record stays as it is then. The database does not exist
+    /// ([`EngineError::DatabaseMissing`]); the record cannot be written.
+    pub fn decide_record<E: From<EngineError>>(
+        &self,
+        name: &str,
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Result<Decision, E>,
+    ) -> Result<WrittenRecord, E> {
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
-            let mut body = RecordBody::read(record.configuration.json());
-            match change(record, &mut body) {
-                Ok(decision) => {
-                    draft.body = body.to_json();
-                    decision
-                }
-                Err(error) => {
-                    refusal = Some(error);
-                    Decision::Keep
-                }
-            }
+            change(record, draft).unwrap_or_else(|error| {
+                refusal = Some(error);
+                Decision::Keep
+            })
         });
-        match refusal {
-            Some(refusal) => Err(refusal),
-            None => written?.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() }),
+        if let Some(refusal) = refusal {
+            return Err(refusal);
         }
+        let written = written.map_err(EngineError::from)?;
+        written.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() }.into())
     }
 }

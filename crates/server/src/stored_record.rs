@@ -5,7 +5,6 @@
 use cluster_state::RecordDraft;
 use database::{Decision, WrittenRecord};
 
-use engine::EngineError;
 use model::{DatabaseRecord, date};
 use serde_json::{Map, Value, json};
 use wire::{
@@ -51,18 +50,33 @@ pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
     serde_json::from_slice(record.configuration.json()).unwrap_or_default()
 }
 
-/// Changes the body of a record, and has the open database follow it. `None` when there is no such database.
-/// `change` is called again with a newer body if another change came first. Blocks.
+/// Changes the body of a record, and has the open database follow it. `change` is called again with a newer
+/// body if another change came first. Blocks.
+///
+/// # Errors
+/// Those of `change`; there is no such database; the record cannot be written.
 pub(crate) fn change_body(
     state: &ServerState,
     name: &str,
-    mut change: impl FnMut(&mut Map<String, Value>),
-) -> Result<Option<WrittenRecord>, ApiError> {
-    match state.engine.change_record_body(name, |body| change(body.properties_mut())) {
-        Ok(written) => Ok(Some(written)),
-        Err(EngineError::DatabaseMissing { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    mut change: impl FnMut(&mut Map<String, Value>) -> Result<(), ApiError>,
+) -> Result<WrittenRecord, ApiError> {
+    state.engine.decide_record_body(name, |_, body| {
+        change(body.properties_mut())?;
+        Ok(Decision::Replace)
+    })
+}
+
+/// Sets a property in the body of a record, like [`change_body`].
+pub(crate) fn set_in_body(
+    state: &ServerState,
+    name: &str,
+    property: &str,
+    value: &Value,
+) -> Result<WrittenRecord, ApiError> {
+    change_body(state, name, |body| {
+        body.insert(property.to_owned(), value.clone());
+        Ok(())
+    })
 }
 
 /// Like [`change_body`], for the whole record.
@@ -70,12 +84,11 @@ pub(crate) fn change_record(
     state: &ServerState,
     name: &str,
     mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
-) -> Result<Option<WrittenRecord>, ApiError> {
-    let written = state.engine.change_record(name, |record, draft| {
+) -> Result<WrittenRecord, ApiError> {
+    state.engine.decide_record(name, |record, draft| {
         change(record, draft);
-        Decision::Replace
-    });
-    written.map_err(ApiError::from)
+        Ok(Decision::Replace)
+    })
 }
 
 /// Parses a body that must be an object.

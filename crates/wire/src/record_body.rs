@@ -78,9 +78,25 @@ impl RecordBody {
         revisions.truncate(FORMER_DEFINITIONS_MAX);
     }
 
-    /// Removes an index, automatic or not, whatever the case of its name.
+    /// Removes the oldest former definitions until all definitions in the history have at most so many bytes of
+    /// JSON. The newest of each index stays.
+    pub fn trim_index_history(&mut self, bytes_max: usize) {
+        let size = |value: &Value| serde_json::to_vec(value).map_or(0, |json| json.len());
+        let history = self.section_mut(INDEX_HISTORY);
+        let mut bytes: usize = history.values().map(size).sum();
+        while bytes_max < bytes {
+            let lists = history.values_mut().filter_map(Value::as_array_mut);
+            let Some(longest) = lists.max_by_key(|list| list.len()).filter(|list| 1 < list.len())
+            else {
+                return;
+            };
+            bytes -= longest.pop().as_ref().map_or(0, size);
+        }
+    }
+
+    /// Removes an index, automatic or not, and its history, whatever the case of its name.
     pub fn remove_index(&mut self, name: &str) {
-        for section in [INDEXES, AUTO_INDEXES] {
+        for section in [INDEXES, AUTO_INDEXES, INDEX_HISTORY] {
             self.section_mut(section).retain(|known, _| !known.eq_ignore_ascii_case(name));
         }
     }
@@ -181,8 +197,30 @@ mod tests {
         body.change_index_setting("i", "Priority", "Low");
         assert_eq!(body.properties()[INDEXES]["I"]["Priority"], "Low");
         body.remove_index("i");
-        body.put_index(&definition("J", 1), "now", "B");
         assert_eq!(body.index_history("I"), None);
+    }
+
+    #[test]
+    fn the_oldest_definitions_make_room_and_the_newest_of_each_index_stay() {
+        let mut body = RecordBody::default();
+        for number in 0..8 {
+            for name in ["I", "J"] {
+                let (name, maps) = (name.to_owned(), vec![number.to_string()]);
+                let definition = IndexDefinition { name, maps, ..IndexDefinition::default() };
+                body.put_index(&definition, "now", "A");
+            }
+        }
+        let versions = |body: &RecordBody, name: &str| -> Vec<String> {
+            let history = body.index_history(name).unwrap().as_array().unwrap();
+            history.iter().map(|entry| entry["Definition"]["Maps"][0].to_string()).collect()
+        };
+        let bytes = serde_json::to_vec(&body.properties()[INDEX_HISTORY]["I"]).unwrap().len();
+        body.trim_index_history(bytes);
+        for name in ["I", "J"] {
+            assert_eq!(versions(&body, name), [r#""7""#, r#""6""#, r#""5""#, r#""4""#]);
+        }
+        body.trim_index_history(0);
+        assert_eq!(versions(&body, "I").len() + versions(&body, "J").len(), 2);
     }
 
     #[test]

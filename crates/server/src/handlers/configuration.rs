@@ -63,9 +63,7 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
                 draft.body = Value::Object(body).to_string().into_bytes();
                 draft.changes_client = true;
             })?;
-            if let Some(written) = written {
-                state.client_configuration_changed(written.index);
-            }
+            state.client_configuration_changed(written.index);
             let answer = Answer::empty(StatusCode::CREATED);
             Ok(answer.with_header(REFRESH_CLIENT_CONFIGURATION, "true"))
         })

@@ -12,7 +12,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     http::router::Answering,
-    stored_record::{body_of, change_body, change_record, read_object, texts_of},
+    stored_record::{body_of, change_record, read_object, set_in_body, texts_of},
 };
 
 fn missing(name: &str) -> ApiError {
@@ -36,10 +36,7 @@ pub(crate) fn put_settings(call: Call) -> Answering {
             let record = state.engine.record(&name).ok_or_else(|| missing(&name))?;
             let named = json!({ "Settings": settings }).to_string();
             state.engine.check_named_directories(&record.name, named.as_bytes())?;
-            let set = |body: &mut serde_json::Map<String, Value>| {
-                body.insert("Settings".to_owned(), settings.clone());
-            };
-            change_body(&state, &name, set)?.ok_or_else(|| missing(&name))?;
+            set_in_body(&state, &name, "Settings", &settings)?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await
@@ -62,9 +59,7 @@ pub(crate) fn set_lock(call: Call) -> Answering {
                 return Err(missing(name));
             }
             for name in &names {
-                change_body(&state, name, |body| {
-                    body.insert("LockMode".to_owned(), mode.name().into());
-                })?;
+                set_in_body(&state, name, "LockMode", &mode.name().into())?;
             }
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
@@ -102,13 +97,12 @@ pub(crate) fn reorder(call: Call) -> Answering {
         let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
         let order = if is_fixed { json!([state.node_tag()]) } else { json!([]) };
         blocking(move || {
-            let reordered = change_record(&state, &name, |record, draft| {
+            change_record(&state, &name, |record, draft| {
                 draft.changes_topology = true;
                 let mut body = body_of(record);
                 body.insert("Topology".to_owned(), json!({"PriorityOrder": order}));
                 draft.body = Value::Object(body).to_string().into_bytes();
             })?;
-            reordered.ok_or_else(|| missing(&name))?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
         .await
@@ -147,7 +141,6 @@ pub(crate) fn promote(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let promoted = change_record(&state, &name, |_, _| ())?;
-            let promoted = promoted.ok_or_else(|| missing(&name))?;
             let name = promoted.record.name.as_str();
             let answer = json!({"Name": name, "RaftCommandIndex": promoted.index});
             Ok(Answer::shape(StatusCode::OK, &answer))

@@ -14,7 +14,7 @@ use crate::{
     call::Call,
     handlers::operations::show_failure,
     http::router::Answering,
-    stored_record::{body_of, change_body, read_object, texts_of},
+    stored_record::{body_of, read_object, set_in_body, texts_of},
 };
 
 const TICKS_PER_SECOND: i64 = 10_000_000;
@@ -61,13 +61,7 @@ pub(crate) async fn store(
     let name = call.database()?.record().name.as_str().to_owned();
     let state = call.state;
     blocking(move || {
-        let set = |body: &mut Map<String, Value>| {
-            body.insert(property.to_owned(), configuration.clone());
-        };
-        let written = change_body(&state, &name, set)?.ok_or_else(|| {
-            let message = format!("Database '{name}' does not exist");
-            ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
-        })?;
+        let written = set_in_body(&state, &name, property, &configuration)?;
         Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index})))
     })
     .await

@@ -80,7 +80,10 @@ async fn configure(call: &Call, types: SampleTypes) -> Result<(), ApiError> {
             settings.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
         }
         if !settings.is_empty() {
-            change_body(&state, &name, |body| body.extend(settings.clone()))?;
+            change_body(&state, &name, |body| {
+                body.extend(settings.clone());
+                Ok(())
+            })?;
         }
         let indexes: Vec<Value> = if types.indexes { sample_data::indexes() } else { Vec::new() };
         define_all(&state, &database, indexes)

@@ -10,7 +10,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     http::router::Answering,
-    stored_record::{body_of, change_body, read_object},
+    stored_record::{body_of, read_object, set_in_body},
 };
 
 /// The name under which the catalog stores the server's own configuration.
@@ -58,9 +58,7 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
         let name = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
-            change_body(&state, &name, |body| {
-                body.insert(STUDIO_CONFIGURATION_PROPERTY.to_owned(), configuration.clone());
-            })?;
+            set_in_body(&state, &name, STUDIO_CONFIGURATION_PROPERTY, &configuration)?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await

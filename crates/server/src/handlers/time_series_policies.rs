@@ -1,9 +1,9 @@
 //! The policies of time series and the names of their values: parts of a database's record.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::{
-    ErrorKind, TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy, with_value_names,
+    TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy, with_value_names,
     without_policy,
 };
 
@@ -71,15 +71,12 @@ async fn change(
     }
     let state = call.state;
     blocking(move || {
-        let set = |body: &mut Map<String, Value>| {
-            // Checked again, since another request may have changed it in the meantime.
-            if let Ok(Some(configuration)) = work(body.get(TIME_SERIES_PROPERTY)) {
+        // Decided again, since another request may have changed it in the meantime.
+        let written = change_body(&state, &name, |body| {
+            if let Some(configuration) = work(body.get(TIME_SERIES_PROPERTY))? {
                 body.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
             }
-        };
-        let written = change_body(&state, &name, set)?.ok_or_else(|| {
-            let message = format!("Database '{name}' does not exist");
-            ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
+            Ok(())
         })?;
         Ok(Answer::shape(StatusCode::OK, &json!({ "RaftCommandIndex": written.index })))
     })

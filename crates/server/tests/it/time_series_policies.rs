@@ -33,6 +33,27 @@ fn policies_and_names_of_values_are_kept() {
     assert_eq!(send("PUT", path, &bad).status, 500);
 }
 
+#[test]
+fn names_that_contradict_each_other_are_not_both_acknowledged() {
+    let server = server();
+    for series in 0..20 {
+        let name = |number: usize| {
+            let series = format!("S{series}");
+            let names = json!({
+                "Collection": "Cos", "TimeSeries": series, "ValueNames": [format!("N{number}")]
+            });
+            let path = "/databases/db/timeseries/names/config";
+            server.send("POST", path, names.to_string().as_bytes()).status
+        };
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let sent: Vec<_> = (0..4).map(|number| scope.spawn(move || name(number))).collect();
+            sent.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let acknowledged = statuses.iter().filter(|status| **status == 200).count();
+        assert_eq!(acknowledged, 1, "{statuses:?}");
+    }
+}
+
 fn span(seconds: i64) -> Value {
     json!({ "Value": seconds, "Unit": "Second" })
 }
