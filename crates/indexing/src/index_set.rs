@@ -282,11 +282,30 @@ impl IndexSet {
     /// When the definition is invalid or the files could not be opened.
     pub fn open(&self, name: &str, kind: IndexKind) -> Result<Arc<Index>, Arc<IndexError>> {
         let _changing = self.change();
+        self.open_changing(name, kind)
+    }
+
+    /// The same, for a caller that holds [`IndexSet::change`].
+    fn open_changing(&self, name: &str, kind: IndexKind) -> Result<Arc<Index>, Arc<IndexError>> {
         let key = lower_case(name).into_owned();
         match self.get(&key) {
             Some(index) => self.follow_definition(&key, &index, kind).map(|()| index),
             None => self.open_closed(&key, name, kind),
         }
+    }
+
+    /// Tries again to open a faulty index, by its present definition. `None` when no index of that
+    /// name is faulty.
+    ///
+    /// # Errors
+    ///
+    /// As [`IndexSet::open`].
+    pub fn reopen_faulty(&self, name: &str) -> Result<Option<Arc<Index>>, Arc<IndexError>> {
+        // Held since before the look-up: an index that is deleted meanwhile must not come back.
+        let _changing = self.change();
+        let Some(faulty) = self.faulty_named(name) else { return Ok(None) };
+        let name = faulty.kind.name();
+        self.open_changing(&name, faulty.kind).map(Some)
     }
 
     /// Applies a definition to an open index.

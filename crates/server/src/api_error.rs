@@ -127,8 +127,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
             ProtocolError::new(ErrorKind::Internal, message)
         }
         EngineError::IndexNotOpened { error, .. } | EngineError::IndexFailed { error, .. } => {
-            let is_disk_full = matches!(error.storage(), Some(StorageError::DiskFull { .. }));
-            let kind = if is_disk_full { ErrorKind::DiskFull } else { ErrorKind::IndexInvalid };
+            let kind = retryable_kind(&error).unwrap_or(ErrorKind::IndexInvalid);
             ProtocolError::new(kind, message)
         }
         EngineError::IndexNotCreated { error } => index_error(&error),
@@ -366,13 +365,25 @@ fn catalog_error(error: &CatalogError) -> ProtocolError {
     }
 }
 
+/// The kind of an error for want of room, in whichever part of the index: a retry may succeed.
+fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
+    match (error, error.storage()) {
+        (_, Some(StorageError::DiskFull { .. })) => Some(ErrorKind::DiskFull),
+        (_, Some(StorageError::NoMemory(_) | StorageError::TooManyUnflushed { .. })) => {
+            Some(ErrorKind::LowMemory)
+        }
+        (IndexError::Output { .. }, _) => Some(ErrorKind::Overloaded),
+        (_, _) => None,
+    }
+}
+
 /// An error of an index.
 fn index_error(error: &IndexError) -> ProtocolError {
-    // For want of room, in whichever part of the index: a retry may succeed.
-    match error.storage() {
-        Some(StorageError::NoMemory(exhausted)) => return no_room("Indexes", *exhausted).0,
-        Some(full @ StorageError::DiskFull { .. }) => return storage_error(full),
-        _ => {}
+    if let Some(StorageError::NoMemory(exhausted)) = error.storage() {
+        return no_room("Indexes", *exhausted).0;
+    }
+    if let Some(kind) = retryable_kind(error) {
+        return ProtocolError::new(kind, error.to_string());
     }
     match error {
         IndexError::Definition { message } => {
@@ -436,15 +447,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_without_disk_space_is_no_internal_error() {
+    fn an_index_without_room_may_be_asked_again() {
         let full = || StorageError::DiskFull { path: "x".into() };
-        let failed = || IndexError::Documents(full().into());
-        for error in [
-            ApiError::from(IndexError::Storage(full())),
-            failed().into(),
-            EngineError::IndexFailed { name: "I".into(), error: Arc::new(failed()) }.into(),
-        ] {
-            assert_eq!(error.kind, ErrorKind::DiskFull, "{}", error.message);
+        let exhausted = storage::MemoryExhausted { own: 1, taken: 9, bytes_max: 9 };
+        let table = [
+            (IndexError::Storage(full()), ErrorKind::DiskFull),
+            (IndexError::Documents(full().into()), ErrorKind::DiskFull),
+            (IndexError::Storage(StorageError::NoMemory(exhausted)), ErrorKind::LowMemory),
+            (IndexError::Output { message: "later".into() }, ErrorKind::Overloaded),
+        ];
+        for (error, kind) in table {
+            let error = Arc::new(error);
+            let failed = EngineError::IndexFailed { name: "I".into(), error: Arc::clone(&error) };
+            for answer in [ApiError::from(error), failed.into()] {
+                assert_eq!((answer.kind, answer.kind.status()), (kind, 503), "{}", answer.message);
+            }
         }
     }
 }

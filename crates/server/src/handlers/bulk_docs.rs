@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use commands::{BatchOutcome, CommandResult};
+use commands::BatchOutcome;
 use database::DatabaseLease;
+use documents::DatabaseIdentity;
 use http::{StatusCode, header};
 use indexing::Index;
-use model::{Etag, TimeSpan};
+use model::{ChangeVector, ChangeVectorEntry, Etag, TimeSpan};
 use wire::{ErrorFields, ErrorKind, IndexState, QueryString};
 
 use crate::{
@@ -43,7 +44,7 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         if body.is_cluster_wide {
             let (answer, outcome) = cluster_transaction::execute(&call, body.commands).await?;
             waits.wait_for_indexes(&call, &outcome).await?;
-            waits.wait_for_replicas(&outcome).await?;
+            waits.wait_for_replicas(&call, &outcome).await?;
             return Ok(Answer::json_with(StatusCode::CREATED, answer));
         }
         let database = call.database()?;
@@ -59,7 +60,7 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         let answer = write_answer(outcome.as_ref(), &responses)?;
         if let Some(outcome) = &outcome {
             waits.wait_for_indexes(&call, outcome).await?;
-            waits.wait_for_replicas(outcome).await?;
+            waits.wait_for_replicas(&call, outcome).await?;
         }
         Ok(Answer::json_with(StatusCode::CREATED, answer))
     })
@@ -166,7 +167,7 @@ impl Waits {
     }
 
     /// The write is complete already, so a timeout here does not revert it.
-    async fn wait_for_replicas(&self, outcome: &BatchOutcome) -> Result<(), ApiError> {
+    async fn wait_for_replicas(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
         let Some(wait) = self.replicas.as_ref().filter(|wait| wait.count > 0) else {
             return Ok(());
         };
@@ -174,7 +175,7 @@ impl Waits {
         if !wait.throws {
             return Ok(());
         }
-        let change_vector = last_change_vector(outcome).unwrap_or_default();
+        let change_vector = change_vector_after(call.database()?, outcome)?;
         let mut error = ApiError::new(
             ErrorKind::Timeout,
             format!(
@@ -236,39 +237,12 @@ fn indexes_are_behind(
     error
 }
 
-/// The newest version that a command of the batch resulted in.
-fn last_change_vector(outcome: &BatchOutcome) -> Option<String> {
-    outcome.results.iter().rev().find_map(|result| match result {
-        CommandResult::Put(stored) => Some(stored.change_vector.to_string()),
-        CommandResult::ForcedRevision(stored) => {
-            stored.as_ref().map(|stored| stored.change_vector.to_string())
-        }
-        CommandResult::Patched(patched) => {
-            patched.stored.as_ref().map(|stored| stored.change_vector.to_string())
-        }
-        CommandResult::Deleted { deleted, .. } => {
-            deleted.as_ref().map(|deleted| deleted.change_vector.to_string())
-        }
-        CommandResult::CountersChanged(changed) => {
-            let version =
-                changed.document_change_vector.as_ref().or(changed.change_vector.as_ref());
-            version.map(ToString::to_string)
-        }
-        CommandResult::TimeSeriesWritten(written) => {
-            written.change_vector.as_ref().map(|version| version.as_str().to_owned())
-        }
-        CommandResult::AttachmentPut(stored) => {
-            stored.document_change_vector.as_ref().map(ToString::to_string)
-        }
-        CommandResult::AttachmentDeleted(deleted) => {
-            deleted.document_change_vector.as_ref().map(ToString::to_string)
-        }
-        CommandResult::AttachmentCopied(copied) => {
-            copied.stored.document_change_vector.as_ref().map(ToString::to_string)
-        }
-        CommandResult::AttachmentMoved(moved) => {
-            moved.stored.document_change_vector.as_ref().map(ToString::to_string)
-        }
-        _ => None,
-    })
+/// This node's part of the change vector of the database after the batch.
+fn change_vector_after(
+    database: &DatabaseLease,
+    outcome: &BatchOutcome,
+) -> Result<ChangeVector, ApiError> {
+    let DatabaseIdentity { node_tag: tag, database_id } =
+        documents::database_identity(&database.read())?;
+    Ok(ChangeVector::single(ChangeVectorEntry { tag, etag: outcome.last_etag, database_id }))
 }

@@ -25,13 +25,11 @@ pub(crate) fn open_faulty(call: Call) -> Answering {
         let database = call.database()?.clone();
         blocking(move || {
             let indexes = database.indexes();
-            let Some(faulty) = indexes.faulty_named(&name) else {
+            if indexes.reopen_faulty(&name)?.is_none() {
                 let index = indexes.get(&name).ok_or_else(|| missing(&name))?;
                 let message = format!("Cannot open non faulty index named: {}", index.name());
                 return Err(ApiError::invalid_operation(message));
-            };
-            let opened = indexes.open(&faulty.kind.name(), faulty.kind);
-            opened?;
+            }
             match indexes.faulty_named(&name) {
                 Some(still) => Err(still.error.into()),
                 None => Ok(Answer::empty(StatusCode::NO_CONTENT)),
