@@ -247,7 +247,7 @@ impl fmt::Display for LoadError {
                 f,
                 "the files in {} are not the newest ones of this database: {mismatch}. Nothing was \
                  changed. Put the right directory back, or stop the server and say that this one \
-                 counts from now on: corvus offline adopt <data directory> <database>",
+                 is the current one: corvus offline adopt <data directory> <database>",
                 directory.display()
             ),
             LoadError::Cluster(error) => error.fmt(f),

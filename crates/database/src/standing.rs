@@ -164,9 +164,9 @@ fn refusal_of_older(database: &str, missing: u64) -> String {
         "The files of the database '{database}' lack the cluster-wide transaction {missing}, which the \
          database has executed: they are an older copy, or lost their newest transactions. Compare \
          exchange, identities and cluster-wide transactions of this database are refused, because they \
-         would follow on documents that are missing; everything else goes on. Put the right files back, \
-         or stop the server and say that these count from now on: corvus offline adopt <data directory> \
-         {database}"
+         would follow on documents that are missing; everything else continues to work. Put the right \
+         files back, or stop the server and declare these files the current ones: corvus offline adopt \
+         <data directory> {database}"
     )
 }
 
@@ -174,8 +174,8 @@ fn refusal(database: &str, mismatch: HistoryMismatch) -> String {
     format!(
         "The server's own environment (System) does not belong to the database '{database}': {mismatch}. \
          Compare exchange, identities and cluster-wide transactions of this database are refused, \
-         because they would repeat or lose what was done before; everything else goes on. Put the right \
-         System directory back, or stop the server and say that this one counts from now on: corvus \
-         offline adopt <data directory> {database}"
+         because they would repeat or lose what was done before; everything else continues to work. Put \
+         the right System directory back, or stop the server and declare this one the current one: \
+         corvus offline adopt <data directory> {database}"
     )
 }

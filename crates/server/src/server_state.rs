@@ -64,6 +64,8 @@ pub(crate) struct ServerState {
     pub(crate) indexes_in_making: IndexesInMaking,
     /// Memory of what is queued for watchers of databases.
     pub(crate) change_budget: Arc<ListenerBudget>,
+    /// Memory of what they watch.
+    pub(crate) watch_budget: Arc<ListenerBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
     /// The entries of the log, if the process exposes them.
     pub(crate) log_feed: OnceLock<Arc<LogFeed>>,
@@ -124,6 +126,7 @@ impl ServerState {
         let logs = LogsConfiguration::starting(&settings.logs);
         let changes_bytes_max = settings.changes.all_queued_bytes_max.min(memory.changes_bytes_max);
         let change_budget = ListenerBudget::new(changes_bytes_max);
+        let watch_budget = ListenerBudget::new(changes_bytes_max / 2);
         let started = engine.clock().monotonic();
         let newest = client_configuration::newest_index(&engine).unwrap_or(0);
         ServerState {
@@ -141,6 +144,7 @@ impl ServerState {
             processor_load: ProcessorLoad::begin(started),
             last_request: AtomicI64::new(0),
             change_budget,
+            watch_budget,
             logs: Mutex::new(logs),
             log_feed: OnceLock::new(),
             log_downloads: Arc::new(Semaphore::new(LOG_DOWNLOADS_MAX)),

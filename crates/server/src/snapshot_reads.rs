@@ -69,7 +69,7 @@ pub(crate) fn snapshot_of(
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     };
     if tokens.next().is_some() {
-        let message = format!("The header {} is there twice", header_names::SNAPSHOT);
+        let message = format!("The header {} is present twice", header_names::SNAPSHOT);
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     let Some(token) = token else { return Ok(outer.cloned()) };
@@ -80,7 +80,7 @@ pub(crate) fn snapshot_of(
 
 fn ended(end: SnapshotEnd) -> ApiError {
     let reason = match end {
-        SnapshotEnd::Time => "its time was over",
+        SnapshotEnd::Time => "it has expired",
         SnapshotEnd::Released => "it was released",
         SnapshotEnd::Space => "it kept too much in memory or in the journal",
         SnapshotEnd::Unknown => "there is none of that token in this database",

@@ -33,7 +33,7 @@ pub enum ListenerEnd {
     Dropped,
 }
 
-/// The limit on what all listeners of a server have queued and watch together.
+/// The limit on what all listeners of a server have queued together, or on what they watch.
 #[derive(Debug)]
 pub struct ListenerBudget {
     bytes_max: usize,
@@ -41,7 +41,7 @@ pub struct ListenerBudget {
 }
 
 impl ListenerBudget {
-    /// A budget of this many bytes. Watches may take half of it.
+    /// A budget of this many bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0) })
     }
@@ -50,9 +50,9 @@ impl ListenerBudget {
         self.bytes_max < self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether watches may take this many bytes more.
-    pub(super) fn has_room_for_watches(&self, bytes: usize) -> bool {
-        self.bytes.load(Ordering::Relaxed).saturating_add(bytes) <= self.bytes_max / 2
+    /// Whether there is room for this many bytes more.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.bytes.load(Ordering::Relaxed).saturating_add(bytes) <= self.bytes_max
     }
 }
 
@@ -99,8 +99,10 @@ impl Drop for BudgetShare {
 pub struct ListenerOptions {
     /// The limit of its own queue, in bytes.
     pub queued_bytes_max: usize,
-    /// The budget it shares with all listeners of the server.
+    /// The budget of queues that it shares with all listeners of the server.
     pub budget: Arc<ListenerBudget>,
+    /// The budget of watches that it shares with them.
+    pub watch_budget: Arc<ListenerBudget>,
     /// Whether a new notification replaces the queued ones.
     pub only_last: bool,
     /// When it connected.
@@ -295,7 +297,8 @@ mod tests {
         budget: &Arc<ListenerBudget>,
     ) -> Listener {
         let (began, budget) = (Timestamp::from_ticks(0), Arc::clone(budget));
-        let options = ListenerOptions { queued_bytes_max, budget, only_last, began };
+        let watch_budget = ListenerBudget::new(usize::MAX);
+        let options = ListenerOptions { queued_bytes_max, budget, watch_budget, only_last, began };
         Listener::new(1, options, Box::new(|| ()))
     }
 

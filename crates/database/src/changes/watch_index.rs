@@ -47,7 +47,7 @@ pub(super) struct Watches {
 
 impl Watches {
     pub(super) fn of(listener: &Listener) -> Self {
-        let share = BudgetShare::new(Arc::clone(&listener.options().budget));
+        let share = BudgetShare::new(Arc::clone(&listener.options().watch_budget));
         Self { watches: HashSet::new(), share }
     }
 
@@ -55,7 +55,7 @@ impl Watches {
     fn has_room_for(&self, bytes: usize) -> bool {
         let total = self.share.bytes() + bytes;
         total <= ALWAYS_ALLOWED_BYTES
-            || total <= WATCHES_BYTES_MAX && self.share.budget().has_room_for_watches(bytes)
+            || total <= WATCHES_BYTES_MAX && self.share.budget().has_room_for(bytes)
     }
 
     /// Whether a listener with these watches belongs to those that watch all documents and nothing else.

@@ -51,13 +51,14 @@ struct Occupied {
 }
 
 impl Occupied {
-    /// Asks the kernel again how much `file` occupies.
-    fn update(&self, file: &File) -> io::Result<()> {
+    /// Asks the kernel again how much `file` occupies. Where it does not answer, what it last
+    /// answered stays.
+    fn update(&self, file: &File) {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = file.metadata()?.blocks() * BLOCK_BYTES;
+        let Ok(metadata) = file.metadata() else { return };
+        let now = metadata.blocks() * BLOCK_BYTES;
         OCCUPIED_BYTES.fetch_add(now.wrapping_sub(*bytes), Ordering::Relaxed);
         *bytes = now;
-        Ok(())
     }
 }
 
@@ -130,7 +131,8 @@ impl Content {
             None => self.file.set_len(len),
             Some(counted) => counted.set(len, || self.file.set_len(len)),
         }?;
-        self.occupied.update(&self.file)
+        self.occupied.update(&self.file);
+        Ok(())
     }
 
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -142,7 +144,8 @@ impl Content {
             counted.grow(offset.saturating_add(bytes.len() as u64))?;
         }
         self.file.write_all_at(bytes, offset)?;
-        self.occupied.update(&self.file)
+        self.occupied.update(&self.file);
+        Ok(())
     }
 
     /// All bytes.

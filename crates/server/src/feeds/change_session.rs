@@ -61,6 +61,7 @@ pub(crate) fn begin(call: &Call) -> Result<Session, ApiError> {
     let options = ListenerOptions {
         queued_bytes_max: state.engine.settings().changes.queued_bytes_max,
         budget: Arc::clone(&state.change_budget),
+        watch_budget: Arc::clone(&state.watch_budget),
         only_last: call.query().bool("throttleConnection")?.unwrap_or(false),
         began: state.engine.clock().now(),
     };

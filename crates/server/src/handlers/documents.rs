@@ -205,7 +205,7 @@ fn check_count(ids: usize) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::argument(format!(
-        "A load may have {LOADED_IDS_MAX} ids, and as many included ones, but has more: {ids}"
+        "A load may have {LOADED_IDS_MAX} ids, and as many included ones, but has {ids} or more"
     )))
 }
 
@@ -266,8 +266,13 @@ fn included_rows<'t>(
         let root = row.body()?.root();
         for path in paths {
             let count = ids.len();
-            path.ids(root, &mut |id| ids.push(id.to_owned()))
-                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
+            // One more than allowed is noticed; the number of those beyond it is up to the client.
+            path.ids(root, &mut |id| {
+                if ids.len() <= LOADED_IDS_MAX {
+                    ids.push(id.to_owned());
+                }
+            })
+            .map_err(|error| ApiError::from(DocumentError::from(error)))?;
             check_count(ids.len())?;
             bytes += ids[count..].iter().map(|id| FOUND_BYTES + 2 * id.len()).sum::<usize>();
             hold(held, bytes)?;

@@ -111,11 +111,17 @@ impl<C: FnMut(u64) -> Result<(), ApiError>> Decoded<C> {
         Ok(())
     }
 
+    /// The text, without room for more: its length is what is charged from now on.
+    fn finish(mut self) -> Bytes {
+        self.text.shrink_to_fit();
+        Bytes::from(self.text)
+    }
+
     fn read_all(mut self, mut reader: impl Read) -> Result<Bytes, ApiError> {
         let mut piece = vec![0; DECODED_PIECE_BYTES];
         loop {
             match reader.read(&mut piece).map_err(|error| undecodable(&error))? {
-                0 => return Ok(Bytes::from(self.text)),
+                0 => return Ok(self.finish()),
                 count => self.add(&piece[..count])?,
             }
         }
@@ -137,7 +143,7 @@ impl<C: FnMut(u64) -> Result<(), ApiError>> Decoded<C> {
             input = &input[status.bytes_read..];
             if input.is_empty() && status.bytes_written < piece.len() {
                 return match status.remaining {
-                    0 | ZSTD_BLOCK_HEADER_BYTES => Ok(Bytes::from(self.text)),
+                    0 | ZSTD_BLOCK_HEADER_BYTES => Ok(self.finish()),
                     _ => Err(undecodable(&io::Error::new(
                         io::ErrorKind::UnexpectedEof,
                         "the last zstd frame is incomplete",

@@ -79,7 +79,7 @@ pub(super) fn check_position(
     let (name, etag) = (&subscription.name, position.cursor.0);
     Err(End::invalid(format!(
         "The subscription '{name}' stands at etag {etag} of a history that this database does not have: \
-         {mismatch}. Documents would be left out. Say where it goes on: update the subscription with the \
+         {mismatch}. Documents would be left out. Set the position to continue from: update the subscription with the \
          change vector 'BeginningOfTime', 'LastDocument' or one of a document."
     )))
 }

@@ -247,7 +247,7 @@ fn a_snapshot_ends_by_release_and_by_time_and_says_which() {
     clock.advance(Duration::from_millis(4_900));
     assert_eq!(read(&server, &kept, "GET", "/docs?id=a", "").status, 200);
     clock.advance(Duration::from_millis(100));
-    assert!(refusal(&server, &kept).contains("its time was over"));
+    assert!(refusal(&server, &kept).contains("it has expired"));
     assert!(refusal(&server, "none").contains("none of that token"));
     for (lifetime, status) in [("20", 201), ("21", 500), ("0", 500), ("-1", 500), ("x", 500)] {
         let reply = open(&server, &format!("?lifetimeInSec={lifetime}"));
