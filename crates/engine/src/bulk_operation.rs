@@ -142,8 +142,8 @@ impl BulkOperation {
     /// The index that selects the documents, caught up as far as required; `None` if the query
     /// reads the documents themselves.
     fn index_of(&self, chosen: &Chosen) -> Result<Option<Arc<Index>>, EngineError> {
-        let parameters = chosen.parameters.as_ref().map(|values| values.as_view().root());
-        let target = query_target(&self.database, &chosen.query, parameters, Paging::default());
+        let (query, parameters) = (&chosen.bound.query, chosen.bound.parameters());
+        let target = query_target(&self.database, query, parameters, Paging::default());
         let (index, is_new) = match target? {
             QueryTarget::Documents(_) => return Ok(None),
             QueryTarget::Index(index) => (index, false),
@@ -195,7 +195,7 @@ impl BulkOperation {
                 // All of a collection, without a page.
                 BulkWork::DeleteOthers(_) => {}
                 BulkWork::Patch(_) if chosen.is_whole(found.total) => {
-                    chosen.paging = Paging::default()
+                    chosen.bound.paging = Paging::default()
                 }
                 BulkWork::Patch(_) => {
                     return Err(EngineError::PageTooLarge { done: self.processed });

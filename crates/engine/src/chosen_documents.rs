@@ -12,12 +12,16 @@ use database::DatabaseLease;
 use documents::DocumentError;
 use indexing::Index;
 use model::{DocumentId, Etag};
-use query::{IndexSnapshot, PageWindow, Paging, QueryError, QueryScripts, RowOptions};
+use query::{PageWindow, Paging, RowOptions};
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::MemoryShare;
 
-use crate::error::EngineError;
+use crate::{
+    bound_query::{BoundQuery, QueryPlan, QuerySnapshot},
+    error::EngineError,
+    query_target::{NeededSource, needed_source},
+};
 
 /// Approximate limit of the bytes of ids held at a time, if memory allows.
 const IDS_BYTES_MAX: usize = 32 << 20;
@@ -26,9 +30,7 @@ pub(crate) const IDS_ALLOWED_BYTES: u64 = 256 << 10;
 
 /// Selects the documents.
 pub(crate) struct Chosen {
-    pub(crate) query: Query,
-    pub(crate) parameters: Option<BlittableBuf>,
-    pub(crate) paging: Paging,
+    pub(crate) bound: BoundQuery,
     /// The index that selects them; `None` if the documents themselves are read.
     pub(crate) index: Option<Arc<Index>>,
     /// The newest etag when the operation began.
@@ -58,8 +60,10 @@ impl Chosen {
     ) -> Chosen {
         let start = i64::try_from(window.start).unwrap_or(i64::MAX);
         let paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
+        let (rows, stop) = (RowOptions::default(), Arc::default());
+        let bound = BoundQuery { query, parameters, paging, rows, seed: 0, stop };
         let (newest, returned) = (Etag::ZERO, EtagSet::default());
-        Chosen { query, parameters, paging, index: None, newest, returned, memory }
+        Chosen { bound, index: None, newest, returned, memory }
     }
 
     /// Reads ids from the newest snapshot, up to the limit.
@@ -69,22 +73,12 @@ impl Chosen {
         seed: u64,
         pool: &ScriptPool,
     ) -> Result<Ids, EngineError> {
-        let entries = self.index.as_ref().map(|index| (index, index.read()));
-        let (tx, values) = (database.read(), database.values());
-        let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
-        let scripts = QueryScripts::of(&self.query, parameters, pool)?;
-        let bound = scripts.as_ref().map(|scripts| scripts.bind(&self.query, parameters));
-        let bound = bound.transpose()?;
-        let result = match &entries {
-            None => query::execute(&tx, &self.query, parameters, self.paging, Some(&values)),
-            Some((index, entries)) => {
-                let (values, stop) = (Some(&values), Arc::default());
-                let snapshot = IndexSnapshot { index, tx: entries, values, seed, stop };
-                let rows = RowOptions::default();
-                query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
-            }
-        };
-        let mut result = result?.with_scripts(bound.as_ref());
+        self.bound.seed = seed;
+        let snapshot = QuerySnapshot::take(database, self.index.clone(), None)?;
+        let scripts = self.bound.scripts(pool)?;
+        let scripts = self.bound.bind(scripts.as_ref())?;
+        let result = self.bound.run(&snapshot, &QueryPlan::Unplanned)?;
+        let mut result = result.with_scripts(scripts.as_ref());
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
         self.memory.shrink_to(0);
@@ -106,14 +100,15 @@ impl Chosen {
 
     /// Whether the page contains all of the `total` documents.
     pub(crate) fn is_whole(&self, total: u64) -> bool {
-        let page_size = self.paging.page_size.map_or(u64::MAX, |size| size.unsigned_abs());
-        self.paging.start <= 0 && total <= page_size
+        let Paging { start, page_size } = self.bound.paging;
+        start <= 0 && total <= page_size.map_or(u64::MAX, i64::unsigned_abs)
     }
 
     /// Accounts for rows that are gone; the rows after them have moved up.
     pub(crate) fn without(&mut self, gone: usize) {
         let gone = i64::try_from(gone).unwrap_or(i64::MAX);
-        self.paging.page_size = self.paging.page_size.map(|size| size.saturating_sub(gone));
+        let paging = &mut self.bound.paging;
+        paging.page_size = paging.page_size.map(|size| size.saturating_sub(gone));
     }
 }
 
@@ -125,17 +120,11 @@ pub(crate) fn description(
     if let SourceKind::Index(name) = &query.source.kind {
         return Ok(name.to_string());
     }
-    match query::plan(query, parameters, Paging::default(), None) {
-        Ok(plan) => Ok(plan.index_name),
-        Err(QueryError::NeedsIndex { .. }) => {
-            query::needed_index(query, parameters)?;
-            Ok(match &query.source.kind {
-                SourceKind::Collection(name) => format!("dynamic/{name}"),
-                _ => "dynamic/AllDocs".to_owned(),
-            })
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(match (needed_source(query, parameters, Paging::default(), None)?, &query.source.kind) {
+        (NeededSource::Documents(plan), _) => plan.index_name,
+        (NeededSource::Index(_), SourceKind::Collection(name)) => format!("dynamic/{name}"),
+        (NeededSource::Index(_), _) => "dynamic/AllDocs".to_owned(),
+    })
 }
 
 /// A set of etags: one bit each where they are dense.

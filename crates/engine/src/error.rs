@@ -11,6 +11,7 @@ use platform::Exposure;
 use query::QueryError;
 use settings::Problem;
 use storage::StorageError;
+use wire::header_names::SNAPSHOT;
 
 /// A request that the engine rejected, or could not complete. It had no effect, unless the error of
 /// the lower layer says otherwise.
@@ -86,6 +87,11 @@ pub enum EngineError {
     IndexConflict {
         /// For the caller.
         message: String,
+    },
+    /// The caller's: a snapshot has no entries of the index that a query needs.
+    IndexNotInSnapshot {
+        /// The index.
+        name: String,
     },
     /// The database was deleted at the same moment.
     DatabaseMissing {
@@ -212,6 +218,11 @@ impl fmt::Display for EngineError {
             EngineError::IndexName { message } | EngineError::IndexConflict { message } => {
                 f.write_str(message)
             }
+            EngineError::IndexNotInSnapshot { name } => write!(
+                f,
+                "The snapshot has no index '{name}', which the query needs. Let the index be created \
+                 by a query without the header {SNAPSHOT}, then open another snapshot"
+            ),
             EngineError::DatabaseMissing { name } => {
                 write!(f, "Database '{name}' does not exist.")
             }
@@ -269,6 +280,7 @@ impl Error for EngineError {
             | EngineError::IndexDeleted { .. }
             | EngineError::IndexName { .. }
             | EngineError::IndexConflict { .. }
+            | EngineError::IndexNotInSnapshot { .. }
             | EngineError::DatabaseMissing { .. }
             | EngineError::RecordDamaged { .. }
             | EngineError::Refused { .. }

@@ -13,6 +13,7 @@
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | progress of indexes |
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
+//! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
@@ -26,6 +27,7 @@
 
 mod agreed_state;
 mod auto_indexes;
+mod bound_query;
 mod bulk_operation;
 mod chosen_documents;
 mod compaction;
@@ -47,6 +49,7 @@ mod next_identities;
 mod operation_thread;
 mod query_target;
 mod record_changes;
+mod recorded_series;
 mod resource_log;
 mod retention_log;
 mod revision_operation;
@@ -55,6 +58,7 @@ mod submission;
 mod unknown_directories;
 
 pub use crate::{
+    bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
@@ -66,7 +70,11 @@ pub use crate::{
     memory_plan::MemoryPlan,
     next_identities::NextIdentities,
     operation_thread::ShowFailure,
-    query_target::{MissingIndex, NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target},
+    query_target::{
+        MissingIndex, NEW_INDEX_WAIT, NeededSource, QueryTarget, check_index_answers,
+        needed_source, query_target,
+    },
+    recorded_series::RecordedSeries,
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{Preparation, PreparedBatch, SubmittedBatch},

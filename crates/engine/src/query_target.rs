@@ -9,6 +9,7 @@ use std::{
 };
 
 use blittable::Object;
+use cluster_state::DatabaseValues;
 use database::Database;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexRecord, Position};
 use query::{Paging, Plan, QueryError};
@@ -65,18 +66,44 @@ pub fn query_target(
             }),
         };
     }
-    match query::plan(query, parameters, paging, Some(&database.values())) {
-        Ok(plan) => return Ok(QueryTarget::Documents(Box::new(plan))),
-        Err(QueryError::NeedsIndex { .. }) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let needed = query::needed_index(query, parameters)?;
+    let needed = match needed_source(query, parameters, paging, Some(&database.values()))? {
+        NeededSource::Documents(plan) => return Ok(QueryTarget::Documents(plan)),
+        NeededSource::Index(needed) => needed,
+    };
     Ok(match database.indexes().choose_auto(&needed) {
         AutoChoice::Answers(index) => QueryTarget::Index(index),
         AutoChoice::Wanted { definition, supersedes } => {
             QueryTarget::Missing(MissingIndex { definition, supersedes })
         }
     })
+}
+
+/// What a query that names no index needs.
+pub enum NeededSource {
+    /// A scan of the documents, by this plan.
+    Documents(Box<Plan>),
+    /// An automatic index with at least these fields.
+    Index(AutoIndexDefinition),
+}
+
+/// Determines what a query that names no index needs. `values` are those of compare exchange, if it may
+/// refer to them.
+///
+/// # Errors
+/// The query is invalid.
+pub fn needed_source(
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+    values: Option<&DatabaseValues>,
+) -> Result<NeededSource, QueryError> {
+    match query::plan(query, parameters, paging, values) {
+        Ok(plan) => Ok(NeededSource::Documents(Box::new(plan))),
+        Err(QueryError::NeedsIndex { .. }) => {
+            query::needed_index(query, parameters).map(NeededSource::Index)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Rejects queries on an index that has stopped, or that failed on too many documents.

@@ -139,6 +139,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::RecordDamaged { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::IndexErrored { .. }
         | EngineError::IndexDeleted { .. }
+        | EngineError::IndexNotInSnapshot { .. }
         | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),
         EngineError::PageTooLarge { .. } => ProtocolError::new(ErrorKind::NotSupported, message),
         EngineError::TooManyOperations | EngineError::NoThread { .. } => {

@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use blittable::BlittableBuf;
 use database::DatabaseLease;
-use engine::{QueryTarget, query_target};
+use engine::{BoundQuery, EngineError, QueryTarget};
 use indexing::{Index, Position};
-use query::{Paging, Plan};
-use rql::Query;
+use query::Plan;
 use tokio::{sync::oneshot, time::timeout};
-use wire::header_names::SNAPSHOT;
 
 use crate::{api_error::ApiError, blocking::blocking, server_state::ServerState};
 
@@ -25,18 +22,20 @@ pub(crate) enum Target {
     },
 }
 
-/// Determines what runs the query, and creates an automatic index if necessary.
+/// Determines what runs the query, and creates an automatic index if necessary. On a held snapshot, for
+/// which no index can be created any more, the query is refused instead.
 pub(crate) async fn target_of(
     state: &Arc<ServerState>,
     database: &DatabaseLease,
-    query: &Query,
-    parameters: Option<&BlittableBuf>,
-    paging: Paging,
+    bound: &BoundQuery,
+    is_held: bool,
 ) -> Result<Target, ApiError> {
-    let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters, paging)? {
+    match bound.target(database)? {
         QueryTarget::Documents(plan) => Ok(Target::Documents(plan)),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
+        QueryTarget::Missing(missing) if is_held => {
+            Err(EngineError::IndexNotInSnapshot { name: missing.name() }.into())
+        }
         QueryTarget::Missing(missing) => {
             // Queries that need the same index wait here, without a thread each.
             let _turn = state.indexes_in_making.turn_of(database).await;
@@ -46,34 +45,6 @@ pub(crate) async fn target_of(
             Ok(Target::Index { index, is_new: true })
         }
     }
-}
-
-/// Determines what runs a query on a snapshot, for which no index can be created any more.
-pub(crate) fn target_of_the_past(
-    database: &DatabaseLease,
-    query: &Query,
-    parameters: Option<&BlittableBuf>,
-    paging: Paging,
-) -> Result<Target, ApiError> {
-    let parameters = parameters.map(|values| values.as_view().root());
-    match query_target(database, query, parameters, paging)? {
-        QueryTarget::Documents(plan) => Ok(Target::Documents(plan)),
-        QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
-        QueryTarget::Missing(missing) => Err(no_index_in_snapshot(&missing.name())),
-    }
-}
-
-/// The error for a query on an index that is younger than the snapshot.
-pub(crate) fn no_index_in_snapshot(name: &str) -> ApiError {
-    ApiError::invalid_operation(format!(
-        "The snapshot has no index '{name}', which the query needs. Let the index be created by a query \
-         without the header {SNAPSHOT}, then open another snapshot"
-    ))
-}
-
-/// Rejects queries on an index that has stopped, or that failed on too many documents.
-pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ApiError> {
-    engine::check_index_answers(index).map_err(ApiError::from)
 }
 
 /// Waits until the entries include every change up to `position`; `false` after a timeout.

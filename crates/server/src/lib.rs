@@ -29,7 +29,6 @@ mod logs_configuration;
 mod measures;
 mod node_address;
 mod query_request;
-mod recorded_series;
 mod routes;
 mod running_server;
 mod sample_data;

@@ -7,6 +7,7 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
 use documents::{DocumentError, DocumentRow};
+use engine::QuerySnapshot;
 use http::StatusCode;
 use indexing::Index;
 use query::{CountedFacet, FacetValue, QueryError, ResultFacts, ResultKind, SuggestedTerms};
@@ -25,7 +26,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     handlers::{
-        queries::{Prepared, Snapshot},
+        queries::Prepared,
         query_pages::{write_page_tail, write_texts},
     },
     server_state::ServerState,
@@ -51,7 +52,7 @@ pub(crate) async fn answer(
     let place = state.rooms.counting.take(database.record().name.lower_cased()).await?;
     let (etag, answer) = blocking(move || {
         let _place = place;
-        let snapshot = Snapshot::take(&database, index, held.as_deref())?;
+        let snapshot = QuerySnapshot::take(&database, index, held.as_deref())?;
         let memory = memory_to_count(&state);
         let is_short_of_memory = |error: &ApiError| error.kind == ErrorKind::LowMemory;
         // Each attempt releases what it held, so that others come to an end.
@@ -74,13 +75,13 @@ pub(crate) async fn answer(
 fn write(
     state: &ServerState,
     prepared: &Prepared,
-    snapshot: &Snapshot,
+    snapshot: &QuerySnapshot,
     kind: ResultKind,
     memory: &Rc<WorkingMemory>,
 ) -> Result<(i64, CountedOutput), ApiError> {
     let (documents, query, parameters) =
-        (snapshot.documents(), &prepared.query, prepared.parameters());
-    let Some(index) = prepared.index_snapshot(snapshot) else {
+        (snapshot.documents(), &prepared.bound.query, prepared.bound.parameters());
+    let Some(index) = prepared.bound.entries(snapshot) else {
         let message = "Facets and suggestions require an index.".to_owned();
         return Err(ApiError::from(QueryError::InvalidOperation { message }));
     };

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use commands::BatchOutcome;
 use database::DatabaseLease;
 use documents::DatabaseIdentity;
+use engine::RecordedSeries;
 use http::{StatusCode, header};
 use indexing::Index;
 use model::{ChangeVector, ChangeVectorEntry, Etag, TimeSpan};
@@ -16,7 +17,6 @@ use crate::{
     call::Call,
     http::{body_share::BodyShare, router::Answering},
     index_choice::wait_until,
-    recorded_series::RecordedSeries,
     server_state::ServerState,
     writes::{
         batch_attachments::{BatchParts, parts_of, read_parts},

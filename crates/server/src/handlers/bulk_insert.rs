@@ -18,6 +18,7 @@ use bytes::Bytes;
 use commands::{Batch, BatchOutcome, Command, SubmitError};
 use database::{DatabaseLease, Operation};
 use documents::{DocumentError, ExpectedVersion, PutAttachment, PutDocument, RequestedId};
+use engine::RecordedSeries;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use model::{AttachmentName, DocumentId, IdSeparator};
@@ -41,7 +42,6 @@ use crate::{
         router::Answering,
         service::error_answer,
     },
-    recorded_series::RecordedSeries,
     server_state::ServerState,
     writes::{
         batch_attachments::attachment_name,

@@ -6,10 +6,7 @@ use search::{FieldId, IndexReader, SearchError, TermValue};
 use serde_json::json;
 use storage::Transaction;
 
-use crate::{
-    answers::answer::Answer, api_error::ApiError, call::Call, handlers::indexes::named,
-    index_choice::refuse_invalid,
-};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, handlers::indexes::named};
 
 /// How many terms are returned by default.
 const TERMS_MAX: usize = 1024;
@@ -20,7 +17,7 @@ pub(crate) fn terms(call: &Call) -> Result<Answer, ApiError> {
     let name = query.single_non_empty("name")?;
     let field = query.single_non_empty("field")?;
     let index = named(call, name)?;
-    refuse_invalid(&index)?;
+    engine::check_index_answers(&index)?;
     let tx = index.read();
     let etag = terms_etag(&index).to_string();
     if call.if_none_match() == Some(etag.as_str()) {

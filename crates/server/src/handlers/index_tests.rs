@@ -5,7 +5,7 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
-use engine::{NEW_INDEX_WAIT, complete_definition};
+use engine::{NEW_INDEX_WAIT, QuerySnapshot, check_index_answers, complete_definition};
 use indexing::{
     MapContext, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource,
     try_definition,
@@ -24,11 +24,11 @@ use crate::{
     call::Call,
     handlers::{
         index_changes::{check_configuration, definition_in},
-        queries::{Prepared, Snapshot},
+        queries::Prepared,
         query_debug::entry_shape,
     },
     http::router::Answering,
-    index_choice::{catch_up, refuse_invalid},
+    index_choice::catch_up,
     server_state::ServerState,
     stored_record::read_object,
 };
@@ -70,7 +70,7 @@ pub(crate) fn test(call: Call) -> Answering {
         })
         .await?;
         let is_indexed = is_indexed_within(&database, &index, wait).await?;
-        refuse_invalid(index.index())?;
+        check_index_answers(index.index())?;
         blocking(move || {
             let _place = place;
             let memory = memory_to_count(&state);
@@ -179,12 +179,12 @@ fn prepare(
     began: Duration,
 ) -> Result<Prepared, ApiError> {
     let mut prepared = Prepared::page_of(call, request, began)?;
-    prepared.query.source.kind = SourceKind::Index(index_name.into());
-    if query::result_kind(&prepared.query) != ResultKind::Rows {
+    prepared.bound.query.source.kind = SourceKind::Index(index_name.into());
+    if query::result_kind(&prepared.bound.query) != ResultKind::Rows {
         let message = "Facets and suggestions are not supported by this type of query.";
         return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
-    if !prepared.query.include.is_empty() {
+    if !prepared.bound.query.include.is_empty() {
         let message = "Includes are not supported by this type of query.";
         return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
@@ -219,7 +219,7 @@ fn answer(
 ) -> Result<Answer, ApiError> {
     let Tested { definition, index, is_indexed, trial } = tested;
     let index = index.index();
-    let snapshot = Snapshot::take(database, Some(Arc::clone(index)), None)?;
+    let snapshot = QuerySnapshot::take(database, Some(Arc::clone(index)), None)?;
     let entries = entries_of(prepared, &snapshot, memory)?;
     let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX, memory)? else {
         let message = format!("The results of the query exceed {ANSWER_BYTES_MAX} bytes");
@@ -259,12 +259,12 @@ fn write_array<'e>(out: &mut Vec<u8>, elements: impl IntoIterator<Item = &'e Vec
 /// The terms of the entries that the query selects, ignoring its page, as a JSON array.
 fn entries_of(
     prepared: &Prepared,
-    snapshot: &Snapshot,
+    snapshot: &QuerySnapshot,
     memory: &WorkingMemory,
 ) -> Result<Vec<u8>, ApiError> {
-    let Some(entries) = prepared.index_snapshot(snapshot) else { return Ok(b"[]".to_vec()) };
-    let query = Query { limit: None, offset: None, ..prepared.query.clone() };
-    let (documents, parameters) = (snapshot.documents(), prepared.parameters());
+    let Some(entries) = prepared.bound.entries(snapshot) else { return Ok(b"[]".to_vec()) };
+    let query = Query { limit: None, offset: None, ..prepared.bound.query.clone() };
+    let (documents, parameters) = (snapshot.documents(), prepared.bound.parameters());
     let page = Paging::default();
     let shown = query::entries_of_index(documents, &entries, &query, parameters, page, memory);
     let mut out = vec![b'['];

@@ -6,25 +6,19 @@
 
 mod response;
 
-use std::{
-    borrow::Cow,
-    rc::Rc,
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{borrow::Cow, rc::Rc, sync::Arc, time::Duration};
 
-use blittable::BlittableBuf;
-use cluster_state::DatabaseValues;
-use database::{DatabaseLease, HeldSnapshot};
-use engine::{NEW_INDEX_WAIT, QueryFacts, RunningQuery, StopWhenGone};
+use database::DatabaseLease;
+use engine::{
+    BoundQuery, NEW_INDEX_WAIT, QueryFacts, QueryPlan, QuerySnapshot, RunningQuery, StopWhenGone,
+    answering_index, check_index_answers,
+};
 use http::StatusCode;
 use indexing::Index;
 use query::{
-    BoundScripts, IndexSnapshot, Paging, Plan, PlannedQuery, QueryError, QueryResult, QueryScripts,
-    ResultKind, RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
+    Paging, QueryError, QueryResult, ResultKind, SeriesForm, SeriesOptions, SeriesSettings,
 };
-use rql::{Query, SourceKind};
-use script::ScriptPool;
+use rql::SourceKind;
 use storage::{ReadTransaction, WorkingMemory};
 use tokio::sync::Notify;
 use wire::{
@@ -49,11 +43,8 @@ use crate::{
     call::Call,
     handlers::{aggregated_queries, query_debug},
     http::router::Answering,
-    index_choice::{
-        Target, catch_up, no_index_in_snapshot, refuse_invalid, target_of, target_of_the_past,
-    },
+    index_choice::{Target, catch_up, target_of},
     query_request::{exported_by_form, row_options, stop_signal, wait_of, whole_collection},
-    recorded_series::RecordedSeries,
     server_state::ServerState,
 };
 
@@ -106,10 +97,7 @@ enum Shape {
 
 /// A parsed query request.
 pub(crate) struct Prepared {
-    pub(crate) query: Query,
-    parameters: Option<BlittableBuf>,
-    pub(crate) paging: Paging,
-    rows: RowOptions,
+    pub(crate) bound: BoundQuery,
     /// How long to wait for a stale index.
     pub(crate) wait: Option<Duration>,
     metadata_only: bool,
@@ -121,57 +109,10 @@ pub(crate) struct Prepared {
     csv_fields: Vec<String>,
     shape: Shape,
     pub(crate) began: Duration,
-    /// Determines the order of `random()`.
-    pub(crate) seed: u64,
-    /// How it reads documents; `None` if an index has to answer it.
-    plan: Option<Arc<Plan>>,
-    /// As it was planned when it first ran on its snapshot.
-    planned: Option<PlannedQuery>,
+    plan: QueryPlan,
     /// Its entry in the list of running queries.
     pub(super) running: Option<RunningQuery>,
     timings: QueryTimings,
-}
-
-/// The snapshots that a query reads. That of the entries is older than that of the documents, so
-/// the document of every entry exists, or was deleted since.
-pub(crate) struct Snapshot {
-    index: Option<(Arc<Index>, ReadTransaction)>,
-    documents: ReadTransaction,
-    series: RecordedSeries,
-    /// Compare exchange: always the newest, since it belongs to no snapshot of a database.
-    values: DatabaseValues,
-}
-
-impl Snapshot {
-    /// The newest of both, or the held ones.
-    ///
-    /// # Errors
-    ///
-    /// When the held snapshots do not include the index.
-    pub(crate) fn take(
-        database: &DatabaseLease,
-        index: Option<Arc<Index>>,
-        held: Option<&HeldSnapshot>,
-    ) -> Result<Self, ApiError> {
-        let entries_of = |index: Arc<Index>| {
-            let entries = match held {
-                None => index.read(),
-                Some(held) => {
-                    let entries = held.entries(&index);
-                    entries.ok_or_else(|| no_index_in_snapshot(index.name()))?.clone()
-                }
-            };
-            Ok::<_, ApiError>((index, entries))
-        };
-        let index = index.map(entries_of).transpose()?;
-        let documents = held.map_or_else(|| database.read(), |held| held.documents().clone());
-        let (series, values) = (RecordedSeries::of(database), database.values());
-        Ok(Self { index, documents, series, values })
-    }
-
-    pub(crate) fn documents(&self) -> &ReadTransaction {
-        &self.documents
-    }
 }
 
 async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
@@ -179,25 +120,21 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
     let began = clock.monotonic();
     let mut prepared = prepare(&call, shape, began)?;
     let database = call.database()?.clone();
-    let (parameters, paging) = (prepared.parameters.as_ref(), prepared.paging);
     let mut is_created = false;
     let is_held = call.snapshot.is_some();
-    let target = match is_held {
-        true => target_of_the_past(&database, &prepared.query, parameters, paging),
-        false => target_of(&call.state, &database, &prepared.query, parameters, paging).await,
-    };
+    let target = target_of(&call.state, &database, &prepared.bound, is_held).await;
     let index = match target {
         Ok(Target::Documents(plan)) => {
-            let name = whole_collection(&prepared.query).unwrap_or_default();
+            let name = whole_collection(&prepared.bound.query).unwrap_or_default();
             let name = format!("collection/{name}");
-            prepared.running = Some(list(&call, &prepared, &database, &name).0);
-            prepared.plan = Some(Arc::from(plan));
+            list(&call, &mut prepared, &database, &name);
+            prepared.plan = QueryPlan::Documents(Arc::from(plan));
             None
         }
         Ok(Target::Index { index, is_new }) => {
             index.note_query();
-            let (running, stopped) = list(&call, &prepared, &database, index.name());
-            let is_named = matches!(prepared.query.source.kind, SourceKind::Index(_));
+            let stopped = list(&call, &mut prepared, &database, index.name());
+            let is_named = matches!(prepared.bound.query.source.kind, SourceKind::Index(_));
             prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
             is_created = is_new;
             let new_waits = is_new.then_some(NEW_INDEX_WAIT);
@@ -210,28 +147,33 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
                 }
             }
             prepared.timings.caught_up = Some(clock.monotonic());
-            // It may have been replaced in the meantime.
-            let index = if is_held { index } else { database.indexes().current(index) };
-            prepared.running = Some(running);
-            refuse_invalid(&index)?;
-            Some(index)
+            if is_held {
+                check_index_answers(&index)?;
+                Some(index)
+            } else {
+                Some(answering_index(&database, index)?)
+            }
         }
         Err(error) if error.kind == ErrorKind::IndexDoesNotExist => {
-            return match (query::result_kind(&prepared.query), &prepared.query.source.kind) {
+            return match (
+                query::result_kind(&prepared.bound.query),
+                &prepared.bound.query.source.kind,
+            ) {
                 (ResultKind::Rows, SourceKind::Index(name)) => Ok(missing_index(name, shape)),
                 _ => Err(error),
             };
         }
         Err(error) => return Err(error),
     };
-    let answer = match query::result_kind(&prepared.query) {
+    let answer = match query::result_kind(&prepared.bound.query) {
         // A filter may scan all documents, and a time series may have very many entries.
         ResultKind::Rows
-            if prepared.query.filter.is_some() || query::names_time_series(&prepared.query) =>
+            if prepared.bound.query.filter.is_some()
+                || query::names_time_series(&prepared.bound.query) =>
         {
             let places = &call.state.rooms.counting;
             let place = places.take(database.record().name.lower_cased()).await?;
-            let stop = StopWhenGone::begin(prepared.stop_flag());
+            let stop = StopWhenGone::begin(Arc::clone(&prepared.bound.stop));
             let answer = blocking(move || {
                 let _place = place;
                 answer(&call, prepared, database, index)
@@ -246,27 +188,30 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
     Ok(if is_created { answer.with_header(INDEX_CREATED, "true") } else { answer })
 }
 
-/// Adds a query to the list of running ones. The other value is notified when an operator stops it.
+/// Adds a query to the list of running ones. The result is notified when an operator stops it.
 fn list(
     call: &Call,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
     database: &DatabaseLease,
     index_name: &str,
-) -> (RunningQuery, Arc<Notify>) {
+) -> Arc<Notify> {
     let (stopped, wake) = stop_signal();
     let facts = QueryFacts {
         database: database.record().name.as_str().to_owned(),
         index_name: index_name.to_owned(),
-        text: prepared.query.text.as_str().to_owned(),
-        start: prepared.paging.start,
-        page_size: prepared.paging.page_size,
-        skips_duplicate_checking: prepared.rows.repeats_documents,
+        text: prepared.bound.query.text.as_str().to_owned(),
+        start: prepared.bound.paging.start,
+        page_size: prepared.bound.paging.page_size,
+        skips_duplicate_checking: prepared.bound.rows.repeats_documents,
         wait: prepared.wait,
         is_streaming: prepared.shape != Shape::Page,
         began: prepared.began,
         began_ticks: call.state.engine.clock().now().ticks(),
     };
-    (call.state.engine.running_queries().begin(facts, wake), stopped)
+    let running = call.state.engine.running_queries().begin(facts, wake);
+    prepared.bound.stop = Arc::clone(running.stop_flag());
+    prepared.running = Some(running);
+    stopped
 }
 
 fn answer(
@@ -276,10 +221,10 @@ fn answer(
     index: Option<Arc<Index>>,
 ) -> Result<Answer, ApiError> {
     let (shape, began) = (prepared.shape, prepared.began);
-    let csv_source = whole_collection(&prepared.query);
-    let snapshot = Snapshot::take(&database, index, call.snapshot.as_deref())?;
-    let scripts = prepared.scripts(call.state.engine.scripts())?;
-    let scripts = prepared.bind(scripts.as_ref())?;
+    let csv_source = whole_collection(&prepared.bound.query);
+    let snapshot = QuerySnapshot::take(&database, index, call.snapshot.as_deref())?;
+    let scripts = prepared.bound.scripts(call.state.engine.scripts())?;
+    let scripts = prepared.bound.bind(scripts.as_ref())?;
     let result = prepared.execute(&snapshot)?;
     let memory = memory_to_count(&call.state);
     let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
@@ -317,8 +262,8 @@ fn answer(
     let answer = match is_written {
         Some(true) => Answer::json(out),
         Some(false) | None => {
-            let planned = Some(planned);
-            stream_result(call, &database, snapshot, Prepared { planned, ..prepared })
+            let plan = QueryPlan::Again(planned);
+            stream_result(call, &database, snapshot, Prepared { plan, ..prepared })
         }
     };
     let elapsed = call.state.engine.clock().monotonic().saturating_sub(began).as_millis();
@@ -394,13 +339,16 @@ fn prepare_request(
 ) -> Result<Prepared, ApiError> {
     let parameters = call.query();
     let wait = wait_of(&request)?;
-    let rows = row_options(&request)?;
-    let query = query::parse(&request.text)?;
-    Ok(Prepared {
-        query,
+    let bound = BoundQuery {
+        rows: row_options(&request)?,
+        query: query::parse(&request.text)?,
         parameters: request.parameters,
         paging: Paging { start: request.start, page_size: request.page_size },
-        rows,
+        seed: call.state.engine.random_number(),
+        stop: Arc::default(),
+    };
+    Ok(Prepared {
+        bound,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
         tells_value_names: parameters.bool("addTimeSeriesNames")?.unwrap_or(false),
@@ -408,9 +356,7 @@ fn prepare_request(
         csv_fields: parameters.all("field").map(str::to_owned).collect(),
         shape,
         began,
-        seed: call.state.engine.random_number(),
-        plan: None,
-        planned: None,
+        plan: QueryPlan::Unplanned,
         running: None,
         timings: QueryTimings::default(),
     })
@@ -419,21 +365,21 @@ fn prepare_request(
 fn stream_result(
     call: &Call,
     database: &DatabaseLease,
-    snapshot: Snapshot,
+    snapshot: QuerySnapshot,
     prepared: Prepared,
 ) -> Answer {
-    let (state, stop) = (Arc::clone(&call.state), prepared.stop_flag());
+    let (state, stop) = (Arc::clone(&call.state), Arc::clone(&prepared.bound.stop));
     let write_reason: WriteReason = match prepared.shape {
         Shape::Page | Shape::Stream => reason_behind_results,
         Shape::Lines => reason_in_a_line,
         Shape::Csv => no_reason,
     };
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
-        if let Some((index, _)) = &snapshot.index {
+        if let Some(index) = snapshot.index() {
             sender.also_holds(index.environment());
         }
-        let scripts = prepared.scripts(state.engine.scripts())?;
-        let scripts = prepared.bind(scripts.as_ref())?;
+        let scripts = prepared.bound.scripts(state.engine.scripts())?;
+        let scripts = prepared.bound.bind(scripts.as_ref())?;
         let result = prepared.execute(&snapshot)?;
         let sink = Sink::Pieces(sender);
         let mut result = result.with_scripts(scripts.as_ref()).counted_in(sender.memory());
@@ -463,12 +409,12 @@ impl Prepared {
     pub(crate) fn rows_of(
         &self,
         state: &ServerState,
-        snapshot: &Snapshot,
+        snapshot: &QuerySnapshot,
         bytes_max: usize,
         memory: &Rc<WorkingMemory>,
     ) -> Result<Option<Vec<u8>>, ApiError> {
-        let scripts = self.scripts(state.engine.scripts())?;
-        let scripts = self.bind(scripts.as_ref())?;
+        let scripts = self.bound.scripts(state.engine.scripts())?;
+        let scripts = self.bound.bind(scripts.as_ref())?;
         let result = self.execute(snapshot)?;
         let mut result = result.with_scripts(scripts.as_ref()).counted_in(memory);
         let (mut rows, sink) = (Vec::new(), Sink::Whole { bytes_max });
@@ -477,71 +423,26 @@ impl Prepared {
         Ok((is_whole == Some(true)).then_some(rows))
     }
 
-    /// The values of the parameters.
-    pub(crate) fn parameters(&self) -> Option<blittable::Object<'_>> {
-        self.parameters.as_ref().map(|values| values.as_view().root())
-    }
-
-    fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, ApiError> {
-        QueryScripts::of(&self.query, self.parameters(), pool).map_err(ApiError::from)
-    }
-
-    /// Binds the scripts of the query to its parameters.
-    fn bind<'s>(
-        &self,
-        scripts: Option<&'s QueryScripts>,
-    ) -> Result<Option<BoundScripts<'s>>, ApiError> {
-        let bound = scripts.map(|scripts| scripts.bind(&self.query, self.parameters()));
-        bound.transpose().map_err(ApiError::from)
-    }
-
-    /// The entries of the snapshot; `None` without an index.
-    pub(crate) fn index_snapshot<'t>(
-        &self,
-        snapshot: &'t Snapshot,
-    ) -> Option<IndexSnapshot<'t, ReadTransaction>> {
-        let (index, tx) = snapshot.index.as_ref()?;
-        let (values, seed, stop) = (Some(&snapshot.values), self.seed, self.stop_flag());
-        Some(IndexSnapshot { index, tx, values, seed, stop })
-    }
-
-    /// Set when the query is canceled.
-    fn stop_flag(&self) -> Arc<AtomicBool> {
-        let running = self.running.as_ref();
-        running.map(|running| Arc::clone(running.stop_flag())).unwrap_or_default()
-    }
-
     /// Whether the response is a page rather than a stream.
     pub(crate) fn is_page(&self) -> bool {
         self.shape == Shape::Page
     }
 
-    fn execute<'t>(
+    fn execute<'s>(
         &self,
-        snapshot: &'t Snapshot,
-    ) -> Result<QueryResult<'t, ReadTransaction>, QueryError> {
-        let (documents, values) = (&snapshot.documents, Some(&snapshot.values));
-        let (query, parameters, paging) = (&self.query, self.parameters(), self.paging);
-        let entries = self.index_snapshot(snapshot);
-        let result = match (&self.planned, &self.plan, &entries) {
-            (Some(planned), _, entries) => planned.run(documents, entries.as_ref(), values)?,
-            (None, Some(plan), _) => query::execute_plan(documents, Arc::clone(plan), values)?,
-            (None, None, None) => query::execute(documents, query, parameters, paging, values)?,
-            (None, None, Some(entries)) => {
-                let rows = self.rows;
-                query::execute_on_index(documents, entries, query, parameters, paging, rows)?
-            }
-        };
-        Ok(result.stopped_by(self.stop_flag()).with_series(self.series_options(snapshot)))
+        snapshot: &'s QuerySnapshot,
+    ) -> Result<QueryResult<'s, ReadTransaction>, QueryError> {
+        let result = self.bound.run(snapshot, &self.plan)?;
+        Ok(result.with_series(self.series_options(snapshot)))
     }
 
-    fn series_options<'t>(&self, snapshot: &'t Snapshot) -> SeriesOptions<'t> {
+    fn series_options<'s>(&self, snapshot: &'s QuerySnapshot) -> SeriesOptions<'s> {
         let form = match self.shape {
             Shape::Page => SeriesForm::Page,
             Shape::Stream | Shape::Lines => SeriesForm::Stream,
             Shape::Csv => SeriesForm::Table,
         };
-        let settings = Some(&snapshot.series as &dyn SeriesSettings);
+        let settings = Some(snapshot.series() as &dyn SeriesSettings);
         SeriesOptions { form, settings, reports_value_names: self.tells_value_names }
     }
 }

@@ -2,7 +2,7 @@
 //! and shows its entries; `/debug/queries` lists the running ones, and stops them.
 
 use database::DatabaseLease;
-use engine::QueryFacts;
+use engine::{NeededSource, QueryFacts, QuerySnapshot, answering_index, needed_source};
 use http::StatusCode;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
 use model::{TimeSpan, date};
@@ -17,7 +17,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     handlers::{queries::Prepared, query_pages::time_or_none},
-    index_choice::{catch_up, refuse_invalid},
+    index_choice::catch_up,
 };
 
 /// The response when no index would be chosen.
@@ -25,7 +25,7 @@ const NO_INDEX: &str = "Failure/None";
 
 /// The query as parsed.
 pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ApiError> {
-    let text = prepared.query.to_string();
+    let text = prepared.bound.query.to_string();
     Ok(Answer::shape(StatusCode::OK, &json!({"ServerSideQuery": text})))
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn text(prepared: &Prepared) -> Result<Answer, ApiError> {
 /// not.
 pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ApiError> {
     let database = call.database()?;
-    if matches!(prepared.query.source.kind, SourceKind::Index(_)) {
+    if matches!(prepared.bound.query.source.kind, SourceKind::Index(_)) {
         let message = "Explain can only work on dynamic indexes".to_owned();
         return Err(ApiError::invalid_operation(message));
     }
@@ -85,20 +85,20 @@ fn execution_of(
     database: &DatabaseLease,
     index: &Index,
 ) -> Result<Option<Value>, ApiError> {
-    if query::result_kind(&prepared.query) != ResultKind::Rows || index.failure().is_some() {
+    if query::result_kind(&prepared.bound.query) != ResultKind::Rows || index.failure().is_some() {
         return Ok(None);
     }
     let clock = call.state.engine.clock();
     let began = clock.monotonic();
     let tx = index.read();
-    let (values, seed, stop) = (database.values(), prepared.seed, Arc::default());
+    let (values, seed, stop) = (database.values(), prepared.bound.seed, Arc::default());
     let snapshot = IndexSnapshot { index, tx: &tx, values: Some(&values), seed, stop };
     let counts = query::count_scanned(
         &database.read(),
         &snapshot,
-        &prepared.query,
-        prepared.parameters(),
-        prepared.paging,
+        &prepared.bound.query,
+        prepared.bound.parameters(),
+        prepared.bound.paging,
     );
     let ScanCounts { scanned, matched, returned } = counts?;
     let micros = clock.monotonic().saturating_sub(began).as_micros() as u64;
@@ -125,14 +125,11 @@ fn why_not(
 
 /// The automatic index that a query needs; one without fields if it needs none.
 fn wanted_index(prepared: &Prepared) -> Result<AutoIndexDefinition, ApiError> {
-    let parameters = prepared.parameters();
-    match query::plan(&prepared.query, parameters, Paging::default(), None) {
-        Ok(_) => Ok(AutoIndexDefinition::new(collection_of(&prepared.query), [])),
-        Err(QueryError::NeedsIndex { .. }) => {
-            query::needed_index(&prepared.query, parameters).map_err(ApiError::from)
-        }
-        Err(error) => Err(ApiError::from(error)),
-    }
+    let (query, parameters) = (&prepared.bound.query, prepared.bound.parameters());
+    Ok(match needed_source(query, parameters, Paging::default(), None)? {
+        NeededSource::Documents(_) => AutoIndexDefinition::new(collection_of(query), []),
+        NeededSource::Index(wanted) => wanted,
+    })
 }
 
 fn collection_of(query: &Query) -> String {
@@ -150,24 +147,17 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
     if let Some(wait_max) = prepared.wait {
         catch_up(database, &index, wait_max).await?;
     }
-    // It may have been replaced in the meantime.
-    let index = database.indexes().current(index);
-    refuse_invalid(&index)?;
-    let tx = index.read();
-    let (documents, values) = (database.read(), database.values());
-    let snapshot = IndexSnapshot {
-        index: &index,
-        tx: &tx,
-        values: Some(&values),
-        seed: prepared.seed,
-        stop: Arc::default(),
+    let index = answering_index(database, index)?;
+    let snapshot = QuerySnapshot::take(database, Some(Arc::clone(&index)), None)?;
+    let Some(entries) = prepared.bound.entries(&snapshot) else {
+        return Err(ApiError::invalid_operation("the entries of the index are missing"));
     };
     let shown = query::entries_of_index(
-        &documents,
-        &snapshot,
-        &prepared.query,
-        prepared.parameters(),
-        prepared.paging,
+        snapshot.documents(),
+        &entries,
+        &prepared.bound.query,
+        prepared.bound.parameters(),
+        prepared.bound.paging,
         &memory_to_count(&call.state),
     )?;
     let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();
@@ -245,23 +235,21 @@ pub(crate) fn kill(call: &Call) -> Result<Answer, ApiError> {
 
 /// The index that would run the query; none is created for the purpose.
 fn existing_index(database: &DatabaseLease, prepared: &Prepared) -> Result<Arc<Index>, ApiError> {
-    if let SourceKind::Index(name) = &prepared.query.source.kind {
+    if let SourceKind::Index(name) = &prepared.bound.query.source.kind {
         return database
             .indexes()
             .get(name)
             .ok_or_else(|| ApiError::from(QueryError::MissingIndex { name: name.to_owned() }));
     }
-    let parameters = prepared.parameters();
-    match query::plan(&prepared.query, parameters, Paging::default(), None) {
-        Ok(_) => {
+    let (query, parameters) = (&prepared.bound.query, prepared.bound.parameters());
+    let wanted = match needed_source(query, parameters, Paging::default(), None)? {
+        NeededSource::Index(wanted) => wanted,
+        NeededSource::Documents(_) => {
             let message = "Collection query is handled directly by documents storage so index \
                            entries aren't created underneath";
             return Err(ApiError::new(ErrorKind::NotSupported, message));
         }
-        Err(QueryError::NeedsIndex { .. }) => {}
-        Err(error) => return Err(ApiError::from(error)),
-    }
-    let wanted = query::needed_index(&prepared.query, parameters)?;
+    };
     match database.indexes().choose_auto(&wanted) {
         AutoChoice::Answers(index) => Ok(index),
         AutoChoice::Wanted { .. } => {

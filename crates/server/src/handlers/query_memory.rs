@@ -35,7 +35,9 @@ impl Prepared {
         let mut wait = RoomWait::default();
         loop {
             match result.count_filtered() {
-                Err(error) if error.may_find_memory_later() && self.query.filter.is_some() => {
+                Err(error)
+                    if error.may_find_memory_later() && self.bound.query.filter.is_some() =>
+                {
                     wait.note_progress(result.counted_rows());
                     if wait.is_over() || database.is_closing() {
                         return Err(ApiError::from(error));

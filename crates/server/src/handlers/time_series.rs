@@ -2,6 +2,7 @@
 
 use commands::Batch;
 use documents::time_series::{MomentRange, SeriesReader, series, series_of};
+use engine::RecordedSeries;
 use http::StatusCode;
 use model::DocumentId;
 use storage::ReadTransaction;
@@ -19,7 +20,6 @@ use crate::{
     api_error::ApiError,
     call::Call,
     http::router::Answering,
-    recorded_series::RecordedSeries,
     writes::{
         submitting::submit,
         time_series_commands::{change_command, moment_text, series_name},

@@ -13,6 +13,7 @@ use documents::{
     MovedAttachment, NewContent, PutAttachment, PutDocument, RequestedId, RevisedVersion,
     StoredAttachment, StoredDocument, time_series::TimeSeriesWritten,
 };
+use engine::RecordedSeries;
 use model::{ChangeVector, DocumentId, IdSeparator, date};
 use wire::{BatchBody, BatchCommand, MissingDocument, PatchBody, PatchTarget, ProtocolError};
 
@@ -24,7 +25,6 @@ use crate::{
     },
     api_error::ApiError,
     http::body_share::BodyShare,
-    recorded_series::RecordedSeries,
     server_state::ServerState,
     writes::{
         batch_attachments::attachment_name,

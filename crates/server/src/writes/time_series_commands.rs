@@ -9,7 +9,9 @@ use documents::time_series::{
 use model::{DocumentId, TimeSeriesName, date};
 use wire::TimeSeriesBody;
 
-use crate::{api_error::ApiError, recorded_series::RecordedSeries};
+use engine::RecordedSeries;
+
+use crate::api_error::ApiError;
 
 /// The name of a series.
 pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ApiError> {

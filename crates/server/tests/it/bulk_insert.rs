@@ -9,6 +9,7 @@ use testkit::histories::noise;
 
 use crate::{
     http_client::{Connection, Reply},
+    resources::server_with,
     test_server::TestServer,
 };
 
@@ -213,8 +214,7 @@ fn a_database_is_deleted_while_the_client_of_an_insert_is_silent() {
 /// Few bytes arrive, but each element changes a large document, and its first revision is a copy.
 #[test]
 fn elements_whose_changes_do_not_fit_into_one_transaction_are_inserted_in_several() {
-    let server = TestServer::start(Platform::memory(), &["--Memory.LimitInMb=192"]);
-    server.create("db");
+    let (server, _simulation) = server_with(&["--Memory.LimitInMb=96"]);
     // Not compressible: what a large document takes is what its transaction takes.
     let large = noise(&mut Random::new(1), 1_500_000);
     let ids: Vec<_> = (0..12).map(|number| format!("docs/{number}")).collect();

@@ -215,7 +215,7 @@ impl Prepared {
 
     /// Writes what the request wants after everything else. The rows were found at `found`.
     pub(crate) fn write_additions(&self, state: &ServerState, found: Duration, out: &mut Vec<u8>) {
-        if query::wants_timings(&self.query) {
+        if query::wants_timings(&self.bound.query) {
             let timings = QueryTimings { found: Some(found), ..self.timings };
             let ended = state.engine.clock().monotonic();
             out.pop();
@@ -226,7 +226,7 @@ impl Prepared {
         if self.shows_query {
             out.pop();
             out.extend_from_slice(b",\"ServerSideQuery\":");
-            blittable::write_json_string(&self.query.to_string(), out);
+            blittable::write_json_string(&self.bound.query.to_string(), out);
             out.push(b'}');
         }
     }

@@ -9,16 +9,17 @@ use query::{RollupPolicy, SeriesSettings};
 use wire::{CollectionPolicies, TimeSeriesConfiguration};
 
 /// The time series settings of a database at one moment.
-pub(crate) struct RecordedSeries(Option<Arc<TimeSeriesConfiguration>>);
+pub struct RecordedSeries(Option<Arc<TimeSeriesConfiguration>>);
 
 impl RecordedSeries {
-    pub(crate) fn of(database: &Database) -> Self {
+    /// Those of the present record.
+    pub fn of(database: &Database) -> Self {
         Self(database.time_series())
     }
 
     /// Whether a client may write a series with this name: if it is a rollup, only documents of
     /// collections that have the policy may have it.
-    pub(crate) fn rollup_right(&self, name: &TimeSeriesName) -> RollupRight {
+    pub fn rollup_right(&self, name: &TimeSeriesName) -> RollupRight {
         let Some((_, policy)) = name.rollup_parts() else { return RollupRight::None };
         let has_policy = |of_collection: &&CollectionPolicies| {
             let policies = &of_collection.policies;
