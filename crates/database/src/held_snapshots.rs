@@ -32,7 +32,7 @@ pub enum SnapshotEnd {
     Time,
     /// Its client released it.
     Released,
-    /// It kept too much memory or journal.
+    /// It retained too much memory or journal.
     Space,
     /// No snapshot with that token is known.
     Unknown,
