@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn an_index_in_c_sharp_answers_queries() {
+fn an_index_defined_in_c_sharp_answers_queries() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann Lee","Age":30,"Tags":["x","y"]}"#);
     put(&server, "users/2", r#"{"Name":"Bob Lee","Age":7}"#);
@@ -44,7 +44,7 @@ fn an_index_in_c_sharp_answers_queries() {
 }
 
 #[test]
-fn a_change_of_a_loaded_document_reaches_the_index() {
+fn a_change_of_a_loaded_document_updates_the_index() {
     let server = TestServer::with_database();
     let definition = json!({"Name": "ByCompany", "Maps": [
         "from u in docs.Users let c = LoadDocument(u.Company, \"Companies\") select new { c.City }"
@@ -68,7 +68,7 @@ fn a_change_of_a_loaded_document_reaches_the_index() {
 }
 
 #[test]
-fn a_document_without_a_collection_is_loaded_by_the_name_of_any() {
+fn a_document_without_a_collection_is_loaded_under_any_collection_name() {
     let server = TestServer::with_database();
     let maps = [
         ("CSharp", "from u in docs.Users select new { LoadDocument(u.Town, \"Towns\").Name }"),
@@ -97,7 +97,7 @@ fn a_document_without_a_collection_is_loaded_by_the_name_of_any() {
 }
 
 #[test]
-fn documents_that_a_map_fails_on_are_told_and_too_many_stop_the_index() {
+fn map_errors_are_reported_and_too_many_stop_the_index() {
     let server = TestServer::with_database();
     let definition =
         json!({"Name": "Div", "Maps": ["from u in docs.Users select new { X = 10 / u.Age }"]});
@@ -122,7 +122,7 @@ fn documents_that_a_map_fails_on_are_told_and_too_many_stop_the_index() {
 }
 
 #[test]
-fn a_map_that_cannot_be_compiled_is_refused_with_its_place() {
+fn a_map_that_does_not_compile_is_rejected_with_the_position_of_the_error() {
     let server = TestServer::with_database();
     for map in ["from u in docs.Users select new { u.Name", "docs.Users.OrderBy(u => u.Id)"] {
         let reply = define(&server, &json!({"Name": "Bad", "Maps": [map]}));
@@ -135,7 +135,7 @@ fn a_map_that_cannot_be_compiled_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
+fn a_changed_definition_rebuilds_the_index_and_a_changed_lock_does_not() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
     let definition = |field: &str| json!({"Name": "I", "Maps": [format!("from u in docs.Users select new {{ u.{field} }}")]});
@@ -162,7 +162,7 @@ fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
 }
 
 #[test]
-fn an_index_in_javascript_answers_queries() {
+fn an_index_defined_in_javascript_answers_queries() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Tags":["x","y"],"Boss":"users/2"}"#);
     put(&server, "users/2", r#"{"Name":"Bob"}"#);

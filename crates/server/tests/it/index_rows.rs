@@ -1,4 +1,4 @@
-//! The rows that a query on an index shows: documents, stored values, fields that documents name.
+//! The rows of a query on an index: documents, stored fields, fields that documents name.
 
 use serde_json::json;
 
@@ -72,7 +72,7 @@ fn a_document_with_several_entries_is_one_row() {
 }
 
 #[test]
-fn a_projection_shows_what_an_index_stored() {
+fn a_projection_returns_stored_fields() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     let from = |behavior: &str, select: &str| {
@@ -127,7 +127,7 @@ fn a_projection_shows_what_an_index_stored() {
 }
 
 #[test]
-fn what_is_missing_is_found_as_the_index_says() {
+fn missing_fields_are_found_as_the_index_defines_them() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann"}"#);
     let define_with = |name: &str, configuration: serde_json::Value| {
@@ -173,7 +173,7 @@ fn parts_of_an_intersection_may_match_other_entries_of_a_document() {
 }
 
 #[test]
-fn nearness_of_words_is_as_measured() {
+fn proximity_matches_the_recorded_results() {
     let server = TestServer::with_database();
     for (number, text) in
         ["a quick brown fox", "the fox is quick", "fox of the quick", "quick, red and brown fox"]
@@ -210,7 +210,7 @@ fn nearness_of_words_is_as_measured() {
 }
 
 #[test]
-fn fields_that_documents_name_are_projected_when_they_are_stored() {
+fn fields_named_by_documents_are_projected_when_they_are_stored() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Shown":"x"}"#);
     let reply = define(

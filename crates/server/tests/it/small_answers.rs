@@ -35,7 +35,7 @@ fn row(server: &TestServer, id: &str, rest: &str) -> Value {
 }
 
 #[test]
-fn what_a_script_gives_has_its_metadata_once() {
+fn a_row_returned_by_a_script_has_metadata_once() {
     let server = server();
     for (id, query, fields, metadata) in [
         (
@@ -81,7 +81,7 @@ fn what_a_script_gives_has_its_metadata_once() {
 }
 
 #[test]
-fn references_that_repeat_are_loaded_once() {
+fn repeated_references_are_loaded_once() {
     let server = server();
     for (query, field, expected) in [
         ("load u.Refs as rs[] select { N: rs.map(r => r.Name) }", "N", json!(["B", "C"])),
@@ -93,7 +93,7 @@ fn references_that_repeat_are_loaded_once() {
 }
 
 #[test]
-fn values_keep_what_they_are() {
+fn a_raw_scalar_keeps_a_large_integer() {
     let server = server();
     let big = row(&server, "u/1", "select { B: scalarToRawString(u, x => x.Big) }");
     assert_eq!(big["B"], json!(9_007_199_254_740_993_i64));
@@ -149,7 +149,7 @@ fn a_document_known_to_be_missing_is_not_modified() {
 }
 
 #[test]
-fn a_page_behind_the_last_entry_has_the_document_beside_it() {
+fn an_empty_page_of_a_series_still_includes_its_document() {
     let server = server();
     let body = json!({"Name": "HR", "Appends": [
         {"Timestamp": "2020-01-01T00:00:00.0000000Z", "Values": [1.0], "Tag": "u/2"},
@@ -177,7 +177,7 @@ fn an_order_by_distance_is_not_rounded_by_null() {
 }
 
 #[test]
-fn sources_and_moments_are_written_as_clients_write_them() {
+fn index_sources_and_dates_are_accepted_in_every_form_that_clients_send() {
     let server = server();
     let body = json!({"Name": "HR", "Appends": [
         {"Timestamp": "2020-01-01T00:00:00.0000000Z", "Values": [7.0]},
@@ -216,7 +216,7 @@ fn sources_and_moments_are_written_as_clients_write_them() {
 }
 
 #[test]
-fn text_before_a_wildcard_is_taken_apart_like_any_other() {
+fn text_before_a_wildcard_is_analyzed() {
     let server = TestServer::with_database();
     for (id, text) in
         [("d/1", "the wi-fi network is here"), ("d/2", "wi and fiber"), ("d/3", "fish")]

@@ -1,4 +1,4 @@
-//! Places and shapes from the request to the response: what the real server returned, and where the
+//! Points and shapes from the request to the response: what RavenDB returned, and where the
 //! exact answer differs.
 
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn with_places() -> TestServer {
 const POINT: &str = "spatial.point(Lat, Lng)";
 
 #[test]
-fn conditions_and_orders_find_what_was_measured() {
+fn conditions_and_orders_match_recorded_results() {
     let server = with_places();
     let square = "POLYGON((19.9 9.9, 20.05 9.9, 20.05 10.05, 19.9 10.05, 19.9 9.9))";
     let from = |place: &str| format!("spatial.distance({POINT}, {place}");
@@ -125,7 +125,7 @@ fn conditions_and_orders_find_what_was_measured() {
 }
 
 #[test]
-fn rows_tell_their_place_and_distance() {
+fn rows_include_position_and_distance() {
     let server = with_places();
     let text = format!("from U order by spatial.distance({POINT}, spatial.point(10, 20))");
     let rows = answer(&server, &text);
@@ -160,7 +160,7 @@ fn rows_tell_their_place_and_distance() {
 }
 
 #[test]
-fn indexes_of_applications_have_places_too() {
+fn static_indexes_support_spatial_fields() {
     let server = with_places();
     let point = "from u in docs.U select new { Loc = CreateSpatialField(u.Lat, u.Lng), u.N }";
     define(&server, "L", point, json!({}));
@@ -215,7 +215,7 @@ fn indexes_of_applications_have_places_too() {
 }
 
 #[test]
-fn shapes_are_found_and_changed_and_forgotten() {
+fn shapes_are_found_updated_and_removed() {
     let server = TestServer::with_database();
     for (id, text) in [
         ("s/a", json!("POINT(20 10)")),
@@ -282,7 +282,7 @@ from index 'L' where within(Nope, spatial.circle(1, 2, 3)) => ArgumentException:
 ";
 
 #[test]
-fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
+fn a_definition_can_limit_matching_to_bounding_boxes() {
     let server = TestServer::with_database();
     let shapes = [
         ("u", "POLYGON ((0 0, 0 5, 1 5, 1 1, 5 1, 5 5, 6 5, 6 0, 0 0))"),
@@ -323,7 +323,7 @@ fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_as_clients_know_it() {
+fn invalid_spatial_queries_are_rejected_with_the_errors_of_the_protocol() {
     let server = with_places();
     let script = "map('U', u => ({ Loc: createSpatialField(u.Lat, u.Lng), N: u.N }))";
     define(&server, "L", script, json!({}));
@@ -342,7 +342,7 @@ fn what_cannot_be_is_refused_as_clients_know_it() {
 }
 
 #[test]
-fn documents_with_places_that_cannot_be_are_errors_of_the_index() {
+fn documents_with_invalid_coordinates_are_index_errors() {
     let server = TestServer::with_database();
     for number in 0..20 {
         put(&server, &format!("u/{number}"), json!({"Lat": 1, "Lng": 2}));
