@@ -91,8 +91,8 @@ fn an_attachment_is_put_read_and_deleted() {
     assert_eq!(server.send_with("HEAD", &target, &known, b"").status, 304);
     let head = server.send("HEAD", &target, b"");
     assert_eq!((head.status, head.header("etag")), (200, Some(etag.as_str())));
-    let asked = server.send("POST", &target, br#"{"Type":"Document","ChangeVector":null}"#);
-    assert_eq!(asked.text(), "hello");
+    let requested = server.send("POST", &target, br#"{"Type":"Document","ChangeVector":null}"#);
+    assert_eq!(requested.text(), "hello");
     assert_eq!(names(&server, "u/1"), ["b.TXT"]);
     assert_eq!(server.document("u/1")["@metadata"]["@flags"], "HasAttachments");
     let statistics = server.get("/databases/db/stats").json();

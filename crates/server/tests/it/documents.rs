@@ -100,8 +100,8 @@ fn a_write_at_another_version_returns_a_conflict_with_its_three_properties() {
 #[test]
 fn the_server_generates_ids() {
     let server = TestServer::with_database();
-    let id = |asked: &str| {
-        let target = format!("/databases/db/docs?id={asked}");
+    let id = |requested: &str| {
+        let target = format!("/databases/db/docs?id={requested}");
         server.send("PUT", &target, b"{}").json()["Id"].as_str().unwrap().to_owned()
     };
     assert_eq!(id("plain"), "plain");

@@ -83,8 +83,8 @@ fn invalid_messages_do_not_affect_other_clients() {
     }
     let mut worker = TcpClient::accepted(&server, &json!({"SubscriptionName": "mine"}));
     let clock = Platform::memory().clock;
-    let asked = std::env::var("HOSTILE_MESSAGES_SECONDS").ok();
-    let seconds: Option<u64> = asked.and_then(|text| text.parse().ok());
+    let requested = std::env::var("HOSTILE_MESSAGES_SECONDS").ok();
+    let seconds: Option<u64> = requested.and_then(|text| text.parse().ok());
     let ends = seconds.map(|seconds| clock.monotonic() + Duration::from_secs(seconds));
     let mut seed = 0;
     while ends.map_or(seed < CLIENTS, |ends| clock.monotonic() < ends) {

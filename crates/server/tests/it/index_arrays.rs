@@ -74,10 +74,10 @@ fn array_marks_are_updated_with_the_documents_and_cannot_be_queried() {
     assert_eq!(server.get(query).status, 200);
     let auto = "Auto/Users/ByAAndE";
     assert_eq!(marked(&server, auto), "AE");
-    let asked = format!("/databases/db/queries?query=from+index+'{auto}'");
-    let refused = server.get(&format!("{asked}+where+A_IsArray+=+'true'"));
+    let queried = format!("/databases/db/queries?query=from+index+'{auto}'");
+    let refused = server.get(&format!("{queried}+where+A_IsArray+=+'true'"));
     assert_eq!(refused.status, 500, "{}", refused.text());
-    let shown = server.get(&format!("{asked}&debug=entries")).json()["Results"].to_string();
+    let shown = server.get(&format!("{queried}&debug=entries")).json()["Results"].to_string();
     assert!(shown.contains(r#""A":["1","2"]"#) && !shown.contains("rray"), "{shown}");
     put(&server, "users/1", r#"{"A":1,"@metadata":{"@collection":"Users"}}"#);
     assert_eq!(marked(&server, auto), "");

@@ -23,16 +23,16 @@ fn an_index_defined_in_c_sharp_answers_queries() {
         (reply.status, reply.json()["Results"][0]["Index"].clone()),
         (201, json!("Users/ByName"))
     );
-    let asked = |rest: &str| found(&server, &format!("from index 'users/byname' {rest}"));
-    let (ids, answer) = asked("where Name = 'lee'");
+    let queried = |rest: &str| found(&server, &format!("from index 'users/byname' {rest}"));
+    let (ids, answer) = queried("where Name = 'lee'");
     assert_eq!(ids, ["users/1", "users/2"]);
     assert_eq!(answer["IndexName"], "Users/ByName");
-    assert_eq!(asked("where search(Name, 'ann')").0, ["users/1"]);
-    assert_eq!(asked("where Older = 8").0, ["users/2"]);
-    assert_eq!(asked("where Tags in ('y')").0, ["users/1"]);
-    assert_eq!(asked("order by Older as long").0, ["users/2", "users/1"]);
+    assert_eq!(queried("where search(Name, 'ann')").0, ["users/1"]);
+    assert_eq!(queried("where Older = 8").0, ["users/2"]);
+    assert_eq!(queried("where Tags in ('y')").0, ["users/1"]);
+    assert_eq!(queried("order by Older as long").0, ["users/2", "users/1"]);
     put(&server, "users/3", r#"{"Name":"Cid","Age":1}"#);
-    assert_eq!(asked("where Older = 2").0, ["users/3"]);
+    assert_eq!(queried("where Older = 2").0, ["users/3"]);
     let unknown = json!({"Query": "from index 'Users/ByName' where Age = 1"}).to_string();
     let unknown = server.send("POST", "/databases/db/queries", unknown.as_bytes()).json();
     assert_eq!(unknown["Type"], "System.ArgumentException");
@@ -172,12 +172,12 @@ fn an_index_defined_in_javascript_answers_queries() {
     let body = json!({"Indexes": [definition]}).to_string();
     let reply = server.send("PUT", "/databases/db/indexes", body.as_bytes());
     assert_eq!(reply.status, 201, "{}", reply.text());
-    let asked = |condition: &str| found(&server, &format!("from index Tags where {condition}")).0;
-    assert_eq!(asked("Tag = 'y'"), ["users/1"]);
-    assert_eq!(asked("Boss = 'bob' and Tag = 'x'"), ["users/1"]);
+    let queried = |condition: &str| found(&server, &format!("from index Tags where {condition}")).0;
+    assert_eq!(queried("Tag = 'y'"), ["users/1"]);
+    assert_eq!(queried("Boss = 'bob' and Tag = 'x'"), ["users/1"]);
     put(&server, "users/2", r#"{"Name":"Cid"}"#);
-    assert_eq!(asked("Boss = 'bob'"), Vec::<String>::new());
-    assert_eq!(asked("Boss = 'cid' and Tag = 'x'"), ["users/1"]);
+    assert_eq!(queried("Boss = 'bob'"), Vec::<String>::new());
+    assert_eq!(queried("Boss = 'cid' and Tag = 'x'"), ["users/1"]);
     let refused = json!({"Indexes": [{"Name": "Bad", "Maps": ["map('Users', u =>"]}]}).to_string();
     let refused = server.send("PUT", "/databases/db/indexes", refused.as_bytes());
     assert_eq!(refused.status, 500);

@@ -204,12 +204,12 @@ fn a_query_that_waits_during_a_swap_is_answered_by_the_new_index() {
     put(&server, "users/2", r#"{"Name":"Ann"}"#);
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| found(&server, "from index I where Name = 'ann'").0);
+        let queried = scope.spawn(|| found(&server, "from index I where Name = 'ann'").0);
         let running = || server.get("/databases/db/debug/queries/running").json();
         wait_until(|| running()["I"].as_array().is_some_and(|queries| !queries.is_empty()));
         assert_eq!(post(&server, "indexes/replace?name=I", ""), 204);
         assert_eq!(post(&server, "admin/indexes/start", ""), 204);
-        assert_eq!(asked.join().unwrap(), ["users/1", "users/2"]);
+        assert_eq!(queried.join().unwrap(), ["users/1", "users/2"]);
     });
 }
 

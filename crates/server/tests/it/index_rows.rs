@@ -7,7 +7,7 @@ use crate::{
     test_server::TestServer,
 };
 
-pub(crate) fn asked(server: &TestServer, body: &serde_json::Value) -> serde_json::Value {
+pub(crate) fn queried(server: &TestServer, body: &serde_json::Value) -> serde_json::Value {
     let mut body = body.clone();
     body["WaitForNonStaleResults"] = json!(true);
     server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
@@ -53,7 +53,7 @@ fn a_document_with_several_entries_is_one_row() {
     ] {
         let mut body = page.clone();
         body["Query"] = json!("from index Boats");
-        let answer = asked(&server, &body);
+        let answer = queried(&server, &body);
         let rows = answer["Results"].as_array().unwrap().iter();
         let found: Vec<_> = rows.map(|row| row["@metadata"]["@id"].as_str().unwrap()).collect();
         assert_eq!(found.join(" "), ids, "{page}");
@@ -62,10 +62,11 @@ fn a_document_with_several_entries_is_one_row() {
             (&json!(4), &json!(skipped))
         );
     }
-    let answer = asked(&server, &json!({"Query": "from index Boats order by Twice as long desc"}));
+    let answer =
+        queried(&server, &json!({"Query": "from index Boats order by Twice as long desc"}));
     assert_eq!(shown(&answer)[0]["N"], 2);
     assert_eq!((&answer["Results"][2], &answer["SkippedResults"]), (&json!(null), &json!(2)));
-    let answer = asked(&server, &json!({"Query": "from index Boats select N"}));
+    let answer = queried(&server, &json!({"Query": "from index Boats select N"}));
     assert_eq!(shown(&answer), json!([{"N": 1}, {"N": 1}, {"N": 2}, {"N": 2}]));
     let stream = server.get("/databases/db/streams/queries?query=from%20index%20Boats").json();
     assert_eq!(stream["Results"].as_array().unwrap().len(), 2);
@@ -77,7 +78,7 @@ fn a_projection_returns_stored_fields() {
     boats_of_users(&server);
     let from = |behavior: &str, select: &str| {
         let query = format!("from index Boats where Boat in ('ada', 'dog') select {select}");
-        asked(&server, &json!({"Query": query, "ProjectionBehavior": behavior}))
+        queried(&server, &json!({"Query": query, "ProjectionBehavior": behavior}))
     };
     for (behavior, select, expected) in [
         (
@@ -151,7 +152,7 @@ fn missing_fields_are_found_as_the_index_defines_them() {
         ("from index Kept", 1),
         ("from index Kept where Nick = null", 0),
     ] {
-        assert_eq!(asked(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
+        assert_eq!(queried(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
     }
 }
 
@@ -169,7 +170,7 @@ fn parts_of_an_intersection_may_match_other_entries_of_a_document() {
         assert_eq!(found(&server, &query).0.join(" "), ids, "{parts}");
     }
     let query = "from index Boats where intersect(Boat = 'bee', Boat = 'ada') select Boat";
-    assert_eq!(shown(&asked(&server, &json!({"Query": query}))), json!([{"Boat": "bee"}]));
+    assert_eq!(shown(&queried(&server, &json!({"Query": query}))), json!([{"Boat": "bee"}]));
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn proximity_matches_the_recorded_results() {
         assert_eq!(found(&server, &near(text)).0.join(" "), ids, "{text}");
     }
     for text in ["'*uick fox'), 2", "'quick fox*'), 2", "'quick'), 2"] {
-        let refused = asked(&server, &json!({"Query": near(text)}));
+        let refused = queried(&server, &json!({"Query": near(text)}));
         assert_eq!(refused["Type"], "Raven.Client.Exceptions.InvalidQueryException", "{text}");
     }
 }
@@ -221,7 +222,7 @@ fn fields_named_by_documents_are_projected_when_they_are_stored() {
         ]}),
     );
     assert_eq!(reply.status, 201, "{}", reply.text());
-    let rows = |query: &str| shown(&asked(&server, &json!({"Query": query})));
+    let rows = |query: &str| shown(&queried(&server, &json!({"Query": query})));
     for condition in ["exact(Nick = 'Annie')", "startsWith(Name, 'a')"] {
         let query = format!("from index Made where {condition} select Nick");
         assert_eq!(rows(&query), json!([{"Nick": "Annie"}]), "{condition}");

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    index_rows::{asked, boats_of_users},
+    index_rows::{boats_of_users, queried},
     test_server::TestServer,
 };
 
@@ -577,7 +577,7 @@ fn a_query_reports_the_duration_of_its_stages() {
         ("from Users where N > 0 select N", "Optimizer Query Staleness", "Retriever Search"),
         ("from Users", "Query", "Retriever"),
     ] {
-        let answer = asked(&server, &json!({"Query": format!("{query} include timings()")}));
+        let answer = queried(&server, &json!({"Query": format!("{query} include timings()")}));
         let names = |timings: &serde_json::Value| {
             let stages = timings["Timings"].as_object().unwrap().keys();
             stages.cloned().collect::<Vec<_>>().join(" ")

@@ -82,7 +82,7 @@ fn queries_match_recorded_answers_of_ravendb() {
         }
     }
     for request in differences.ours.keys() {
-        let _ = writeln!(differences.wrong, "listed, and not asked: {request}");
+        let _ = writeln!(differences.wrong, "listed, and not queried: {request}");
     }
     assert!(differences.wrong.is_empty(), "\n{}", differences.wrong);
 }

@@ -1,5 +1,5 @@
-//! Clients that do not read their responses: each occupies only its own place, and is told what
-//! went wrong.
+//! Clients that do not read their responses: each occupies only its own place, and receives the
+//! reason when it is cut off.
 
 use std::{
     io::{Read, Write},

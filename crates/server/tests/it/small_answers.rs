@@ -17,7 +17,7 @@ fn server() -> TestServer {
     server
 }
 
-fn asked(server: &TestServer, body: &Value) -> (String, Value) {
+fn queried(server: &TestServer, body: &Value) -> (String, Value) {
     let reply = server.send("POST", "/databases/db/queries", body.to_string().as_bytes());
     assert_eq!(reply.status, 200, "{body}: {}", reply.text());
     (reply.text(), reply.json())
@@ -27,7 +27,7 @@ fn asked(server: &TestServer, body: &Value) -> (String, Value) {
 fn row(server: &TestServer, id: &str, rest: &str) -> Value {
     let (declared, shown) = rest.split_once(" | ").unwrap_or(("", rest));
     let text = format!("{declared} from Users as u where id() = '{id}' {shown}");
-    let (text, answer) = asked(server, &json!({ "Query": text }));
+    let (text, answer) = queried(server, &json!({ "Query": text }));
     let row = answer["Results"][0].clone();
     let rows = answer["Results"].as_array().map_or(0, Vec::len);
     assert_eq!(text.matches("\"@metadata\":").count(), rows, "metadata once in a row: {text}");
@@ -109,7 +109,7 @@ fn scripts_over_stored_values_know_the_collection() {
     let path = "/databases/db/admin/indexes";
     assert_eq!(server.send("PUT", path, definition.to_string().as_bytes()).status, 201);
     let query = "from index 'N' as o select { M: getMetadata(o)['@collection'], N: o.Name }";
-    let (_, answer) = asked(
+    let (_, answer) = queried(
         &server,
         &json!({
             "Query": query, "ProjectionBehavior": "FromIndex", "WaitForNonStaleResults": true,
@@ -129,7 +129,7 @@ fn all_stored_fields_of_a_reduce_are_shown() {
     let path = "/databases/db/admin/indexes";
     assert_eq!(server.send("PUT", path, definition.to_string().as_bytes()).status, 201);
     let query = "from index 'R' where Ref = 'u/1' select __all_stored_fields";
-    let (_, answer) = asked(&server, &json!({ "Query": query, "WaitForNonStaleResults": true }));
+    let (_, answer) = queried(&server, &json!({ "Query": query, "WaitForNonStaleResults": true }));
     let row = &answer["Results"][0];
     assert_eq!((&row["Ref"], &row["Count"]), (&json!("u/1"), &json!("1")), "{answer}");
 }
@@ -173,7 +173,7 @@ fn an_order_by_distance_is_not_rounded_by_null() {
     let body = json!({
         "Query": query, "QueryParameters": parameters, "WaitForNonStaleResults": true,
     });
-    assert_eq!(asked(&server, &body).1["Results"][0]["@metadata"]["@id"], "u/1");
+    assert_eq!(queried(&server, &body).1["Results"][0]["@metadata"]["@id"], "u/1");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn text_before_a_wildcard_is_analyzed() {
     }
     let found = |query: &str| {
         let body = json!({ "Query": query, "WaitForNonStaleResults": true });
-        let answer = asked(&server, &body).1;
+        let answer = queried(&server, &body).1;
         let rows = answer["Results"].as_array().unwrap().iter();
         let mut ids: Vec<String> =
             rows.map(|row| row["@metadata"]["@id"].as_str().unwrap().to_owned()).collect();

@@ -231,19 +231,19 @@ fn shapes_are_found_updated_and_removed() {
     ] {
         put(&server, id, json!({"Loc": text}));
     }
-    let asked = |method: &str, shape: &str| {
+    let queried = |method: &str, shape: &str| {
         found(&server, &format!("from U where spatial.{method}(spatial.wkt(Loc), {shape})"))
     };
     let circle = "spatial.circle(10, 10, 20)";
-    assert_eq!(asked("intersects", circle), "s/a s/b s/d s/j");
-    assert_eq!(asked("within", circle), "s/a s/d s/j");
-    assert_eq!(asked("contains", circle), "s/b");
-    assert_eq!(asked("disjoint", circle), "s/c s/e s/f");
-    assert_eq!(asked("intersects", "spatial.wkt('POINT(180 0)')"), "s/e");
-    assert_eq!(asked("within", "spatial.wkt('ENVELOPE(18, 22, 13, 8)')"), "s/a s/b s/c s/d s/j");
+    assert_eq!(queried("intersects", circle), "s/a s/b s/d s/j");
+    assert_eq!(queried("within", circle), "s/a s/d s/j");
+    assert_eq!(queried("contains", circle), "s/b");
+    assert_eq!(queried("disjoint", circle), "s/c s/e s/f");
+    assert_eq!(queried("intersects", "spatial.wkt('POINT(180 0)')"), "s/e");
+    assert_eq!(queried("within", "spatial.wkt('ENVELOPE(18, 22, 13, 8)')"), "s/a s/b s/c s/d s/j");
     put(&server, "s/b", json!({"Loc": "POINT(50 50)"}));
     assert_eq!(server.send("DELETE", "/databases/db/docs?id=s/d", b"").status, 204);
-    assert_eq!(asked("intersects", circle), "s/a s/j");
+    assert_eq!(queried("intersects", circle), "s/a s/j");
     let nearest =
         "from U order by spatial.distance(spatial.wkt(Loc), spatial.point(50, 50)) limit 1";
     assert_eq!(found(&server, nearest), "s/b");
@@ -300,7 +300,7 @@ fn a_definition_can_limit_matching_to_bounding_boxes() {
     define(&server, "Geography", map, json!({"Type": "Geography", "Strategy": "BoundingBox"}));
     define(&server, "Cartesian", map, plane);
     let triangle = "POLYGON((0 0, 20 0, 3 9, 0 0))";
-    for (relation, asked, expected) in [
+    for (relation, queried, expected) in [
         ("intersects", "2 2 4 4", "u p l"),
         ("intersects", "CIRCLE(3 3 d=1)", "u p l"),
         ("intersects", "POINT(3 4)", "u l"),
@@ -315,7 +315,7 @@ fn a_definition_can_limit_matching_to_bounding_boxes() {
     ] {
         for index in ["Geography", "Cartesian"] {
             let text = format!(
-                "from index '{index}' where spatial.{relation}(Loc, spatial.wkt('{asked}'))"
+                "from index '{index}' where spatial.{relation}(Loc, spatial.wkt('{queried}'))"
             );
             assert_eq!(found(&server, &text), expected, "{text}");
         }
@@ -328,12 +328,12 @@ fn invalid_spatial_queries_are_rejected_with_the_errors_of_the_protocol() {
     let script = "map('U', u => ({ Loc: createSpatialField(u.Lat, u.Lng), N: u.N }))";
     define(&server, "L", script, json!({}));
     for line in REFUSALS.trim().lines() {
-        let (asked, refusal) = line.split_once(" => ").unwrap();
-        let asked = asked
+        let (queried, refusal) = line.split_once(" => ").unwrap();
+        let queried = queried
             .replace(" within(", " spatial.within(")
             .replace(" distance(", " spatial.distance(")
             .replace('@', POINT);
-        let text = if asked.starts_with("from") { asked } else { format!("from U {asked}") };
+        let text = if queried.starts_with("from") { queried } else { format!("from U {queried}") };
         let error = answer(&server, &text);
         let kind = error["Type"].as_str().unwrap().rsplit('.').next().unwrap();
         let message = error["Message"].as_str().unwrap().lines().next().unwrap();

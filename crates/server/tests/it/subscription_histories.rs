@@ -142,8 +142,8 @@ impl Stage {
 
 #[test]
 fn every_document_is_sent_in_its_last_version() {
-    let asked = std::env::var("SUBSCRIPTION_SERVER_HISTORIES").ok();
-    let histories = asked.and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
+    let requested = std::env::var("SUBSCRIPTION_SERVER_HISTORIES").ok();
+    let histories = requested.and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
     for seed in 1..=histories {
         Stage::new(seed).run(&mut Random::new(seed));
     }
