@@ -163,7 +163,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         self.list_count(field, value.kind(), &value.bytes())
     }
 
-    /// An entry's terms.
+    /// The terms of an entry; `None` if it does not exist.
     pub fn entry(&self, entry: EntryId) -> Result<Option<EntryView<'t>>, SearchError> {
         Ok(self.record_if_any(entry.0)?.map(EntryView::new))
     }
