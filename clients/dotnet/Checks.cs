@@ -1,5 +1,5 @@
-// A program of checks: each is a method that throws when what it sees is not what it expects. Prints a
-// line for each that failed and, at the end, `dotnet: N passed, N failed`.
+// A program of checks, each of which throws when a result is unexpected. Prints a line for each failed
+// check and, at the end, `dotnet: N passed, N failed`.
 using System;
 using System.Collections;
 using System.Collections.Generic;
@@ -29,7 +29,7 @@ static class Checks
         return failed == 0 ? 0 : 1;
     }
 
-    // Runs a check on a database of its own.
+    // Runs a check on a new database.
     public static void Check(string name, Action<IDocumentStore> body)
     {
         var database = "dotnet-" + Guid.NewGuid().ToString("N");
@@ -83,7 +83,7 @@ static class Checks
         throw new Exception($"no {typeof(E).Name} was thrown");
     }
 
-    // Waits until every index of the database has seen every document.
+    // Waits until no index of the database is stale.
     public static void WaitForIndexes(IDocumentStore store)
     {
         for (var tries = 0; tries < 300; tries++)

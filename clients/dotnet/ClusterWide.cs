@@ -31,7 +31,7 @@ static class ClusterWide
             using (var session = Open(store))
                 Equal("two", session.Load<Company>("companies/1").Name);
         });
-        Check("of two that change one document, one fails whole", store =>
+        Check("of two transactions that change one document, one fails completely", store =>
         {
             using (var session = Open(store))
             {

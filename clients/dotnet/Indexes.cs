@@ -86,7 +86,7 @@ static class Indexes
             using var session = store.OpenSession();
             Equal(2, session.Advanced.DocumentQuery<Employee>("Employees/InScript").WhereEquals("Skill", "math").ToList().Count);
         });
-        Check("definitions come back, in the record, too", store =>
+        Check("definitions are returned, also in the record", store =>
         {
             new Employees_ByName().Execute(store);
             new Lines_ByProduct().Execute(store);

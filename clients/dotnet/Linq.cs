@@ -56,12 +56,12 @@ static class Linq
             SameItems(new[] { "POETRY" }, rows[0].Poems);
             Equal("New York", rows[2].City);
         });
-        Query("whole documents inside of a projection keep their id", session =>
+        Query("whole documents within a projection keep their id", session =>
         {
             var rows = session.Query<Employee>().OrderBy(e => e.Age).Select(e => new { Emp = e }).ToList();
             Equal("employees/1", rows[0].Emp.Id);
         });
-        Query("related documents beside the row", session =>
+        Query("related documents in a projection", session =>
         {
             var rows = (from e in session.Query<Employee>()
                         where e.Manager != null

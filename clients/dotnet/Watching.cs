@@ -13,7 +13,7 @@ static class Watching
 {
     static readonly TimeSpan Patience = TimeSpan.FromSeconds(30);
 
-    // What a subscription sends until it has sent so many.
+    // The documents that a subscription sends, up to the given number.
     static List<string> Sent(IDocumentStore store, string name, int count)
     {
         var options = new SubscriptionWorkerOptions(name) { TimeToWaitBeforeConnectionRetry = TimeSpan.FromMilliseconds(100) };

@@ -39,7 +39,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def new_database(server):
-    """A function that creates a database and returns its name; all of them go with the module."""
+    """A function that creates a database and returns its name; all are deleted with the module."""
     made = []
 
     def create(label):
@@ -55,7 +55,7 @@ def new_database(server):
 
 @pytest.fixture(scope="module")
 def open_database():
-    """A function that opens a store on an existing database; all of them close with the module."""
+    """A function that opens a store on an existing database; all are closed with the module."""
     opened = []
 
     def open_one(name):

@@ -23,7 +23,7 @@ class Country:
 
 @dataclass(eq=False)
 class Holder:
-    """Anything at all, under the one property `value`."""
+    """Any value, in the property `value`."""
 
     value: Any = None
 
@@ -37,7 +37,7 @@ def save(store, entities):
 
 
 def load(store, key, object_type):
-    """The document `key` as a session of its own sees it."""
+    """The document `key` as loaded in a new session."""
     with store.open_session() as session:
         return session.load(key, object_type)
 

@@ -58,5 +58,5 @@ def save_huts(store):
 
 
 def names(query):
-    """The names of the huts that the query finds once its index is up to date, in the order of the answer."""
+    """The names of the huts that the query finds once its index is up to date, in result order."""
     return [hut.name for hut in query.wait_for_non_stale_results()]

@@ -38,18 +38,18 @@ def test_a_session_stores_a_document_with_its_attachments(store):
     assert content_of(store, "cities/1", "b.bin") == b"\0\r\n--\xff"
 
 
-def test_the_details_of_an_attachment_are_told(store):
+def test_the_details_of_an_attachment_are_returned(store):
     with store.open_session() as session:
         attachments = session.advanced.attachments
         details = attachments.get("cities/1", "hello.txt").details
-        # The client takes the size from a header and leaves it a text.
+        # The client reads the size from a header and does not convert it to a number.
         assert (details.name, details.hash, int(details.size)) == ("hello.txt", HELLO, 5)
         assert details.content_type == "text/plain"
         assert attachments.exists("cities/1", "hello.txt")
         assert not attachments.exists("cities/1", "nothing")
 
 
-def test_large_contents_come_back_as_they_were(store):
+def test_large_contents_are_returned_unchanged(store):
     save(store, {"cities/large": City("large", 1)})
     content = os.urandom(3 << 20)
     with store.open_session() as session:
@@ -63,14 +63,14 @@ def test_operations_put_and_delete(store):
     stored = store.operations.send(
         PutAttachmentOperation("cities/2", "a", b"hello", "text/plain", None)
     )
-    # What arrives is the client's form around the content, so its length says nothing.
+    # The server receives a multipart form around the content, so the length is not compared.
     assert (stored.name, stored.document_id) == ("a", "cities/2")
     assert names_of(store, "cities/2") == ["a"]
     store.operations.send(DeleteAttachmentOperation("cities/2", "a"))
     assert names_of(store, "cities/2") == []
 
 
-def test_a_missing_document_gets_no_attachment(store):
+def test_storing_an_attachment_on_a_missing_document_fails(store):
     with pytest.raises(RavenException, match="non existent document"):
         store.operations.send(PutAttachmentOperation("cities/none", "a", b"x", "t/x", None))
 
@@ -98,7 +98,7 @@ def test_attachments_are_copied_moved_and_renamed(store):
     assert content_of(store, "cities/5", "moved") == b"hello"
 
 
-def test_statistics_count_attachments_and_different_contents(store):
+def test_statistics_count_attachments_and_distinct_contents(store):
     statistics = store.maintenance.send(GetStatisticsOperation())
     assert statistics.count_of_attachments == 5
     assert statistics.count_of_unique_attachments == 3

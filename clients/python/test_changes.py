@@ -1,4 +1,4 @@
-"""The Changes API and what stands on it: documents, indexes, and answers that are kept."""
+"""The Changes API and its users: documents, indexes, and aggressive caching."""
 
 import datetime
 import time
@@ -13,24 +13,24 @@ SECONDS_MAX = 15
 
 
 class Listener:
-    """What an observable tells, once its watch has begun."""
+    """What an observable reports, once its watch has started."""
 
     def __init__(self, observable):
-        self.told = []
-        self.stop = observable.subscribe(self.told.append)
+        self.received = []
+        self.stop = observable.subscribe(self.received.append)
         observable.ensure_subscribe_now()
 
     def until(self, done):
         deadline = time.monotonic() + SECONDS_MAX
-        while not done(self.told):
-            assert time.monotonic() < deadline, self.told
+        while not done(self.received):
+            assert time.monotonic() < deadline, self.received
             time.sleep(0.02)
-        return self.told
+        return self.received
 
 
 @pytest.fixture(scope="module")
 def changes(store, tmp_path_factory):
-    # The client writes a log into the folder that it is in.
+    # The client writes a log to the current directory.
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("changes"))
         connection = store.changes()
@@ -46,16 +46,16 @@ def remove(store, key):
 
 
 def ids(listener):
-    return [change.key for change in listener.told]
+    return [change.key for change in listener.received]
 
 
 def test_one_document_is_watched_in_any_case_of_its_id(store, changes):
     listener = Listener(changes.for_document("CITIES/1"))
     save(store, {"cities/1": City("Chur", 1), "cities/2": City("Bern", 2)})
     remove(store, "cities/1")
-    told = listener.until(lambda told: len(told) >= 2)
+    received = listener.until(lambda received: len(received) >= 2)
     listener.stop()
-    shown = [(change.type_of_change.value, change.key, change.collection_name) for change in told]
+    shown = [(change.type_of_change.value, change.key, change.collection_name) for change in received]
     assert shown == [("Put", "cities/1", "Cities"), ("Delete", "cities/1", "Cities")]
 
 
@@ -72,21 +72,21 @@ def test_documents_are_watched_by_prefix_by_collection_and_all(store, changes):
         listener.stop()
 
 
-def test_what_happens_to_an_index_is_told(store, changes):
+def test_changes_of_an_index_are_reported(store, changes):
     listener = Listener(changes.for_index("Cities/ByName"))
     definition = IndexDefinition()
     definition.name = "Cities/ByName"
     definition.maps = {"from c in docs.Cities select new { c.name }"}
     store.maintenance.send(PutIndexesOperation(definition))
 
-    def kinds(told):
-        return [change.type_of_change.value for change in told]
+    def kinds(received):
+        return [change.type_of_change.value for change in received]
 
-    listener.until(lambda told: "BatchCompleted" in kinds(told))
+    listener.until(lambda received: "BatchCompleted" in kinds(received))
     store.maintenance.send(DeleteIndexOperation("Cities/ByName"))
-    told = listener.until(lambda told: "IndexRemoved" in kinds(told))
+    received = listener.until(lambda received: "IndexRemoved" in kinds(received))
     listener.stop()
-    assert kinds(told)[0] == "IndexAdded"
+    assert kinds(received)[0] == "IndexAdded"
 
 
 def count(store, key, name, by):
@@ -95,7 +95,7 @@ def count(store, key, name, by):
         session.save_changes()
 
 
-def test_counters_are_watched_one_those_of_a_name_those_of_a_document_and_all(store, changes):
+def test_counters_are_watched_one_by_name_by_document_and_all(store, changes):
     save(store, {"counted/1": City("Chur", 1), "counted/2": City("Bern", 2)})
     watches = [
         (lambda: changes.for_counter_of_document("counted/1", "Guests"), ["1 Guests"]),
@@ -103,15 +103,15 @@ def test_counters_are_watched_one_those_of_a_name_those_of_a_document_and_all(st
         (lambda: changes.for_counters_of_document("counted/1"), ["1 Guests", "1 Beds"]),
         (lambda: changes.for_all_counters(), ["1 Guests", "2 Guests", "1 Beds", "2 End"]),
     ]
-    # One at a time: the client tells an observable of what others on its connection watch, too.
+    # One at a time: the client also reports changes that other observables on the connection watch.
     for watch, expected in watches:
         listener = Listener(watch())
         for number, name in [(1, "Guests"), (2, "Guests"), (1, "Beds"), (2, "End")]:
             count(store, f"counted/{number}", name, 1)
-        told = listener.until(lambda told, wanted=len(expected): len(told) >= wanted)
+        received = listener.until(lambda received, wanted=len(expected): len(received) >= wanted)
         listener.stop()
-        assert [f"{change.document_id[-1]} {change.name}" for change in told] == expected
-        assert all(change.type_of_change.value in ("Put", "Increment") for change in told)
+        assert [f"{change.document_id[-1]} {change.name}" for change in received] == expected
+        assert all(change.type_of_change.value in ("Put", "Increment") for change in received)
 
 
 def append(store, key, name, day):
@@ -120,7 +120,7 @@ def append(store, key, name, day):
         session.save_changes()
 
 
-def test_time_series_are_watched_one_those_of_a_name_those_of_a_document_and_all(store, changes):
+def test_time_series_are_watched_one_by_name_by_document_and_all(store, changes):
     save(store, {"measured/1": City("Chur", 1), "measured/2": City("Bern", 2)})
     watches = [
         (lambda: changes.for_time_series_of_document("measured/1", "Snow"), ["1 Snow"]),
@@ -132,10 +132,10 @@ def test_time_series_are_watched_one_those_of_a_name_those_of_a_document_and_all
         listener = Listener(watch())
         for number, name in [(1, "Snow"), (2, "Snow"), (1, "Wind"), (2, "End")]:
             append(store, f"measured/{number}", name, day)
-        told = listener.until(lambda told, wanted=len(expected): len(told) >= wanted)
+        received = listener.until(lambda received, wanted=len(expected): len(received) >= wanted)
         listener.stop()
-        assert [f"{change.document_id[-1]} {change.name}" for change in told] == expected
-        assert told[0].from_ == told[0].to_ == datetime.datetime(2026, 1, day)
+        assert [f"{change.document_id[-1]} {change.name}" for change in received] == expected
+        assert received[0].from_ == received[0].to_ == datetime.datetime(2026, 1, day)
 
 
 def test_all_indexes_are_watched(store, changes):
@@ -144,11 +144,11 @@ def test_all_indexes_are_watched(store, changes):
     definition.name = "Cities/ByPopulation"
     definition.maps = {"from c in docs.Cities select new { c.population }"}
     store.maintenance.send(PutIndexesOperation(definition))
-    listener.until(lambda told: any(change.name == "Cities/ByPopulation" for change in told))
+    listener.until(lambda received: any(change.name == "Cities/ByPopulation" for change in received))
     listener.stop()
 
 
-def test_answers_that_are_kept_follow_what_others_change(store, open_database, tmp_path, monkeypatch):
+def test_cached_responses_are_invalidated_by_changes_of_other_clients(store, open_database, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(store, {"kept/1": City("Davos", 1)})
     reader = open_database(store.database)
@@ -166,5 +166,5 @@ def test_answers_that_are_kept_follow_what_others_change(store, open_database, t
         session.save_changes()
     deadline = time.monotonic() + SECONDS_MAX
     while population() != 2:
-        assert time.monotonic() < deadline, "nobody told that it has changed"
+        assert time.monotonic() < deadline, "the cached response was not invalidated"
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Compare exchange and cluster-wide sessions: who has not seen the newest version changes nothing."""
+"""Compare exchange and cluster-wide sessions: a change requires the newest version."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -34,7 +34,7 @@ def cluster_wide(store):
     return store.open_session(session_options=options)
 
 
-def test_a_value_changes_only_for_who_has_seen_its_newest_version(store):
+def test_a_value_changes_only_if_its_newest_version_is_given(store):
     first = put(store, "locks/1", "anna", 0)
     assert first.successful
     refused = put(store, "LOCKS/1", "bert", 0)
@@ -58,7 +58,7 @@ def test_values_are_read_by_their_keys(store):
     assert sorted(found) == ["listed/a", "listed/c"]
 
 
-def test_of_many_threads_that_want_the_same_lock_exactly_one_gets_it(store):
+def test_of_many_threads_that_acquire_the_same_lock_exactly_one_succeeds(store):
     with ThreadPoolExecutor(16) as threads:
         results = list(threads.map(lambda n: put(store, "race/1", f"n{n}", 0), range(32)))
     winners = [result for result in results if result.successful]
@@ -75,7 +75,7 @@ def test_a_cluster_wide_session_stores_documents_and_values_together(store):
     assert get(store, "names/1").value == "together/1"
 
 
-def test_a_taken_name_refuses_the_whole_session(store):
+def test_a_taken_name_rejects_the_whole_session(store):
     put(store, "names/2", "somebody", 0)
     with cluster_wide(store) as session:
         session.store(Holder(1), "refused/1")
@@ -85,7 +85,7 @@ def test_a_taken_name_refuses_the_whole_session(store):
     assert load(store, "refused/1", Holder) is None
 
 
-def test_of_two_cluster_wide_sessions_that_make_one_document_the_second_is_refused(store):
+def test_of_two_cluster_wide_sessions_that_create_one_document_the_second_is_refused(store):
     with cluster_wide(store) as a, cluster_wide(store) as b:
         a.store(Holder(1), "guarded/1")
         b.store(Holder(2), "guarded/1")
@@ -95,7 +95,7 @@ def test_of_two_cluster_wide_sessions_that_make_one_document_the_second_is_refus
     assert load(store, "guarded/1", Holder).value == 1
 
 
-def test_queries_and_indexes_look_at_values(store):
+def test_queries_and_indexes_read_values(store):
     save(store, {"ranks/1": City("Chur", 3), "ranks/2": City("Arosa", 12)})
     put(store, "ranks/least", 12, 0)
     text = "from Cities where population >= cmpxchg('ranks/least') select name, cmpxchg('ranks/least') as least"
@@ -122,7 +122,7 @@ def test_queries_and_indexes_look_at_values(store):
     assert (ranked("first"), ranked("second")) == ([], ["Chur"])
 
 
-def test_identities_rise_by_one_and_are_seeded(store):
+def test_identities_increase_by_one_and_can_be_seeded(store):
     def next_of(name):
         return store.maintenance.send(NextIdentityForOperation(name))
 

@@ -73,7 +73,7 @@ def test_one_stale_command_undoes_the_whole_batch(store):
     assert load(store, "batch/stale", Holder).value == 7
 
 
-def test_deferred_commands_travel_with_the_session(store):
+def test_deferred_commands_are_sent_with_the_session(store):
     save(store, {"deferred/1": Holder(1)})
     with store.open_session() as session:
         session.store(Holder(2), "deferred/2")

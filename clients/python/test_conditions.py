@@ -1,4 +1,4 @@
-"""Every condition that the client can write, through the indexes that the server makes for them."""
+"""Every condition that the client can build, through automatic indexes."""
 
 import pytest
 from ravendb.documents.queries.misc import SearchOperator
@@ -39,7 +39,7 @@ def check(store, condition, expected):
         (lambda q: q.where_equals("id()", "huts/rosa"), {"Monte Rosa"}),
     ],
 )
-def test_equality_looks_at_text_without_case_at_numbers_nulls_and_lists(store, condition, expected):
+def test_equality_of_strings_without_case_numbers_nulls_and_lists(store, condition, expected):
     check(store, condition, expected)
 
 
@@ -56,7 +56,7 @@ def test_equality_looks_at_text_without_case_at_numbers_nulls_and_lists(store, c
         (lambda q: q.where_greater_than("name", "HÖRNLI"), {"Monte Rosa", "Tin Box"}),
     ],
 )
-def test_ranges_of_numbers_and_texts(store, condition, expected):
+def test_ranges_of_numbers_and_strings(store, condition, expected):
     check(store, condition, expected)
 
 
@@ -91,7 +91,7 @@ def test_lists_of_values(store, condition, expected):
         (lambda q: q.search("about", "glac*"), {"Monte Rosa", "Britannia", "Coaz", "Boval"}),
     ],
 )
-def test_parts_of_texts(store, condition, expected):
+def test_parts_of_strings(store, condition, expected):
     check(store, condition, expected)
 
 

@@ -32,7 +32,7 @@ def all_of(store, key):
         return session.counters_for(key).get_all() or {}
 
 
-def test_a_session_counts_and_another_one_reads(store):
+def test_a_session_increments_counters_and_another_one_reads_them(store):
     count(store, "cities/1", guests=40, nights=1)
     count(store, "cities/1", guests=-5)
     assert all_of(store, "cities/1") == {"guests": 35, "nights": 1}
@@ -42,7 +42,7 @@ def test_a_session_counts_and_another_one_reads(store):
         assert session.advanced.get_counters_for(city) == ["guests", "nights"]
 
 
-def test_a_deleted_counter_begins_again_at_nothing(store):
+def test_a_deleted_counter_starts_again_at_zero(store):
     with store.open_session() as session:
         session.counters_for("cities/1").delete("nights")
         session.save_changes()
@@ -51,7 +51,7 @@ def test_a_deleted_counter_begins_again_at_nothing(store):
     assert all_of(store, "cities/1") == {"guests": 35, "nights": 2}
 
 
-def test_operations_count_in_several_documents_at_once(store):
+def test_operations_increment_counters_of_several_documents(store):
     def operation(key, *steps):
         batch = DocumentCountersOperation(key, [])
         for name, kind, by in steps:
@@ -65,7 +65,7 @@ def test_operations_count_in_several_documents_at_once(store):
     ]
     store.operations.send(CounterBatchOperation(CounterBatch(documents=documents)))
     details = store.operations.send(GetCountersOperation("cities/1", ["guests", "nothing"]))
-    # The client asks for the names in an order of its own.
+    # The client requests the names in an unspecified order.
     found = [one for one in details.counters if one is not None]
     assert [(one.counter_name, one.total_value) for one in found] == [("guests", 40)]
     full = store.operations.send(GetCountersOperation("cities/2", ["guests"], True))
@@ -77,7 +77,7 @@ def test_a_counter_of_a_missing_document_is_refused(store):
         count(store, "cities/none", guests=1)
 
 
-def test_counters_are_given_along_with_loaded_documents(store):
+def test_counters_are_included_with_loaded_documents(store):
     with store.open_session() as session:
         session.load("cities/1", City, lambda includes: includes.include_all_counters())
         requests = session.advanced.number_of_requests
@@ -85,7 +85,7 @@ def test_counters_are_given_along_with_loaded_documents(store):
         assert session.advanced.number_of_requests == requests
 
 
-def test_counters_are_selected(store):
+def test_counters_are_projected(store):
     with store.open_session() as session:
         text = "from Cities as c order by c.name select c.name, counter(c, 'guests') as guests"
         rows = session.advanced.raw_query(text, dict)

@@ -1,4 +1,4 @@
-"""Databases: create, list, disable, enable, delete, and what is said when there is none."""
+"""Databases: create, list, disable, enable, delete, and the errors for a missing one."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,7 +35,7 @@ def test_creating_a_database_twice_is_a_concurrency_error(server, new_database):
         server.maintenance.server.send(CreateDatabaseOperation(DatabaseRecord(name)))
 
 
-def test_a_deleted_database_is_gone_and_starts_empty_when_created_again(server, new_database, open_database):
+def test_a_deleted_database_is_removed_and_empty_when_created_again(server, new_database, open_database):
     name = new_database("again")
     save(open_database(name), {"holders/1": Holder("old")})
     server.maintenance.server.send(DeleteDatabaseOperation(name, True))
@@ -54,14 +54,14 @@ def test_a_disabled_database_refuses_work_until_it_is_enabled(server, new_databa
     assert load(open_database(name), "holders/1", Holder).value == "still here"
 
 
-def test_an_unknown_database_is_reported_as_such(open_database):
+def test_an_unknown_database_is_reported(open_database):
     with pytest.raises(RavenException, match="DatabaseDoesNotExistException"):
         load(open_database("python-never-created"), "holders/1", Holder)
     with pytest.raises(RavenException, match="DatabaseDoesNotExistException"):
         save(open_database("python-never-created"), {"holders/1": Holder(1)})
 
 
-def test_deleting_an_unknown_database_is_no_error(server):
+def test_deleting_an_unknown_database_succeeds(server):
     server.maintenance.server.send(DeleteDatabaseOperation("python-never-created", True))
 
 

@@ -1,4 +1,4 @@
-"""Facets: values counted and aggregated by field, by range, and as a document describes them."""
+"""Facets: values counted and aggregated by field, by range, and as defined by a document."""
 
 import pytest
 from ravendb import AbstractIndexCreationTask
@@ -69,7 +69,7 @@ def test_numbers_are_aggregated_by_term(store):
     assert bern["price"].average_ == 77.25
 
 
-def test_an_aggregation_has_the_name_that_it_was_given(store):
+def test_an_aggregation_has_its_given_name(store):
     found = facets(store, lambda q: q.aggregate_by(lambda b: b.by_field("region").sum_on("beds", "places")))
     assert {(value.range_, value.name, value.sum_) for value in found["region"].values} >= {("bern", "places", 253)}
 
@@ -104,7 +104,7 @@ def test_ranges_are_aggregated_too(store):
     assert {(v.range_, v.max_) for v in values if v.name == "altitude"} == {("beds < 100", 3800), ("beds >= 100", 3260)}
 
 
-def test_the_most_frequent_terms_come_first_and_the_rest_is_named(store):
+def test_the_most_frequent_terms_come_first_and_the_remaining_ones_are_listed(store):
     chosen = options(FacetTermSortMode.COUNT_DESC, page_size=2, include_remaining_terms=True)
     found = facets(store, lambda q: q.aggregate_by(lambda b: b.by_field("tags").with_options(chosen)))["tags"]
     assert [(value.range_, value.count_) for value in found.values] == [("glacier", 4), ("climbing", 2)]
@@ -119,7 +119,7 @@ def test_terms_are_paged_in_descending_order(store):
     assert [value.range_ for value in found["region"].values] == ["grisons", "bern"]
 
 
-def test_several_facets_of_the_chosen_documents(store):
+def test_several_facets_of_the_matching_documents(store):
     query = (
         lambda q: q.where_greater_than("altitude", 3000)
         .where_equals("region", "valais")
@@ -139,7 +139,7 @@ def test_all_results_are_aggregated_as_one(store):
     assert (values["beds"].count_, values["beds"].sum_, values["price"].max_) == (8, 813, 150)
 
 
-def test_a_setup_document_describes_facets(store):
+def test_a_setup_document_defines_facets(store):
     region, size = Facet("region"), RangeFacet()
     region.options = options(FacetTermSortMode.COUNT_DESC)
     size.ranges = ["beds < 100", "beds >= 100"]
@@ -149,7 +149,7 @@ def test_a_setup_document_describes_facets(store):
     assert counts(found["beds"]) == {"beds < 100": 3, "beds >= 100": 5}
 
 
-def test_lazy_facets_and_a_lazy_query_travel_in_one_request(store):
+def test_lazy_facets_and_a_lazy_query_are_sent_in_one_request(store):
     with store.open_session() as session:
         bern = huts(session).where_equals("region", "bern")
         tags = bern.aggregate_by(lambda b: b.by_field("tags")).execute_lazy()
@@ -159,14 +159,14 @@ def test_lazy_facets_and_a_lazy_query_travel_in_one_request(store):
         assert session.advanced.number_of_requests == 1
 
 
-def test_a_raw_query_may_select_facets(store):
+def test_a_raw_query_can_select_facets(store):
     with store.open_session() as session:
         query = session.advanced.raw_query("from index 'HutsByFacets' select facet(region, sum(beds))", Hut)
         found = query.wait_for_non_stale_results().execute_aggregation()
     assert {value.range_: value.sum_ for value in found["region"].values}["grisons"] == 170
 
 
-def test_facets_of_a_collection_are_refused(store):
+def test_facets_of_a_collection_are_rejected(store):
     with store.open_session() as session:
         with pytest.raises(Exception, match="static index"):
             session.query(object_type=Hut).aggregate_by(lambda b: b.by_field("region")).execute()

@@ -1,4 +1,4 @@
-"""Words: scores, boosts, nearness, misspellings, highlights, suggestions, similar documents, explanations."""
+"""Full text: scores, boosts, proximity, fuzzy search, highlights, suggestions, similar documents, explanations."""
 
 import json
 
@@ -43,7 +43,7 @@ def find(store, condition):
 # ---- scores -----------------------------------------------------------------------------------
 
 
-def test_two_found_words_score_higher_than_one(store):
+def test_two_matching_words_score_higher_than_one(store):
     with store.open_session() as session:
         found = list(huts(session).search("about", "glacier stone").order_by_score())
         scores = [session.advanced.get_metadata_for(hut)["@index-score"] for hut in found]
@@ -52,12 +52,12 @@ def test_two_found_words_score_higher_than_one(store):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_descending_scores_begin_with_the_worst(store):
+def test_descending_scores_start_with_the_lowest(store):
     assert find(store, lambda q: q.search("about", "glacier stone").order_by_score_descending())[-1] == "Coaz"
 
 
 @pytest.mark.parametrize("lake, road, first", [(1, 10, "Finsteraar"), (10, 1, "Blüemlisalp")])
-def test_a_boost_decides_what_comes_first(store, lake, road, first):
+def test_a_boost_decides_the_order(store, lake, road, first):
     found = find(
         store,
         lambda q: q.search("about", "lake")
@@ -70,7 +70,7 @@ def test_a_boost_decides_what_comes_first(store, lake, road, first):
     assert (found[0], len(found)) == (first, 2)
 
 
-def test_a_boost_of_a_subclause_counts_for_all_of_it(store):
+def test_a_boost_of_a_subclause_applies_to_all_of_it(store):
     found = find(
         store,
         lambda q: q.open_subclause()
@@ -87,7 +87,7 @@ def test_a_boost_of_a_subclause_counts_for_all_of_it(store):
     assert sorted(found[1:]) == ["Boval", "Coaz"]
 
 
-def test_explanations_tell_where_a_score_comes_from(store):
+def test_explanations_show_how_a_score_is_computed(store):
     seen = []
     with store.open_session() as session:
         list(huts(session).search("about", "lake").include_explanations(explanations_callback=seen.append))
@@ -124,7 +124,7 @@ def test_highlights_mark_the_word_with_given_tags(store):
     assert found["huts/valley"] == ["the Morteratsch [glacier]"]
 
 
-def test_highlights_give_each_word_a_colour_of_its_own(store):
+def test_highlights_use_a_different_colour_for_each_word(store):
     found = fragments(store, "glacier stone")
     assert any('<b style="background:yellow">glacier</b>' in text for text in found["huts/round"])
     assert any('<b style="background:lawngreen">stone</b>' in text for text in found["huts/round"])
@@ -145,7 +145,7 @@ def test_suggestions_come_from_the_terms_of_the_field(store):
         assert {"glacier", "glaciers", "stone"} <= set(suggestions(query)["about"])
 
 
-def test_suggestions_keep_to_their_options_and_names(store):
+def test_suggestions_apply_their_options_and_names(store):
     options = SuggestionOptions(1, StringDistanceTypes.JARO_WINKLER, 0.4, SuggestionSortMode.NONE)
     with store.open_session() as session:
         builder = lambda b: b.by_field("about", "glacir").with_display_name("words").with_options(options)
@@ -155,7 +155,7 @@ def test_suggestions_keep_to_their_options_and_names(store):
         assert suggestions(query) == {"about": []}
 
 
-def test_suggestions_for_two_fields_travel_together_and_lazily(store):
+def test_suggestions_for_two_fields_are_sent_together_and_lazily(store):
     with store.open_session() as session:
         query = huts(session).suggest_using(lambda b: b.by_field("name", "cozz"))
         lazy = query.and_suggest_using(lambda b: b.by_field("about", "rood")).execute_lazy()
@@ -164,13 +164,13 @@ def test_suggestions_for_two_fields_travel_together_and_lazily(store):
         assert session.advanced.number_of_requests == 1
 
 
-def test_suggestions_work_on_an_index_that_the_server_makes(store):
+def test_suggestions_work_on_an_automatic_index(store):
     with store.open_session() as session:
         query = session.query(object_type=Hut).wait_for_non_stale_results()
         assert suggestions(query.suggest_using(lambda b: b.by_field("name", "brittania"))) == {"name": ["britannia"]}
 
 
-def test_suggestions_on_a_field_that_has_none_are_refused(store):
+def test_suggestions_on_a_field_without_them_are_rejected(store):
     with store.open_session() as session:
         with pytest.raises(Exception, match="does not have suggestions configured for field 'region'"):
             huts(session).suggest_using(lambda b: b.by_field("region", "bren")).execute()
@@ -194,17 +194,17 @@ def test_similar_documents_share_words_with_the_base(store):
     assert "Monte Rosa" not in found and "Tin Box" not in found
 
 
-def test_rare_long_or_unstopped_words_alone_make_documents_similar(store):
+def test_options_limit_similarity_to_rare_long_or_unstopped_words(store):
     assert like(store, rosa, minimum_document_frequency=1, maximum_document_frequency=2) == ["Hörnli"]
     assert like(store, rosa, minimum_document_frequency=2, minimum_word_length=8) == ["Hörnli"]
     assert like(store, rosa, minimum_document_frequency=2, stop_words_document_id="stops/hut") == ["Hörnli"]
 
 
-def test_a_text_may_be_the_base(store):
+def test_a_text_can_be_the_base(store):
     base = json.dumps({"about": "a hut far from a road"})
     assert like(store, base, minimum_document_frequency=1)[0] == "Finsteraar"
 
 
-def test_a_base_that_does_not_exist_is_refused(store):
+def test_a_missing_base_document_is_rejected(store):
     with pytest.raises(Exception, match="did not yield any documents"):
         like(store, lambda query: query.where_equals("id()", "huts/none"))

@@ -1,4 +1,4 @@
-"""The life of an index: terms, errors, stopped, disabled, reset, locked, replaced beside the one that answers."""
+"""Administration of indexes: terms, errors, stop, disable, reset, lock, side-by-side replacement."""
 
 import time
 
@@ -82,7 +82,7 @@ def test_the_terms_of_a_field_are_read_page_by_page(store):
     assert terms("britannia", 2) == ["coaz", "finsteraar"]
 
 
-def test_statistics_count_entries_and_reset_begins_anew(store):
+def test_statistics_count_entries_and_a_reset_starts_again(store):
     put(store, "Counted")
     find(store, "Counted", name="coaz")
     statistics = lambda: store.maintenance.send(GetIndexStatisticsOperation("Counted"))
@@ -117,7 +117,7 @@ def test_all_indexing_is_stopped_and_started(store):
     assert status(store, "Everything") == IndexRunningStatus.RUNNING
 
 
-def test_a_disabled_index_is_listed_as_such_until_it_is_enabled(store):
+def test_a_disabled_index_is_listed_as_disabled_until_it_is_enabled(store):
     put(store, "Disabled")
     store.maintenance.send(DisableIndexOperation("Disabled"))
     wait_for(lambda: status(store, "Disabled") == IndexRunningStatus.DISABLED)
@@ -126,7 +126,7 @@ def test_a_disabled_index_is_listed_as_such_until_it_is_enabled(store):
     assert find(store, "Disabled", name="coaz") == ["Coaz"]
 
 
-def test_errors_of_a_map_are_kept_by_document_and_deleted(store):
+def test_map_errors_are_kept_by_document_and_deleted(store):
     put(store, "Faulty", "from h in docs.Huts select new { h.name, share = 100 / (h.beds - 6) }")
     assert find(store, "Faulty", name="coaz") == ["Coaz"]
     errors = lambda: store.maintenance.send(GetIndexErrorsOperation("Faulty"))[0].errors
@@ -156,7 +156,7 @@ def test_a_definition_is_compared_with_the_stored_one(store):
     assert changed("from h in docs.Huts select new { h.name }")
 
 
-def test_a_changed_definition_takes_over_when_it_has_caught_up(store):
+def test_a_changed_definition_replaces_the_old_one_when_it_has_caught_up(store):
     put(store, "Replaced")
     find(store, "Replaced", name="coaz")
     put(store, "Replaced", "from h in docs.Huts select new { h.beds }")

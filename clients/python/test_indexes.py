@@ -29,7 +29,7 @@ def cities(session):
     return session.query(object_type=City)
 
 
-def test_conditions_find_documents_through_an_index_that_the_server_makes(store):
+def test_conditions_find_documents_through_an_automatic_index(store):
     with store.open_session() as session:
         assert names(cities(session).where_equals("name", "BERN")) == ["Bern"]
         assert names(cities(session).where_equals("name", None)) == [None]
@@ -38,7 +38,7 @@ def test_conditions_find_documents_through_an_index_that_the_server_makes(store)
         assert sorted(names(large)) == ["Basel", "Berlin"]
 
 
-def test_words_prefixes_and_negations_choose_as_they_say(store):
+def test_words_prefixes_and_negations_return_the_matching_documents(store):
     with store.open_session() as session:
         assert sorted(names(cities(session).where_starts_with("name", "be"))) == ["Berlin", "Bern"]
         assert names(cities(session).search("name", "basel paris")) == ["Basel"]
@@ -61,7 +61,7 @@ class CitiesByTwin(AbstractIndexCreationTask):
         self.map = "from c in docs.Cities from t in c.twins select new { twin = t, c.population }"
 
 
-def test_a_definition_of_a_class_is_stored_and_followed(store):
+def test_a_definition_of_a_class_is_stored_and_kept_up_to_date(store):
     CitiesByTwin().execute(store)
     with store.open_session() as session:
         query = session.query_index_type(CitiesByTwin, City).where_equals("twin", "paris")
@@ -70,7 +70,7 @@ def test_a_definition_of_a_class_is_stored_and_followed(store):
     assert statistics.entries_count == 3
 
 
-def test_a_definition_without_sense_is_refused(store):
+def test_an_invalid_definition_is_rejected(store):
     definition = IndexDefinition()
     definition.name = "Bad"
     definition.maps = {"from c in docs.Cities select new { c.name"}

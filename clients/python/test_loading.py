@@ -27,13 +27,13 @@ def values(entities):
     return [entity.value for entity in entities]
 
 
-def test_many_ids_come_back_under_their_ids_and_missing_ones_as_none(store):
+def test_many_ids_are_returned_by_id_and_missing_ones_as_none(store):
     with store.open_session() as session:
         loaded = session.load(["page/001", "page/none", "page/049"], Holder)
         assert [loaded["page/001"].value, loaded["page/none"], loaded["page/049"].value] == [1, None, 49]
 
 
-def test_so_many_ids_that_the_client_posts_them_are_loaded(store):
+def test_enough_ids_that_the_client_uses_post_are_loaded(store):
     with store.open_session() as session:
         loaded = session.load([f"page/{i:03}" for i in range(1500)], Holder)
         assert sum(1 for entity in loaded.values() if entity) == 50
@@ -73,7 +73,7 @@ def test_load_starting_with_is_ordered_paged_and_filtered(store):
         assert values(start("nowhere/", Holder)) == []
 
 
-def test_lazy_loads_travel_in_one_request(store):
+def test_lazy_loads_are_sent_in_one_request(store):
     with store.open_session() as session:
         bern = session.advanced.lazily.load("cities/bern", City)
         pages = session.advanced.lazily.load(["page/001", "page/002"], Holder)
@@ -128,6 +128,6 @@ def test_streams_by_prefix_and_by_query(store):
         assert [row.document.value for row in session.advanced.stream(raw)] == [2, 3, 4, 5]
 
 
-def test_a_stream_over_nothing_ends_at_once(store):
+def test_an_empty_stream_ends_at_once(store):
     with store.open_session() as session:
         assert list(session.advanced.stream_starting_with("nowhere/")) == []

@@ -1,4 +1,4 @@
-"""Groups: indexes with a reduce in C# and JavaScript, over several collections, and group by in queries."""
+"""Map-reduce: indexes with a reduce in C# and JavaScript, over several collections, and group by in queries."""
 
 import pytest
 from ravendb import AbstractIndexCreationTask, AbstractJavaScriptIndexCreationTask
@@ -46,7 +46,7 @@ class BedsByClub(AbstractMultiMapIndexCreationTask):
 
 
 class HutsByClubName(AbstractIndexCreationTask):
-    """The club is a document of its own, so a hut's row depends on two documents."""
+    """The club is a separate document, so a hut's row depends on two documents."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ class HutsByClubName(AbstractIndexCreationTask):
 
 
 class BedsReplaced(AbstractIndexCreationTask):
-    """A definition that is sent twice, with another factor."""
+    """A definition that is sent twice, with different factors."""
 
     def __init__(self, factor=1):
         super().__init__()
@@ -80,7 +80,7 @@ def documents(store):
 
 
 def results(query):
-    """The values of each result in order of its properties; metadata left out."""
+    """The values of each result in the order of its properties, without metadata."""
     rows = query.of_type(dict).wait_for_non_stale_results()
     return [tuple(row[name] for name in row if name != "@metadata") for row in rows]
 
@@ -95,12 +95,12 @@ def grouped(store, query):
         return set(results(query(session.query(object_type=Hut))))
 
 
-def test_an_index_in_csharp_sums_up_by_key_and_keeps_the_case_of_keys(store):
+def test_an_index_in_csharp_sums_by_key_and_keeps_the_case_of_keys(store):
     found = groups(store, HutsByRegion, lambda q: q.order_by("beds", OrderingType.LONG))
     assert found == [(None, 1, 6), ("valais", 1, 134), ("Grisons", 2, 170), ("Valais", 2, 250), ("Bern", 2, 253)]
 
 
-def test_sums_follow_puts_moves_and_deletes(store):
+def test_sums_are_updated_by_puts_moves_and_deletes(store):
     bern = lambda: groups(store, HutsByRegion, lambda q: q.where_equals("region", "bern"))
     save(store, {"huts/new": Hut("New", "Bern", 1, 10)})
     assert bern() == [("Bern", 3, 263)]
@@ -111,7 +111,7 @@ def test_sums_follow_puts_moves_and_deletes(store):
     assert groups(store, HutsByRegion, lambda q: q.where_equals("region", "uri")) == []
 
 
-def test_results_are_chosen_paged_and_projected_as_documents_are(store):
+def test_results_are_filtered_paged_and_projected_like_documents(store):
     with store.open_session() as session:
         query = session.query_index_type(HutsByRegion, dict).wait_for_non_stale_results()
         several = query.where_greater_than("count", 1).order_by_descending("beds", OrderingType.LONG)
@@ -125,7 +125,7 @@ def test_results_are_streamed(store):
         assert [row.document["beds"] for row in session.advanced.stream(query)] == [6, 134, 170, 250, 253]
 
 
-def test_an_index_in_javascript_sums_up_the_items_of_lists(store):
+def test_an_index_in_javascript_sums_the_items_of_lists(store):
     found = groups(store, HutsByTag, lambda q: q.order_by("tag"))
     assert found == [("climbing", 2, 210), ("glacier", 4, 472), ("ski", 2, 249), ("winter", 2, 235)]
 
@@ -140,7 +140,7 @@ def test_an_index_over_two_collections_joins_them_by_key(store):
     ]
 
 
-def test_group_by_counts_and_sums_without_an_index_of_ours(store):
+def test_group_by_counts_and_sums_through_an_automatic_index(store):
     found = grouped(store, lambda q: q.group_by("region").select_key().select_count())
     assert found == {("Valais", 2), ("valais", 1), ("Bern", 2), ("Grisons", 2), (None, 1)}
     beds = GroupByField("beds", "places")
@@ -148,7 +148,7 @@ def test_group_by_counts_and_sums_without_an_index_of_ours(store):
     assert found == {("Valais", 250), ("valais", 134), ("Bern", 253), ("Grisons", 170), (None, 6)}
 
 
-def test_groups_are_chosen_by_key_and_by_count_and_ordered(store):
+def test_groups_are_filtered_by_key_and_by_count_and_ordered(store):
     by_region = lambda q: q.group_by("region").select_key().select_count("huts")
     assert grouped(store, lambda q: by_region(q).where_equals("region", "bern")) == {("Bern", 2)}
     several = lambda q: by_region(q).where_greater_than("huts", 1).order_by_descending("region")
@@ -172,7 +172,7 @@ def test_groups_by_item_and_by_whole_list(store):
     assert len(whole) == 8
 
 
-def test_a_group_follows_the_documents_that_its_rows_were_made_from(store):
+def test_a_group_is_updated_when_its_documents_change(store):
     alpine = (3048, 2610, ["Blüemlisalp", "Britannia", "Coaz", "Finsteraar", "Monte Rosa"])
     guides = (3260, 3260, ["Hörnli"])
     by_name = lambda: groups(store, HutsByClubName, lambda q: q.order_by("club"))
@@ -182,7 +182,7 @@ def test_a_group_follows_the_documents_that_its_rows_were_made_from(store):
     save(store, {"clubs/guides": Club("Guides of Zermatt", 80)})
 
 
-def test_a_changed_definition_answers_when_it_has_caught_up_and_the_old_one_until_then(store):
+def test_the_old_definition_answers_until_the_changed_one_has_caught_up(store):
     beds = lambda: dict(groups(store, BedsReplaced))
     BedsReplaced().execute(store)
     old = {"Valais": 250, "valais": 134, "Bern": 253, "Grisons": 170}
@@ -202,7 +202,7 @@ def test_results_are_counted_by_facets(store):
     assert found == {"1": (1, 134), "2": (3, 673)}
 
 
-def test_groups_are_ordered_and_chosen_by_sums(store):
+def test_groups_are_ordered_and_filtered_by_sums(store):
     beds = GroupByField("beds", "places")
     by_region = lambda q: q.group_by("region").select_key().select_sum(beds)
     with store.open_session() as session:
@@ -214,7 +214,7 @@ def test_groups_are_ordered_and_chosen_by_sums(store):
         ]
 
 
-def test_groups_are_shown_by_a_script(store):
+def test_groups_are_projected_by_a_script(store):
     text = (
         "from Huts as h group by h.region where region = $region"
         " select { where: key(), mean: sum(x => x.beds) / count(), huts: count() }"

@@ -1,4 +1,4 @@
-"""Scripts that change documents: operations, sessions, and sets that a query chooses."""
+"""Patching documents by scripts: operations, sessions, and by query."""
 
 import datetime
 
@@ -35,7 +35,7 @@ def change_by_query(store, text, options=PATIENT, **parameters):
     store.operations.send_async(PatchByQueryOperation(query, options)).wait_for_completion()
 
 
-def test_a_patch_changes_a_document_and_tells_how_it_ended(store):
+def test_a_patch_changes_a_document_and_returns_its_status(store):
     save(store, {"patch/1": City("Ulm", 5, twins=["Wien"])})
     script = "this.population += args.more; this.twins.push(args.twin)"
     assert patch(store, "patch/1", script, more=2, twin="Jena") == PatchStatus.PATCHED
@@ -45,13 +45,13 @@ def test_a_patch_changes_a_document_and_tells_how_it_ended(store):
     assert patch(store, "nope", "this.a = 1") == PatchStatus.DOCUMENT_DOES_NOT_EXIST
 
 
-def test_a_patch_of_a_missing_document_may_make_it(store):
+def test_a_patch_can_create_a_missing_document(store):
     made = "this.name = 'made'"
     assert patch(store, "made/1", "this.name = 'x'", if_missing=made) == PatchStatus.CREATED
     assert load(store, "made/1", City).name == "made"
 
 
-def test_a_patch_of_another_version_is_refused(store):
+def test_a_patch_at_another_version_is_rejected(store):
     save(store, {"version/1": Holder(0)})
     stale = change_vector(store, "version/1")
     patch(store, "version/1", "this.value = 1", stale)
@@ -60,7 +60,7 @@ def test_a_patch_of_another_version_is_refused(store):
     assert load(store, "version/1", Holder).value == 1
 
 
-def test_a_script_that_fails_changes_nothing(store):
+def test_a_failing_script_changes_nothing(store):
     save(store, {"failing/1": Holder(0)})
     for script in ["this.value = 1; throw new Error('leak')", "this.value = 1; for (;;) {}"]:
         with pytest.raises(Exception, match="leak|maximum number of statements"):
@@ -82,7 +82,7 @@ def test_a_session_patches_without_loading(store):
     assert (city.name, city.population, city.twins) == ("Neu-Ulm", 8, ["Jena", "Graz"])
 
 
-def test_a_session_patches_what_it_has_loaded(store):
+def test_a_session_patches_loaded_documents(store):
     save(store, {"loaded/1": City("Ulm", 5)})
     with store.open_session() as session:
         city = session.load("loaded/1", City)
@@ -103,7 +103,7 @@ def test_a_session_adds_a_document_or_patches_it(store):
     assert load(store, "added/1", City).name == "Bonn"
 
 
-def test_deferred_patches_happen_with_their_batch_or_not_at_all(store):
+def test_deferred_patches_are_applied_with_their_batch_or_not_at_all(store):
     save(store, {"deferred/1": Holder(0), "deferred/2": Holder(0)})
     with store.open_session() as session:
         for key in ["deferred/1", "deferred/2"]:
@@ -119,7 +119,7 @@ def test_deferred_patches_happen_with_their_batch_or_not_at_all(store):
     assert load(store, "deferred/1", Holder).value == 4
 
 
-def test_a_query_changes_and_deletes_what_it_chooses(store):
+def test_documents_that_match_a_query_are_patched_and_deleted(store):
     save(store, {f"set/{n}": Holder(n) for n in range(4)})
     text = "from Holders where value > $least and startsWith(id(), 'set/') update { this.value += args.by }"
     change_by_query(store, text, least=1, by=10)
@@ -130,7 +130,7 @@ def test_a_query_changes_and_deletes_what_it_chooses(store):
     assert load(store, "set/2", Holder).value == 12
 
 
-def test_who_waits_for_an_operation_hears_that_its_script_failed(store):
+def test_a_failing_script_is_reported_by_the_operation(store):
     save(store, {"sunk/1": City("Vineta", 1)})
     with pytest.raises(Exception, match="sunk"):
         change_by_query(store, "from Cities update { throw new Error('sunk') }")

@@ -1,4 +1,4 @@
-"""What a query hands back: orders, pages, projections, includes, lazies, streams, statistics and timings."""
+"""Query results: orders, pages, projections, includes, lazies, streams, statistics and timings."""
 
 import io
 import json
@@ -76,7 +76,7 @@ def test_pages_first_single_count_and_statistics(store):
     assert seen[0].index_name.startswith("Auto/Huts/By")
 
 
-def test_a_projection_takes_some_fields_under_other_names_or_one_alone(store):
+def test_a_projection_renames_fields_or_returns_a_single_one(store):
     with store.open_session() as session:
         bern = huts(session).where_equals("region", "bern").order_by("name")
         assert rows(bern.select_fields(Row, "name", "beds")) == [("Blüemlisalp", 138), ("Finsteraar", 115)]
@@ -124,7 +124,7 @@ def test_an_include_saves_the_second_request(store, include):
         assert session.advanced.number_of_requests == 1
 
 
-def test_lazy_queries_counts_and_loads_travel_in_one_request(store):
+def test_lazy_queries_counts_and_loads_are_sent_in_one_request(store):
     with store.open_session() as session:
         bern = huts(session).where_equals("region", "bern").order_by("name").lazily()
         count = huts(session).where_equals("region", "grisons").count_lazily()
@@ -136,7 +136,7 @@ def test_lazy_queries_counts_and_loads_travel_in_one_request(store):
         assert session.advanced.number_of_requests == 1
 
 
-def test_a_stream_gives_whole_documents_and_projections(store):
+def test_a_stream_returns_whole_documents_and_projections(store):
     with store.open_session() as session:
         names(session.query(object_type=Hut).where_equals("region", "bern").order_by("name"))
         bern = session.query(object_type=Hut).where_equals("region", "bern").order_by("name")

@@ -1,4 +1,4 @@
-"""Older versions of documents."""
+"""Revisions of documents."""
 
 import datetime
 import os
@@ -44,7 +44,7 @@ def populations(found):
     return [city.population for city in found]
 
 
-def test_versions_are_listed_from_the_newest_up_to_the_limit(store):
+def test_revisions_are_listed_newest_first_up_to_the_limit(store):
     save_populations(store, "cities/1", 1, 2, 3, 4, 5)
     assert populations(revisions(store, "cities/1")) == [5, 4, 3, 2]
     assert populations(revisions(store, "cities/1", start=1, page_size=2)) == [4, 3]
@@ -52,7 +52,7 @@ def test_versions_are_listed_from_the_newest_up_to_the_limit(store):
         assert session.advanced.revisions.get_count_for("cities/1") == 4
 
 
-def test_a_deletion_is_a_version(store):
+def test_a_deletion_creates_a_revision(store):
     save_populations(store, "cities/2", 1)
     with store.open_session() as session:
         session.delete("cities/2")
@@ -62,10 +62,10 @@ def test_a_deletion_is_a_version(store):
     assert load(store, "cities/2", City) is None
 
 
-def test_versions_are_found_by_change_vector_and_by_time(store):
+def test_revisions_are_found_by_change_vector_and_by_time(store):
     save_populations(store, "cities/3", 1, 2)
     vectors = [one["@change-vector"] for one in metadata(store, "cities/3")]
-    # The client does not escape the plus that every third database has in its change vectors.
+    # The client does not escape `+`, which the change vectors of every third database contain.
     if os.environ.get("CORVUS_TEST_REFERENCE") == "1" and "+" in vectors[0]:
         pytest.skip("a known fault of the reference server")
     with store.open_session() as session:
@@ -76,7 +76,7 @@ def test_versions_are_found_by_change_vector_and_by_time(store):
         assert found.get_by_before_date("cities/3", datetime.datetime(2999, 1, 1), City).population == 2
 
 
-def test_a_session_asks_for_a_revision(store):
+def test_a_session_forces_a_revision(store):
     configure(store, 0)
     save_populations(store, "cities/4", 1)
     assert revisions(store, "cities/4") == []
@@ -87,7 +87,7 @@ def test_a_session_asks_for_a_revision(store):
     assert populations(revisions(store, "cities/4")) == [1]
 
 
-def test_enforcing_removes_what_the_configuration_does_not_want(store):
+def test_enforcing_removes_revisions_beyond_the_configuration(store):
     save_populations(store, "cities/5", 1, 2, 3)
     configure(store, 1)
     store.operations.send_async(EnforceRevisionsConfigurationOperation()).wait_for_completion()

@@ -46,7 +46,7 @@ def test_a_document_stored_again_after_its_deletion_has_only_new_content(store):
         assert session.advanced.get_metadata_for(holder)["@collection"] == "Holders"
 
 
-def test_metadata_carries_collection_id_and_custom_keys(store):
+def test_metadata_contains_collection_id_and_custom_keys(store):
     with store.open_session() as session:
         holder = Holder(1)
         session.store(holder, "meta/1")
@@ -72,7 +72,7 @@ def test_last_modified_is_now(store):
     assert abs(datetime.now(timezone.utc) - modified) < timedelta(minutes=1)
 
 
-def test_every_save_gives_a_new_change_vector(store):
+def test_every_save_creates_a_new_change_vector(store):
     seen = []
     for value in range(5):
         save(store, {"vector/1": Holder(value)})
@@ -82,7 +82,7 @@ def test_every_save_gives_a_new_change_vector(store):
     assert etags == sorted(etags)
 
 
-def test_exists_tells_stored_from_missing(store):
+def test_exists_distinguishes_stored_and_missing_documents(store):
     save(store, {"exists/1": Holder(1)})
     with store.open_session() as session:
         assert session.advanced.exists("exists/1")
@@ -90,7 +90,7 @@ def test_exists_tells_stored_from_missing(store):
         assert not session.advanced.exists("exists/2")
 
 
-def test_refresh_fetches_and_evict_forgets(store):
+def test_refresh_fetches_and_evict_removes_from_the_session(store):
     save(store, {"refresh/1": Holder(1)})
     with store.open_session() as session:
         holder = session.load("refresh/1", Holder)
@@ -103,7 +103,7 @@ def test_refresh_fetches_and_evict_forgets(store):
         assert session.load("refresh/1", Holder).value == 3
 
 
-def test_a_conditional_load_answers_only_after_a_change(store):
+def test_a_conditional_load_returns_a_document_only_after_a_change(store):
     save(store, {"conditional/1": Holder(1)})
     known = change_vector(store, "conditional/1")
 
@@ -163,7 +163,7 @@ def test_hilo_ids_ascend_and_server_ids_are_completed(store):
     assert load(store, keys[1], Holder).value == 1
 
 
-def test_collection_statistics_follow_puts_and_deletes(store):
+def test_collection_statistics_change_with_puts_and_deletes(store):
     def rivers():
         statistics = store.maintenance.send(GetCollectionStatisticsOperation())
         return statistics.collections.get("Rivers", 0)

@@ -1,4 +1,4 @@
-"""Places: circles, polygons and lines, nearest first, rounded distances, on automatic and given indexes."""
+"""Spatial queries: circles, polygons and lines, nearest first, rounded distances, on automatic and static indexes."""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -71,7 +71,7 @@ def find_unindexed(store, condition, object_type=Hut):
         return names(condition(session.query(object_type=object_type)))
 
 
-def test_a_circle_nearest_first_on_an_index_that_the_server_makes(store):
+def test_a_circle_nearest_first_on_an_automatic_index(store):
     near = lambda q: q.spatial(place(), lambda c: c.within_radius(15, *ZERMATT)).order_by_distance(place(), *ZERMATT)
     assert find_unindexed(store, near) == ["Hörnli", "Monte Rosa"]
 
@@ -86,7 +86,7 @@ def test_a_radius_in_miles_reaches_further_than_in_kilometers(store):
 
 
 @pytest.mark.parametrize("index", [HutsByPlace, HutsByPlaceInJavaScript, HutsByQuadTree])
-def test_a_circle_on_given_indexes(store, index):
+def test_a_circle_on_static_indexes(store, index):
     found = find(store, lambda q: q.within_radius_of("place", 15, *ZERMATT).order_by_distance("place", *ZERMATT), index)
     assert found == ["Hörnli", "Monte Rosa"]
 
@@ -98,7 +98,7 @@ def test_a_polygon(store, index, relation):
     assert sorted(found) == ["Blüemlisalp", "Finsteraar"]
 
 
-def test_clauses_on_places_are_joined_and_negated(store):
+def test_spatial_clauses_are_combined_and_negated(store):
     alps = lambda c: c.within(BERNESE_ALPS)
     joined = lambda q: q.spatial("place", alps).and_also().spatial("place", lambda c: c.within_radius(10, 46.5, 7.77))
     assert find(store, joined) == ["Blüemlisalp"]
@@ -106,14 +106,14 @@ def test_clauses_on_places_are_joined_and_negated(store):
     assert sorted(outside) == ["Boval", "Britannia", "Coaz", "Hörnli", "Monte Rosa", "Tin Box"]
 
 
-def test_lines_cross_a_polygon_or_lie_in_it(store):
+def test_lines_cross_a_polygon_or_are_within_it(store):
     crossing = lambda q: q.spatial(WktField("line"), lambda c: c.intersects(BERNESE_ALPS))
     assert find_unindexed(store, crossing, Trail) == ["north"]
     south = "POLYGON((6 45, 9 45, 9 46.3, 6 46.3, 6 45))"
     assert find_unindexed(store, lambda q: q.spatial(WktField("line"), lambda c: c.within(south)), Trail) == ["south"]
 
 
-def test_the_nearest_come_first_the_farthest_last_and_those_nowhere_at_the_end(store):
+def test_order_by_distance_puts_documents_without_a_position_last(store):
     nearest = ["Hörnli", "Monte Rosa", "Britannia", "Blüemlisalp", "Finsteraar", "Coaz", "Boval"]
     assert find(store, lambda q: q.order_by_distance("place", *ZERMATT)) == nearest + ["Tin Box"]
     farthest = find_unindexed(store, lambda q: q.order_by_distance_descending(place(), *ZERMATT))
@@ -145,6 +145,6 @@ def test_the_distance_is_in_the_metadata(store):
         (lambda c: c.within_radius(1, 200, 7), "Bad Y value 200"),
     ],
 )
-def test_shapes_without_sense_are_refused(store, criteria, message):
+def test_invalid_shapes_are_rejected(store, criteria, message):
     with pytest.raises(Exception, match=message):
         find(store, lambda q: q.spatial("place", criteria))

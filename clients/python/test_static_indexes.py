@@ -1,4 +1,4 @@
-"""What a given index may do beyond naming fields: load, compute, fields by name, several collections."""
+"""Features of static indexes: load, compute, dynamic fields, several collections."""
 
 import pytest
 from ravendb import AbstractIndexCreationTask, AbstractJavaScriptIndexCreationTask
@@ -61,7 +61,7 @@ def find(store, index, condition):
 
 
 @pytest.mark.parametrize("index", [HutsInCSharp, HutsInJavaScript])
-def test_a_loaded_document_is_part_of_the_entry_and_followed(store, index):
+def test_a_loaded_document_is_part_of_the_entry_and_updates_it(store, index):
     owned_by = lambda name: find(store, index, lambda q: q.where_equals("owner", name))
     assert owned_by("alpine club") == ["Blüemlisalp", "Britannia", "Coaz", "Finsteraar", "Monte Rosa"]
     save(store, {"clubs/guides": Club("Renamed", 1)})
@@ -80,7 +80,7 @@ def test_a_loaded_document_is_part_of_the_entry_and_followed(store, index):
 )
 def test_a_projection_takes_its_fields_from_the_index_or_the_document(store, behavior, expected):
     with store.open_session() as session:
-        # Not cached: the client keeps answers by query text, and the behavior is no part of it.
+        # Not cached: the client caches responses by query text, which does not include the behavior.
         query = session.query_index_type(HutsInCSharp, Hut).wait_for_non_stale_results().no_caching()
         coaz = query.where_equals("name", "Coaz")
         (row,) = coaz.select_fields(dict, "size", "beds", projection_behavior=behavior)
@@ -94,22 +94,22 @@ def test_an_exact_field_keeps_its_case_and_an_analyzed_one_its_words(store):
     assert find(store, HutsInCSharp, lambda q: q.search("label", "nowhere")) == ["Tin Box"]
 
 
-def test_fields_may_take_their_names_from_the_document(store):
+def test_field_names_can_come_from_the_document(store):
     assert find(store, HutsInCSharp, lambda q: q.where_equals("tag_ski", True)) == ["Britannia", "Finsteraar"]
 
 
-def test_fields_of_an_index_in_javascript_follow_its_options(store):
+def test_fields_of_an_index_in_javascript_use_its_options(store):
     words = lambda q: q.search("about", "matterhorn").and_also().where_equals("size", "large")
     assert find(store, HutsInJavaScript, words) == ["Hörnli", "Monte Rosa"]
 
 
-def test_an_index_over_two_collections_answers_with_both(store):
+def test_an_index_over_two_collections_returns_both(store):
     with store.open_session() as session:
         query = session.query_index_type(Names, object).wait_for_non_stale_results()
         found = list(query.where_starts_with("name", "b").or_else().where_equals("kind", "club").order_by("name"))
     assert [hut.name for hut in found] == ["Alpine Club", "Blüemlisalp", "Boval", "Britannia", "Guides of Zermatt"]
 
 
-def test_a_field_that_no_map_has_is_refused(store):
+def test_a_field_that_no_map_has_is_rejected(store):
     with pytest.raises(Exception, match="not indexed"):
         find(store, Names, lambda q: q.where_equals("beds", 1))

@@ -1,4 +1,4 @@
-"""Data subscriptions: workers that are sent what changes."""
+"""Data subscriptions: workers that receive changed documents."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ def until(condition):
 
 
 class Run:
-    """A worker that remembers what it was sent."""
+    """A worker that records the documents it receives."""
 
     def __init__(self, store, name, object_type=City, on_batch=lambda batch: None, **options):
         self.items, self.batches = [], []
@@ -65,7 +65,7 @@ def cities(prefix, count, first=0):
     return {f"{prefix}/{number}": City("Bern", number) for number in range(first, first + count)}
 
 
-def test_documents_come_in_order_in_batches_of_the_wanted_size(store):
+def test_documents_are_sent_in_order_in_batches_of_the_requested_size(store):
     save(store, cities("cities", 5))
     with Run(store, create(store, "from Cities"), max_docs_per_batch=3) as run:
         until(lambda: len(run.items) == 5)
@@ -87,7 +87,7 @@ def test_a_condition_and_a_projection(new_database, open_database):
         assert [shown.population for _, shown in run.items] == [0, 2, 4, 6, 8]
 
 
-def test_what_was_not_acknowledged_comes_again(new_database, open_database):
+def test_unacknowledged_documents_are_sent_again(new_database, open_database):
     store = open_database(new_database("subscriptions"))
     save(store, cities("cities", 2))
     name = create(store, "from Cities")
@@ -98,7 +98,7 @@ def test_what_was_not_acknowledged_comes_again(new_database, open_database):
     with Run(store, name, on_batch=fail) as failing:
         until(lambda: failing.task.done())
         assert failing.items == []
-    # The client leaves its connection open, so that the server takes it for one that works.
+    # The client leaves its connection open, so the server considers the worker connected.
     with Run(store, name, strategy=SubscriptionOpeningStrategy.TAKE_OVER) as run:
         until(lambda: len(run.items) == 2)
 
@@ -119,7 +119,7 @@ def test_strategies(new_database, open_database):
             until(lambda: taking.keys() == ["cities/1"])
 
 
-def test_whoever_waits_is_next(new_database, open_database):
+def test_a_waiting_worker_is_accepted_next(new_database, open_database):
     # The client has no strategy for workers that share a subscription.
     store = open_database(new_database("subscriptions"))
     name = create(store, "from Cities")
@@ -127,14 +127,14 @@ def test_whoever_waits_is_next(new_database, open_database):
         save(store, cities("cities", 1))
         until(lambda: len(first.items) == 1)
         waiting = Run(store, name, strategy=SubscriptionOpeningStrategy.WAIT_FOR_FREE)
-        # Closed while it reads, the client would keep its connection for half a minute.
+        # If it is closed while it reads, the client keeps its connection for half a minute.
         time.sleep(1)
     with waiting:
         save(store, cities("cities", 3, 1))
         until(lambda: waiting.keys() == [f"cities/{number}" for number in (1, 2, 3)])
 
 
-def test_it_ends_when_nothing_is_left_if_that_is_wanted(new_database, open_database):
+def test_a_worker_can_end_when_no_documents_are_left(new_database, open_database):
     store = open_database(new_database("subscriptions"))
     save(store, cities("cities", 3))
     with Run(store, create(store, "from Cities"), close_when_no_docs_left=True) as run:

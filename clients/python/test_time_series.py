@@ -1,4 +1,5 @@
-"""Time series: written by sessions, operations, scripts and bulk inserts, read by range and name, added up; policies."""
+"""Time series: written by sessions, operations, scripts and bulk inserts, read by range and name, aggregated;
+policies."""
 
 import os
 import time
@@ -75,7 +76,7 @@ def test_ranges_and_pages_are_read(store):
     assert [minutes_of(part.entries) for part in several.values["Snow"]] == [[1, 2], [10]]
 
 
-def test_operations_come_in_any_order(store):
+def test_changes_of_a_series_can_be_in_any_order(store):
     save(store, {"cities/3": City("Bern", 1)})
     operation = TimeSeriesOperation("Wind")
     for minute in [4, 0, 3, 1, 2]:
@@ -89,7 +90,7 @@ def test_operations_come_in_any_order(store):
         store.operations.send(TimeSeriesBatchOperation("cities/none", operation))
 
 
-def test_a_session_gives_ranges_along(store):
+def test_a_session_includes_ranges(store):
     save(store, {"cities/4": City("Genf", 1)})
     append(store, "cities/4", "Snow", range(10))
     with store.open_session() as session:
@@ -110,7 +111,7 @@ def test_bulk_inserts_fill_series(store):
     assert [entry.values for entry in found.entries[-2:]] == [[2998 / 8], [2999 / 8]]
 
 
-def test_names_of_values_and_policies_are_configured(store):
+def test_value_names_and_policies_are_configured(store):
     names = ConfigureTimeSeriesValueNamesOperation.Parameters("Cities", "Snow", ["Depth", "Fresh"], True)
     assert store.maintenance.send(ConfigureTimeSeriesValueNamesOperation(names)).raft_command_index > 0
     configuration = TimeSeriesConfiguration()
@@ -119,7 +120,7 @@ def test_names_of_values_and_policies_are_configured(store):
 
 
 class Depth(ITimeSeriesValuesBindable):
-    """What is measured in a place."""
+    """The values measured in a place."""
 
     def __init__(self, depth: float = None, fresh: float = None):
         self.depth = depth
@@ -129,7 +130,7 @@ class Depth(ITimeSeriesValuesBindable):
         return {0: ("depth", None), 1: ("fresh", None)}
 
 
-def test_values_have_names_and_are_added_up(store):
+def test_named_values_are_aggregated(store):
     store.time_series.register("Cities", "Depths", ["depth", "fresh"])
     save(store, {"cities/6": City("Visp", 1)})
     with store.open_session() as session:
@@ -154,7 +155,7 @@ def test_values_have_names_and_are_added_up(store):
 
 
 @pytest.mark.skipif(os.environ.get("CORVUS_TEST_REFERENCE") == "1", reason="policies need a licence there")
-def test_policies_make_rollups_and_delete_what_is_old(store):
+def test_policies_create_rollups_and_delete_old_entries(store):
     configuration = TimeSeriesConfiguration()
     by_hour = TimeSeriesPolicy("ByHour", TimeValue.of_hours(1), TimeValue.of_years(100))
     raw = RawTimeSeriesPolicy(TimeValue.of_days(1))
@@ -176,7 +177,7 @@ def test_policies_make_rollups_and_delete_what_is_old(store):
     store.maintenance.send(ConfigureTimeSeriesOperation(TimeSeriesConfiguration()))
 
 
-def test_queries_and_scripts_know_series(store):
+def test_queries_and_scripts_read_series(store):
     save(store, {"cities/8": City("Brig", 1)})
     append(store, "cities/8", "Snow", range(10), "guides/1")
     with store.open_session() as session:

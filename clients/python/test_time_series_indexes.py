@@ -82,7 +82,7 @@ def rows_of(store, index):
 
 
 @pytest.mark.parametrize("index, hour", [(CitiesBySnow, 15), (CitiesBySnowScript, 16)])
-def test_an_index_has_the_entries_and_follows_them(cities, index, hour):
+def test_an_index_contains_the_entries_and_is_updated_with_them(cities, index, hour):
     first = [("cities/1", 12, 5, "Schweiz"), ("cities/1", 14, 7, "Schweiz"), ("cities/2", 13, 120, None)]
     assert rows_of(cities, index) == first
     definition = cities.maintenance.send(GetIndexOperation(index().index_name))

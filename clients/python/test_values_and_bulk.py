@@ -47,7 +47,7 @@ from entities import City, Holder, load, save
     ],
     ids=repr,
 )
-def test_a_value_comes_back_as_it_was_stored(store, value):
+def test_a_value_is_returned_as_it_was_stored(store, value):
     save(store, {"values/1": Holder(value)})
     back = load(store, "values/1", Holder).value
     assert back == value
@@ -84,7 +84,7 @@ def test_emoji_survive_a_bulk_insert_which_escapes_them_as_surrogate_pairs(store
     assert load(store, "emoji/1", Holder).value == "🏔️ 👩‍👩‍👧‍👦"
 
 
-def test_a_bulk_insert_gives_hilo_ids_of_the_collection(store):
+def test_a_bulk_insert_assigns_hilo_ids_of_the_collection(store):
     with store.bulk_insert() as bulk:
         keys = [bulk.store(City(f"city {i}")) for i in range(100)]
     assert len(set(keys)) == 100
@@ -101,7 +101,7 @@ def test_a_refused_document_fails_the_bulk_insert(store):
     assert load(store, "fixed/1", City).name == "stays"
 
 
-def test_statistics_count_documents_and_move_with_writes(store):
+def test_statistics_count_documents_and_change_with_writes(store):
     before = store.maintenance.send(GetStatisticsOperation())
     save(store, {"statistics/1": Holder(1)})
     after = store.maintenance.send(GetStatisticsOperation())

@@ -1,5 +1,5 @@
-//! Every analyzer makes of any text a bounded number of tokens that lie in the text, in its order, and
-//! the same ones again. The first byte chooses the analyzer.
+//! Every analyzer splits any text into a bounded number of tokens within the text, in its order,
+//! and deterministically. The first byte chooses the analyzer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

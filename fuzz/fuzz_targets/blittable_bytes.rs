@@ -7,7 +7,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     if bytes.len() >= 8 {
-        // Magic, version and length are checked first; made right, the rest is reached.
+        // Magic, version and length are checked first; they are corrected, so that the rest is
+        // reached.
         let length = (bytes.len() as u32).to_le_bytes();
         bytes[..2].copy_from_slice(&[0xB1, 1]);
         bytes[4..8].copy_from_slice(&length);

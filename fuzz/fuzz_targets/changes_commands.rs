@@ -1,11 +1,11 @@
-//! What a client of the Changes API sends, which the server reads in pieces as they come.
+//! Messages of a client of the Changes API, which the server reads in arbitrary pieces.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::changes::{ChangesCommand, NotACommand, take_commands};
 
-/// All commands of the pieces, or up to where one is none.
+/// All commands in the pieces, up to the first invalid one.
 fn read(pieces: &[&str]) -> (Vec<ChangesCommand>, Result<String, NotACommand>) {
     let (mut unfinished, mut commands) = (String::new(), Vec::new());
     for piece in pieces {
@@ -28,10 +28,10 @@ fuzz_target!(|bytes: &[u8]| {
     match (whole_end, cut_end) {
         (Ok(left), Ok(cut_left)) => {
             assert_eq!(whole, cut);
-            // Blanks before a beginning may be gone or not.
+            // Blanks before a command may be consumed or not.
             assert_eq!(left.trim_start(), cut_left.trim_start());
         }
-        // What stands before the fault may have been obeyed already.
+        // Commands before the error may have been executed already.
         (Err(_), _) => assert!(whole.is_empty()),
         (Ok(_), Err(_)) => panic!("a cut makes a command of the whole none"),
     }

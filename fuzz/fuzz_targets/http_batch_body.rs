@@ -1,5 +1,5 @@
-//! Bodies of requests with several commands or documents are read or refused, and read the same
-//! whatever was read before and however the network cut them into pieces.
+//! Bodies with several commands or documents are parsed or rejected, with the same result
+//! regardless of earlier bodies and of how the network splits them.
 #![no_main]
 
 use blittable::{Builder, ObjectScanner, ParseLimits, Scanned};
@@ -9,7 +9,7 @@ use wire::{BatchCommand, BulkInsertCommand, ProtocolError};
 const ELEMENT_BYTES_MAX: usize = 1 << 16;
 
 fuzz_target!(|input: &[u8]| {
-    // The first byte says into how long pieces a stream is cut.
+    // The first byte is the length of the pieces into which the stream is split.
     let Some((piece, body)) = input.split_first() else { return };
     let limits = ParseLimits { depth_max: 24, document_bytes_max: 4096, property_count_max: 64 };
     let mut used = Builder::new(limits);
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(commands(body, &mut used), first, "a builder after other bodies");
 });
 
-/// The commands in a text that tells them apart.
+/// The commands as text, which distinguishes any two of them.
 fn commands(body: &[u8], builder: &mut Builder) -> Result<Vec<String>, ProtocolError> {
     let body = wire::read_bulk_docs(body, builder, &mut |_| Ok(()))?;
     Ok(body.commands.iter().map(command).collect())
@@ -47,8 +47,8 @@ fn command(command: &BatchCommand) -> String {
     }
 }
 
-/// The elements of a bulk insert that comes in pieces, up to the first error, and whether there was
-/// one.
+/// The elements of a bulk insert that arrives in pieces, up to the first error, and whether there
+/// was one.
 fn elements(body: &[u8], piece: usize, builder: &mut Builder) -> (Vec<String>, bool) {
     let mut scanner = ObjectScanner::new(ELEMENT_BYTES_MAX);
     let (mut found, mut partial) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Recovery takes a journal that was written, or refuses it: no panic, no data that nobody wrote.
+//! Recovery reads any journal file or rejects it: no panic, and no data that was never written.
 #![no_main]
 
 use std::sync::LazyLock;

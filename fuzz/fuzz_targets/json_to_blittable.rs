@@ -1,4 +1,4 @@
-//! Any text either is refused or survives printing and parsing again, byte for byte.
+//! Any text is either rejected or unchanged by printing and parsing again, byte for byte.
 #![no_main]
 
 use blittable::{JsonReader, ObjectScanner, ParseLimits, Value, equal, parse_document};

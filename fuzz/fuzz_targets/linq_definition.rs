@@ -1,5 +1,5 @@
-//! Any text either is refused as an index definition or can be evaluated within its budget, and gives
-//! the same outputs again.
+//! Any text is either rejected as an index definition or can be evaluated within its budget, with
+//! deterministic outputs.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -54,7 +54,7 @@ fn mapped(map: &Map) -> Vec<Vec<u8>> {
     outputs
 }
 
-/// What is kept of an output: it can always be written.
+/// The comparable form of an output, which must always be printable.
 fn stored(output: Output<'_, '_>) -> Vec<u8> {
     let mut builder = ObjectBuilder::new();
     for (name, value) in output.fields() {

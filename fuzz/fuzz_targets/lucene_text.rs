@@ -1,5 +1,5 @@
-//! Any text either is refused as a text of Lucene's query syntax, or is printed as one that means the
-//! same.
+//! Any text is either rejected by the parser of Lucene's query syntax, or printed as an equivalent
+//! text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any text either is refused as a query or survives printing and parsing again, and is planned, with
-//! parameters and without, as a query on documents and as one on an automatic index.
+//! Any text is either rejected as a query or unchanged by printing and parsing again, and is
+//! planned, with and without parameters, as a query on documents and on an automatic index.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Any text either is refused as an index definition in JavaScript or runs within its budget. What
-//! stands behind `|||` is the reduce.
+//! Any text is either rejected as an index definition in JavaScript or runs within its budget. The
+//! text after `|||` is the reduce.
 #![no_main]
 
 use std::{sync::LazyLock, time::Duration};
@@ -52,7 +52,7 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-/// What is kept of an entry: it can always be written.
+/// The comparable form of an entry, which must always be printable.
 fn store(entry: &IndexEntry) {
     for field in &entry.fields {
         let FieldValue::Plain(value) = &field.value else { continue };

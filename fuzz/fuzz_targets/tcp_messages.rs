@@ -1,5 +1,5 @@
-//! Messages of the TCP protocol are found in a stream however it is cut, and read or refused; what is
-//! agreed on is a version that is spoken.
+//! Messages of the TCP protocol are found in a stream regardless of how it is split, and are parsed
+//! or rejected; the negotiated version is always a supported one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use wire::{
     tcp_shapes::{Negotiated, SubscriptionOptions, TcpHeader, WorkerMessage},
 };
 
-/// Proposals after which two sides agree or give up.
+/// Maximum number of proposals until both sides agree or give up.
 const PROPOSALS_MAX: usize = 8;
 
 fuzz_target!(|input: &[u8]| {
@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A client that takes every proposal.
+/// A client that accepts every proposal.
 fn negotiate(mut header: TcpHeader) {
     for _ in 0..PROPOSALS_MAX {
         match header.negotiate() {
@@ -45,7 +45,7 @@ fn negotiate(mut header: TcpHeader) {
     panic!("no end of proposals");
 }
 
-/// The messages, and whether the stream goes on with something else.
+/// The messages, and whether anything else follows in the stream.
 fn messages(stream: &[u8], piece: usize) -> (Vec<&[u8]>, bool) {
     let (mut found, mut begin, mut received) = (Vec::new(), 0, 0);
     let mut splitter = ObjectSplitter::default();

@@ -1,5 +1,5 @@
-//! Any bytes are a segment of a time series or an error; what is a segment can be written again, and its
-//! entries come back bit by bit.
+//! Any bytes are a segment of a time series or an error; a segment can be encoded again, and its
+//! entries are unchanged, bit by bit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

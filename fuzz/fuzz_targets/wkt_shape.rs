@@ -1,5 +1,6 @@
-//! Any text either is refused as a shape or is one that comes back from its bytes, touches itself, lies in
-//! its own boxes and cells, and is compared with others within the time that its length allows.
+//! Any text is either rejected as a shape, or the shape is unchanged by encoding and decoding,
+//! intersects itself, lies within its own boxes and cells, and is compared with others in bounded
+//! time.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -13,7 +14,7 @@ use spatial::{
 const PLANE: Space =
     Space::Cartesian(Bounds { min_x: -100.0, max_x: 100.0, min_y: -100.0, max_y: 100.0 });
 
-/// What every shape is compared with.
+/// The shapes with which every shape is compared.
 static OTHERS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     ["POINT(20 10)", "LINESTRING(0 0, 10 10)", "ENVELOPE(-5, 25, 15, -5)", "CIRCLE(20 10 d=50)"]
         .iter()
@@ -46,7 +47,7 @@ fn check(space: &Space, shape: &Shape) {
     for other in OTHERS.iter() {
         let meets = prepared.is_related(Relation::Intersects, other);
         assert_eq!(prepared.is_related(Relation::Disjoint, other), !meets);
-        // What lies inside meets as well.
+        // A shape within another one also intersects it.
         assert!(meets || !prepared.is_related(Relation::Within, other));
         assert!(meets || !prepared.is_related(Relation::Contains, other));
     }

@@ -1,4 +1,4 @@
-//! The task `layers`: the edges between crates and the house rules that can be read off the sources.
+//! The task `layers`: the edges between crates and the rules that can be checked in the sources.
 
 use std::{path::Path, process::Command};
 

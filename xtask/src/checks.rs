@@ -1,4 +1,4 @@
-//! What a task found: how many checks held, and a sentence for each that did not.
+//! The result of a task: the number of checks that passed, and a sentence for each that failed.
 
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
@@ -7,7 +7,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// Counts one check; `failure` says what is wrong when it does not hold.
+    /// Counts one check; `failure` describes what is wrong when it fails.
     pub(crate) fn that(&mut self, holds: bool, failure: impl FnOnce() -> String) {
         if holds {
             self.passed += 1;

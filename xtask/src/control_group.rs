@@ -1,5 +1,5 @@
-//! A control group of its own with a memory limit, below the one that this process is in, so that
-//! the limits of this process also apply to its children.
+//! A control group with a memory limit, below the one of this process, so that the limits of this
+//! process also apply to its children.
 //!
 //! Creating one requires root, and with version 2 a parent that delegates the controller; otherwise
 //! [`ControlGroup::create`] returns the reason. The group is removed when the value is dropped; its
@@ -14,7 +14,7 @@ use crate::Failure;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// What the files of a version are called.
+/// The file names of a version of control groups.
 struct Names {
     limit: &'static str,
     peak: &'static str,
@@ -70,12 +70,12 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // A group with a process left in it stays, for the user to inspect.
+        // A group that still contains a process is kept, for the user to inspect.
         drop(fs::remove_dir(&self.directory));
     }
 }
 
-/// The group of memory that this process is in.
+/// The memory control group of this process.
 fn own_group() -> Result<(PathBuf, &'static Names), Failure> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let below = |mount: PathBuf, path: &str| mount.join(path.trim_start_matches('/'));

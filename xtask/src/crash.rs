@@ -84,7 +84,7 @@ fn judge(seed: u64, outcome: Outcome, checks: &mut Checks, sum: &mut Survived) {
         }
         Err(failure) => {
             sum.cuts += failure.cut;
-            let again = format!("again with: cargo xtask crash 1 {seed}");
+            let again = format!("repeat with: cargo xtask crash 1 {seed}");
             checks.failures.push(format!("{failure}{again}"));
         }
     }

@@ -23,9 +23,9 @@ const FEW: u64 = 64;
 const MANY: u64 = 4096;
 /// The number of connections that send nothing, more than `FEW` allows.
 const FLOOD: usize = 200;
-/// More than their files fit into `FEW`.
+/// More databases than `FEW` descriptors allow to be open.
 const DATABASES: usize = 24;
-/// The most of a core that the server may take while it can accept nothing.
+/// The maximum share of a core that the server may use while it cannot accept connections.
 const BUSY_MAX: f64 = 0.5;
 const WATCHED: Duration = Duration::from_secs(3);
 const RECOVERY_MAX: Duration = Duration::from_secs(45);
@@ -49,8 +49,9 @@ pub(crate) fn run() -> Result<Checks, Failure> {
         checks.that(stopped.is_ok(), || format!("{name}: {:?}", stopped.err()));
         let text = std::fs::read_to_string(&log)?;
         let expected = if soft < hard { "more files may be open" } else { "for want of file" };
-        checks
-            .that(text.contains(expected), || format!("{name}: the log does not say '{expected}'"));
+        checks.that(text.contains(expected), || {
+            format!("{name}: the log does not contain '{expected}'")
+        });
     }
     if checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
@@ -69,11 +70,11 @@ fn drill(server: &ServerProcess, is_raised: bool, checks: &mut Checks) -> Result
     let names: Vec<String> = (0..DATABASES).map(|number| format!("more{number}")).collect();
     let is_refused = |name: &&String| create_database(&server.url, name).is_err();
     let refused: Vec<&String> = names.iter().filter(is_refused).collect();
-    checks.that(!is_raised || refused.is_empty(), || format!("were not created: {refused:?}"));
+    checks.that(!is_raised || refused.is_empty(), || format!("not created: {refused:?}"));
     let before = busy(server)?;
     std::thread::sleep(WATCHED);
     let part = (busy(server)? - before) / WATCHED.as_secs_f64();
-    checks.that(part <= BUSY_MAX, || format!("{part:.2} of a core is busy with nothing to do"));
+    checks.that(part <= BUSY_MAX, || format!("an idle server uses {part:.2} of a core"));
     drop(flood);
     let began = Instant::now();
     store_in_time(&server.url, "first", 3)?;
@@ -94,7 +95,7 @@ fn drill(server: &ServerProcess, is_raised: bool, checks: &mut Checks) -> Result
     Ok(())
 }
 
-/// Stores a document as soon as there are files for that, which takes a while at most.
+/// Stores a document as soon as descriptors are available; retries for a limited time.
 fn store_in_time(url: &str, database: &str, number: u64) -> Result<(), Failure> {
     let began = Instant::now();
     let mut stored = put(url, database, number);
@@ -114,11 +115,11 @@ fn put(url: &str, database: &str, number: u64) -> Result<(), Failure> {
     }
 }
 
-/// Seconds of processor time that the server has taken.
+/// Seconds of processor time that the server has used.
 fn busy(server: &ServerProcess) -> Result<f64, Failure> {
     let path = Path::new("/proc").join(server.id().to_string()).join("stat");
     let text = std::fs::read_to_string(path)?;
-    // Behind the name, which may hold anything: the state is the first, user time the 12th.
+    // After the name, which may contain anything: the state is the first field, user time the 12th.
     let behind = text.rsplit_once(')').ok_or("no name in stat")?.1;
     let fields: Vec<&str> = behind.split_whitespace().collect();
     let ticks = |index: usize| -> Result<f64, Failure> {

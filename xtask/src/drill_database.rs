@@ -1,4 +1,4 @@
-//! The database of a drill: created over HTTP, and awaited while it loads.
+//! The database of a drill: created over HTTP, and polled while it loads.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) fn create_database(url: &str, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Asks until it is answered with success: a database that is still loading answers 503.
+/// Repeats the request until it succeeds: a database that is still loading returns 503.
 pub(crate) fn get_while_loading(client: &mut HttpClient, path: &str) -> Result<Answer, Failure> {
     let began = Instant::now();
     loop {

@@ -1,8 +1,8 @@
 //! The task `golden`: writes the golden data directories of a new format version.
 //!
 //! A real server is written to; the expected content is recorded from the requests, not read back.
-//! One directory is that of a stopped server, one that of the same server restarted, written to and
-//! killed. Existing files are never overwritten.
+//! One directory is that of a stopped server; the other one is that of the same server after it was
+//! restarted, written to and killed. Existing files are never overwritten.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ pub(crate) fn write(root: &Path, name: &str) -> Result<Checks, Failure> {
     let paths =
         ["closed", "killed"].map(|end| (end, root.join(GOLDENS).join(format!("{name}-{end}.txt"))));
     if let Some((_, path)) = paths.iter().find(|(_, path)| path.exists()) {
-        return Err(format!("{} is there and stays as it is", path.display()).into());
+        return Err(format!("{} exists and is not overwritten", path.display()).into());
     }
     let directory = std::env::temp_dir().join(format!("corvus-golden-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
@@ -52,7 +52,7 @@ struct Author {
     executable: PathBuf,
     directory: PathBuf,
     last_etag: u64,
-    /// By id: etag and body, or none for a tombstone; and the collection.
+    /// By id: the etag, the body (`None` for a tombstone) and the collection.
     documents: BTreeMap<String, (u64, Option<Arc<str>>, String)>,
     /// In creation order.
     collections: Vec<String>,
@@ -171,7 +171,7 @@ impl Author {
         send(client, "POST", &database_path("/bulk_docs"), &json!({ "Commands": batch }))
     }
 
-    /// The command, which is noted down as done.
+    /// The command, which is recorded as executed.
     fn put(&mut self, id: &str, collection: &str, mut body: Value) -> Value {
         body["@metadata"] = json!({"@collection": collection});
         self.note(id, collection, &body);

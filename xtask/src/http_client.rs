@@ -19,14 +19,14 @@ pub(crate) struct HttpClient {
     connection: BufReader<TcpStream>,
 }
 
-/// An answer that was read to its end.
+/// A complete response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    /// Its status and text, for an error.
+    /// Its status and text, for error messages.
     pub(crate) fn described(&self) -> String {
         format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
     }
@@ -47,7 +47,7 @@ impl HttpClient {
         self.send_with(method, path, &[], body)
     }
 
-    /// Sends a request with headers of its own.
+    /// Sends a request with additional headers.
     pub(crate) fn send_with(
         &mut self,
         method: &str,
@@ -127,7 +127,7 @@ impl HttpClient {
                 return Ok(body);
             }
             if body.len() + chunk.len() > BODY_BYTES_MAX {
-                return Err(invalid("an answer that long"));
+                return Err(invalid("a response that is too long"));
             }
             body.extend_from_slice(&chunk);
         }
@@ -135,14 +135,14 @@ impl HttpClient {
 
     fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
         if length > BODY_BYTES_MAX {
-            return Err(invalid("an answer that long"));
+            return Err(invalid("a response that is too long"));
         }
         let mut bytes = vec![0; length];
         self.connection.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A line without its end. A connection that was closed is an error.
+    /// A line without its line end. A closed connection is an error.
     fn read_line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         if self.connection.read_line(&mut line)? == 0 {

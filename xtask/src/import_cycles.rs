@@ -1,8 +1,8 @@
 //! Modules of a crate that import each other in a cycle.
 //!
-//! Paths are read off the source text: what `use` declarations and other paths that start with `crate` or
-//! `super` name. Tests, macros' output and re-exports through a crate's root do not count, so a cycle that is
-//! reported is one; a few may be missed.
+//! Paths are read off the source text: what `use` declarations and other paths that start with
+//! `crate` or `super` name. Tests, macro output and re-exports through a crate's root do not count,
+//! so every reported cycle is real, but a few may be missed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,7 +54,7 @@ fn imports_of(source: &Path) -> Result<Imports, Failure> {
     Ok(texts.iter().map(import).collect())
 }
 
-/// The longest beginning of a path that is a module.
+/// The longest prefix of a path that is a module.
 fn module_of(path: &[String], modules: &BTreeMap<String, String>) -> Option<String> {
     let beginnings = (1..=path.len()).rev().map(|length| path[..length].join("::"));
     beginnings.into_iter().find(|beginning| modules.contains_key(beginning))
@@ -93,7 +93,7 @@ fn parent(path: &[String]) -> Vec<String> {
     path[..path.len().saturating_sub(1)].to_vec()
 }
 
-/// Reads a path, or the tree of a `use` declaration; the place behind it.
+/// Reads a path, or the tree of a `use` declaration; returns the position after it.
 fn read_tree(
     tokens: &[&str],
     mut at: usize,
@@ -107,9 +107,9 @@ fn read_tree(
                 at += 1;
                 while tokens.get(at).is_some_and(|token| *token != "}") {
                     let next = read_tree(tokens, at, &path, paths);
-                    // A comma, or what is no path.
+                    // A comma, or something that is not a path.
                     at = if next == at { at + 1 } else { next };
-                    // The name that it has here is no path.
+                    // A local name (`as`) is not a path.
                     if tokens.get(at) == Some(&"as") {
                         at += 2;
                     }
@@ -157,7 +157,7 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The groups of modules in which each reaches every other one.
+/// The groups of modules in which each module reaches every other one.
 fn cycles(imports: &Imports) -> Vec<BTreeSet<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         imports.keys().map(|module| (module, reachable(imports, module))).collect();

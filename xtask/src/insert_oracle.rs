@@ -1,15 +1,15 @@
-//! What one bulk insert of the kill drill must have left after a crash.
+//! The documents that one bulk insert of the kill drill must have stored after a crash.
 //!
 //! An insert is stored in pieces, in the order in which it was sent, and is durable when it is
-//! answered. So after a crash the documents of an inserter are those of its acknowledged inserts and,
-//! beyond them, of the first so many documents of the one that was cut off: none, some, or all, each
-//! whole.
+//! acknowledged. So after a crash the documents of an inserter are those of its acknowledged
+//! inserts, followed by a prefix of the interrupted one: none, some, or all of its documents, each
+//! complete.
 
 use serde_json::{Value, json};
 
 use crate::{random::Random, writer_oracle::Documents};
 
-/// Few enough that a later insert writes over documents of earlier ones.
+/// Few enough that a later insert overwrites documents of earlier ones.
 const KEYS: u64 = 1500;
 const DOCUMENTS_MIN: u64 = 20;
 const DOCUMENTS_MAX: u64 = 4000;
@@ -30,11 +30,11 @@ pub(crate) struct InsertOracle {
 /// A bulk insert, ready to be sent below the path of the database.
 pub(crate) struct Insert {
     pub(crate) path: String,
-    /// The body, cut anywhere.
+    /// The body, split anywhere.
     pub(crate) pieces: Vec<Vec<u8>>,
 }
 
-/// How much of the insert that was cut off is there.
+/// How much of the interrupted insert is present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) documents: usize,
@@ -60,7 +60,7 @@ impl InsertOracle {
         }
     }
 
-    /// The common beginning of the inserter's ids.
+    /// The common prefix of the inserter's ids.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -102,16 +102,16 @@ impl InsertOracle {
         pieces
     }
 
-    /// The insert was answered with success.
+    /// Records that the insert was acknowledged.
     pub(crate) fn acknowledge(&mut self) {
         self.acknowledged.extend(std::mem::take(&mut self.in_flight));
     }
 
-    /// Judges what the server has after a crash, and goes on from there.
+    /// Judges the documents after a crash, and continues from them.
     pub(crate) fn judge(&mut self, found: Documents) -> Result<Kept, String> {
         let in_flight = std::mem::take(&mut self.in_flight);
         let of = in_flight.len();
-        // Each document carries its number, and the last that was stored is nowhere overwritten.
+        // Each document contains its number, and the last stored one is never overwritten.
         let numbers = found.values().filter(|document| document["Insert"] == self.insert);
         let last = numbers.filter_map(|document| document["Number"].as_u64()).max();
         let documents = match last {

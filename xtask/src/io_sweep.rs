@@ -6,7 +6,7 @@ use testkit::io_sweep::{FAILURES, Scenario, sweep};
 
 use crate::{Failure, checks::Checks, patience};
 
-/// Each operation that failed without harm counts as one passed.
+/// Each operation that failed without damage counts as one passed check.
 pub(crate) fn run() -> Result<Checks, Failure> {
     let mut checks = Checks::default();
     let _quiet = crate::panics::silence();

@@ -1,9 +1,9 @@
 //! The tasks `kill` and `powercut`: the real server is killed while twelve threads write.
 //!
-//! Eight send documents and batches, four send bulk inserts. One data directory through all rounds:
+//! Eight send documents and batches, four send bulk inserts. All rounds use one data directory:
 //! write, kill at a random moment, restart, compare every thread's documents with its oracle. `kill
-//! -9` shows what the process loses: the operating system keeps what was written and not synced. A
-//! power cut of the file system loses that, too.
+//! -9` loses the memory of the process: the operating system keeps what was written but not synced.
+//! A power cut of the file system loses that, too.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,10 +33,10 @@ const WRITING_MS_MAX: u64 = 900;
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_ANSWER_PAUSE: Duration = Duration::from_millis(1);
 const DATABASE: &str = "/databases/kill";
-/// Documents that are read at once.
+/// Number of documents read in one request.
 const PAGE_DOCUMENTS: usize = 1024;
 
-/// How the server is ended.
+/// How the server is killed.
 enum Blow {
     /// `kill -9`.
     Kill,
@@ -62,7 +62,7 @@ pub(crate) fn run(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     drill("kill", times, seed, |_| Ok(Blow::Kill))
 }
 
-/// Cuts the power of the server's file system `times` times, where that can be done.
+/// Cuts the power of the server's file system `times` times, if the machine supports it.
 pub(crate) fn run_power_cuts(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     // Tried first, to distinguish a machine without the means from a drill that failed.
     let trial = std::env::temp_dir().join(format!("corvus-powercut-trial-{}", std::process::id()));
@@ -70,7 +70,9 @@ pub(crate) fn run_power_cuts(times: u64, seed: Option<u64>) -> Result<Checks, Fa
     let means = LoopDisk::create(&trial).and_then(|disk| disk.cut_power());
     std::fs::remove_dir_all(&trial)?;
     if let Err(reason) = means {
-        println!("powercut: SKIPPED, this machine cannot cut the power of a file system: {reason}");
+        println!(
+            "powercut: SKIPPED, this machine does not support power cuts of a file system: {reason}"
+        );
         return Ok(Checks::default());
     }
     drill("powercut", times, seed, |data| LoopDisk::create(data).map(Blow::PowerCut))
@@ -94,7 +96,7 @@ fn drill(
     if result.is_ok() && checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
-        println!("{task}: what is left is in {}", directory.display());
+        println!("{task}: the files are kept in {}", directory.display());
     }
     result.map(|()| checks)
 }
@@ -119,7 +121,7 @@ struct Totals {
     cut_off: Kept,
 }
 
-/// What the threads of one round did.
+/// The results of the threads of one round.
 #[derive(Default)]
 struct Written {
     /// Acknowledged batches and single documents.
@@ -130,7 +132,7 @@ struct Written {
 }
 
 impl Written {
-    /// Waits, so that the kill is timed from when the server is writing, not connecting.
+    /// Waits, so that the kill is timed from the first write, not from the connection.
     fn wait_for_first_answer(&self) {
         let began = Instant::now();
         while self.batches.load(Ordering::SeqCst) == 0 && began.elapsed() < FIRST_ANSWER_TIMEOUT {
@@ -310,7 +312,10 @@ fn insert(url: &str, oracle: &mut InsertOracle, written: &Written) -> Option<Str
                 written.inserts.fetch_add(1, Ordering::SeqCst);
             }
             Ok(answer) => return written.unless_killed(answer.described()),
-            Err(error) => return written.unless_killed(format!("the insert broke: {error}")),
+            Err(error) => {
+                return written
+                    .unless_killed(format!("the connection of an insert broke: {error}"));
+            }
         }
     }
 }
@@ -338,7 +343,7 @@ fn documents_of(client: &mut HttpClient, prefix: &str) -> Result<Documents, Fail
             return Ok(documents);
         }
         if documents.len() == start {
-            return Err(format!("the page at {start} of {prefix} repeats the one before").into());
+            return Err(format!("the page at {start} of {prefix} repeats the previous one").into());
         }
     }
 }

@@ -33,7 +33,7 @@ struct Room {
 /// A package of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Of what is compiled into the package: not only used by tests.
+    /// Dependencies that are compiled into the package, not only used by tests.
     pub(crate) dependencies: BTreeSet<String>,
     pub(crate) test_dependencies: BTreeSet<String>,
     /// The first file of each library and executable.
@@ -83,7 +83,7 @@ fn names(list: Option<&toml::Value>, of: &str) -> Result<BTreeSet<String>, Failu
     names.collect::<Option<_>>().ok_or_else(|| format!("layers.toml: {of} lists no names").into())
 }
 
-/// Reads the answer of `cargo metadata --no-deps`.
+/// Parses the output of `cargo metadata --no-deps`.
 pub(crate) fn parse_metadata(metadata: &Value) -> Result<Vec<Package>, Failure> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata lists no packages")?;
     Ok(packages.iter().map(parse_package).collect())
@@ -116,7 +116,7 @@ pub(crate) fn check_edges(layers: &Layers, packages: &[Package], checks: &mut Ch
     let own: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     for room in layers.rooms.keys() {
         checks.that(own.contains(room.as_str()), || {
-            format!("docs/layers.toml has the room {room}, the workspace has not")
+            format!("docs/layers.toml lists the crate {room}, which is not in the workspace")
         });
     }
     for package in packages {

@@ -1,4 +1,4 @@
-//! A file system of its own that can lose its power: ext4 in a file in memory, on a loop device.
+//! A file system that can lose power: ext4 in a file in memory, on a loop device.
 //!
 //! Shutting it down drops everything that was not synced, as a power cut does, and leaves the
 //! running process with nothing but errors. It requires root, loop devices and a few tools; if one
@@ -14,14 +14,14 @@ use crate::Failure;
 
 const IMAGE_BYTES: u64 = 1 << 30;
 const MEMORY: &str = "/dev/shm";
-/// This program has no unsafe code, and so no ioctl of its own: EXT4_IOC_SHUTDOWN, without flushing
-/// the log of the file system.
+/// A program that calls EXT4_IOC_SHUTDOWN without flushing the log of the file system, because this
+/// program has no unsafe code and cannot call ioctl.
 const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
     fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";
 
 pub(crate) struct LoopDisk {
     image: PathBuf,
-    /// Absent until it is attached.
+    /// `None` until it is attached.
     device: Option<String>,
     mount: PathBuf,
     is_mounted: bool,
@@ -47,7 +47,7 @@ impl LoopDisk {
         Ok(())
     }
 
-    /// From now on the file system returns errors; everything that was not synced is lost.
+    /// Cuts the power: the file system returns errors, and everything that was not synced is lost.
     pub(crate) fn cut_power(&self) -> Result<(), Failure> {
         run("python3", &["-c", SHUTDOWN, &self.mount.display().to_string()]).map(drop)
     }

@@ -47,7 +47,7 @@ use std::{path::PathBuf, process::ExitCode};
 use crate::checks::Checks;
 
 const USAGE: &str = "\
-cargo xtask layers                  compare the crates with docs/layers.toml, and the house rules
+cargo xtask layers                  compare the crates with docs/layers.toml, and check the rules for sources
 cargo xtask docs                    check links, the summary, the dependency list and the README
 cargo xtask reliability             write docs/reliability.md from docs/reliability.toml
 cargo xtask crash <n> [seed]        n simulated power cuts over random histories; 1 <seed> repeats one
@@ -57,19 +57,19 @@ cargo xtask io-sweep                every single I/O operation of six scenarios 
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
-cargo xtask identity <n> [--seed n] n histories in which files of stopped servers are swapped, removed, cut or
-                                    put back; the server refuses with a reason, or is right
-cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
-cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 now and then; what they saw
-                                    is judged: isolation, lost updates, linearizability
-cargo xtask memory [minutes [step…]] whatever takes much memory, at once, against the built server with 256 MB,
-                                    where a control group can be made; other databases go on meanwhile
+cargo xtask identity <n> [--seed n] n histories in which files of stopped servers are swapped, removed, truncated or
+                                    restored; the server rejects them with a reason, or its data is correct
+cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where supported
+cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9; their history is
+                                    checked: isolation, lost updates, linearizability
+cargo xtask memory [minutes [step…]] every memory-intensive load at once, against the built server with 256 MB,
+                                    where a control group can be created; other databases must remain responsive
 cargo xtask compare <url> <seed> <n> n random queries, patches, definitions of indexes and commands to the built
-                                    server and to the RavenDB at url; prints what differs, made small
+                                    server and to the RavenDB at url; prints the differences, shrunk
 cargo xtask descriptors             the built server with few file descriptors
 cargo xtask soak <minutes>          a mixed load at a modest rate against the built server, whose memory, descriptors,
                                     threads, disk, journals and tombstones must be flat after a warm-up
-cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
+cargo xtask golden <name>           store data directories of the built server as text, for a new format";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -134,7 +134,7 @@ fn parse(number: &str) -> Result<u64, Failure> {
 }
 
 /// The folder of the workspace in which `cargo xtask` was called: a build folder may be shared between
-/// clones, so where this was compiled says nothing.
+/// clones, so the path at compile time is not meaningful.
 fn root() -> PathBuf {
     let compiled_in = env!("CARGO_MANIFEST_DIR").into();
     let mut root = std::env::var_os("CARGO_MANIFEST_DIR").map_or(compiled_in, PathBuf::from);

@@ -2,7 +2,7 @@
 //!
 //! Every relative link leads to a file; every page of docs/ is in the summary; every direct dependency
 //! has its line in docs/dependencies.md and no other has; the README and the pages of docs/ print the example
-//! programs and their output letter by letter; docs/reliability.md says what docs/reliability.toml says.
+//! programs and their output verbatim; docs/reliability.md matches docs/reliability.toml.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     sources::{files_below, shown},
 };
 
-/// Pages, and the files of clients/examples that each prints whole.
+/// Pages, and the files of clients/examples that each contains in full.
 const PRINTED: [(&str, &str); 8] = [
     ("README.md", "node/quickstart.mjs"),
     ("README.md", "node/quickstart.txt"),
@@ -24,10 +24,9 @@ const PRINTED: [(&str, &str); 8] = [
     ("docs/test-server.md", "node/test-server.mjs"),
     ("docs/test-server.md", "python/test_server.py"),
 ];
-/// The page whose blocks of code, one after the other, are programs, and whose blocks of text are the lines that
-/// they print.
+/// The page whose code blocks, concatenated, are programs, and whose text blocks are their output.
 const TUTORIAL: &str = "docs/tutorial.md";
-/// The language of a block in the tutorial, and the files of clients/examples that its blocks make up.
+/// The language of a block in the tutorial, and the files of clients/examples that its blocks form.
 const TUTORIAL_FILES: [(&str, &[&str]); 3] = [
     ("js", &["node/tutorial.mjs"]),
     ("python", &["python/tutorial.py"]),
@@ -132,7 +131,7 @@ fn printed_programs(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
     for (page, name) in PRINTED {
         let (printed, text) = (std::fs::read_to_string(root.join(page))?, example(root, name)?);
         checks.that(printed.contains(text.trim_end()), || {
-            format!("{page} does not print clients/examples/{name} as it is")
+            format!("{page} does not contain clients/examples/{name} unchanged")
         });
     }
     Ok(())
@@ -145,7 +144,7 @@ fn tutorial(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
         for name in names {
             let same = lines_of(&printed) == lines_of(&example(root, name)?);
             checks.that(same, || {
-                format!("the {language} of {TUTORIAL} is not clients/examples/{name}")
+                format!("the {language} blocks of {TUTORIAL} differ from clients/examples/{name}")
             });
         }
     }

@@ -1,5 +1,5 @@
-//! Dice for drills: a splitmix generator whose seed is printed, so that a run can be repeated as far
-//! as threads allow.
+//! Random numbers for drills: a splitmix generator whose seed is printed, so that a run can be
+//! repeated as far as thread scheduling allows.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `end`, which is not 0.
+    /// A number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }

@@ -2,7 +2,7 @@
 //! and writes the essentials of its answers into `answers` next to it.
 //!
 //! In a line of requests `[[a | b]]` stands for one of its alternatives, and the line for all of their
-//! combinations. The alternatives may hold brackets, as long as they are balanced.
+//! combinations. The alternatives may contain brackets, as long as they are balanced.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ const PEER: &str = "RAVEN_PEER_URL";
 const ANSWERS_BYTES_MAX: usize = 600 * 1024;
 const REQUESTS_PER_LINE_MAX: usize = 1000;
 
-/// Asks and writes the topics whose names contain one of `topics`, or all.
+/// Records the topics whose names contain one of `topics`, or all.
 pub(crate) fn run(root: &Path, topics: &[&str]) -> Result<Checks, Failure> {
     let url = std::env::var(PEER).map_err(|_| format!("{PEER} must name a running RavenDB"))?;
     let folder = root.join("crates/server/tests/recorded");
@@ -68,7 +68,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// The text of a file of answers, and how many there are.
+/// The text of a file of answers, and their number.
 fn record<P: Peer>(subject: &mut Subject<P>, requests: &str) -> Result<(String, usize), Failure> {
     let indexes = AutomaticIndexes::of(requests);
     if indexes == AutomaticIndexes::Grow {
@@ -92,13 +92,13 @@ fn record<P: Peer>(subject: &mut Subject<P>, requests: &str) -> Result<(String, 
     Ok((text, count))
 }
 
-/// Adds every combination of the alternatives in `line`, each behind `before`.
+/// Adds every combination of the alternatives in `line`, each prefixed with `before`.
 fn expand(before: &str, line: &str, expanded: &mut Vec<String>) -> Result<(), Failure> {
     let Some((plain, rest)) = line.split_once("[[") else {
         expanded.push(format!("{before}{line}").trim_end().to_owned());
         return Ok(());
     };
-    let end = closing(rest).ok_or_else(|| format!("alternatives without an end: {line}"))?;
+    let end = closing(rest).ok_or_else(|| format!("unclosed alternatives: {line}"))?;
     for alternative in rest[..end].split(" | ") {
         expand(&format!("{before}{plain}{alternative}"), &rest[end + 2..], expanded)?;
         if expanded.len() > REQUESTS_PER_LINE_MAX {
@@ -108,7 +108,7 @@ fn expand(before: &str, line: &str, expanded: &mut Vec<String>) -> Result<(), Fa
     Ok(())
 }
 
-/// Where the `]]` is that closes alternatives.
+/// The position of the `]]` that closes alternatives.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,7 +1,7 @@
 //! The task `reliability`: writes docs/reliability.md from docs/reliability.toml.
 //!
-//! The numbers in that file were printed by the drills; this only puts them in a page, so that page
-//! and numbers never differ. The task `docs` checks that the page is the one that would be written.
+//! The numbers in that file are the output of the drills; this task only formats them, so that page
+//! and numbers never differ. The task `docs` checks that the page is up to date.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -43,10 +43,10 @@ pub(crate) fn write(root: &Path) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-/// Whether the page is the one that would be written.
+/// Checks that the page is up to date.
 pub(crate) fn check(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
     let is_current = std::fs::read_to_string(root.join(PAGE))? == page(&results(root)?)?;
-    checks.that(is_current, || format!("{PAGE} is old: run cargo xtask reliability"));
+    checks.that(is_current, || format!("{PAGE} is outdated: run cargo xtask reliability"));
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn table(
             .iter()
             .map(|(key, _)| {
                 let cell = row.get(key).ok_or_else(|| format!("a [[{name}]] has no {key}"))?;
-                text(cell).ok_or_else(|| format!("{key} of a [[{name}]] is no text").into())
+                text(cell).ok_or_else(|| format!("{key} of a [[{name}]] is not a string").into())
             })
             .collect();
         writeln!(page, "| {} |", cells?.join(" | "))?;

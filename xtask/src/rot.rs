@@ -7,7 +7,7 @@ use testkit::rot::{Flipped, images};
 
 use crate::{Failure, checks::Checks, patience};
 
-/// Flips `flips` bits, spread over databases at different moments of their lives.
+/// Flips `flips` bits, spread over databases at different stages.
 pub(crate) fn run(flips: u64, seed: u64) -> Result<Checks, Failure> {
     let began = Instant::now();
     let mut checks = Checks::default();
@@ -45,7 +45,7 @@ pub(crate) fn run(flips: u64, seed: u64) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-/// The part of `count` that falls to the one with this index.
+/// The share of `count` for the database with this index.
 fn share(count: u64, among: u64, index: u64) -> u64 {
     count / among + u64::from(index < count % among)
 }

@@ -1,5 +1,5 @@
 //! The task `server-cuts`: power cuts under a whole server in one process, see
-//! `crates/server/tests/it/power_cuts.rs`. The histories are those of the test, only more of them.
+//! `crates/server/tests/it/power_cuts.rs`. Runs more histories of the same test.
 
 use std::process::Command;
 

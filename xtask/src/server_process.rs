@@ -26,14 +26,15 @@ impl ServerProcess {
         Self::start_with(Command::new(executable), executable, data, log)
     }
 
-    /// The same inside the control group whose file of processes this is.
+    /// The same inside the control group with this `cgroup.procs` file.
     pub(crate) fn start_in(
         executable: &Path,
         data: &Path,
         log: &Path,
         processes: &Path,
     ) -> Result<Self, Failure> {
-        // The shell joins the group and then becomes the server, whose memory so counts from the start.
+        // The shell joins the group and then becomes the server, so that its memory counts from the
+        // start.
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(processes).arg(executable);
         Self::start_with(shell, executable, data, log)
@@ -74,7 +75,7 @@ impl ServerProcess {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if let Some(url) = line.strip_prefix(AVAILABLE) {
-                    // The receiver is gone when starting timed out.
+                    // The receiver was dropped if the start timed out.
                     drop(sender.send(url.trim().to_owned()));
                 }
             }
@@ -98,7 +99,7 @@ impl ServerProcess {
         if signalled.success() && ended.success() {
             return Ok(());
         }
-        Err(format!("the server was stopped and ended with {ended}").into())
+        Err(format!("the server was stopped and exited with {ended}").into())
     }
 
     /// SIGKILL, and waits until the process is gone.
@@ -111,7 +112,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Both fail only when the process is gone already.
+        // Both fail only if the process has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,5 +1,5 @@
-//! House rules that can be read off the source files: no unsafe code outside the rooms that may have
-//! it, and no endless files.
+//! Rules that can be checked in the source files: no unsafe code outside of the crates that may
+//! contain it, and a maximum length of files.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) fn check(
             let lines = lines_without_tests(&file, &std::fs::read_to_string(&file)?);
             checks.that(lines <= layers.file_lines_max, || {
                 let (file, max) = (shown(root, &file), layers.file_lines_max);
-                format!("{file} has {lines} lines without its tests; {max} is the end")
+                format!("{file} has {lines} lines without its tests; the limit is {max}")
             });
         }
     }
@@ -44,7 +44,7 @@ pub(crate) fn shown(root: &Path, file: &Path) -> String {
 }
 
 /// The files with that extension in a folder and the folders in it, sorted. Build output and
-/// installed packages are not looked at.
+/// installed packages are skipped.
 pub(crate) fn files_below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Failure> {
     const NOT_OURS: [&str; 4] = ["target", "node_modules", ".venv", ".git"];
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);

@@ -1,7 +1,8 @@
-//! What one writer of the kill drill must find after a crash.
+//! The documents that one writer of the kill drill must find after a crash.
 //!
-//! Each writer has ids of its own and sends one batch at a time, so after a crash its documents are
-//! those of its last acknowledged batch or, if one was in flight, those of that batch: whole.
+//! Each writer has its own ids and sends one batch at a time, so after a crash its documents are
+//! those of its last acknowledged batch or, if another one was in flight, those of that complete
+//! batch.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// How a writer's documents were found.
+/// The state of a writer's documents after a crash.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Acknowledged,
@@ -43,7 +44,7 @@ impl WriterOracle {
         Self { prefix, random, batch: 0, acknowledged: Documents::new(), in_flight: None }
     }
 
-    /// The common beginning of the writer's ids.
+    /// The common prefix of the writer's ids.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -81,7 +82,7 @@ impl WriterOracle {
                 after.insert(id, document);
             }
         }
-        // The key of the mark is past the random ones, so no deletion of the batch takes it away.
+        // The key of the mark is after the random ones, so no deletion of the batch removes it.
         let mark = json!({"Batch": self.batch});
         let id = format!("{}{KEYS}", self.prefix);
         commands.push(json!({"Id": id, "Document": with_metadata(&mark), "Type": "PUT"}));
@@ -100,14 +101,14 @@ impl WriterOracle {
         (id, json!({"Batch": self.batch, "Text": text}))
     }
 
-    /// The request was answered with success.
+    /// Records that the request was acknowledged.
     pub(crate) fn acknowledge(&mut self) {
         if let Some(after) = self.in_flight.take() {
             self.acknowledged = after;
         }
     }
 
-    /// Judges what the server has after a crash, and goes on from there.
+    /// Judges the documents after a crash, and continues from them.
     pub(crate) fn judge(&mut self, found: Documents) -> Result<Verdict, String> {
         let in_flight = self.in_flight.take();
         if found == self.acknowledged {

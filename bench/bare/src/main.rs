@@ -1,6 +1,6 @@
 //! bare: axum answering every GET with the bytes of one file and every PUT, once its body is read,
-//! with those of another. What is PUT as an attachment it keeps in a plain file, synced, and gives it
-//! back. The driver compares Corvus with it, to see what a database adds to its HTTP framework, and what
+//! with those of another. Attachments are stored in plain files, synced, and returned by GET. The
+//! driver compares Corvus with it, to see what a database adds to its HTTP framework, and how much
 //! of a figure is the machine's limit.
 
 #![forbid(unsafe_code)]
@@ -26,7 +26,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// How large the pieces are in which a file is sent.
+/// The size of the chunks in which a file is sent.
 const PIECE_BYTES: usize = 256 << 10;
 
 const CONTENT_TYPE: (HeaderName, &str) = (header::CONTENT_TYPE, "application/json; charset=utf-8");
@@ -69,18 +69,18 @@ async fn main() -> io::Result<()> {
         .fallback(get(on_get).put(on_put));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("Server available on: http://{}", listener.local_addr()?);
-    // Otherwise what is left of a file waits for the acknowledgement of what came before.
+    // Otherwise the end of a file waits for the acknowledgement of the data before it.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, app).await
 }
 
-/// Of an attachment, from the query string that names it.
+/// The path of an attachment, from the query string that names it.
 fn file_name(extract::RawQuery(query): extract::RawQuery) -> String {
     let query = query.unwrap_or_default();
     query.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' }).collect()
 }
 
-/// Writes a body to a file as it comes; it is on the disk then.
+/// Writes a body to a file as it arrives, and syncs the file.
 async fn store(path: &Path, mut body: Body) -> io::Result<()> {
     let mut file = File::create(path).await?;
     while let Some(frame) = body.frame().await {

@@ -1,6 +1,6 @@
 //! What the disk itself allows: 4 KB written directly and durably (`O_DIRECT|O_DSYNC`) into a
-//! preallocated file, one after the other. A shared disk drifts within minutes, so every report says
-//! what it was worth when the report was made.
+//! preallocated file, one after the other. The speed of a shared disk drifts within minutes, so
+//! every report contains its speed at the time of the run.
 
 #![forbid(unsafe_code)]
 
@@ -18,12 +18,12 @@ const WRITE_BYTES: usize = 4096;
 const FILE_BYTES: usize = 64 << 20;
 const FILE_NAME: &str = "bare-disk";
 
-/// What some time of writing gave.
+/// The result of writing for some time.
 #[derive(Clone, Debug)]
 pub struct DurableWrites {
-    /// From the first write to the last.
+    /// The time from the first write to the last.
     pub elapsed: Duration,
-    /// Of each write in nanoseconds, in order.
+    /// The latency of each write in nanoseconds, in order.
     pub latencies: Vec<u32>,
 }
 
@@ -34,8 +34,8 @@ impl DurableWrites {
     }
 }
 
-/// Writes for that long, once at least, into a file in the directory, and removes the file. Fails
-/// where the file system has no direct writes.
+/// Writes for the given time, at least once, into a file in the directory, and removes the file.
+/// Fails if the file system does not support direct writes.
 pub fn durable_writes(directory: &Path, duration: Duration) -> io::Result<DurableWrites> {
     let path = directory.join(FILE_NAME);
     let written = write_zeros(&path).and_then(|()| write_until(&path, duration));

@@ -1,6 +1,6 @@
-//! The frame of an HTTP/1.1 answer: where it ends, and which bytes of it are the body.
+//! The framing of an HTTP/1.1 response: where it ends, and which bytes of it are the body.
 //!
-//! Not here: sockets. Invariant: an answer is only recognised once all of its bytes are there.
+//! Not here: sockets. Invariant: a response is only recognised once all of its bytes have arrived.
 
 use std::{mem::MaybeUninit, ops::Range};
 
@@ -8,11 +8,11 @@ use crate::error::DriverError;
 
 const HEADERS_MAX: usize = 64;
 
-/// A complete answer in the beginning of a buffer.
+/// A complete response at the start of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// All of its bytes, those of `100 Continue` before it included.
+    /// Its length in bytes, including a preceding `100 Continue`.
     pub(crate) bytes: usize,
     body: Range<usize>,
     is_chunked: bool,
@@ -24,7 +24,7 @@ enum BodyLength {
 }
 
 impl Answer {
-    /// The answer that `input` begins with; `None` while some of it is missing.
+    /// The response at the start of `input`; `None` while part of it is missing.
     pub(crate) fn read(input: &[u8]) -> Result<Option<Self>, DriverError> {
         let mut begin = 0;
         loop {
@@ -59,7 +59,7 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// Appends the body to `out`. `input` is what the answer was read from.
+    /// Appends the body to `out`. `input` is the buffer from which the response was read.
     pub(crate) fn copy_body(&self, input: &[u8], out: &mut Vec<u8>) -> Result<(), DriverError> {
         if !self.is_chunked {
             out.extend_from_slice(&input[self.body.clone()]);
@@ -93,7 +93,7 @@ fn body_length(status: u16, headers: &[httparse::Header<'_>]) -> Result<BodyLeng
     }
 }
 
-/// Where the answer ends whose first chunk begins at `at`; `None` while some of it is missing.
+/// The end of the response whose first chunk starts at `at`; `None` while part of it is missing.
 fn end_of_chunks(input: &[u8], mut at: usize) -> Result<Option<usize>, DriverError> {
     while let Some(chunk) = chunk_at(input, at)? {
         at = chunk.end + b"\r\n".len();
@@ -104,8 +104,8 @@ fn end_of_chunks(input: &[u8], mut at: usize) -> Result<Option<usize>, DriverErr
     Ok(None)
 }
 
-/// The content of the chunk that begins at `at`, which may lie beyond the end of `input`; `None` when
-/// its size is not complete.
+/// The content of the chunk that starts at `at`, which may be beyond the end of `input`; `None`
+/// when its size is not complete.
 fn chunk_at(input: &[u8], at: usize) -> Result<Option<Range<usize>>, DriverError> {
     let Some(rest) = input.get(at..) else { return Ok(None) };
     match httparse::parse_chunk_size(rest) {

@@ -19,9 +19,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// When the stream ends.
 #[derive(Clone, Copy)]
 pub(crate) enum Amount {
-    /// After that many documents.
+    /// After this many documents.
     Documents(u64),
-    /// After that time, and at the latest after `documents_max` documents.
+    /// After this time, or after `documents_max` documents, whichever is first.
     Time { duration: Duration, documents_max: u64 },
 }
 
@@ -36,8 +36,8 @@ impl Amount {
     }
 }
 
-/// Streams documents `id_prefix + 1`, `id_prefix + 2`, … until the amount is reached, and waits until
-/// the server says that all are stored.
+/// Streams documents `id_prefix + 1`, `id_prefix + 2`, … until the amount is reached, and waits for
+/// the server's response that all are stored.
 pub(crate) async fn bulk_insert(
     address: SocketAddr,
     server: Process,
@@ -98,7 +98,8 @@ fn amount_is_counted_out(amount: Amount, documents: u64) -> bool {
     documents >= most
 }
 
-/// A server that stops reading has answered: its answer says more than the broken pipe.
+/// A server that stops reading has responded: its response is more informative than the broken
+/// pipe.
 async fn send_chunk(
     connection: &mut Connection,
     elements: &mut Vec<u8>,

@@ -1,8 +1,8 @@
-//! One HTTP/1.1 connection, as little of it as the driver needs: a prepared request goes out, the
-//! answer's status and body come back. No pipelining, no redirects, no compression. For whatever is
-//! not a load of many requests; see `load` for those.
+//! A minimal HTTP/1.1 connection: it sends a prepared request and returns the status and body of
+//! the response. No pipelining, no redirects, no compression. For single requests; `load` sends
+//! many.
 //!
-//! Invariant: after an exchange nothing of its answer is left in the buffer.
+//! Invariant: after an exchange the buffer contains no part of its response.
 
 use std::{fmt::Display, net::SocketAddr};
 
@@ -13,11 +13,11 @@ use tokio::{
 
 use crate::{answer::Answer, error::DriverError};
 
-/// Longer answers are not expected by any work.
+/// No work expects longer responses.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;
 const READ_BYTES: usize = 16 << 10;
 
-/// A kept-alive connection.
+/// A connection that is kept alive between requests.
 pub(crate) struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
@@ -31,13 +31,14 @@ impl Connection {
         Ok(Self { stream, input: Vec::with_capacity(READ_BYTES), body: Vec::new() })
     }
 
-    /// Sends a complete request and reads the answer's status. The body is in [`Connection::body`].
+    /// Sends a complete request and reads the response; returns its status. The body is in
+    /// [`Connection::body`].
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<u16, DriverError> {
         self.send(request).await?;
         self.receive().await
     }
 
-    /// Like [`Connection::exchange`]; an answer that is not a success is an error.
+    /// Like [`Connection::exchange`]; a response other than success is an error.
     pub(crate) async fn succeed(&mut self, request: &[u8]) -> Result<(), DriverError> {
         let status = self.exchange(request).await?;
         self.check_success(status, request)
@@ -60,7 +61,7 @@ impl Connection {
         Ok(answer.status)
     }
 
-    /// The body of the last answer.
+    /// The body of the last response.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
@@ -85,7 +86,7 @@ impl Connection {
     }
 }
 
-/// An answer that is not a success as an error.
+/// The error for a response other than success.
 pub(crate) fn check_success(status: u16, request: &[u8], body: &[u8]) -> Result<(), DriverError> {
     if (200..300).contains(&status) {
         return Ok(());
@@ -116,7 +117,7 @@ pub(crate) fn write_request(out: &mut Vec<u8>, method: &str, path: impl Display,
     out.extend_from_slice(body);
 }
 
-/// A request of its own; see [`write_request`].
+/// A request with a body; see [`write_request`].
 pub(crate) fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_request(&mut out, method, path, body);
@@ -129,7 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that reads one request head per answer and sends the answer in pieces of that size.
+    /// A server that reads one request head per response and sends the response in pieces of this
+    /// size.
     async fn exchange_all(answers: &'static [&'static str], piece: usize) -> Vec<(u16, String)> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -183,7 +185,7 @@ mod tests {
         });
         let mut connection = Connection::open(address).await.unwrap();
         let error = connection.succeed(&request("PUT", "/docs?id=1", b"{}")).await.unwrap_err();
-        assert_eq!(error.to_string(), "PUT /docs?id=1 was answered with 409: busy");
+        assert_eq!(error.to_string(), "PUT /docs?id=1 returned 409: busy");
         server.await.unwrap();
     }
 }

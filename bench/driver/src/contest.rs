@@ -1,4 +1,4 @@
-//! One run: the contestants, the works in turns (A B A B …), the report.
+//! One run: the contestants, the interleaved works (A B A B …), the report.
 
 use std::{
     fmt, fs,
@@ -21,7 +21,7 @@ use crate::{
     works::{Equipment, Target, WorkFacts},
 };
 
-/// A server gets that long to come to rest before its idle memory is read, and between rounds.
+/// How long a server may settle before its idle memory is read, and between rounds.
 const REST: Duration = Duration::from_millis(300);
 const DISK_MEASURED_FOR: Duration = Duration::from_millis(700);
 const TMPFS: &str = "/dev/shm";
@@ -38,7 +38,7 @@ pub(crate) const MEMORY_FIGURES: [&str; 4] = [
 struct Contestant {
     name: &'static str,
     program: Option<Program>,
-    /// For the works.
+    /// The server as the works see it.
     server: Result<Started, String>,
 }
 
@@ -135,7 +135,7 @@ fn disk_rate(parent: &Path) -> String {
     }
 }
 
-/// What every server is started with.
+/// The settings with which every server is started.
 struct House<'h> {
     parent: &'h Path,
     equipment: Rc<Equipment>,
@@ -181,7 +181,7 @@ async fn rest_and_look(running: RunningServer, is_bare: bool, equipment: Rc<Equi
     Started { running, target, is_bare, idle, filled: None }
 }
 
-/// A server that cannot even be filled takes no part.
+/// A server that cannot be filled does not take part.
 async fn fill_all(set: Set, contestants: &mut [Contestant], notes: &mut Vec<String>) {
     for contestant in contestants {
         let Ok(started) = &mut contestant.server else { continue };
@@ -200,7 +200,7 @@ async fn fill_all(set: Set, contestants: &mut [Contestant], notes: &mut Vec<Stri
     }
 }
 
-/// The bare server answers with what the first contestant answers.
+/// The bare server responds with the bytes of the first contestant's responses.
 async fn add_bare(options: &Options, contestants: &mut Vec<Contestant>, house: &mut House<'_>) {
     let Some(binary) = options.bare.clone() else { return };
     let Some(first) = contestants.iter().find_map(|one| one.server.as_ref().ok()) else { return };
@@ -227,7 +227,7 @@ fn write_bodies(bodies: &[Vec<u8>; 2]) -> Result<tempfile::TempDir, DriverError>
     Ok(directory)
 }
 
-/// For each contestant its rounds, or why there are none.
+/// The rounds of each contestant, or the reason why they are missing.
 async fn run_work(
     facts: &WorkFacts,
     size: &Size,

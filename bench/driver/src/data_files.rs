@@ -1,4 +1,4 @@
-//! The files that a server keeps its data in, seen from outside.
+//! The data files of a server, seen from outside.
 
 use std::{
     fs::{self, File},
@@ -16,29 +16,30 @@ const BLOCK_BYTES: u64 = 512;
 const PIECE_BYTES: usize = 64 << 10;
 const DEPTH_MAX: usize = 8;
 
-/// All regular files of a directory, and how much of the disk they take.
+/// All regular files of a directory, and the disk space that they use.
 pub(crate) struct DataFiles(Vec<(PathBuf, u64)>);
 
 impl DataFiles {
-    /// Those below `directory`. The server must not be running.
+    /// The files below `directory`. The server must not be running.
     pub(crate) fn below(directory: &Path) -> Result<Self, DriverError> {
         let mut files = Vec::new();
         collect(directory, DEPTH_MAX, &mut files).map_err(DriverError::file(directory))?;
         Ok(Self(files))
     }
 
-    /// Those of them that are in a folder of that name, at any depth.
+    /// The files in folders of this name, at any depth.
     pub(crate) fn within(self, folder: &str) -> Self {
         let is_within = |path: &Path| path.components().any(|part| part.as_os_str() == folder);
         Self(self.0.into_iter().filter(|(path, _)| is_within(path)).collect())
     }
 
-    /// What they take of the disk.
+    /// The disk space that they use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// What is in the journals: both servers name them `*.journal` and fill them with zeros first.
+    /// The bytes used in journals: both servers name them `*.journal` and preallocate them with
+    /// zeros.
     pub(crate) fn journal_bytes(&self) -> Result<u64, DriverError> {
         let mut sum = 0;
         for (path, _) in &self.0 {
@@ -49,7 +50,7 @@ impl DataFiles {
         Ok(sum)
     }
 
-    /// Advises the kernel to forget their pages, which it does for pages that are on the disk.
+    /// Advises the kernel to drop their pages from memory, which it does for clean pages.
     pub(crate) fn drop_from_memory(&self) -> Result<(), DriverError> {
         for (path, _) in &self.0 {
             let forget = |file: File| Ok(fadvise(&file, 0, None, Advice::DontNeed)?);
@@ -72,7 +73,7 @@ fn collect(directory: &Path, depth: usize, files: &mut Vec<(PathBuf, u64)>) -> i
     Ok(())
 }
 
-/// Where the zeros begin that the file ends with, to the piece.
+/// The offset of the zeros at the end of the file, rounded to a block.
 fn bytes_before_zeros(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut end = file.metadata()?.len();

@@ -2,24 +2,24 @@
 
 use std::{fmt, io, path::PathBuf, time::Duration};
 
-/// A server, or the way to it, did not do what the work needs.
+/// A server, or the connection to it, did not do what the work needs.
 #[derive(Debug)]
 pub(crate) enum DriverError {
     /// The connection.
     Connection(io::Error),
-    /// The server closed the connection before its answer was complete.
+    /// The server closed the connection before its response was complete.
     ClosedEarly,
-    /// No answer on any connection for that long.
+    /// No response on any connection for this long.
     Silent(Duration),
     /// Not HTTP as the driver understands it.
     NotHttp(String),
-    /// An answer that is not a success: status and the beginning of the body.
+    /// A response other than success: status and the start of the body.
     Refused { request: String, status: u16, body: String },
-    /// An answer without what was asked for.
+    /// A response without the requested content.
     UnexpectedAnswer { request: String, body: String },
-    /// The server did not start; the end of what it printed.
+    /// The server did not start; contains the end of its output.
     NotStarted { server: &'static str, printed: String },
-    /// A client program failed; what it printed.
+    /// A client program failed; contains its output.
     ClientFailed { printed: String },
     /// The server has no files in a folder of that name.
     NoFiles { folder: &'static str },
@@ -44,14 +44,16 @@ impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connection(source) => write!(f, "connection: {source}"),
-            Self::ClosedEarly => write!(f, "the server closed the connection before its answer"),
+            Self::ClosedEarly => {
+                write!(f, "the server closed the connection before its response was complete")
+            }
             Self::Silent(time) => write!(f, "the server was silent for {time:?}"),
             Self::NotHttp(reason) => write!(f, "not HTTP: {reason}"),
             Self::Refused { request, status, body } => {
-                write!(f, "{request} was answered with {status}: {body}")
+                write!(f, "{request} returned {status}: {body}")
             }
             Self::UnexpectedAnswer { request, body } => {
-                write!(f, "{request} was answered with something else: {body}")
+                write!(f, "{request} returned an unexpected response: {body}")
             }
             Self::NotStarted { server, printed } => {
                 write!(f, "{server} did not start; it printed:\n{printed}")
@@ -59,7 +61,7 @@ impl fmt::Display for DriverError {
             Self::ClientFailed { printed } => {
                 write!(f, "the client failed; it printed:\n{printed}")
             }
-            Self::NoFiles { folder } => write!(f, "there are no files in a folder {folder}"),
+            Self::NoFiles { folder } => write!(f, "no files in a folder {folder}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }

@@ -1,8 +1,9 @@
-//! Closed loops: each connection sends its next request as soon as the last one is answered.
+//! Closed loops: each connection sends its next request as soon as it has received the last
+//! response.
 //!
 //! The driver runs on the processors of the server that it measures, so one thread waits for all
-//! connections at once (epoll), a request costs one write and one read, and nothing is allocated for
-//! it. Invariant: a connection has one request under way at most.
+//! connections at once (epoll), a request costs one write and one read, and nothing is allocated
+//! for it. Invariant: a connection has at most one request in flight.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -24,19 +25,19 @@ use crate::{
     process::Process,
 };
 
-/// A server that is silent for that long on all connections has failed.
+/// A server that is silent for this long on all connections has failed.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const INPUT_BYTES: usize = 16 << 10;
 
 /// Appends the next request to the buffer, which is empty.
 pub(crate) type NextRequest<'n> = &'n mut dyn FnMut(&mut Vec<u8>);
 
-/// How much load.
+/// The amount of load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) connections: usize,
     pub(crate) duration: Duration,
-    /// What one request counts for.
+    /// The number of operations that one request counts as.
     pub(crate) operations_per_request: u64,
 }
 
@@ -74,8 +75,8 @@ impl Stopwatch {
     }
 }
 
-/// Loads the server until the time is over and every request is answered. The first answer that is
-/// not a success ends it as an error. Blocks the thread.
+/// Loads the server until the time is over and every request has a response. The first response
+/// other than success ends it as an error. Blocks the thread.
 pub(crate) fn run_load(
     address: SocketAddr,
     server: Process,
@@ -118,7 +119,7 @@ fn wait(poll: impl std::os::fd::AsFd, events: &mut Vec<epoll::Event>) -> Result<
     let silence = Timespec { tv_sec: SILENCE_MAX.as_secs() as i64, tv_nsec: 0 };
     match epoll::wait(poll, spare_capacity(events), Some(&silence)) {
         Ok(0) => Err(DriverError::Silent(SILENCE_MAX)),
-        // A signal: the caller looks again.
+        // Interrupted by a signal: the caller polls again.
         Err(rustix::io::Errno::INTR) => Ok(()),
         other => other.map(drop).map_err(|error| DriverError::Connection(error.into())),
     }
@@ -128,9 +129,9 @@ fn wait(poll: impl std::os::fd::AsFd, events: &mut Vec<epoll::Event>) -> Result<
 pub(crate) struct RequestLoop {
     stream: TcpStream,
     request: Vec<u8>,
-    /// Of the request; the rest waits for the socket to take it.
+    /// The bytes of the request that were sent; the rest waits for the socket.
     sent_bytes: usize,
-    /// As long as the longest answer so far; the first `received_bytes` are filled.
+    /// As long as the longest response so far; the first `received_bytes` are filled.
     input: Vec<u8>,
     received_bytes: usize,
     pub(crate) began: Instant,
@@ -145,7 +146,8 @@ impl RequestLoop {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        // With edges nothing has to be registered again when a request does not fit into the socket.
+        // Edge-triggered, so nothing has to be registered again when a request does not fit into
+        // the socket.
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(poll, &stream, epoll::EventData::new_u64(index), flags)
             .map_err(io::Error::from)?;
@@ -167,7 +169,7 @@ impl RequestLoop {
         self.send()
     }
 
-    /// Goes on where the last event left off. When the request is answered: when that was.
+    /// Continues after the last event. Returns the time of the response if it is complete.
     pub(crate) fn advance(&mut self) -> Result<Option<Instant>, DriverError> {
         if self.sent_bytes < self.request.len() {
             self.send()?;
@@ -183,7 +185,7 @@ impl RequestLoop {
         Ok(Some(answered))
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     fn send(&mut self) -> Result<(), DriverError> {
         while self.sent_bytes < self.request.len() {
             match self.stream.write(&self.request[self.sent_bytes..]) {
@@ -235,7 +237,7 @@ mod tests {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     const REQUEST_END: u8 = b'\n';
 
-    /// Answers every line of each connection with `answer`, in two pieces.
+    /// Responds to every line of each connection with `answer`, in two pieces.
     fn serve(connections: usize, answer: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -297,6 +299,6 @@ mod tests {
     fn a_refusal_ends_it_and_names_the_request() {
         let refusal = b"HTTP/1.1 409 Conflict\r\nContent-Length: 4\r\n\r\nbusy";
         let error = run(refusal, 3).err().unwrap();
-        assert_eq!(error.to_string(), "xxx\n was answered with 409: busy");
+        assert_eq!(error.to_string(), "xxx\n returned 409: busy");
     }
 }

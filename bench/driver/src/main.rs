@@ -1,10 +1,11 @@
-//! driver: puts load on Corvus and on RavenDB in one run, and prints them side by side.
+//! driver: loads Corvus and RavenDB in one run, and prints their figures side by side.
 //!
-//! What the driver uses of the processor is missing to the server beside it, so the load comes from
-//! one thread with prepared requests, and what that takes is measured and printed too.
+//! Processor time that the driver uses is not available to the server, so the load comes from one
+//! thread with prepared requests, and its cost is measured and printed too.
 //!
-//! Reading order: works, trials (what is done) → contest (rounds, in turns) → server, process (who is
-//! measured) → load, users, bulk_insert, stream_read (how) → connection, answer (HTTP) → limits (what is wanted).
+//! Reading order: works, trials (what is done) → contest (rounds, interleaved) → server, process
+//! (what is measured) → load, users, bulk_insert, stream_read (how) → connection, answer (HTTP) →
+//! limits (targets).
 
 #![forbid(unsafe_code)]
 

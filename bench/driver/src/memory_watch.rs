@@ -1,4 +1,4 @@
-//! The highest memory of a process while something else goes on, asked for by a thread.
+//! The highest memory of a process during a measurement, sampled by a thread.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use crate::process::Process;
 
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// A thread that looks again and again.
+/// A thread that samples repeatedly.
 pub(crate) struct MemoryWatch {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<f64>,
@@ -22,10 +22,10 @@ pub(crate) struct MemoryWatch {
 impl MemoryWatch {
     pub(crate) fn begin(process: Process) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&is_over);
+        let stopped = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
             let mut highest = 0.0_f64;
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 highest = highest.max(process.memory().map_or(0.0, |memory| memory.anonymous));
                 thread::sleep(INTERVAL);
             }
@@ -34,10 +34,10 @@ impl MemoryWatch {
         Self { is_over, thread }
     }
 
-    /// The highest memory not backed by files that it saw, in MB.
+    /// The highest sampled memory not backed by files, in MB.
     pub(crate) fn end(self) -> f64 {
         self.is_over.store(true, Ordering::Relaxed);
-        // It does not panic; if it did, there would be nothing to tell.
+        // The thread does not panic; if it did, there would be no value to report.
         self.thread.join().unwrap_or(0.0)
     }
 }

@@ -1,4 +1,4 @@
-//! A bulk insert by the official Node.js client: a program of its own, which says how long it took.
+//! A bulk insert by the official Node.js client: a separate program, which prints how long it took.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     process::Process,
 };
 
-/// Inserts that many small documents. The driver's time is the client's.
+/// Inserts this many small documents. The client's processor time is reported as the driver's.
 pub(crate) async fn bulk_insert(
     program: &Path,
     address: SocketAddr,
@@ -31,7 +31,7 @@ pub(crate) async fn bulk_insert(
     Ok(Outcome { elapsed, driver_time, ..outcome })
 }
 
-/// What the program prints when all documents are stored.
+/// The output of the program when all documents are stored.
 fn times_in(printed: &str) -> Option<[Duration; 2]> {
     let value: serde_json::Value = serde_json::from_str(printed).ok()?;
     let time = |name: &str| Duration::try_from_secs_f64(value[name].as_f64()?).ok();

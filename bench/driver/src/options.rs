@@ -9,29 +9,29 @@ use crate::{
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
-driver: load on Corvus and on RavenDB in one run, side by side
+driver: loads Corvus and RavenDB in one run and compares them
 
   --corvus FILE         the server's binary; without it the column says `not built`
   --bare FILE           the bare HTTP server that GET and PUT are compared with
   --node-client FILE    the program for bulk-insert-node; without it the row says `not installed`
   --raven-home DIR      where RavenDB is installed (default: RAVEN_HOME, then ~/.cache/ravendb-peer)
   --raven-version V     its version (default 7.1.5)
-  --without-raven       leave its column out
-  --data DIR            data directories are made in here, on a disk (default: the working directory)
-  --tmpfs               data in /dev/shm; given together with --disk both are run
+  --without-raven       omit its column
+  --data DIR            data directories are created here, on a disk (default: the working directory)
+  --tmpfs               data in /dev/shm; with --disk, too, both are run
   --disk                data on a disk (the default)
-  --results DIR         where the JSON file goes (default: results)
+  --results DIR         where the JSON file is written (default: results)
   --indexes             the works and trials on indexes instead of those on documents
   --only A,B            only these works and trials; see below
   --rounds N            counted rounds of each work
   --seconds S           length of a round
-  --quick               short rounds and few of them, and no long trial unless it is named
+  --quick               fewer and shorter rounds, and long trials only if named
 
 Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
 bulk-docs, patch-64, patch-query, counters-64, timeseries-append, timeseries-bulk,
 timeseries-hours, timeseries-days, timeseries-whole, compare-exchange, subscription-read,
 subscription-latency, attachment-up, attachment-down, get-one, get-random.
-Trials, each with a server of its own: start-empty, compression; long ones: timeseries-size,
+Trials, each with a separate server: start-empty, compression; long ones: timeseries-size,
 changes-1000, changes-idle, start-killed, many-databases, start-large.
 
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
@@ -39,7 +39,7 @@ query-text, query-prefix, query-collection, query-facet, query-nearest, stream-c
 stream-index, map-reduce. Trials: index-size;
 long ones: packages, reduce-days, reduce-change, reduce-replace.";
 
-/// Where the data lies.
+/// Where the data is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Disk,
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// What is run beside what.
+/// Which works are run and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
     Documents,
@@ -63,7 +63,7 @@ pub(crate) enum Set {
 }
 
 impl Set {
-    /// Begins the names of the files with its figures.
+    /// The prefix of the names of its result files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Documents => "http",
@@ -86,7 +86,7 @@ impl Set {
     }
 }
 
-/// How long and how often.
+/// The duration and the number of rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) rounds: usize,
@@ -131,7 +131,7 @@ pub(crate) struct Options {
     pub(crate) size: Size,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 pub(crate) enum Request {
     Run(Box<Options>),
     Help,

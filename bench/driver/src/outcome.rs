@@ -1,26 +1,26 @@
-//! What one round of one work gave.
+//! The outcome of one round of one work.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use report::Better;
 
-/// Of latencies that are kept.
+/// The precision of recorded latencies.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// One round.
 pub(crate) struct Outcome {
-    /// Documents or requests, as the work counts.
+    /// The number of documents or requests, whichever the work counts.
     pub(crate) operations: u64,
-    /// From the first byte sent to the last answer.
+    /// The time from the first byte sent to the last response.
     pub(crate) elapsed: Duration,
-    /// Of each request in nanoseconds; empty where one request is the whole round.
+    /// The latency of each request in nanoseconds; empty if one request is the whole round.
     pub(crate) latencies: Histogram<u64>,
-    /// Of the server, during `elapsed`.
+    /// The server's processor time during `elapsed`.
     pub(crate) server_time: Duration,
-    /// Of the driver or of its client program, during `elapsed`.
+    /// The processor time of the driver or its client program during `elapsed`.
     pub(crate) driver_time: Duration,
-    /// By how much the server's own memory has grown, where the work looks at that.
+    /// The growth of the server's own memory, if the work measures it.
     pub(crate) memory_growth_megabytes: f64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn no_latencies() -> Histogram<u64> {
     Histogram::new(SIGNIFICANT_DIGITS).expect("so many digits are possible")
 }
 
-/// What a work shows of its rounds.
+/// A figure that a work reports from its rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     /// `<unit>/s`.
@@ -44,8 +44,8 @@ pub(crate) enum Figure {
     DriverTimeEach,
     /// The same of the client program that the driver has started.
     ClientTimeEach,
-    /// Memory of the server that is not backed by files, at its highest during the work, less what it
-    /// was before the first round.
+    /// The highest memory of the server that is not backed by files during the work, minus its
+    /// value before the first round.
     MemoryGrowth,
 }
 
@@ -69,7 +69,7 @@ impl Figure {
             | Self::LatencyPercentile(_)
             | Self::ServerTimeEach
             | Self::MemoryGrowth => Better::Less,
-            // What measures is not what is measured.
+            // The driver's own cost is not a result.
             Self::DriverTimeEach | Self::ClientTimeEach => Better::Neither,
         }
     }

@@ -1,7 +1,7 @@
-//! A server under test: started on loopback with data of its own, ended by its process id.
+//! A server under test: started on loopback with its own data, ended by its process id.
 //!
-//! Invariant: when a [`RunningServer`] is gone, so is its process, also after an error. Its data goes
-//! with it, unless whoever stopped it took the data over.
+//! Invariant: when a [`RunningServer`] is dropped, its process has ended, also after an error. Its
+//! data is removed with it, unless the caller that stopped it took the data over.
 
 use std::{
     fs,
@@ -26,12 +26,12 @@ use crate::{
 
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const STOP_TIME_MAX: Duration = Duration::from_secs(60);
-/// How finely the time to readiness is measured.
+/// The resolution of the time to readiness.
 const READINESS_INTERVAL: Duration = Duration::from_millis(1);
 const AVAILABLE: &str = "Server available on: ";
 /// RavenDB's own launcher adds this to the port for its second listener.
 const RAVEN_TCP_OFFSET: u16 = 30_000;
-/// What the bare server answers GET and PUT with.
+/// The files with the bare server's responses to GET and PUT.
 pub(crate) const BARE_FILES: [&str; 2] = ["get.json", "put.json"];
 const RAVEN_PORTS: std::ops::Range<u16> = 8_300..8_400;
 
@@ -44,23 +44,23 @@ pub(crate) enum Program {
         home: PathBuf,
         version: String,
     },
-    /// Answers with the bytes of the [`BARE_FILES`] in a directory; keeps attachments in files.
+    /// Responds with the bytes of the [`BARE_FILES`] in a directory; stores attachments in files.
     Bare {
         binary: PathBuf,
         bodies: PathBuf,
     },
 }
 
-/// A server that answers.
+/// A server that responds.
 pub(crate) struct RunningServer {
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
-    /// From the start of the process to its first answer.
+    /// The time from the start of the process to its first response.
     pub(crate) ready_after: Duration,
     /// When the process was started.
     pub(crate) began: Instant,
     child: Child,
-    /// A folder outside of the data that the start made.
+    /// A folder outside of the data that the start created.
     _log_folder: Option<LogFolder>,
     data: TempDir,
 }
@@ -84,7 +84,7 @@ impl Program {
         is_there.then(|| Self::Raven { home: home.to_owned(), version: version.to_owned() })
     }
 
-    /// The command, and the folder that it will make outside of `data`.
+    /// The command, and the folder that it will create outside of `data`.
     fn command(&self, data: &Path) -> Result<(Command, Option<PathBuf>), DriverError> {
         match self {
             Self::Corvus { binary } => {
@@ -124,7 +124,7 @@ impl RunningServer {
         Self::start_with(program, new_data(program, parent)?, &[]).await
     }
 
-    /// Starts the server with data that it or one of its kind left, and settings beyond the usual ones.
+    /// Starts the server with data of an earlier run, and settings in addition to the usual ones.
     pub(crate) async fn start_with(
         program: &Program,
         data: TempDir,
@@ -147,7 +147,7 @@ impl RunningServer {
                 server: program.name(),
                 printed: source.to_string(),
             })?;
-        // From here on dropping it ends the process, whatever fails.
+        // From here on, dropping it ends the process if anything fails.
         let mut server = Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             process: Process { id: child.id().unwrap_or_default() },
@@ -188,20 +188,20 @@ impl RunningServer {
         Err(DriverError::NotStarted { server: name, printed })
     }
 
-    /// Asks the process to end, ends it if it does not, and hands back its data.
+    /// Stops the process gracefully, kills it if that fails, and returns its data.
     pub(crate) async fn stop(mut self) -> TempDir {
         if let Some(id) = self.child.id().and_then(|id| Pid::from_raw(id as i32)) {
             // It may have ended by itself; then there is nothing to stop.
             let _ended_before = kill_process(id, Signal::TERM);
         }
         if timeout(STOP_TIME_MAX, self.child.wait()).await.is_err() {
-            eprintln!("process {} did not end by itself", self.process.id);
+            eprintln!("process {} did not stop gracefully", self.process.id);
             drop(self.child.kill().await);
         }
         self.data
     }
 
-    /// Ends the process without asking (SIGKILL), and hands back its data.
+    /// Kills the process (SIGKILL), and returns its data.
     pub(crate) async fn kill(mut self) -> Result<TempDir, DriverError> {
         self.child.kill().await?;
         Ok(self.data)
@@ -218,7 +218,7 @@ pub(crate) fn new_data(program: &Program, parent: &Path) -> Result<TempDir, Driv
 
 impl Drop for LogFolder {
     fn drop(&mut self) {
-        // Left behind when it cannot be removed: it is not data.
+        // Kept if it cannot be removed: it is not data.
         drop(fs::remove_dir_all(&self.0));
     }
 }

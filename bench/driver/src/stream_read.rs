@@ -1,6 +1,6 @@
-//! Reading a long answer as it comes: its documents are counted and thrown away.
+//! Reading a long response as it arrives: its documents are counted and discarded.
 //!
-//! Not here: answers that fit into memory, see `connection`.
+//! Not here: responses that fit into memory, see `connection`.
 
 use std::{
     io::{Read as _, Write as _},
@@ -15,11 +15,11 @@ use crate::{connection::check_success, error::DriverError};
 const READ_BYTES: usize = 256 << 10;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Each document of an answer has this once.
+/// Each document of a response contains this once.
 const MARK: &[u8] = b"\"@id\":";
 
-/// Sends the request and reads its chunked answer to the end; how many documents were in it.
-/// `look` is called after each piece. Blocks the thread.
+/// Sends the request and reads its chunked response to the end; returns the number of documents in
+/// it. `look` is called after each piece. Blocks the thread.
 pub(crate) fn read_stream(
     address: SocketAddr,
     request: &[u8],
@@ -73,18 +73,18 @@ fn head(input: &[u8]) -> Result<Option<(u16, usize)>, DriverError> {
     })
 }
 
-/// The chunks of an answer, which may be cut anywhere.
+/// The chunks of a response, which may be split anywhere.
 #[derive(Default)]
 struct Chunks {
-    /// Bytes of the current chunk that are still to come, its line end included.
+    /// Remaining bytes of the current chunk, including its line end.
     missing: u64,
-    /// The line with the size of the next chunk, as far as it has come.
+    /// The part of the line with the size of the next chunk that has arrived.
     line: Vec<u8>,
     is_last: bool,
 }
 
 impl Chunks {
-    /// Hands on the content of a piece; `true` once the last chunk has ended.
+    /// Passes on the content of a piece; `true` once the last chunk has ended.
     fn read(
         &mut self,
         mut piece: &[u8],
@@ -127,11 +127,11 @@ fn chunk_size(line: &[u8]) -> Result<u64, DriverError> {
     }
 }
 
-/// Counts [`MARK`], also where it lies on the border of two pieces.
+/// Counts [`MARK`], also across the border of two pieces.
 #[derive(Default)]
 struct Marks {
     counted: u64,
-    /// The end of the piece before, too short to hold a mark.
+    /// The end of the previous piece, too short to contain a mark.
     tail: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
-//! The trials: what a server is put through that needs one of its own, started, stopped or killed on
-//! the way. Not here: works on a running server, see `works`.
+//! The trials: measurements that need a separate server, which they start, stop or kill. Not here:
+//! works on a running server, see `works`.
 
 mod changes;
 mod compression;
@@ -19,7 +19,7 @@ use crate::{error::DriverError, server::Program};
 /// One value for each of [`TrialFacts::figures`].
 pub(crate) type Figures = Vec<f64>;
 
-/// What is tried.
+/// The kinds of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trial {
     StartEmpty,
@@ -28,7 +28,7 @@ pub(crate) enum Trial {
     ManyDatabases,
     Compression,
     TimeSeriesSize,
-    ChangesTold,
+    ChangesNotified,
     ChangesIdle,
     IndexSize,
     Packages,
@@ -37,17 +37,17 @@ pub(crate) enum Trial {
     ReduceReplace,
 }
 
-/// A trial, its names and what it shows.
+/// A trial, its names and the figures it reports.
 pub(crate) struct TrialFacts {
     pub(crate) trial: Trial,
-    /// For the command line.
+    /// The name on the command line.
     pub(crate) key: &'static str,
-    /// For the table.
+    /// The title in the table.
     pub(crate) title: &'static str,
     pub(crate) figures: &'static [(&'static str, Better)],
-    /// Takes minutes: left out of quick runs that do not name it.
+    /// Takes minutes: skipped in quick runs that do not name it.
     pub(crate) is_long: bool,
-    /// RavenDB without a licence refuses what it needs.
+    /// RavenDB refuses a feature that it needs without a licence.
     pub(crate) needs_licence: bool,
 }
 
@@ -78,9 +78,9 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         needs_licence: false,
     },
     TrialFacts {
-        trial: Trial::ChangesTold,
+        trial: Trial::ChangesNotified,
         key: "changes-1000",
-        title: CHANGES_TOLD,
+        title: CHANGES_NOTIFIED,
         figures: changes::TOLD_FIGURES,
         is_long: true,
         needs_licence: false,
@@ -169,8 +169,8 @@ pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
 pub(crate) const COMPRESSION: &str = "100k similar documents of 300 bytes, compressed";
 pub(crate) const TIME_SERIES_SIZE: &str = "10M points of time series, cleanly closed";
-pub(crate) const CHANGES_TOLD: &str = "1,000 listeners, 1,000 writes/s";
-pub(crate) const CHANGES_IDLE: &str = "10,000 listeners that hear nothing";
+pub(crate) const CHANGES_NOTIFIED: &str = "1,000 listeners, 1,000 writes/s";
+pub(crate) const CHANGES_IDLE: &str = "10,000 idle listeners";
 pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
 pub(crate) const PACKAGES: &str = "package search, 1,000,000 names";
 pub(crate) const REDUCE_DAYS: &str = "map-reduce of 1,600,000 events into 1,000 days";
@@ -191,7 +191,7 @@ impl Trial {
             Self::TimeSeriesSize => time_series::size(program, parent).await.map(|one| vec![one]),
             Self::StartLarge => restart::start_large(program, parent).await,
             Self::StartKilled => restart::start_killed(program, parent).await,
-            Self::ChangesTold => changes::told(program, parent).await.map(|one| vec![one]),
+            Self::ChangesNotified => changes::notified(program, parent).await.map(|one| vec![one]),
             Self::ChangesIdle => changes::idle(program, parent).await,
             Self::IndexSize => packages::index_size(program, parent).await.map(|one| vec![one]),
             Self::Packages => packages::run(program, parent).await.map(|one| vec![one]),

@@ -1,8 +1,9 @@
-//! Connected users: each has a connection of its own, sends a request, reads the answer, thinks for a
-//! while, and sends the next one. Unlike a closed loop the load does not follow from the server's speed.
+//! Connected users: each has its own connection, sends a request, reads the response, waits for a
+//! while, and sends the next one. Unlike in a closed loop, the load does not depend on the server's
+//! speed.
 //!
-//! Invariant: an answer that is not a success, and a connection that breaks, count as one failed request,
-//! and the user goes on with a new connection.
+//! Invariant: a response other than success, and a connection that breaks, count as one failed
+//! request, and the user continues with a new connection.
 
 use std::{
     cmp::Reverse,
@@ -26,21 +27,21 @@ use crate::{
     process::Process,
 };
 
-/// Users who are still waiting so long after the end have failed.
+/// Users who still wait this long after the end have failed.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Who comes, and for how long.
+/// The number of users, and the duration.
 #[derive(Clone, Copy)]
 pub(crate) struct Users {
     pub(crate) count: usize,
-    /// Nobody begins a request after that.
+    /// No request starts after this time.
     pub(crate) duration: Duration,
-    /// A user thinks for so long on average: from none to twice that. The first requests are spread
-    /// over that time.
+    /// The average time between a response and the next request of a user, from none to twice that.
+    /// The first requests are spread over this time.
     pub(crate) thinking: Duration,
 }
 
-/// Lets them in. What they waited for, and how many requests failed. Blocks the thread.
+/// Runs the users. Returns their latencies and the number of failed requests. Blocks the thread.
 pub(crate) fn run_users(
     address: SocketAddr,
     server: Process,
@@ -74,9 +75,9 @@ pub(crate) fn run_users(
 struct Visit {
     address: SocketAddr,
     thoughts: Thoughts,
-    /// Who sends the next request when.
+    /// The users by the time of their next request.
     coming: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// How many wait for an answer.
+    /// The number of users waiting for a response.
     waiting: usize,
     latencies: Histogram<u64>,
     failed: u64,
@@ -101,7 +102,7 @@ impl Visit {
                     continue;
                 }
                 self.waiting += 1;
-                // It counts from when the user wanted it, so that a late driver hides nothing.
+                // Counts from when the request was due, so that delays of the driver are included.
                 if loops[index].begin(time, next).is_err() {
                     self.fail(poll, loops, index)?;
                 }
@@ -150,7 +151,7 @@ impl Visit {
     }
 }
 
-/// How long users think: the same times in every run.
+/// The pauses of users: the same in every run.
 struct Thoughts {
     thinking: Duration,
     state: u64,
@@ -188,8 +189,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers each read with a success, but every tenth of a connection with a refusal, after which it
-    /// closes the connection.
+    /// Responds to each read with success, but to every tenth of a connection with an error, after
+    /// which it closes the connection.
     fn serve() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

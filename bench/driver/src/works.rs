@@ -1,7 +1,7 @@
-//! The works: what a server is asked to do in one round.
+//! The works: the requests to a server in one round.
 //!
-//! Invariant: a round adds to what earlier rounds left, or works in a database of its own which is
-//! deleted afterwards; only the work itself is inside of the measured time.
+//! Invariant: a round adds to the data of earlier rounds, or uses a separate database that is
+//! deleted afterwards; only the work itself is within the measured time.
 
 mod attachments;
 mod compare_exchange;
@@ -45,7 +45,7 @@ const DATABASES_PER_ROUND: u64 = 3;
 /// Ends a sustained bulk insert that is faster than any disk: about 10 GB.
 const SUSTAINED_DOCUMENTS_MAX: u64 = 10_000_000;
 
-/// What the works take, for all servers.
+/// The input of the works, for all servers.
 pub(crate) struct Equipment {
     cities: Rendered,
     people: Rendered,
@@ -64,11 +64,11 @@ pub(crate) struct Target {
     address: SocketAddr,
     process: Process,
     equipment: Rc<Equipment>,
-    /// Makes the ids and names of this run new.
+    /// Makes the ids and names of this run unique.
     numbers: Cell<u64>,
-    /// The server's own memory in MB before the rounds of a work that looks at it.
+    /// The server's own memory in MB before the rounds of a work that measures it.
     memory_before: Cell<Option<f64>>,
-    /// Whether what the works on time series ask for is there.
+    /// Whether the data that the works on time series query exists.
     has_measurements: Cell<bool>,
 }
 
@@ -84,12 +84,12 @@ impl Target {
         }
     }
 
-    /// Whether everything is there that the work needs beside the server.
+    /// Whether everything exists that the work needs in addition to the server.
     pub(crate) fn is_equipped_for(&self, work: Work) -> bool {
         work != Work::BulkInsertNode || self.equipment.node_client.is_some()
     }
 
-    /// Makes what the work needs, before its first round.
+    /// Creates the data that the work needs, before its first round.
     pub(crate) async fn prepare(&self, work: Work) -> Result<(), DriverError> {
         match work {
             Work::Index(work) => self.prepare_index_work(work).await,
@@ -101,7 +101,7 @@ impl Target {
         }
     }
 
-    /// Removes what [`Target::prepare`] has made.
+    /// Removes what [`Target::prepare`] created.
     pub(crate) async fn tidy(&self, work: Work) -> Result<(), DriverError> {
         match work {
             Work::Index(work) => self.tidy_index_work(work).await,
@@ -118,7 +118,7 @@ impl Target {
         Ok(())
     }
 
-    /// The bodies that the server answers with: to the GET of one document, and to a PUT.
+    /// The bodies of the server's responses to a GET of one document and to a PUT.
     pub(crate) async fn answer_bodies(&self) -> Result<[Vec<u8>; 2], DriverError> {
         let mut connection = Connection::open(self.address).await?;
         let (mut get, mut put) = (Vec::new(), Vec::new());
@@ -214,7 +214,7 @@ impl Target {
         Ok(outcome)
     }
 
-    /// In a database of its own, which is checked and deleted afterwards.
+    /// In a separate database, which is checked and deleted afterwards.
     async fn bulk_insert_apart(
         &self,
         id_prefix: &str,
@@ -243,7 +243,7 @@ impl Target {
         Ok(outcome)
     }
 
-    /// A bulk insert, and the check that the server counts what it was sent.
+    /// A bulk insert, and the check that the server counts all documents sent.
     async fn stream(
         &self,
         database: &str,
@@ -265,7 +265,7 @@ impl Target {
         write_request(out, "PUT", path, self.equipment.people.document(number));
     }
 
-    /// `body` is working space.
+    /// `body` is a buffer that is reused.
     fn next_batch(&self, out: &mut Vec<u8>, body: &mut Vec<u8>) {
         let first = self.take(BATCH_DOCUMENTS);
         body.clear();
@@ -286,7 +286,7 @@ impl Target {
         format!("bench-{}", self.take(1))
     }
 
-    /// The first of so many numbers that this server has not seen yet.
+    /// The first of `count` numbers not yet used on this server.
     fn take(&self, count: u64) -> u64 {
         self.numbers.replace(self.numbers.get() + count)
     }

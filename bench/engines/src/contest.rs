@@ -58,7 +58,7 @@ struct Run<'o> {
 }
 
 impl Run<'_> {
-    /// The columns before the first round; those of engines that nobody asked for stay absent.
+    /// The columns before the first round; those of engines that were not selected are absent.
     fn columns(&self) -> Vec<Rounds> {
         let engines = CONTESTANTS.iter().map(|contestant| self.no_rounds_yet(contestant));
         engines.chain([Ok(Vec::new())]).collect()

@@ -1,5 +1,5 @@
 //! The contestants behind one trait. Each is opened with the settings under which a commit survives
-//! a power cut, and otherwise as its makers deliver it.
+//! a power cut, and otherwise with its defaults.
 
 use std::{error::Error, path::Path};
 
@@ -11,7 +11,7 @@ mod lmdb;
 mod redb;
 mod sqlite;
 
-/// Whatever an engine reports; a benchmark only prints it.
+/// Any error of an engine; a benchmark only prints it.
 pub(crate) type EngineError = Box<dyn Error + Send + Sync>;
 /// Makes durable what was applied before.
 pub(crate) type DurableStep<'e> = Box<dyn FnOnce() -> Result<(), EngineError> + Send + 'e>;

@@ -40,11 +40,11 @@ impl Drop for Group {
 }
 
 struct Gathering {
-    /// Takes in whoever comes.
+    /// Accepts new writers.
     group: Group,
     /// Whether a group is on its way to the disk.
     is_writing: bool,
-    /// Nobody comes any more, or nobody can be served any more.
+    /// No writer arrives any more, or none can be served any more.
     is_over: bool,
 }
 
@@ -69,7 +69,7 @@ impl Gate {
         self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a document into the next group; gives the event to wait for.
+    /// Adds a document to the next group; returns the event to wait for.
     fn submit(&self, number: u64) -> Option<Arc<Outcome>> {
         let mut gathering = self.lock();
         if gathering.is_over {
@@ -107,11 +107,11 @@ impl Gate {
         self.applier_wakes.notify_one();
     }
 
-    /// Those who wait are told that it is over.
+    /// Notifies the waiting writers that the run has ended.
     fn end(&self) {
         let mut gathering = self.lock();
         gathering.is_over = true;
-        let _told = std::mem::take(&mut gathering.group);
+        let _notified = std::mem::take(&mut gathering.group);
         drop(gathering);
         self.applier_wakes.notify_one();
     }

@@ -1,4 +1,4 @@
-//! The figures that are wanted, as data.
+//! The target figures, as data.
 
 use report::{Bound, Limit};
 

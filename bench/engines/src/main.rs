@@ -1,4 +1,5 @@
-//! engines: Corvus' storage beside other embedded engines and the bare disk, in one process.
+//! engines: Corvus's storage compared with other embedded engines and the bare disk, in one
+//! process.
 //!
 //! Reading order: works (what is done) → contest (rounds, in turns) → engine (who does it) → group
 //! (64 writers made into one) → limits (what is wanted).

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
-engines: Corvus' storage beside LMDB, redb, fjall, SQLite and the bare disk, in one process
+engines: Corvus's storage, LMDB, redb, fjall, SQLite and the bare disk, in one process
 
   --data DIR        data directories are made in here (default: the working directory)
   --tmpfs           data in /dev/shm instead
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     pub(crate) engines: Vec<String>,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 pub(crate) enum Request {
     Run(Options),
     Help,
@@ -82,12 +82,12 @@ impl Options {
         }))
     }
 
-    /// Whether that work is asked for.
+    /// Whether this work is selected.
     pub(crate) fn wants(&self, work: &str) -> bool {
         work.contains(&self.only)
     }
 
-    /// Whether that engine is asked for.
+    /// Whether this engine is selected.
     pub(crate) fn wants_engine(&self, name: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == name)
     }

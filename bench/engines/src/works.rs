@@ -68,7 +68,7 @@ pub(crate) fn one_writer(
     Ok(Round::new(latencies.len() as u64, began.elapsed(), latencies))
 }
 
-/// The disk without an engine, beside [`one_writer`].
+/// The disk without an engine, for comparison with [`one_writer`].
 pub(crate) fn bare_disk(directory: &Path, options: &Options) -> Result<Round, EngineError> {
     let writes = disk::durable_writes(directory, options.round)?;
     Ok(Round::new(writes.latencies.len() as u64, writes.elapsed, writes.latencies))
@@ -133,7 +133,7 @@ fn read(engine: &dyn Engine, count: u64, round: Duration) -> Result<Round, Engin
             return None;
         }
         asked += 1;
-        // The order in which keys are asked for has nothing to do with the one of their insertion.
+        // The order in which keys are read is independent of the order of their insertion.
         Some(key(asked.wrapping_mul(0x2545_F491_4F6C_DD1D) % count))
     });
     let found = engine.find(&mut keys)?;

@@ -1,10 +1,10 @@
-//! The moment of a run, in UTC: for file names and for the report.
+//! The time of a run, in UTC: for file names and for the report.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// A moment in UTC, to the second.
+/// A time in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UtcTime {
     year: u64,
@@ -20,7 +20,7 @@ impl UtcTime {
         Self::from_seconds(since_epoch.as_secs())
     }
 
-    /// The moment that many seconds after the beginning of 1970.
+    /// The time this many seconds after the start of 1970.
     pub fn from_seconds(seconds: u64) -> Self {
         // Counted in years that begin in March, so that the leap day is the last day of a year.
         let days = seconds / SECONDS_PER_DAY + 719_468;

@@ -1,10 +1,9 @@
-//! report: what every benchmark prints and writes.
+//! report: the output of every benchmark.
 //!
-//! A benchmark gives a [`Report`] its figures, one [`Cell`] per column; the report compares them with
-//! the [`Limit`]s that are wanted, prints an aligned table and writes a JSON file and a
-//! picture.
+//! A benchmark gives a [`Report`] its figures, one [`Cell`] per column; the report compares them
+//! with its [`Limit`]s, prints an aligned table and writes a JSON file and a chart.
 //!
-//! Not here: measuring anything. Invariant: a verdict is only given where everything that it compares
+//! Not here: measuring anything. Invariant: there is a verdict only if everything that it compares
 //! was measured in this run.
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
-//! Wanted figures, as data, and whether they were reached.
+//! Target figures, as data, and whether they were reached.
 
 use crate::{
     number::readable,
     results::{Cell, Row},
 };
 
-/// What our column is held against.
+/// The bound with which our column is compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
     /// At least this much.
@@ -18,20 +18,20 @@ pub enum Bound {
     AtMostTimes(f64, &'static [&'static str]),
 }
 
-/// One wanted figure.
+/// One target figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// The work, as in [`Row::work`].
     pub work: &'static str,
     /// The figure, as in [`Row::figure`].
     pub figure: &'static str,
-    /// The mode it holds for (`disk`, `tmpfs`); `None` for all.
+    /// The mode it applies to (`disk`, `tmpfs`); `None` for all.
     pub mode: Option<&'static str>,
-    /// The figure wanted.
+    /// The target.
     pub bound: Bound,
 }
 
-/// How a limit came out.
+/// The verdict on a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Reached, with the value that was compared.
@@ -94,7 +94,7 @@ impl Limit {
         }
     }
 
-    /// The line for the table: what was wanted, what it is, and the verdict.
+    /// The line for the table: target, actual figure and verdict.
     pub(crate) fn describe(&self, verdict: &Verdict) -> String {
         let times = match self.bound {
             Bound::AtLeast(_) | Bound::AtMost(_) => "",

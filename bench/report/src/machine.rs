@@ -1,4 +1,4 @@
-//! What the figures were taken on. Facts that cannot be read are left empty, not guessed.
+//! The machine of a run. Facts that cannot be read are left empty, not guessed.
 
 use std::{fmt, fs, path::Path, thread};
 
@@ -17,12 +17,12 @@ pub struct Machine {
     pub memory_mib: u64,
     /// Device, file system and mount point of the data.
     pub disk: String,
-    /// Load averages when the run began: anything beyond 0 is somebody else's work.
+    /// Load averages when the run started: anything beyond 0 is caused by other processes.
     pub load_before: String,
 }
 
 impl Machine {
-    /// Looks at the machine; `data` is the directory that the data will lie in.
+    /// Inspects the machine; `data` is the directory of the data.
     pub fn look(data: &Path) -> Self {
         let uname = rustix::system::uname();
         let kernel =
@@ -75,7 +75,7 @@ fn load_averages() -> String {
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// Of the mounts that the path lies under, the deepest is its own.
+/// The deepest mount point above the path is the one that contains it.
 fn disk_of(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers in human-readable form.
 
-/// Three digits that count: `41,234`, `412`, `41.2`, `4.12`, `0.041`.
+/// Three significant digits: `41,234`, `412`, `41.2`, `4.12`, `0.041`.
 pub(crate) fn readable(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => with_separators(value.round() as i64),

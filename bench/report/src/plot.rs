@@ -1,7 +1,7 @@
-//! The report as a picture: for every figure that has a better and a worse, how many times better the
-//! first column is than each of the others, on a logarithmic scale.
+//! The report as a chart: for every figure with a direction, how many times better the first column
+//! is than each of the others, on a logarithmic scale.
 //!
-//! Written by hand: lines, dots and text are all that it takes.
+//! The SVG is written directly: it consists of lines, dots and text.
 
 use std::fmt::{self, Write as _};
 
@@ -32,7 +32,7 @@ struct Scale {
 }
 
 impl Report {
-    /// The picture as an SVG file.
+    /// The chart as an SVG file.
     pub(crate) fn to_svg(&self) -> String {
         let mut svg = String::new();
         self.write_svg(&mut svg).expect("writing to a String cannot fail");
@@ -77,7 +77,7 @@ impl Report {
         let lines = [
             format!("{} · {} · {}", self.name, self.mode, self.when.readable()),
             self.machine.to_string(),
-            format!("{ours} is so many times better than (left of 1 ×: worse):"),
+            format!("{ours} is this many times better than (left of 1 ×: worse):"),
         ];
         for (index, line) in lines.iter().enumerate() {
             let (y, line) = ((index as f64 + 1.2) * LINE_HEIGHT, Escaped(line));
@@ -124,7 +124,7 @@ impl Report {
 }
 
 impl Scale {
-    /// Holds all of them and 1, with a decade on either side of it at least.
+    /// Contains all of them and 1, with at least one decade on either side of it.
     fn over<'a>(advantages: impl Iterator<Item = &'a (usize, f64)>) -> Self {
         let mut scale = Self { lowest: -1, highest: 1 };
         for (_, advantage) in advantages {
@@ -155,7 +155,7 @@ impl Scale {
     }
 }
 
-/// Empty when the figure has no better and worse, or nothing to be compared with.
+/// Empty when the figure has no direction, or nothing to be compared with.
 fn advantages(row: &Row) -> Advantages {
     let Some(ours) = row.cells.first().and_then(|cell| cell.median()) else { return Vec::new() };
     let advantage = |theirs: f64| match row.better {
@@ -172,7 +172,7 @@ fn advantages(row: &Row) -> Advantages {
         .collect()
 }
 
-/// Of the column with that index; ours has none.
+/// The colour of the column with this index; ours has none.
 fn colour(column: usize) -> &'static str {
     COLOURS[(column - 1) % COLOURS.len()]
 }

@@ -14,12 +14,12 @@ use crate::{
     rounds::median,
 };
 
-/// What one contestant did in one figure.
+/// The results of one contestant for one figure.
 #[derive(Clone, Debug)]
 pub enum Cell {
     /// The value of each round.
     Rounds(Vec<f64>),
-    /// Why there is none: `not installed`, `failed`, …
+    /// The reason why it is missing: `not installed`, `failed`, …
     Absent(String),
 }
 
@@ -51,7 +51,7 @@ pub struct Row {
     pub work: String,
     /// What is counted, with its unit, for example `documents/s`.
     pub figure: String,
-    /// Which way it should go.
+    /// Which direction is better.
     pub better: Better,
     /// One cell per column.
     pub cells: Vec<Cell>,
@@ -59,7 +59,7 @@ pub struct Row {
 
 /// One run.
 pub struct Report {
-    /// Begins the file name: `http`, `engines`.
+    /// The prefix of the file name: `http`, `engines`.
     pub name: &'static str,
     /// Where the data was: `disk`, `tmpfs`.
     pub mode: &'static str,
@@ -67,15 +67,15 @@ pub struct Report {
     pub conditions: String,
     /// The contestants. The first is ours, and the ratio column compares it with the second.
     pub columns: Vec<String>,
-    /// The figures; rows of one work stand together.
+    /// The figures; rows of one work are adjacent.
     pub rows: Vec<Row>,
-    /// What is wanted; limits of works that were not run are ignored.
+    /// The targets; limits of works that were not run are ignored.
     pub limits: &'static [Limit],
     /// Failures and other remarks, printed below the table.
     pub notes: Vec<String>,
     /// The machine.
     pub machine: Machine,
-    /// When it began.
+    /// The start of the run.
     pub when: UtcTime,
 }
 
@@ -99,7 +99,8 @@ impl Report {
         self.limits_of(row).any(|limit| matches!(verdict(limit), Verdict::Missed(_)))
     }
 
-    /// Writes `<directory>/<name>-<mode>-<time>.json` and the picture `….svg` beside it; their paths.
+    /// Writes `<directory>/<name>-<mode>-<time>.json` and the chart `….svg` next to it; returns
+    /// their paths.
     pub fn write_files(&self, directory: &Path) -> io::Result<[PathBuf; 2]> {
         fs::create_dir_all(directory)?;
         let stem = format!("{}-{}-{}", self.name, self.mode, self.when.compact());

@@ -12,7 +12,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// How far the rounds lie apart: half the distance of the extremes, as a part of the median.
+/// The spread of the rounds: half the distance between the extremes, relative to the median.
 pub fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     let highest = values.iter().copied().fold(f64::MIN, f64::max);

@@ -8,7 +8,7 @@ use crate::{
     rounds::spread,
 };
 
-/// Below this many rounds a spread says nothing.
+/// Below this many rounds a spread is meaningless.
 const ROUNDS_FOR_SPREAD_MIN: usize = 3;
 
 impl fmt::Display for Report {
@@ -31,7 +31,7 @@ impl fmt::Display for Report {
 enum Line {
     /// The name of a work, over its figures.
     Work(String),
-    /// The cells, and what stands behind them, which needs no alignment.
+    /// The cells, and the text after them, which is not aligned.
     Cells(Vec<String>, String),
 }
 

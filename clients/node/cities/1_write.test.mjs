@@ -1,7 +1,7 @@
-// All cities of the world go in through a bulk insert and come back unchanged.
+// All cities of the world are stored by a bulk insert and returned unchanged.
 //
-// The database stays for the files 2 and 3, which clients/run starts after it has killed and
-// stopped the server. CORVUS_TEST_STATE is a file in which this part leaves what they compare.
+// The database is kept for the files 2 and 3, which clients/run starts after it has killed and
+// stopped the server. This part writes what they compare to the file CORVUS_TEST_STATE.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -39,7 +39,7 @@ test("a stream of the collection returns every city as inserted", { timeout: 180
   await assertAllCities(await session.advanced.stream(session.query({ collection })), "inserted");
 });
 
-test("a narrow prefix returns the cities whose number starts so", async () => {
+test("a narrow prefix returns the cities whose number starts with it", async () => {
   const narrow = `${idPrefix}29`;
   const expected = idsInOrder.filter((id) => id.startsWith(narrow));
   const session = store.openSession();
@@ -50,7 +50,7 @@ test("a narrow prefix returns the cities whose number starts so", async () => {
   );
 });
 
-test("a page from the middle of the collection holds the cities inserted there", async () => {
+test("a page from the middle of the collection contains the cities inserted there", async () => {
   const rows = await store.openSession().query({ collection }).skip(70_000).take(5).all();
   const expected = [...cityById.values()].slice(70_000, 70_005);
   assert.deepEqual(
@@ -59,7 +59,7 @@ test("a page from the middle of the collection holds the cities inserted there",
   );
 });
 
-test("totals by country and by first letter are those of a loop", { timeout: 180_000 }, async () => {
+test("totals by country and by first letter equal those of a loop", { timeout: 180_000 }, async () => {
   await defineCityTotals(store);
   await assertCityTotals(store);
 });

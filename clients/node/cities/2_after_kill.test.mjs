@@ -1,4 +1,4 @@
-// After SIGKILL and a restart everything that had been acknowledged is there, byte for byte.
+// After SIGKILL and a restart all acknowledged data is present, byte for byte.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ const store = openStore(process.env.CORVUS_TEST_CITIES_DATABASE);
 after(() => store.dispose());
 const state = JSON.parse(await readFile(process.env.CORVUS_TEST_STATE, "utf8"));
 
-test("the statistics are those of before", async () => {
+test("the statistics are unchanged", async () => {
   const statistics = await store.maintenance.send(new client.GetStatisticsOperation());
   assert.equal(statistics.lastDocEtag, state.lastDocEtag);
   assert.equal(statistics.databaseChangeVector, state.databaseChangeVector);
@@ -26,7 +26,7 @@ test("every city is streamed back by prefix and by collection", { timeout: 180_0
   await assertAllCities(await session.advanced.stream(session.query({ collection })), "inserted");
 });
 
-test("the totals are still those of a loop", { timeout: 180_000 }, () => assertCityTotals(store));
+test("the totals still equal those of a loop", { timeout: 180_000 }, () => assertCityTotals(store));
 
 test("the changed note kept its change vector, the deleted one stays deleted", async () => {
   const session = store.openSession();

@@ -1,4 +1,4 @@
-// After an orderly stop and another restart the data is still whole; then the database goes.
+// After a graceful stop and another restart the data is still complete; then the database is deleted.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

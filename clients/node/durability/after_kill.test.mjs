@@ -1,4 +1,4 @@
-// After a SIGKILL in the middle of writing: acknowledged batches are there, no batch is there in part.
+// After a SIGKILL during writes: acknowledged batches are present, no batch is present in part.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -40,7 +40,7 @@ test("of the batches in flight at most one per writer was stored without being a
   assert.ok(unasked >= 0 && unasked <= WRITERS, `${unasked} more batches than acknowledged`);
 });
 
-test("the counts agree with the documents, and writing goes on", async () => {
+test("the counts match the documents, and writes continue", async () => {
   const count = async () =>
     (await store.maintenance.send(new client.GetCollectionStatisticsOperation())).collections.Batches;
   assert.equal(await count(), found.size * BATCH_DOCUMENTS);

@@ -1,9 +1,9 @@
-// Follows a database while the server is killed and started again: a worker of a subscription that has
-// a batch in its hands just then, and a listener to changes.
+// Follows a database while the server is killed and started again: a subscription worker that is
+// processing a batch at that moment, and a listener to changes.
 //
-// Says "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED tells that it runs
-// again. Afterwards every document has come, what was acknowledged before has not come again, and the
-// listener hears of what happens.
+// Prints "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED appears when it
+// runs again. Afterwards every document has been sent, nothing acknowledged has been sent again, and
+// the listener is notified of changes.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -16,10 +16,10 @@ const shipsBefore = 20;
 const shipsAfter = 10;
 const batchHeld = 3;
 const restarted = process.env.CORVUS_TEST_RESTARTED;
-/** The database is being deleted, which ends the worker, perhaps before the deletion is answered. */
+/** Whether the database is being deleted, which ends the worker, perhaps before the response arrives. */
 let isOver = false;
 
-// The client reads the next batch while one is dealt with, and leaves it unhandled that this fails.
+// The client reads the next batch while one is processed, and leaves the rejection unhandled if that fails.
 process.on("unhandledRejection", () => {});
 
 const name = uniqueDatabaseName("follower");
@@ -34,35 +34,35 @@ await saveShips(shipsBefore, shipsAfter);
 await waitUntil(() => received.size === shipsBefore + shipsAfter, "the documents after the restart");
 await waitUntil(() => acknowledged.size === shipsBefore + shipsAfter, "the last acknowledgements");
 
-// Until the client is back, it hears nothing; then it hears of the next change.
+// No change is reported until the client has reconnected; then the next one is.
 const heardAfter = () => [...heard].some((id) => id.startsWith("after/"));
 for (let number = 1; !heardAfter(); number++) {
-  assert.ok(number <= secondsMax * 5, "the listener hears nothing after the restart");
+  assert.ok(number <= secondsMax * 5, "the listener receives nothing after the restart");
   await storeAll(store, "Heard", { [`after/${number}`]: {} });
   await sleep(200);
 }
 isOver = true;
 await deleteDatabase(store, name);
-// The client's own timers may go on for a while.
+// The client's own timers may run for a while.
 process.exit(0);
 
 /** Ids of changed documents of the collection Heard. */
 async function listen() {
   const changes = store.changes();
-  // The client tells of the lost connection here.
+  // The client reports the lost connection here.
   changes.on("error", () => {});
   await changes.ensureConnectedNow();
-  const told = new Set();
+  const received = new Set();
   const observable = changes.forDocumentsInCollection("Heard");
   observable.on("error", () => {});
-  observable.on("data", (change) => told.add(change.id));
+  observable.on("data", (change) => received.add(change.id));
   await observable.ensureSubscribedNow();
   await storeAll(store, "Heard", { "before/1": {} });
-  await waitUntil(() => told.has("before/1"), "the change before the restart");
-  return told;
+  await waitUntil(() => received.has("before/1"), "the change before the restart");
+  return received;
 }
 
-/** A worker; what it was sent, and what the server confirmed. */
+/** A worker, the documents it received, and those the server confirmed. */
 async function work(onBatch) {
   const subscriptionName = await store.subscriptions.create({ query: "from Ships" });
   const worker = store.subscriptions.getSubscriptionWorker({
@@ -92,7 +92,7 @@ async function work(onBatch) {
   return { received, acknowledged };
 }
 
-/** Deals with one of the batches until the server is back. */
+/** Processes one of the batches until the server runs again. */
 function holdOneBatch() {
   let batches = 0;
   return async () => {

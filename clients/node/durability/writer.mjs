@@ -1,4 +1,4 @@
-// Saves batches until the server dies under it, and notes each batch that was acknowledged.
+// Saves batches until the server is killed, and records each batch that was acknowledged.
 //
 // Run by clients/run, which kills the server and then this process. Each line of the file
 // CORVUS_TEST_ACKNOWLEDGED is the id prefix of one batch whose saveChanges() had returned.
@@ -23,7 +23,7 @@ async function writeBatches(writer) {
   }
 }
 
-// The first failure is the end of the server, which is what this program waits for.
+// The first failure is the kill of the server, for which this program waits.
 await Promise.all(Array.from({ length: WRITERS }, (_, writer) => writeBatches(writer))).catch(() =>
   process.exit(0),
 );

@@ -15,7 +15,7 @@ export const cityById = new Map(cities.map((city) => [`${idPrefix}${city.cityId}
 /** The ids in the order of a prefix scan; all are plain ASCII. */
 export const idsInOrder = [...cityById.keys()].sort();
 
-/** One short text that changes when any city, any value or the order of the rows changes. */
+/** A checksum over all cities, their values and the order of the rows. */
 function checksum(rows) {
   const hash = createHash("sha256");
   for (const [id, city] of rows) hash.update(`${id}\t${JSON.stringify(city)}\n`);
@@ -27,7 +27,7 @@ const expectedRows = {
   byId: () => idsInOrder.map((id) => [id, cityById.get(id)]),
 };
 
-/** Reads `stream` to its end and asserts that it gave exactly the cities, in the `order` named. */
+/** Reads `stream` to its end and asserts that it returned exactly the cities in the given `order`. */
 export async function assertAllCities(stream, order) {
   const rows = [];
   for await (const { id, document } of stream) {

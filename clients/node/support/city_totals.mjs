@@ -53,7 +53,7 @@ async function stored(store, name, keyOf, valuesOf) {
 
 const inOrder = (totals) => [...totals].sort(([left], [right]) => (left < right ? -1 : 1));
 
-/** Asserts that both indexes say of all cities what a loop over them says. */
+/** Asserts that both indexes return the same totals as a loop over all cities. */
 export async function assertCityTotals(store) {
   const countries = await stored(
     store,

@@ -1,7 +1,7 @@
 // The client under test and the databases that the tests own.
 //
 // CORVUS_NODE_CLIENT names the installed package (`ravendb` or `ravendb7`), so that one suite
-// covers both. Every database made here is deleted again when the test file ends.
+// covers both. Every database created here is deleted when the test file ends.
 
 import { randomBytes } from "node:crypto";
 import { after } from "node:test";

@@ -1,4 +1,4 @@
-// Facets, suggestions and documents that are like another one.
+// Facets, suggestions and similar documents.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -43,7 +43,7 @@ test("a facet counts the entries of each term and adds up their numbers", async 
   assert.deepEqual(averages.map((value) => value.average), [2, 2, 2]);
 });
 
-test("a facet's numbers have the names that they are given", async () => {
+test("the aggregations of a facet have their given names", async () => {
   const facets = await boats()
     .aggregateBy((builder) => builder.byField("maker").withDisplayName("By").sumOn("price", "Total").maxOn("price", "Most"))
     .execute();
@@ -51,7 +51,7 @@ test("a facet's numbers have the names that they are given", async () => {
   assert.deepEqual(ada.map((value) => [value.name, value.sum ?? value.max]), [["Total", 240.5], ["Most", 140]]);
 });
 
-test("ranges are counted, those without an entry too", async () => {
+test("ranges are counted, also those without entries", async () => {
   const range = RangeBuilder.forPath("price");
   const facets = await boats()
     .aggregateBy((builder) =>
@@ -65,7 +65,7 @@ test("ranges are counted, those without an entry too", async () => {
   assert.match(facets.price.values[1].range, /^price >= 100(\.0)? and price < 150(\.0)?$/);
 });
 
-test("several facets come in one answer, of the documents that are chosen", async () => {
+test("several facets of the matching documents are returned in one response", async () => {
   const facets = await boats()
     .whereGreaterThanOrEqual("price", 100)
     .aggregateBy((builder) => builder.byField("maker"))
@@ -108,7 +108,7 @@ test("a document lists the facets, and a lazy query asks for them", async () => 
   assert.deepEqual(counts((await lazy.getValue()).maker)[0], ["ada", 2]);
 });
 
-test("near terms are suggested, from a written index and from one that is made for it", async () => {
+test("similar terms are suggested, from a static index and from an automatic one", async () => {
   const written = await boats().suggestUsing((builder) => builder.byField("maker", "norra")).execute();
   assert.deepEqual(written.maker.suggestions, ["nora"]);
   const options = { accuracy: 0.6, pageSize: 5, distance: "NGram", sortMode: "Popularity" };
@@ -126,7 +126,7 @@ test("near terms are suggested, from a written index and from one that is made f
   assert.deepEqual(made.Meant.suggestions, ["nora"]);
 });
 
-test("documents that are like another one come best first, without itself", async () => {
+test("similar documents are returned best first, without the document itself", async () => {
   const options = { fields: ["note"], minimumTermFrequency: 1, minimumDocumentFrequency: 1 };
   const alike = await boats()
     .moreLikeThis((builder) => builder.usingDocument((query) => query.whereEquals("id()", "boats/1")).withOptions(options))
@@ -145,7 +145,7 @@ test("documents that are like another one come best first, without itself", asyn
   assert.deepEqual(idsOf(narrowed), ["boats/3"]);
 });
 
-test("facets of a collection and a base that is not there are refused", async () => {
+test("facets of a collection and a missing base document are rejected", async () => {
   const collection = store.openSession().query({ collection: "Boats" });
   await assert.rejects(
     collection.aggregateBy((builder) => builder.byField("maker")).execute(),

@@ -43,7 +43,7 @@ test("a session stores a document with its attachments", async () => {
   assert.equal((await contentOf("huts/1", "empty")).length, 0);
 });
 
-test("the details of an attachment are told", async () => {
+test("the details of an attachment are returned", async () => {
   const result = await store.openSession().advanced.attachments.get("huts/1", "hello.txt");
   const { name, hash, contentType, size, documentId, changeVector } = result.details;
   result.dispose();
@@ -55,7 +55,7 @@ test("the details of an attachment are told", async () => {
   assert.equal(await attachments.get("huts/1", "nothing"), null);
 });
 
-test("large contents come back as they were", async () => {
+test("large contents are returned unchanged", async () => {
   await storeAll(store, "Huts", { "huts/large": { name: "large" } });
   const contents = [3 << 20, (1 << 20) - 80, (1 << 20) - 79].map((bytes) => randomBytes(bytes));
   const session = store.openSession();
@@ -78,7 +78,7 @@ test("operations put, read and delete", async () => {
   assert.deepEqual(await namesOf("huts/2"), []);
 });
 
-test("a missing document gets no attachment", async () => {
+test("storing an attachment on a missing document fails", async () => {
   const missing = new PutAttachmentOperation("huts/none", "a", Buffer.from("x"), "t/x");
   await assert.rejects(() => store.operations.send(missing), { name: "DocumentDoesNotExistException" });
 });
@@ -102,7 +102,7 @@ test("attachments are copied, moved and renamed", async () => {
   assert.equal((await contentOf("huts/5", "moved")).toString(), "hello");
 });
 
-test("saving a document keeps its attachments, and a session can go on with it", async () => {
+test("saving a document keeps its attachments, and the session can continue to use it", async () => {
   const session = store.openSession();
   session.advanced.useOptimisticConcurrency = true;
   const hut = { name: "first" };
@@ -124,14 +124,14 @@ test("saving a document keeps its attachments, and a session can go on with it",
   assert.equal(await contentOf("huts/6", "b"), null);
 });
 
-test("queries show documents with their attachments", async () => {
+test("queries return documents with their attachments", async () => {
   const session = store.openSession();
   const found = await session.query({ collection: "Huts" }).whereEquals("id()", "huts/5").all();
   const names = session.advanced.attachments.getNames(found[0]).map((attachment) => attachment.name);
   assert.deepEqual(names, ["copied", "moved"]);
 });
 
-test("bulk inserts bring attachments", async () => {
+test("bulk inserts can contain attachments", async () => {
   const content = randomBytes(2 << 20);
   const insert = store.bulkInsert();
   await insert.store({ name: "bulk" }, "huts/bulk");
@@ -144,7 +144,7 @@ test("bulk inserts bring attachments", async () => {
   assert.ok((await contentOf("huts/bulk", "large")).equals(content));
 });
 
-test("statistics count attachments and different contents", async () => {
+test("statistics count attachments and distinct contents", async () => {
   const statistics = await store.maintenance.send(new GetStatisticsOperation());
   // hello.txt, größe, empty; three large ones; copied and moved, which are hello; two of the bulk insert.
   assert.equal(statistics.countOfAttachments, 10);

@@ -1,4 +1,4 @@
-// Compare exchange and cluster-wide sessions: who has not seen the newest version changes nothing.
+// Compare exchange and cluster-wide sessions: a change requires the newest version.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -35,7 +35,7 @@ class Berth {
   }
 }
 
-test("a value changes only for who has seen its newest version", async () => {
+test("a value changes only if its newest version is given", async () => {
   const first = await put("locks/1", "anna", 0);
   assert.equal(first.successful, true);
   const refused = await put("LOCKS/1", "bert", 0);
@@ -78,7 +78,7 @@ test("values are listed by keys, by prefix and in pages", async () => {
   assert.deepEqual(keys(some).sort(), ["listed/a", "listed/d"]);
 });
 
-test("of many clients that want the same lock exactly one gets it", async () => {
+test("of many clients that acquire the same lock exactly one succeeds", async () => {
   const tries = Array.from({ length: 32 }, (_, number) => put("race/1", number + 1, 0));
   const results = await Promise.all(tries);
   const winners = results.filter((result) => result.successful);
@@ -108,7 +108,7 @@ test("a cluster-wide session stores documents and values together", async () => 
   assert.ok(!(await get("names/aurora")));
 });
 
-test("a taken name refuses the whole session", async () => {
+test("a taken name rejects the whole session", async () => {
   await put("names/borealis", "berths/7", 0);
   const session = clusterWide();
   await session.store(new Berth("Borealis"), "berths/8");
@@ -128,7 +128,7 @@ test("of two cluster-wide sessions that change one document the second is refuse
   await a.saveChanges();
   await assert.rejects(b.saveChanges(), { name: "ClusterTransactionConcurrencyException" });
   assert.equal((await loadFresh(store, "berths/9", Berth)).ship, "first");
-  // Its guard went along, so the next one who loads it may write.
+  // Its guard was updated with it, so the next session that loads it may write.
   const next = clusterWide();
   (await next.load("berths/9", Berth)).ship = "third";
   await next.saveChanges();
@@ -151,7 +151,7 @@ test("without guards the last writer wins", async () => {
   assert.equal((await loadFresh(store, "berths/10", Berth)).ship, "second");
 });
 
-test("values are loaded together with documents, without another request", async () => {
+test("values are included with documents, without another request", async () => {
   await put("owners/1", "Ida", 0);
   const begin = store.openSession();
   await begin.store(Object.assign(new Berth("Eos"), { owner: "owners/1" }), "berths/11");
@@ -177,7 +177,7 @@ test("values are read lazily", async () => {
   assert.equal(await missing.getValue(), null);
 });
 
-test("identities rise by one and are seeded", async () => {
+test("identities increase by one and can be seeded", async () => {
   const next = (name) => store.maintenance.send(new NextIdentityForOperation(name));
   assert.equal(await next("piers|"), 1);
   assert.equal(await next("PIERS|"), 2);
@@ -197,7 +197,7 @@ test("the statistics count values", async () => {
   assert.equal(after.countOfCompareExchange, before.countOfCompareExchange + 1);
 });
 
-test("queries look at values, and are asked again when these have changed", async () => {
+test("queries read values, and their cached results are invalidated when values change", async () => {
   const session = store.openSession();
   await session.store({ ship: "Aurora", length: 90, "@metadata": { "@collection": "Ships" } }, "ships/1");
   await session.store({ ship: "Borea", length: 120, owner: "skippers/1", "@metadata": { "@collection": "Ships" } }, "ships/2");
@@ -223,7 +223,7 @@ test("queries look at values, and are asked again when these have changed", asyn
   assert.equal(shown.advanced.numberOfRequests, requests);
 });
 
-test("an index follows the values that it looks at", async () => {
+test("an index is updated when the values that it reads change", async () => {
   const index = new IndexDefinition();
   index.name = "Ships/Captains";
   index.maps = new Set(["map('Ships', s => ({ captain: cmpxchg('captains/' + s.ship), ship: s.ship }))"]);

@@ -26,7 +26,7 @@ async function countersOf(id) {
   return (await store.openSession().countersFor(id).getAll()) ?? {};
 }
 
-test("a session counts, and another one reads what it counted", async () => {
+test("a session increments counters, and another one reads them", async () => {
   const session = store.openSession();
   const counters = session.countersFor("huts/1");
   counters.increment("guests", 40);
@@ -43,7 +43,7 @@ test("a session counts, and another one reads what it counted", async () => {
   assert.deepEqual(metadata.advanced.getCountersFor(await metadata.load("huts/1")) ?? [], ["guests", "nights"]);
 });
 
-test("a deleted counter begins again at nothing", async () => {
+test("a deleted counter starts again at zero", async () => {
   const session = store.openSession();
   session.countersFor("huts/1").delete("nights");
   await session.saveChanges();
@@ -82,7 +82,7 @@ test("counters are included with queries, and selected", async () => {
   assert.deepEqual(rows.map((row) => row.guests).sort(), [35, null]);
 });
 
-test("operations count in several documents at once, and read", async () => {
+test("operations change and read counters of several documents at once", async () => {
   const batchOf = (documentId, ...operations) =>
     Object.assign(new DocumentCountersOperation(), { documentId, operations });
   const first = batchOf(
@@ -107,7 +107,7 @@ test("a counter of a missing document is refused", async () => {
   await assert.rejects(session.saveChanges(), { name: "DocumentDoesNotExistException" });
 });
 
-test("patches count", async () => {
+test("patches increment counters", async () => {
   const request = PatchRequest.forScript("incrementCounter(this, 'guests', args.by); this.seen = counter(this, 'guests');");
   request.values = { by: 2 };
   await store.operations.send(new PatchOperation("huts/2", null, request));
@@ -116,7 +116,7 @@ test("patches count", async () => {
   assert.equal(await store.openSession().countersFor("huts/2").get("guests"), 9);
 });
 
-test("bulk inserts count", async () => {
+test("bulk inserts increment counters", async () => {
   const insert = store.bulkInsert();
   await insert.store({ name: "Mischabel", "@metadata": { "@collection": "Huts" } }, "huts/3");
   const counters = insert.countersFor("huts/3");
@@ -127,7 +127,7 @@ test("bulk inserts count", async () => {
   assert.equal(all.c7, 7 + 57 + 107 + 157);
 });
 
-test("an index of counters is asked like any other", async () => {
+test("an index of counters is queried like any other", async () => {
   const index = new IndexDefinition();
   index.name = "Huts/Guests";
   index.maps = new Set(["from c in counters.Huts.guests select new { c.Value, c.DocumentId }"]);

@@ -1,4 +1,4 @@
-// Databases: create, list, disable, enable, delete, and what a client sees when there is none.
+// Databases: create, list, disable, enable, delete, and the errors for a missing one.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -58,7 +58,7 @@ test("creating a database twice is a concurrency error and keeps the first", asy
   assert.equal(note.text, "kept");
 });
 
-test("a deleted database disappears from the list and its record is gone", async () => {
+test("a deleted database and its record no longer exist", async () => {
   const { name } = await newDatabase("deleted");
   await deleteDatabase(server, name);
   assert.ok(!(await databaseNames()).includes(name));

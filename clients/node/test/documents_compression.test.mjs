@@ -39,7 +39,7 @@ async function configure(configuration) {
   assert.ok(configured.raftCommandIndex > 0);
 }
 
-test("small documents of a chosen collection get small, and are read as they were written", async () => {
+test("documents of a configured collection are compressed, and are returned unchanged", async () => {
   await configure({ collections: ["Users"], compressAllCollections: false, compressRevisions: true });
   const end = Date.now() + PATIENCE_MILLISECONDS;
   let size = { stored: 1, plain: 1 };
@@ -58,7 +58,7 @@ test("small documents of a chosen collection get small, and are read as they wer
   assert.deepEqual(found.map((one) => one.firstName), ["Name 9"]);
 });
 
-test("what is written after switching it off is plain", async () => {
+test("documents written after disabling compression are not compressed", async () => {
   await configure({ collections: [], compressAllCollections: false, compressRevisions: false });
   assert.ok((await sizeOf("users/8")).stored < (await sizeOf("users/8")).plain);
   const session = store.openSession();

@@ -26,7 +26,7 @@ const catchUp = (name) =>
 await define("Boats/ByName", ["from b in docs.Boats select new { b.name, b.crew }"]);
 await catchUp("Boats/ByName");
 
-test("an error names its document and its index, and can be forgotten", async () => {
+test("an error names its document and its index, and can be deleted", async () => {
   await define("Boats/Shares", ["from b in docs.Boats select new { share = 12 / b.crew }"]);
   let errors;
   for (let attempt = 0; attempt < 100; attempt++) {
@@ -42,7 +42,7 @@ test("an error names its document and its index, and can be forgotten", async ()
   assert.deepEqual(forgotten.errors, []);
 });
 
-test("an index stops and starts, alone and with all others", async () => {
+test("one index or all of them can be stopped and started", async () => {
   const statusOf = async (name) => {
     const { indexes } = await send(new client.GetIndexingStatusOperation());
     return indexes.find((index) => index.name === name).status;
@@ -61,7 +61,7 @@ test("an index stops and starts, alone and with all others", async () => {
   assert.equal(await statusOf("Boats/ByName"), "Running");
 });
 
-test("a lock and a priority are set and seen", async () => {
+test("lock mode and priority can be set and read", async () => {
   await send(new client.SetIndexesLockOperation("Boats/ByName", "LockedIgnore"));
   await send(new client.SetIndexesPriorityOperation("Boats/ByName", "High"));
   const locked = await send(new client.GetIndexOperation("Boats/ByName"));
@@ -72,7 +72,7 @@ test("a lock and a priority are set and seen", async () => {
   await send(new client.SetIndexesLockOperation("Boats/ByName", "Unlock"));
 });
 
-test("statistics count, a reset begins anew, a deleted index is gone", async () => {
+test("statistics count entries, a reset starts again, a deleted index no longer exists", async () => {
   await define(
     "Boats/Crews",
     ["from b in docs.Boats select new { b.name, count = 1 }"],
@@ -89,19 +89,19 @@ test("statistics count, a reset begins anew, a deleted index is gone", async () 
   assert.ok(!names.includes("Boats/Crews"));
 });
 
-test("terms are listed in their order, from a term on", async () => {
+test("terms are listed in order, starting after a given term", async () => {
   const terms = await send(new client.GetTermsOperation("Boats/ByName", "name", "ann", 10));
   assert.deepEqual([...terms], ["bob", "cid"]);
 });
 
-test("a definition that says nothing new has not changed", async () => {
+test("an equivalent definition has not changed", async () => {
   const known = await send(new client.GetIndexOperation("Boats/ByName"));
   assert.equal(await send(new client.IndexHasChangedOperation(known)), false);
   known.maps = new Set(["from b in docs.Boats select new { b.crew }"]);
   assert.equal(await send(new client.IndexHasChangedOperation(known)), true);
 });
 
-test("analyzers and sorters that are no code are refused, and deleting one that is not there is nothing", async () => {
+test("invalid analyzers and sorters are rejected, and deleting a missing one succeeds", async () => {
   const analyzer = { name: "Mine", code: "public class NotOne {}" };
   await assert.rejects(send(new client.PutAnalyzersOperation(analyzer)));
   await send(new client.DeleteAnalyzerOperation("Mine"));

@@ -27,7 +27,7 @@ const raw = (text, parameters = {}) => {
   return query;
 };
 
-test("conditions on fields find documents through an index that the server makes", async () => {
+test("conditions on fields find documents through an automatic index", async () => {
   let statistics;
   const rows = await ports()
     .statistics((value) => (statistics = value))
@@ -41,13 +41,13 @@ test("conditions on fields find documents through an index that the server makes
   assert.equal(statistics.isStale ?? statistics.stale, false);
 });
 
-test("texts ignore case unless they are compared exactly", async () => {
+test("strings are compared without case unless exactly", async () => {
   assert.deepEqual(idsOf(await ports().whereEquals("name", "LISBON").all()), ["ports/1"]);
   assert.deepEqual(idsOf(await ports().whereEquals("name", "LISBON", true).all()), []);
   assert.deepEqual(idsOf(await ports().whereEquals("name", "Lisbon", true).all()), ["ports/1"]);
 });
 
-test("lists, ranges, prefixes, suffixes and negations choose as they say", async () => {
+test("lists, ranges, prefixes, suffixes and negations return the matching documents", async () => {
   const chosen = async (query) => idsOf(await query.all()).sort();
   assert.deepEqual(await chosen(ports().whereIn("country", ["pt"])), ["ports/1", "ports/2"]);
   assert.deepEqual(await chosen(ports().whereBetween("depth", 8.5, 14.5)), ["ports/1", "ports/2"]);
@@ -60,14 +60,14 @@ test("lists, ranges, prefixes, suffixes and negations choose as they say", async
   assert.deepEqual(await chosen(ports().containsAny("tags", ["old", "new"])), ["ports/1"]);
 });
 
-test("words are searched for, any of them or all", async () => {
+test("full-text search finds any or all of the words", async () => {
   const found = async (...search) => idsOf(await ports().search("name", ...search).all()).sort();
   assert.deepEqual(await found("harbour lisbon"), ["ports/1", "ports/4"]);
   assert.deepEqual(await found("old bremen", "AND"), ["ports/4"]);
   assert.deepEqual(await found("hamb*"), ["ports/3"]);
 });
 
-test("rows come in the order that is asked for, page by page", async () => {
+test("rows are returned in the requested order, page by page", async () => {
   const ordered = (type) => ports().orderByDescending("depth", type);
   assert.deepEqual(idsOf(await ordered("Double").all()), ["ports/3", "ports/1", "ports/2", "ports/4"]);
   assert.deepEqual(idsOf(await ordered("Double").skip(1).take(2).all()), ["ports/1", "ports/2"]);
@@ -84,7 +84,7 @@ test("a change is found by a query that waits for it", async () => {
   assert.deepEqual(idsOf(await ports().whereEquals("country", "ES").all()), []);
 });
 
-test("scripts make the rows of a query, with what is loaded beside them", async () => {
+test("scripts project the rows of a query, with loaded documents", async () => {
   const rows = await raw(
     "from Ships as s where s.name != $name load s.port as p select { ship: s.name, at: p.name }",
     { name: "Bob" },
@@ -98,7 +98,7 @@ test("scripts make the rows of a query, with what is loaded beside them", async 
   );
 });
 
-test("a definition in C# is stored, followed and queried by its name", async () => {
+test("a definition in C# is stored, kept up to date and queried by name", async () => {
   const definition = new client.IndexDefinition();
   definition.name = "Ships/ByPort";
   definition.maps = new Set([
@@ -118,7 +118,7 @@ test("a definition in C# is stored, followed and queried by its name", async () 
   assert.equal(statistics.isStale ?? statistics.stale, false);
 });
 
-test("a definition in JavaScript is stored, followed and queried by its name", async () => {
+test("a definition in JavaScript is stored, kept up to date and queried by name", async () => {
   const definition = new client.IndexDefinition();
   definition.name = "Ports/Tags";
   definition.maps = new Set(["map('Ports', p => ({ tag: p.tags }))"]);
@@ -129,7 +129,7 @@ test("a definition in JavaScript is stored, followed and queried by its name", a
   assert.deepEqual(terms, ["old", "river"]);
 });
 
-test("a definition that is no C# is refused with the reason", async () => {
+test("a definition that is not C# is rejected with the reason", async () => {
   const definition = new client.IndexDefinition();
   definition.name = "Bad";
   definition.maps = new Set(["from s in docs.Ships select new { s.name"]);
@@ -139,7 +139,7 @@ test("a definition that is no C# is refused with the reason", async () => {
   );
 });
 
-test("an index is deleted, and is missing afterwards", async () => {
+test("a deleted index no longer exists", async () => {
   const definition = new client.IndexDefinition();
   definition.name = "Gone";
   definition.maps = new Set(["from s in docs.Ships select new { s.name }"]);

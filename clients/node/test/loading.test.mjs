@@ -36,14 +36,14 @@ test("loading many ids returns each under its id and null for the missing", asyn
   assert.equal(loaded["PAGE/004"].i, 4);
 });
 
-test("so many ids that the client posts them are loaded as well", async () => {
+test("enough ids that the client uses POST are loaded as well", async () => {
   const ids = Array.from({ length: 2000 }, (_, i) => `page/${String(i).padStart(3, "0")}`);
   const loaded = await store.openSession().load(ids);
   assert.equal(Object.values(loaded).filter(Boolean).length, 50);
   assert.equal(loaded["page/1999"], null);
 });
 
-test("loading nothing and loading a missing id give null", async () => {
+test("loading nothing and loading a missing id return null", async () => {
   const session = store.openSession();
   assert.equal(await session.load("nowhere/1"), null);
   assert.deepEqual(Object.keys(await session.load([])), []);
@@ -58,7 +58,7 @@ test("a loaded document is not requested again in the same session", async () =>
   assert.equal(session.advanced.numberOfRequests, 2);
 });
 
-test("an include brings the referenced document in the same request", async () => {
+test("an include returns the referenced document in the same request", async () => {
   const session = store.openSession();
   const country = await session.include("capital").load("countries/ch");
   const capital = await session.load(country.capital);
@@ -78,7 +78,7 @@ test("includes reach into arrays and nested objects", async () => {
   assert.equal(await session.load("cities/none"), null);
 });
 
-test("one include over several loaded documents brings all targets", async () => {
+test("one include over several loaded documents returns all targets", async () => {
   const session = store.openSession();
   await session.include("capital").load(["countries/ch", "countries/de"]);
   assert.equal((await session.load("cities/bern")).name, "Bern");
@@ -86,7 +86,7 @@ test("one include over several loaded documents brings all targets", async () =>
   assert.equal(session.advanced.numberOfRequests, 1);
 });
 
-test("load starting with gives ids in order, 25 unless told otherwise", async () => {
+test("load starting with returns ids in order, 25 by default", async () => {
   const session = store.openSession();
   const first = await session.advanced.loadStartingWith("page/");
   assert.deepEqual(idsOf(session, first), Object.keys(numbered).slice(0, 25));
@@ -126,7 +126,7 @@ test("load starting with an unknown prefix is empty, and the prefix ignores case
   assert.equal((await session.advanced.loadStartingWith("PAGE/00")).length, 10);
 });
 
-test("lazy loads of all kinds travel in one request", async () => {
+test("lazy loads of all kinds are sent in one request", async () => {
   const session = store.openSession();
   const bern = session.advanced.lazily.load("cities/bern");
   const pair = session.advanced.lazily.load(["countries/ch", "countries/none"]);

@@ -1,4 +1,4 @@
-// Totals by key: definitions with a reduce in C# and in JavaScript, several maps, and `group by`.
+// Map-reduce: definitions in C# and in JavaScript, several maps, and `group by`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ const raw = (text, parameters = {}) => {
   for (const [name, value] of Object.entries(parameters)) query.addParameter(name, value);
   return query;
 };
-/** The rows of a query without what clients add to them. */
+/** The rows of a query without the properties that clients add. */
 const rowsOf = async (query, ...names) =>
   (await query.all()).map((row) => names.map((name) => row[name]));
 
@@ -33,7 +33,7 @@ async function define(name, maps, reduce) {
   await store.maintenance.send(new client.PutIndexesOperation(definition));
 }
 
-test("a reduce in C# keeps a total of each key", async () => {
+test("a reduce in C# computes a total per key", async () => {
   await define(
     "Orders/ByCompany",
     ["from o in docs.Orders select new { o.company, o.total, count = 1 }"],
@@ -65,7 +65,7 @@ test("a reduce in C# keeps a total of each key", async () => {
   assert.equal(statistics.entriesCount, 3);
 });
 
-test("a reduce in JavaScript keeps a total of each key", async () => {
+test("a reduce in JavaScript computes a total per key", async () => {
   await define(
     "Orders/ByTag",
     ["map('Orders', o => (o.tags || []).map(tag => ({ tag, count: 1, total: o.total })))"],
@@ -82,7 +82,7 @@ test("a reduce in JavaScript keeps a total of each key", async () => {
   ]);
 });
 
-test("several maps meet in one reduce, and what they load is followed", async () => {
+test("several maps share one reduce, and changes of loaded documents update it", async () => {
   await define(
     "Cities/Totals",
     [
@@ -108,7 +108,7 @@ test("several maps meet in one reduce, and what they load is followed", async ()
   await session.saveChanges();
 });
 
-test("a query groups by a field, through an index that the server makes", async () => {
+test("a query groups by a field, through an automatic index", async () => {
   let statistics;
   const query = store
     .openSession()
@@ -128,7 +128,7 @@ test("a query groups by a field, through an index that the server makes", async 
   assert.equal(statistics.totalResults, 3);
 });
 
-test("groups are chosen, ordered and paged", async () => {
+test("groups are filtered, ordered and paged", async () => {
   const rows = rowsOf(
     raw(
       `from Orders group by company where count() >= $least order by sum(total) as double
@@ -145,7 +145,7 @@ test("groups are chosen, ordered and paged", async () => {
   ]);
 });
 
-test("elements of arrays and whole arrays are groups", async () => {
+test("groups by elements of arrays and by whole arrays", async () => {
   const each = raw("from Orders group by tags[] where count() > 0 order by count() as long desc select key() as tag, count() as orders");
   assert.deepEqual((await rowsOf(each, "tag", "orders"))[0], ["gift", 2]);
   const whole = raw("from Orders group by array(tags) select key() as tags, count() as orders");
@@ -153,7 +153,7 @@ test("elements of arrays and whole arrays are groups", async () => {
   assert.deepEqual(rows, ['[["gift"],1]', '[["new","gift"],1]', "[[],1]", "[null,1]"]);
 });
 
-test("several keys make one key of their values", async () => {
+test("groups by several keys", async () => {
   const rows = await raw(
     "from Orders group by company, total where company = 'companies/2' select key() as key, count() as orders",
   ).all();

@@ -1,4 +1,4 @@
-// What a reduce may do with its group, what its maps may read, and how its definition is replaced.
+// Functions in a reduce, data available to its maps, and replacing its definition.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -50,16 +50,16 @@ async function rowsOf(query, ...names) {
   return (await query.all()).map((row) => names.map((name) => plain(row[name])));
 }
 
-/** The rows in an order that does not depend on the server. */
+/** The rows in a deterministic order. */
 async function setOf(query, ...names) {
   const rows = await rowsOf(query, ...names);
   return rows.sort((left, right) => (JSON.stringify(left) < JSON.stringify(right) ? -1 : 1));
 }
 
-/** What clients make of a JSON value, as plain objects. */
+/** A value as the client deserialises it, as plain objects. */
 const plain = (value) => JSON.parse(JSON.stringify(value ?? null));
 
-test("extremes, and a mean that is made of sums", async () => {
+test("minimum, maximum, and an average computed from sums", async () => {
   await define(
     "Shipments/Weights",
     ["from s in docs.Shipments select new { s.carrier, s.weight, least = s.weight, most = s.weight, count = 1, mean = 0 }"],
@@ -79,7 +79,7 @@ test("extremes, and a mean that is made of sums", async () => {
   assert.deepEqual(await rowsOf(heavy, "carrier"), [["carriers/1"]]);
 });
 
-test("lists are joined, made distinct and sorted", async () => {
+test("lists are joined, deduplicated and sorted", async () => {
   await define(
     "Shipments/Labels",
     ["from s in docs.Shipments where s.labels != null select new { s.to, s.labels, first = s.at }"],
@@ -106,7 +106,7 @@ test("Aggregate folds a group", async () => {
   assert.deepEqual(rows, [["Oz", 10], ["Ur", 7]]);
 });
 
-test("every level of a tree is a row of its own", async () => {
+test("every level of a tree is a separate row", async () => {
   await define(
     "Topics/ByAuthor",
     ["from t in docs.Topics from post in Recurse(t, x => x.replies) select new { post.author, count = 1 }"],
@@ -155,7 +155,7 @@ test("keys are computed in the map", async () => {
   assert.deepEqual(rows, [["2026-01", 2026, 2], ["2026-02", 2026, 2]]);
 });
 
-test("a map in JavaScript follows what it loads", async () => {
+test("a map in JavaScript is updated when loaded documents change", async () => {
   await define(
     "Shipments/ByHome",
     [
@@ -181,7 +181,7 @@ test("a map in JavaScript follows what it loads", async () => {
   await session.saveChanges();
 });
 
-test("a changed reduce takes the place of the old one, which answers until then", async () => {
+test("a changed reduce replaces the old one, which answers until then", async () => {
   const map = (count) => [`from s in docs.Shipments select new { s.to, count = ${count} }`];
   const reduce = "from r in results group r by r.to into g select new { to = g.Key, count = g.Sum(x => x.count) }";
   await define("Shipments/Replaced", map(1), reduce);
@@ -197,7 +197,7 @@ test("a changed reduce takes the place of the old one, which answers until then"
   assert.deepEqual(names.filter((name) => name.includes("Replaced")), ["Shipments/Replaced"]);
 });
 
-test("what is left out of every map is in no result, and a key that loses its last row is gone", async () => {
+test("rows filtered out by every map are in no result, and a key without rows is removed", async () => {
   await define(
     "Shipments/Urgent",
     [`from s in docs.Shipments where s.labels != null && s.labels.Contains("urgent") select new { s.to, count = 1 }`],
@@ -223,15 +223,15 @@ test("results are faceted and streamed like documents", async () => {
      select new { g.Key.carrier, g.Key.to, weight = g.Sum(x => x.weight) }`,
   );
   const facets = await raw("from index 'Shipments/Totals' select facet(to, sum(weight))").executeAggregation();
-  const told = facets.to.values.map(({ range, count, sum }) => [range, count, sum]);
-  assert.deepEqual(told, [["oz", 1, 10], ["ur", 3, 7.5]]);
+  const rows = facets.to.values.map(({ range, count, sum }) => [range, count, sum]);
+  assert.deepEqual(rows, [["oz", 1, 10], ["ur", 3, 7.5]]);
   const session = store.openSession();
   const query = session.advanced.rawQuery("from index 'Shipments/Totals' where weight > 1 order by weight as double");
   const streamed = await readAll(await session.advanced.stream(query));
   assert.deepEqual(streamed.map(({ document }) => document.weight), [2.5, 4, 10]);
 });
 
-test("a group may be told by a script", async () => {
+test("a group can be projected by a script", async () => {
   const rows = raw(
     `declare function line(city, count) { return city + ": " + count; }
      from Shipments as s group by s.to order by to select { line: line(key(), count()) }`,
@@ -244,7 +244,7 @@ test("a group may be told by a script", async () => {
   );
 });
 
-test("groups of elements add up what stands beside the key", async () => {
+test("groups by element sum other properties of the element", async () => {
   const query = store
     .openSession()
     .query({ collection: "Shipments" })
@@ -255,12 +255,12 @@ test("groups of elements add up what stands beside the key", async () => {
   assert.deepEqual(await setOf(query, "kind", "pieces"), [["bag", 1], ["box", 7], [null, 0]]);
 });
 
-test("groups are chosen by their sums", async () => {
+test("groups are filtered by their sums", async () => {
   const text = `from Shipments group by to where weight > 8 select key() as city, sum(weight) as weight`;
   assert.deepEqual(await rowsOf(raw(text), "city", "weight"), [["Oz", 10]]);
 });
 
-test("a reduce that names other fields than its map is refused", async () => {
+test("a reduce with other fields than its map is rejected", async () => {
   const reduce = "from r in results group r by r.to into g select new { to = g.Key, sum = g.Sum(x => x.count) }";
   await assert.rejects(
     define("Shipments/Wrong", ["from s in docs.Shipments select new { s.to, count = 1 }"], reduce),

@@ -1,4 +1,4 @@
-// Scripts that change documents: operations, sessions, and sets that a query chooses.
+// Patching documents by scripts: operations, sessions, and by query.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -33,7 +33,7 @@ async function byQuery(query, parameters, options) {
   await operation.waitForCompletion();
 }
 
-test("a patch changes a document with the values it is given and tells how it ended", async () => {
+test("a patch changes a document with given values and returns its status", async () => {
   await storeAll(store, "Boats", { "boats/1": { name: "Ida", crew: ["Ann"], speed: 4 } });
   const patched = await send("boats/1", "this.speed += args.knots; this.crew.push(args.name)", {
     knots: 3,
@@ -47,7 +47,7 @@ test("a patch changes a document with the values it is given and tells how it en
   assert.equal((await send("boats/none", "this.a = 1")).status, "DocumentDoesNotExist");
 });
 
-test("a patch of a missing document may make it", async () => {
+test("a patch can create a missing document", async () => {
   const script = "this.made = true; this['@metadata'] = { '@collection': 'Boats' }";
   const made = await send("boats/2", "this.made = 'again'", {}, { ifMissing: script });
   assert.equal(made.status, "Created");
@@ -56,7 +56,7 @@ test("a patch of a missing document may make it", async () => {
   assert.equal(again.status, "Patched");
 });
 
-test("a patch of another version is refused, or skipped", async () => {
+test("a patch at another version is rejected or skipped", async () => {
   await storeAll(store, "Boats", { "boats/3": { n: 0 } });
   const stale = await changeVectorOf("boats/3");
   assert.equal((await send("boats/3", "this.n = 1", {}, { changeVector: stale })).status, "Patched");
@@ -68,7 +68,7 @@ test("a patch of another version is refused, or skipped", async () => {
   assert.equal((await loadFresh(store, "boats/3")).n, 1);
 });
 
-test("a script that fails is refused and changes nothing", async () => {
+test("a failing script is rejected and changes nothing", async () => {
   await storeAll(store, "Boats", { "boats/4": { n: 0 } });
   for (const script of ["this.n = 1; throw new Error('leak')", "this.n = 1; while (true) {}"]) {
     await assert.rejects(send("boats/4", script), { name: "JavaScriptException" });
@@ -104,7 +104,7 @@ test("a session patches without loading: values, numbers, arrays", async () => {
   assert.deepEqual([name, trips, miles, crew], ["Evi", 7, 1.5, [{ name: "Di" }]]);
 });
 
-test("a session patches what it has loaded, beside other changes of its batch", async () => {
+test("a session patches loaded documents together with other changes", async () => {
   await storeAll(store, "Boats", { "boats/8": { name: "Uta", trips: 2 } });
   const session = store.openSession();
   const boat = await session.load("boats/8");
@@ -129,7 +129,7 @@ test("a session adds a document or patches it", async () => {
   assert.equal((await loadFresh(store, "boats/10")).name, "Pip");
 });
 
-test("deferred patches happen with the batch, or not at all", async () => {
+test("deferred patches are applied with the batch, or not at all", async () => {
   await storeAll(store, "Boats", { "boats/11": { n: 0 }, "boats/12": { n: 0 } });
   const script = patchRequest("this.n = args.n", { n: 4 });
   const session = store.openSession();
@@ -145,7 +145,7 @@ test("deferred patches happen with the batch, or not at all", async () => {
   assert.equal((await loadFresh(store, "boats/11")).n, 4);
 });
 
-test("a query changes what it chooses", async () => {
+test("documents that match a query are patched", async () => {
   const rafts = Object.fromEntries(
     [1, 2, 3, 4].map((n) => [`rafts/${n}`, { n, wood: `woods/${n % 2}` }]),
   );
@@ -168,7 +168,7 @@ test("a query changes what it chooses", async () => {
   ]);
 });
 
-test("an operation whose script fails says so to who waits for it", async () => {
+test("a failing script is reported by the operation", async () => {
   await storeAll(store, "Wrecks", { "wrecks/1": { n: 1 } });
   await assert.rejects(byQuery("from Wrecks update { throw new Error('sunk') }", {}), /sunk/);
   await assert.rejects(byQuery("from Wrecks update { this.n = }", {}), {
@@ -177,7 +177,7 @@ test("an operation whose script fails says so to who waits for it", async () => 
   assert.equal((await loadFresh(store, "wrecks/1")).n, 1);
 });
 
-test("a query deletes what it chooses", async () => {
+test("documents that match a query are deleted", async () => {
   await storeAll(store, "Kayaks", { "kayaks/1": { n: 1 }, "kayaks/2": { n: 2 } });
   const query = new client.IndexQuery("from Kayaks where n = $n");
   query.queryParameters = { n: 1 };

@@ -144,7 +144,7 @@ test("a query from @all_docs by prefix crosses collections", async () => {
   );
 });
 
-test("an include in a query brings the referenced documents along", async () => {
+test("an include in a query returns the referenced documents", async () => {
   const session = store.openSession();
   const rows = await session.advanced.rawQuery("from Cities include river").all();
   assert.equal((await session.load(rows[4].river)).name, "river 1");
@@ -178,7 +178,7 @@ test("a query sees what was just saved and not what was deleted", async () => {
   }
 });
 
-test("text that is no query is refused with a parse error", async () => {
+test("an invalid query is rejected with a parse error", async () => {
   for (const text of [
     "selec Cities",
     "from",

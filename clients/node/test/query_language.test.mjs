@@ -1,4 +1,4 @@
-// Parts of the query language that take an index: lucene(), filter, highlighting, explanations.
+// Parts of the query language that need an index: lucene(), filter, highlighting, explanations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -49,7 +49,7 @@ test("lucene() understands the classic syntax, on an index and without one", asy
   await assert.rejects(index().whereLucene("title", "quick AND (").all(), /Cannot parse/);
 });
 
-test("filter looks at rows and tells how many", async () => {
+test("filter scans rows and reports how many", async () => {
   let statistics;
   const rows = await raw("from Books filter pages > 100 and kind != null")
     .statistics((s) => (statistics = s))
@@ -59,7 +59,7 @@ test("filter looks at rows and tells how many", async () => {
   assert.equal(statistics.skippedResults, 1);
 });
 
-test("highlighting marks what was found, with default and other tags", async () => {
+test("highlighting marks matches, with default and custom tags", async () => {
   let found;
   await index()
     .highlight({ fieldName: "title", fragmentLength: 50, fragmentCount: 2 }, (h) => (found = h))
@@ -86,7 +86,7 @@ test("highlighting marks what was found, with default and other tags", async () 
   assert.deepEqual(found.getFragments("tale"), ["The quick brown <em>fox</em>"]);
 });
 
-test("explanations say where scores come from", async () => {
+test("explanations show how scores are computed", async () => {
   let explained;
   const rows = await index()
     .includeExplanations((e) => (explained = e))

@@ -34,7 +34,7 @@ const define = (definition) =>
     new client.PutIndexesOperation(Object.assign(new client.IndexDefinition(), definition)),
   );
 
-/** Waits until every index says twice that it has everything: outputs may come between two answers. */
+/** Waits until every index is non-stale twice: outputs may be written between two responses. */
 async function settle() {
   for (let calm = 0, tries = 0; calm < 2; tries++) {
     assert.ok(tries < 1000, "the indexes do not catch up");
@@ -60,7 +60,7 @@ const report = async (month) => {
 const shops = async () =>
   (await raw("from index 'Sales/ByShop' order by shop")).map((row) => [row.shop, row.amount, row.days]);
 
-test("results become documents with marks and references", async () => {
+test("results become documents with output metadata and references", async () => {
   await define(daily);
   await define(byShop);
   await settle();
@@ -75,7 +75,7 @@ test("results become documents with marks and references", async () => {
   assert.deepEqual(await shops(), [["north", 15, 1], ["south", 8, 2]]);
 });
 
-test("outputs, references and the index over outputs follow changes", async () => {
+test("outputs, references and the index over outputs are updated", async () => {
   const session = store.openSession();
   const sale = await session.load("sales/1");
   sale.day = "2024-02-01T00:00:00.0000000";
@@ -95,7 +95,7 @@ test("a changed definition replaces its outputs", async () => {
   assert.deepEqual(await shops(), [["north", 30, 2], ["south", 14, 1]]);
 });
 
-test("definitions that feed themselves are refused", async () => {
+test("definitions that read their own outputs are rejected", async () => {
   const over = (name, collection, output) => ({
     ...byShop,
     name,

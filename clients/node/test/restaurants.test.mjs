@@ -1,5 +1,5 @@
-// One search box over several fields: an index merges name, street and cuisine into one analysed field, and what
-// somebody types in any order finds the right place first.
+// One search box over several fields: an index merges name, street and cuisine into one analysed field, and
+// words in any order find the right place first.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -78,7 +78,7 @@ async function found(index, typed, operator) {
 }
 
 for (const index of ["Restaurants/Text", "Restaurants/TextScript"]) {
-  test(`${index}: what is typed finds the right place first`, async () => {
+  test(`${index}: the words find the right place first`, async () => {
     for (const [typed, name] of [
       ["Rama Thai", "Rama Thai"],
       ["thai rama", "Rama Thai"],
@@ -95,7 +95,7 @@ for (const index of ["Restaurants/Text", "Restaurants/TextScript"]) {
     }
   });
 
-  test(`${index}: all words, or the beginning of one, narrow the answer down`, async () => {
+  test(`${index}: all words, or a prefix, narrow the results`, async () => {
     const names = async (...asked) => (await found(index, ...asked)).map((place) => place.name);
     assert.deepEqual(await names("coffee 48th st", "AND"), ["Corner Bean"]);
     assert.deepEqual(await names("korean mr fancy ave", "AND"), ["Mr. Fancy"]);

@@ -1,4 +1,4 @@
-// Documents that expire or are refreshed at a time.
+// Documents that expire or are refreshed at a set time.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -28,10 +28,10 @@ async function until(condition) {
   assert.fail("it does not happen");
 }
 
-test("documents expire at their time, others stay", async () => {
+test("documents expire at their time, others are kept", async () => {
   await save("tickets/past", { "@expires": PAST });
   await save("tickets/future", { "@expires": FUTURE });
-  assert.ok(await loadFresh(store, "tickets/past"), "nobody has asked for expiration yet");
+  assert.ok(await loadFresh(store, "tickets/past"), "expiration is not enabled yet");
   const configured = await store.maintenance.send(
     new ConfigureExpirationOperation({ disabled: false, deleteFrequencyInSec: 1 }),
   );
@@ -51,11 +51,11 @@ test("documents are refreshed at their time, once", async () => {
   assert.equal((await metadata()).kept, "yes");
 });
 
-test("a time that is none is refused", async () => {
+test("an invalid time is rejected", async () => {
   await assert.rejects(save("tickets/bad", { "@expires": "soon" }), /The expiration date format for document/);
 });
 
-test("a frequency of nothing is refused", async () => {
+test("a frequency of zero is rejected", async () => {
   await assert.rejects(
     store.maintenance.send(new ConfigureExpirationOperation({ disabled: false, deleteFrequencyInSec: 0 })),
     /must be greater than 0/,

@@ -1,4 +1,4 @@
-// Older versions of documents: what is kept, how it is read and what a session includes.
+// Revisions of documents: which are kept, how they are read and included.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -30,11 +30,11 @@ const revisionsOf = (id, options) => store.openSession().advanced.revisions.getF
 const metadataOf = (id, options) => store.openSession().advanced.revisions.getMetadataFor(id, options);
 const bedsOf = (revisions) => revisions.map((revision) => revision.beds);
 
-test("a configuration is taken", () => {
+test("a configuration is accepted", () => {
   assert.ok(configured.raftCommandIndex > 0);
 });
 
-test("versions are listed from the newest, up to the limit", async () => {
+test("revisions are listed newest first, up to the limit", async () => {
   await saveBeds("huts/1", 1, 2, 3, 4, 5);
   assert.deepEqual(bedsOf(await revisionsOf("huts/1")), [5, 4, 3, 2]);
   assert.deepEqual(bedsOf(await revisionsOf("huts/1", { start: 1, pageSize: 2 })), [4, 3]);
@@ -42,7 +42,7 @@ test("versions are listed from the newest, up to the limit", async () => {
   assert.deepEqual(await revisionsOf("huts/none"), []);
 });
 
-test("the metadata of versions tells what they are", async () => {
+test("the metadata of revisions states their kind", async () => {
   await saveBeds("huts/2", 1, 2);
   const session = store.openSession();
   await session.delete("huts/2");
@@ -52,14 +52,14 @@ test("the metadata of versions tells what they are", async () => {
   assert.equal(await loadFresh(store, "huts/2"), null);
 });
 
-test("a document says that it has older versions", async () => {
+test("a document states that it has revisions", async () => {
   await saveBeds("huts/3", 1);
   const session = store.openSession();
   const metadata = session.advanced.getMetadataFor(await session.load("huts/3"));
   assert.equal(metadata["@flags"], "HasRevisions");
 });
 
-test("versions are found by change vector and by time", async () => {
+test("revisions are found by change vector and by time", async () => {
   await saveBeds("huts/4", 1, 2);
   const vectors = (await metadataOf("huts/4")).map((metadata) => metadata["@change-vector"]);
   const revisions = store.openSession().advanced.revisions;
@@ -70,7 +70,7 @@ test("versions are found by change vector and by time", async () => {
   assert.equal(await revisions.get("huts/4", new Date("2001-01-01T00:00:00Z")), null);
 });
 
-test("versions are read lazily", async () => {
+test("revisions are read lazily", async () => {
   await saveBeds("huts/5", 1, 2);
   const session = store.openSession();
   const lazy = session.advanced.revisions.lazily.getFor("huts/5");
@@ -80,7 +80,7 @@ test("versions are read lazily", async () => {
   assert.equal((await document.getValue()).beds, 2);
 });
 
-test("a session asks for a revision where none is kept", async () => {
+test("a session forces a revision where none is configured", async () => {
   await save("tents/1", { beds: 1 }, "Tents");
   assert.deepEqual(await revisionsOf("tents/1"), []);
   const session = store.openSession();

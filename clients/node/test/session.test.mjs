@@ -1,4 +1,4 @@
-// Sessions: store, load, change, delete; the metadata that comes back; refresh, evict, exists.
+// Sessions: store, load, change, delete; the returned metadata; refresh, evict, exists.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -151,7 +151,7 @@ test("after saveChanges the session knows the new change vector without loading"
   assert.equal(known, await changeVectorOf("known/1"));
 });
 
-test("exists tells stored, deleted and missing documents apart", async () => {
+test("exists distinguishes stored, deleted and missing documents", async () => {
   await storeAll(store, "Cities", { "exists/1": { n: 1 }, "exists/2": { n: 1 } });
   const session = store.openSession();
   await session.delete("exists/2");
@@ -162,7 +162,7 @@ test("exists tells stored, deleted and missing documents apart", async () => {
   assert.equal(await ask.advanced.exists("exists/3"), false);
 });
 
-test("conditional load answers only when the document has changed", async () => {
+test("conditional load returns a document only after a change", async () => {
   await storeAll(store, "Cities", { "conditional/1": { n: 1 } });
   const known = await changeVectorOf("conditional/1");
   const load = (id, vector) => store.openSession().advanced.conditionalLoad(id, vector, Object);
@@ -181,7 +181,7 @@ test("conditional load answers only when the document has changed", async () => 
   assert.equal(missing.changeVector, null);
 });
 
-test("refresh fetches what another session saved; evict forgets it", async () => {
+test("refresh fetches what another session saved; evict removes it from the session", async () => {
   await storeAll(store, "Cities", { "refresh/1": { n: 1 } });
   const session = store.openSession();
   const entity = await session.load("refresh/1");

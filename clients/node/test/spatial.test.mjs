@@ -1,4 +1,4 @@
-// Places: cities of Central Europe by distance, in circles and in shapes, against a plain evaluation.
+// Spatial queries: cities of Central Europe by distance, in circles and in shapes, compared with a plain computation.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -31,7 +31,7 @@ const raw = (text, parameters = {}) => {
 };
 const idsOf = (rows) => rows.map((row) => row.id ?? row["@metadata"]["@id"]);
 
-// Degrees of a great circle as nautical miles of 1.1515 miles each: what clients are shown.
+// Degrees of a great circle as nautical miles of 1.1515 miles each: the distance that clients see.
 const distance = (from, to) => {
   if (from.lat === to.lat && from.lng === to.lng) return 0;
   const radians = (degrees) => degrees * (Math.PI / 180);
@@ -40,7 +40,7 @@ const distance = (from, to) => {
     Math.cos(radians(from.lat)) * Math.cos(radians(to.lat)) * Math.cos(radians(from.lng - to.lng));
   return (Math.acos(Math.max(-1, Math.min(1, cosine))) * (180 / Math.PI) * 60 * 1.1515) / 0.621371192;
 };
-// The true distance, by which circles are drawn.
+// The true distance, which decides what is within a circle.
 const kilometers = (from, to) => {
   const half = (degrees) => Math.sin((degrees * Math.PI) / 360);
   const cosines = Math.cos((from.lat * Math.PI) / 180) * Math.cos((to.lat * Math.PI) / 180);
@@ -50,13 +50,13 @@ const kilometers = (from, to) => {
 
 const byDistance = (from) => (a, b) => distance(from, a) - distance(from, b);
 
-/** Asserts the order by `key`, since places of the same key come in any order. */
+/** Asserts the order by `key`; places with equal keys may be in any order. */
 function assertOrdered(rows, expected, key) {
   assert.deepEqual(rows.map(key), expected.map(key));
   assert.deepEqual(idsOf(rows).sort(), idsOf(expected).sort());
 }
 
-test("cities in a circle come nearest first, with their distances", async () => {
+test("cities in a circle are returned nearest first, with their distances", async () => {
   const rows = await store
     .openSession()
     .query({ collection: "Cities" })
@@ -74,7 +74,7 @@ test("cities in a circle come nearest first, with their distances", async () => 
   assert.deepEqual([shown.Latitude, shown.Longitude], [rows[1].lat, rows[1].lng]);
 });
 
-test("the ten nearest and the ten farthest of all, and who has no place comes last", async () => {
+test("the ten nearest and the ten farthest of all; cities without a position come last", async () => {
   const from = `spatial.distance(${point}, spatial.point(52.52437, 13.41053))`;
   const expected = [...cities].sort(byDistance(berlin));
   const key = (city) => distance(berlin, city);
@@ -90,7 +90,7 @@ test("the ten nearest and the ten farthest of all, and who has no place comes la
   }
 });
 
-test("distances rounded to 5 km leave the order to the next key", async () => {
+test("distances rounded to 5 km are ties, ordered by the next key", async () => {
   const rows = await raw(
     `from Cities where spatial.within(${point}, spatial.circle(40, $lat, $lng)) ` +
       `order by spatial.distance(${point}, spatial.point($lat, $lng), 5), population as long desc`,
@@ -103,7 +103,7 @@ test("distances rounded to 5 km leave the order to the next key", async () => {
   assertOrdered(rows, expected, (city) => [ring(city), city.population]);
 });
 
-test("cities in a shape come by their distance from another place", async () => {
+test("cities in a shape are ordered by their distance from another place", async () => {
   const box = "POLYGON((9 53, 11 53, 11 54, 9 54, 9 53),(9.8003 53.4003, 10.2003 53.4003, 10.2003 53.7003, 9.8003 53.7003, 9.8003 53.4003))";
   const inside = ({ lat, lng }, [x1, y1, x2, y2]) => x1 <= lng && lng <= x2 && y1 <= lat && lat <= y2;
   const rows = await raw(
@@ -146,7 +146,7 @@ test("several conditions, miles, and an index of C#", async () => {
   assert.ok(Math.abs(miles - distance(cologne, both[0]) * 0.621371192) < 1e-9);
 });
 
-test("what is no shape is refused with the exception that says so", async () => {
+test("an invalid shape is rejected with its exception", async () => {
   const refused = async (condition) =>
     raw(`from Cities where spatial.within(${point}, ${condition})`)
       .all()

@@ -24,7 +24,7 @@ test("database statistics count documents and change with writes", async () => {
   assert.notEqual(after.databaseChangeVector, before.databaseChangeVector);
 });
 
-test("deleted documents leave the count and become tombstones", async () => {
+test("deleted documents are no longer counted and become tombstones", async () => {
   await storeAll(store, "Ponds", { "ponds/1": { n: 1 } });
   const before = await store.maintenance.send(new client.GetStatisticsOperation());
   const session = store.openSession();
@@ -44,7 +44,7 @@ test("collection statistics count per collection", async () => {
   assert.equal(statistics.countOfConflicts, 0);
 });
 
-test("detailed collection statistics carry counts and sizes", async () => {
+test("detailed collection statistics contain counts and sizes", async () => {
   const detailed = await store.maintenance.send(new client.GetDetailedCollectionStatisticsOperation());
   const cities = Object.values(detailed.collections).find(({ name }) => name === "Cities");
   assert.equal(cities.countOfDocuments, 2);

@@ -16,7 +16,7 @@ for (const reading of readings) {
 await insert.finish();
 await storeAll(store, "Others", { "others/1": { i: -1 } });
 
-test("a stream by prefix gives all documents in id order with their metadata", async () => {
+test("a stream by prefix returns all documents in id order with their metadata", async () => {
   const session = store.openSession();
   const rows = await readAll(await session.advanced.stream("readings/"));
   assert.deepEqual(
@@ -44,7 +44,7 @@ test("a stream by an unknown prefix ends at once", async () => {
   assert.deepEqual(await readAll(await store.openSession().advanced.stream("nowhere/")), []);
 });
 
-test("a stream of a collection query gives the whole collection with statistics", async () => {
+test("a stream of a collection query returns the whole collection with statistics", async () => {
   const session = store.openSession();
   let statistics;
   const query = session.query({ collection: "Readings" });

@@ -1,4 +1,4 @@
-// Data subscriptions: workers that are sent what changes.
+// Data subscriptions: workers that receive changed documents.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,7 +20,7 @@ async function until(condition, what = "it does not happen") {
   assert.fail(what);
 }
 
-/** Runs a worker that remembers what it was sent. */
+/** Runs a worker that records the documents it receives. */
 function run(worker, onBatch = () => {}) {
   const seen = { items: [], batches: [], error: null };
   worker.on("batch", (batch, callback) => {
@@ -55,7 +55,7 @@ function boats(collection, count, from = 0) {
   );
 }
 
-test("existing and new documents come in order, in batches of the size that the worker wants", async () => {
+test("existing and new documents are sent in order, in batches of the requested size", async () => {
   await save("Dinghies", boats("dinghies", 7));
   const subscriptionName = await create("from Dinghies");
   const worker = store.subscriptions.getSubscriptionWorker({ subscriptionName, maxDocsPerBatch: 3 });
@@ -98,7 +98,7 @@ test("a condition, a projection and included documents", async () => {
 });
 
 // The 7.2 client leaves a rejection unhandled when a batch fails, whatever the server.
-test("what fails is sent again", { skip: process.env.CORVUS_NODE_CLIENT === "ravendb7" }, async () => {
+test("failed batches are sent again", { skip: process.env.CORVUS_NODE_CLIENT === "ravendb7" }, async () => {
   await save("Rafts", boats("rafts", 2));
   const subscriptionName = await create("from Rafts");
   const worker = store.subscriptions.getSubscriptionWorker({
@@ -132,7 +132,7 @@ test("strategies", async () => {
   const waitingSeen = run(waiting);
   const taking = store.subscriptions.getSubscriptionWorker({ subscriptionName, strategy: "TakeOver" });
   const takingSeen = run(taking);
-  await until(() => firstSeen.error, "the first worker is not told");
+  await until(() => firstSeen.error, "the first worker is not notified");
   assert.equal(firstSeen.error.name, "SubscriptionInUseException");
   await save("Canoes", boats("canoes", 1, 1));
   await until(() => takingSeen.items.length === 1);
@@ -162,7 +162,7 @@ test("concurrent workers share the work", { skip: process.env.CORVUS_TEST_REFERE
   workers.forEach(({ worker }) => worker.dispose());
 });
 
-test("it ends when nothing is left, if the worker wants that", async () => {
+test("a worker can end when no documents are left", async () => {
   await save("Barges", boats("barges", 2));
   const seen = run(
     store.subscriptions.getSubscriptionWorker({
@@ -175,7 +175,7 @@ test("it ends when nothing is left, if the worker wants that", async () => {
   assert.equal(seen.items.length, 2);
 });
 
-test("it begins where it is told to", async () => {
+test("a subscription starts at the given position", async () => {
   await save("Ferries", boats("ferries", 3));
   const fromNow = run(
     store.subscriptions.getSubscriptionWorker({
@@ -196,7 +196,7 @@ test("it begins where it is told to", async () => {
   assert.equal(fromNow.items[0].id, "ferries/3");
 });
 
-test("revisions come with the version before", async () => {
+test("revisions are sent with the previous version", async () => {
   const configuration = new RevisionsConfiguration();
   configuration.collections = new Map([["Tugs", new RevisionsCollectionConfiguration()]]);
   await store.maintenance.send(new ConfigureRevisionsOperation(configuration));
@@ -245,7 +245,7 @@ test("subscriptions are listed, changed, switched off, dropped and deleted", asy
   await assert.rejects(store.subscriptions.getSubscriptionState(name));
 });
 
-test("queries that no subscription may ask are refused", async () => {
+test("invalid queries of subscriptions are rejected", async () => {
   for (const query of ["from index 'X'", "from Users order by name", "from Users select name", "where"]) {
     await assert.rejects(create(query), query);
   }

@@ -82,7 +82,7 @@ test("ranges and pages are read", async () => {
   assert.deepEqual(several.values.get("Snow").map((part) => minutes(part.entries)), [[1, 2], [10]]);
 });
 
-test("a session that knows a part asks for the rest", async () => {
+test("a session that has part of a range requests the rest", async () => {
   await storeHut("huts/3");
   await appendMinutes("huts/3", "Snow", 20);
   const session = store.openSession();
@@ -109,7 +109,7 @@ test("ranges are included with documents", async () => {
   }
 });
 
-test("operations change a series and tell what there is", async () => {
+test("operations change a series and return its statistics", async () => {
   await storeHut("huts/5");
   const operation = new TimeSeriesOperation("Wind");
   for (let minute = 0; minute < 5; minute++) operation.append(new AppendOperation(at(minute), [minute], "guides/2"));
@@ -122,7 +122,7 @@ test("operations change a series and tell what there is", async () => {
   await assert.rejects(store.operations.send(new TimeSeriesBatchOperation("huts/none", operation)));
 });
 
-test("incremental series are counted up and down", async () => {
+test("incremental series are incremented and decremented", async () => {
   await storeHut("huts/6");
   const count = async (minute, values) => {
     const session = store.openSession();
@@ -145,7 +145,7 @@ test("bulk inserts fill series, and streams read them", async () => {
   series.dispose();
   await bulk.finish();
   const answer = await fetch(`${serverUrl}/databases/${store.database}/streams/timeseries?docId=huts/7&name=Long`);
-  // Every entry has a comma behind it, which is no JSON.
+  // Every entry is followed by a comma, so this is not JSON.
   const { Results: entries } = JSON.parse((await answer.text()).replace(/,\]\}$/, "]}"));
   const sum = entries.reduce((sum, entry) => sum + entry.Values[0], 0);
   assert.deepEqual([entries.length, sum], [5000, (4999 * 5000) / 16]);
@@ -163,7 +163,7 @@ test("scripts append, read and delete", async () => {
   assert.deepEqual(shown(await session.timeSeriesFor("huts/8", "Snow").get()), [[0, [1, 2], "guides/1"]]);
 });
 
-test("series go with their documents", async () => {
+test("series are deleted with their documents", async () => {
   await storeHut("huts/9");
   await appendMinutes("huts/9", "Snow", 3);
   const session = store.openSession();
@@ -173,7 +173,7 @@ test("series go with their documents", async () => {
   assert.equal(await store.openSession().timeSeriesFor("huts/9", "Snow").get(), null);
 });
 
-test("names of values and policies are configured", async () => {
+test("value names and policies are configured", async () => {
   await store.maintenance.send(new ConfigureTimeSeriesValueNamesOperation({
     collection: "Huts", timeSeries: "Snow", valueNames: ["Depth", "Fresh"], update: true,
   }));
@@ -197,7 +197,7 @@ async function appendDepths(id, name, count) {
   await session.saveChanges();
 }
 
-test("values have names and are added up", async () => {
+test("named values are aggregated", async () => {
   await store.timeSeries.register("Huts", "Depths", ["depth", "fresh"]);
   await appendDepths("huts/10", "Depths", 120);
   const session = store.openSession();
@@ -213,14 +213,14 @@ test("values have names and are added up", async () => {
   assert.deepEqual([hours.count, hours.results.length], [120, 2]);
   const [, second] = hours.results;
   assert.deepEqual([second.from, second.min, second.average], [at(60), [60, 0], [89.5, 0.5]]);
-  // A result beside other fields is known as one of a time series.
+  // A time series result next to other fields is recognised as such.
   const named = await session.advanced
     .rawQuery("from Huts as h where id() = 'huts/10' select timeseries(from h.Depths group by '1 hour' select max()) as depths, h.name")
     .first();
   assert.deepEqual([named.depths.count, named.depths.results[1].max], [120, [119, 1]]);
 });
 
-test("policies make rollups, which queries go on with", { skip: process.env.CORVUS_TEST_REFERENCE === "1" }, async () => {
+test("policies create rollups, which queries use", { skip: process.env.CORVUS_TEST_REFERENCE === "1" }, async () => {
   const byHour = new TimeSeriesPolicy("ByHour", TimeValue.ofHours(1), TimeValue.ofYears(100));
   const huts = new TimeSeriesCollectionConfiguration();
   huts.rawPolicy = new RawTimeSeriesPolicy(TimeValue.ofDays(1));
@@ -242,7 +242,7 @@ test("policies make rollups, which queries go on with", { skip: process.env.CORV
   assert.deepEqual([day.results[0].sum, day.results[0].count], [[7140, 120], [120, 120]]);
 });
 
-test("subscriptions give the last entries along", async () => {
+test("subscriptions include the last entries", async () => {
   const writing = store.openSession();
   await writing.store({ name: "spring", "@metadata": { "@collection": "Springs" } }, "springs/1");
   for (let minute = 0; minute < 10; minute++) writing.timeSeriesFor("springs/1", "Last").append(at(minute), minute);

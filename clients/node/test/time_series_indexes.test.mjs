@@ -1,4 +1,4 @@
-// Indexes of time series: defined by the client's classes in C# and JavaScript, asked, streamed, reduced.
+// Indexes of time series: defined by the client's classes in C# and JavaScript, queried, streamed, reduced.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -86,7 +86,7 @@ async function rowsOf(index, query = (all) => all) {
   return rows.sort((left, right) => String(left).localeCompare(String(right)));
 }
 
-test("entries are asked for like anything else, in both languages", async () => {
+test("entries are queried like documents, in both languages", async () => {
   const expected = [
     ["huts/1", 0, 0, "Anna"],
     ["huts/1", 1, 10, "Anna"],
@@ -101,7 +101,7 @@ test("entries are asked for like anything else, in both languages", async () => 
   }
 });
 
-test("an index says that it is one of time series", async () => {
+test("an index reports that its source is time series", async () => {
   for (const index of [new HutsByBeds(), new HutsByBedsScript(), new BedsOfAll()]) {
     const name = index.getIndexName();
     assert.equal((await store.maintenance.send(new GetIndexOperation(name))).sourceType, "TimeSeries");
@@ -110,7 +110,7 @@ test("an index says that it is one of time series", async () => {
   }
 });
 
-test("an index follows what is appended, replaced, deleted and loaded", async () => {
+test("an index is updated when entries are appended, replaced, deleted or loaded", async () => {
   await append("huts/1", "Beds", [2], null);
   await remove("huts/1", "Beds", at(0), at(0));
   const session = store.openSession();

@@ -1,7 +1,7 @@
 """Follows a database while the server is killed and started again: a worker of a subscription that
 has a batch in its hands just then.
 
-Says "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED tells that it runs
+Prints "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED appears when it runs
 again. Afterwards every document has come, and what was acknowledged before has not come again. The
 client's connection for changes does not come back by itself, whatever the server: it is left out.
 """
@@ -39,7 +39,7 @@ def is_back():
 
 
 class Follower:
-    """A worker; what it was sent, and what the server confirmed."""
+    """A worker, the documents it received, and those the server confirmed."""
 
     def __init__(self, store):
         self.received, self.acknowledged, self.faults = [], set(), []
@@ -95,6 +95,6 @@ def main():
 
 
 main()
-# The client's threads may go on for a while.
+# The client's threads may run for a while.
 sys.stdout.flush()
 os._exit(0)

@@ -1,7 +1,7 @@
 // Plain HTTP requests to the server under test, bytes in and bytes out, and databases to try on.
 //
-// Only the standard library: what is sent here is exactly what a test wrote down, including what
-// no decent client would send.
+// Only the standard library: the bytes sent are exactly those in the test, including requests that no
+// real client would send.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -16,14 +16,14 @@ if (!process.env.CORVUS_TEST_URL) {
 }
 export const serverUrl = new URL(process.env.CORVUS_TEST_URL);
 
-/** True when the server under test is RavenDB itself, whose known faults are then left out. */
+/** True when the server under test is RavenDB itself, whose known bugs are then skipped. */
 export const isReference = process.env.CORVUS_TEST_REFERENCE === "1";
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /**
  * Sends one request and resolves to {status, headers, bytes, text, json()}.
- * A `chunked` body goes out in two pieces without a Content-Length.
+ * A `chunked` body is sent in two chunks without a Content-Length.
  */
 export function request(method, path, { body, headers = {}, chunked = false } = {}) {
   const payload =
@@ -63,7 +63,7 @@ export function request(method, path, { body, headers = {}, chunked = false } = 
   });
 }
 
-/** Sends `bytes` on a bare connection, closes the sending side, resolves to all that comes back. */
+/** Sends `bytes` on a bare connection, closes the sending side, resolves to everything received. */
 export function exchange(bytes) {
   return new Promise((resolve, reject) => {
     const parts = [];
@@ -77,7 +77,7 @@ export function exchange(bytes) {
   });
 }
 
-/** Posts `pieces` one by one without ever ending the body; resolves to the status of the answer. */
+/** Posts `pieces` one by one without ever ending the body; resolves to the status of the response. */
 export function answerBeforeTheEnd(path, pieces, encoding) {
   return new Promise((resolve, reject) => {
     const sent = http.request({
@@ -115,7 +115,7 @@ export async function deleteDatabases(...names) {
   return request("DELETE", "/admin/databases", { body: { DatabaseNames: names, HardDelete: true } });
 }
 
-/** Makes a database for the whole file; returns its route `/databases/<name>`. */
+/** Creates a database for the whole file; returns its route `/databases/<name>`. */
 export async function databaseForThisFile(label) {
   const name = `raw-${label}-${randomBytes(5).toString("hex")}`;
   await createDatabase(name);

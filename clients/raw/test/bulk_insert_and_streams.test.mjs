@@ -18,7 +18,7 @@ const route = await databaseForThisFile("bulk");
 
 const STATE_POLLS_MAX = 2_000;
 
-/** The state of operation `id` once it has left InProgress, which may be shortly after the answer. */
+/** The state of operation `id` once it has left InProgress, which may be shortly after the response. */
 async function finalState(id) {
   for (let polls = 0; polls < STATE_POLLS_MAX; polls++) {
     const state = (await request("GET", `${route}/operations/state?id=${id}`)).json();
@@ -27,7 +27,7 @@ async function finalState(id) {
   throw new Error(`operation ${id} stays InProgress`);
 }
 
-/** Sends `body` as one bulk insert; resolves to its answer and the final state of its operation. */
+/** Sends `body` as one bulk insert; resolves to its response and the final state of its operation. */
 async function bulkInsert(body, headers = {}) {
   const { Id } = (await request("GET", `${route}/operations/next-operation-id`)).json();
   const answer = await request("POST", `${route}/bulk_insert?id=${Id}`, { body, headers });
@@ -55,7 +55,7 @@ test("heartbeats, an empty list and gzip are accepted", async () => {
   assert.equal((await getDocument(route, "hb/2")).n, 2);
 });
 
-// The 7.x Node.js client ends its body only after it has read the answer, so the server must answer
+// The 7.x Node.js client ends its body only after it has read the response, so the server must respond
 // at the bracket that closes the list; under gzip that comes before the gzip trailer.
 for (const encoding of ["identity", "gzip"]) {
   test(`a bulk insert is answered at its closing bracket, before the body ends (${encoding})`, async () => {
@@ -114,7 +114,7 @@ test("a stream of documents is one JSON object, by prefix in id order", async ()
   );
 });
 
-test("the JSON lines of a document stream hold one document each", async () => {
+test("each JSON line of a document stream contains one document", async () => {
   const { text } = await request("GET", `${route}/streams/docs?startsWith=rows/&format=jsonl`);
   const lines = text
     .trim()
@@ -144,7 +144,7 @@ test("a query stream starts with its statistics, in both formats", async () => {
   );
 });
 
-test("a collection query answers its envelope, its totals and 304", async () => {
+test("a collection query returns its envelope, its totals and 304", async () => {
   const ask = (headers) =>
     request("POST", `${route}/queries`, { body: { Query: "from Rows limit 2 offset 1" }, headers });
   const answer = await ask();
@@ -161,7 +161,7 @@ test("a collection query answers its envelope, its totals and 304", async () => 
   assert.equal((await ask({ "If-None-Match": answer.headers.etag })).status, 200);
 });
 
-test("queries that cannot be read are refused with an error body", async () => {
+test("unparseable queries are rejected with an error body", async () => {
   const bodies = [
     '{"Quer',
     "",

@@ -17,7 +17,7 @@ import {
 const route = await databaseForThisFile("documents");
 const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z$/;
 
-test("the answer to a batch names id, collection, change vector and time of each PUT", async () => {
+test("the response to a batch contains id, collection, change vector and time of each PUT", async () => {
   const answer = await batch(route, {
     Commands: [
       put("answers/1", { n: 1, "@metadata": { "@collection": "Answers" } }),
@@ -32,7 +32,7 @@ test("the answer to a batch names id, collection, change vector and time of each
   assert.deepEqual([deleted.Type, deleted.Id, deleted.Deleted], ["DELETE", "answers/none", false]);
 });
 
-test("GET answers 200 with an ETag, 404 without a body, null among several", async () => {
+test("GET returns 200 with an ETag, 404 without a body, null among several", async () => {
   await batch(route, { Commands: [put("get/1", { n: 1 })] });
   const one = await request("GET", `${route}/docs?id=get/1`);
   const { Results, Includes } = one.json();
@@ -46,7 +46,7 @@ test("GET answers 200 with an ETag, 404 without a body, null among several", asy
   assert.deepEqual([both[0].n, both[1]], [1, null]);
 });
 
-test("POST /docs with Ids answers like GET", async () => {
+test("POST /docs with Ids responds like GET", async () => {
   await batch(route, { Commands: [put("post/1", { n: 1 }), put("post/2", { n: 2 })] });
   const answer = await request("POST", `${route}/docs`, { body: { Ids: ["post/2", "post/none", "post/1"] } });
   assert.deepEqual(
@@ -55,14 +55,14 @@ test("POST /docs with Ids answers like GET", async () => {
   );
 });
 
-test("metadataOnly leaves the properties out", async () => {
+test("metadataOnly omits the properties", async () => {
   await batch(route, { Commands: [put("meta/1", { n: 1, "@metadata": { "@collection": "Metas" } })] });
   const [row] = (await request("GET", `${route}/docs?id=meta/1&metadataOnly=true`)).json().Results;
   assert.deepEqual(Object.keys(row), ["@metadata"]);
   assert.equal(row["@metadata"]["@collection"], "Metas");
 });
 
-test("If-None-Match with the current etag gives 304 without a body, after a change 200", async () => {
+test("If-None-Match with the current etag returns 304 without a body, after a change 200", async () => {
   await batch(route, { Commands: [put("etag/1", { n: 1 }), put("etag/2", { n: 1 })] });
   for (const query of ["?id=etag/1", "?id=etag/1&id=etag/2", "?startsWith=etag/"]) {
     const first = await request("GET", `${route}/docs${query}`);
@@ -76,7 +76,7 @@ test("If-None-Match with the current etag gives 304 without a body, after a chan
   }
 });
 
-test("HEAD gives the headers of GET without a body, 304 and 404", async () => {
+test("HEAD returns the headers of GET without a body, 304 and 404", async () => {
   await batch(route, { Commands: [put("head/1", { n: 1 })] });
   const head = await request("HEAD", `${route}/docs?id=head/1`);
   const get = await request("GET", `${route}/docs?id=head/1`);
@@ -88,7 +88,7 @@ test("HEAD gives the headers of GET without a body, 304 and 404", async () => {
   assert.equal((await request("HEAD", `${route}/docs?id=head/none`)).status, 404);
 });
 
-test("PUT and DELETE of one document answer 201 and 204, and 409 on a wrong If-Match", async () => {
+test("PUT and DELETE of one document return 201 and 204, and 409 on a wrong If-Match", async () => {
   const stored = await request("PUT", `${route}/docs?id=single/1`, { body: { n: 1 } });
   assert.equal(stored.status, 201);
   assert.equal(stored.json().Id, "single/1");
@@ -111,7 +111,7 @@ test("PUT and DELETE of one document answer 201 and 204, and 409 on a wrong If-M
   );
 });
 
-test("a batch with one stale change vector answers 409 with the two vectors and stores nothing", async () => {
+test("a batch with one stale change vector returns 409 with both vectors and stores nothing", async () => {
   await batch(route, { Commands: [put("stale/1", { n: 1 })] });
   const answer = await batch(route, {
     Commands: [
@@ -130,7 +130,7 @@ test("a batch with one stale change vector answers 409 with the two vectors and 
   assert.equal((await getDocument(route, "stale/1")).n, 1);
 });
 
-test("numbers come back in the very text they were sent in", async () => {
+test("numbers are returned with exactly the digits they were sent with", async () => {
   const texts = [
     "0",
     "-1",
@@ -150,13 +150,13 @@ test("numbers come back in the very text they were sent in", async () => {
   assert.ok(text.includes(`"n":[${texts}]`), text);
 });
 
-test("of duplicate keys the last counts, in its place", async () => {
+test("the last of duplicate keys wins, at its position", async () => {
   await batch(route, '{"Commands":[{"Id":"twice/1","Type":"PUT","Document":{"x":1,"y":2,"X":4,"x":3}}]}');
   const { text } = await request("GET", `${route}/docs?id=twice/1`);
   assert.match(text, /\{"y":2,"X":4,"x":3,"@metadata"/);
 });
 
-test("bookkeeping keys in sent metadata are dropped, custom ones kept", async () => {
+test("server-managed keys in sent metadata are dropped, custom ones are kept", async () => {
   const metadata = {
     "@collection": "Things",
     "@id": "other/9",
@@ -175,7 +175,7 @@ test("bookkeeping keys in sent metadata are dropped, custom ones kept", async ()
   assert.deepEqual([read.Custom, read["Raven-Node-Type"]], [{ a: [1] }, "Thing"]);
 });
 
-test("a gzip request is understood, a gzip answer is given when asked for", async () => {
+test("gzip requests are accepted, gzip responses are sent when requested", async () => {
   const body = gzipSync(JSON.stringify({ Commands: [put("gzip/1", { text: "t".repeat(20_000) })] }));
   assert.equal((await batch(route, body, { "Content-Encoding": "gzip" })).status, 201);
   const plain = await request("GET", `${route}/docs?id=gzip/1`);
@@ -186,13 +186,13 @@ test("a gzip request is understood, a gzip answer is given when asked for", asyn
   assert.equal(gunzipSync(packed.bytes).toString(), plain.text);
 });
 
-test("chunked request bodies are understood", async () => {
+test("chunked request bodies are accepted", async () => {
   const body = { Commands: [put("chunked/1", { n: 1 })] };
   assert.equal((await request("POST", `${route}/bulk_docs`, { body, chunked: true })).status, 201);
   assert.equal((await getDocument(route, "chunked/1")).n, 1);
 });
 
-test("an id given as null, missing or ending in a slash is chosen by the server", async () => {
+test("an id that is null, missing or ends in a slash is generated by the server", async () => {
   const answer = await batch(route, {
     Commands: [
       { Type: "PUT", Document: { n: 1 } },
@@ -207,7 +207,7 @@ test("an id given as null, missing or ending in a slash is chosen by the server"
   for (const [i, id] of ids.entries()) assert.equal((await getDocument(route, id)).n, i + 1);
 });
 
-test("sloppy query strings of the clients are understood", async () => {
+test("unusual query strings of the clients are accepted", async () => {
   const body = { Commands: [put("sloppy/1", { n: 1 })] };
   for (const query of ["?", "?&", "?unknown", "?&?raft-request-id=1"]) {
     assert.equal((await request("POST", `${route}/bulk_docs${query}`, { body })).status, 201, query);
@@ -226,7 +226,7 @@ test("load starting with pages and filters on the wire", async () => {
   assert.deepEqual(await numbers("&exclude=1|3"), [0, 2, 4]);
 });
 
-test("includes stand beside the results, and a missing target is left out or null", async () => {
+test("includes are returned next to the results, and a missing target is omitted or null", async () => {
   await batch(route, { Commands: [put("inc/a", { to: "inc/b", nope: "inc/none" }), put("inc/b", { n: 2 })] });
   const { Results, Includes } = (
     await request("GET", `${route}/docs?id=inc/a&include=to&include=nope`)
@@ -236,14 +236,14 @@ test("includes stand beside the results, and a missing target is left out or nul
   assert.equal(Includes["inc/none"] ?? null, null);
 });
 
-test("emoji sent as raw UTF-8 and control characters as escapes come back", async () => {
+test("emoji sent as raw UTF-8 and control characters sent as escapes are returned", async () => {
   const text = '🏔️ \u0001 \u2028 \\ " é';
   await batch(route, { Commands: [put("text/1", { text })] });
   assert.equal((await getDocument(route, "text/1")).text, text);
 });
 
 test(
-  "an escaped surrogate pair is the character it stands for",
+  "an escaped surrogate pair is decoded to its character",
   { skip: isReference && "a known fault of the reference server" },
   async () => {
     await batch(route, '{"Commands":[{"Id":"text/2","Type":"PUT","Document":{"x":"\\ud83d\\ude00"}}]}');
@@ -251,7 +251,7 @@ test(
   },
 );
 
-test("multi_get answers each part with its own status", async () => {
+test("multi_get returns a status for each part", async () => {
   await batch(route, { Commands: [put("multi/1", { n: 1 })] });
   const part = (Query) => ({ Url: `${route}/docs`, Query, Method: "GET", Headers: {} });
   const answer = await request("POST", `${route}/multi_get`, {

@@ -1,4 +1,4 @@
-// Malformed requests: each is refused with an error body, stores nothing, and harms nothing else.
+// Malformed requests: each is rejected with an error body, stores nothing, and affects nothing else.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
@@ -63,7 +63,7 @@ test("an unknown command is refused by name, and the commands before it are not 
   assert.equal(await getDocument(route, "before/1"), null);
 });
 
-test("an id over 512 bytes is refused on every way in", async () => {
+test("an id over 512 bytes is rejected by every route", async () => {
   const long = "l".repeat(513);
   assert.match(assertErrorBody(await batch(route, { Commands: [put(long, {})] })).Message, /512/);
   assertErrorBody(await request("PUT", `${route}/docs?id=${long}`, { body: {} }));
@@ -99,7 +99,7 @@ test("query-string values of the wrong type are refused", async () => {
   assertErrorBody(await request("GET", `${route}/docs?id=witness/1&metadataOnly=yes`));
 });
 
-test("a body that claims gzip but is none, or is cut off, is refused", async () => {
+test("an invalid or truncated gzip body is rejected", async () => {
   const whole = gzipSync(JSON.stringify({ Commands: [put("bad/3", { text: "x".repeat(5000) })] }));
   for (const body of [Buffer.from("no gzip at all"), whole.subarray(0, whole.length >> 1)]) {
     assertErrorBody(await batch(route, body, { "Content-Encoding": "gzip" }));
@@ -107,25 +107,25 @@ test("a body that claims gzip but is none, or is cut off, is refused", async () 
   assert.equal(await getDocument(route, "bad/3"), null);
 });
 
-test("a connection that ends in the middle of a body stores nothing", async () => {
+test("a connection that ends within a body stores nothing", async () => {
   const start = `POST ${route}/bulk_docs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n`;
   await exchange(`${start}{"Commands":[{"Id":"half/1","Type":"PUT","Document":{"n":1}},`);
   assert.equal(await getDocument(route, "half/1"), null);
 });
 
-test("bytes that are no HTTP do not disturb the server", async () => {
+test("bytes that are not HTTP do not affect the server", async () => {
   await exchange("GARBAGE\r\n\r\n");
   await exchange(Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) & 255)));
   await exchange(`GET ${route}/docs?id=%FF HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
 });
 
-test("opening brackets without end are refused", async () => {
+test("an endless sequence of opening brackets is rejected", async () => {
   const body = `{"Commands":[{"Id":"deep/1","Type":"PUT","Document":{"n":${"[".repeat(200_000)}`;
   assertErrorBody(await batch(route, body));
   assert.equal(await getDocument(route, "deep/1"), null);
 });
 
-test("a million nested arrays are answered and leave the server alive", async () => {
+test("a million nested arrays get a response and do not crash the server", async () => {
   const nested = "[".repeat(1_000_000) + "]".repeat(1_000_000);
   const answer = await batch(route, `{"Commands":[{"Id":"deep/2","Type":"PUT","Document":{"n":${nested}}}]}`);
   assert.ok(answer.status === 201 || assertErrorBody(answer));
@@ -133,7 +133,7 @@ test("a million nested arrays are answered and leave the server alive", async ()
 
 const knownFault = isReference ? "a known fault of the reference server" : false;
 
-test("nesting too deep to be read back is not accepted", { skip: knownFault }, async () => {
+test("nesting too deep to be read back is rejected", { skip: knownFault }, async () => {
   for (const depth of [100, 1_000, 100_000]) {
     const nested = "[".repeat(depth) + "]".repeat(depth);
     const answer = await batch(
@@ -150,7 +150,7 @@ test("nesting too deep to be read back is not accepted", { skip: knownFault }, a
   }
 });
 
-test("invalid UTF-8 is refused or replaced, never handed back", { skip: knownFault }, async () => {
+test("invalid UTF-8 is rejected or replaced, never returned", { skip: knownFault }, async () => {
   const [head, tail] = ['{"Commands":[{"Id":"utf8/1","Type":"PUT","Document":{"x":"', '"}}]}'];
   const body = Buffer.concat([Buffer.from(head), Buffer.from([0xff, 0xfe, 0xc3, 0x28]), Buffer.from(tail)]);
   const answer = await batch(route, body);

@@ -31,7 +31,7 @@ test("the record of a missing database is 404 with the header Database-Missing",
   assert.equal(answer.headers["database-missing"], "no-such-database");
 });
 
-test("work on a missing database is an error of the type DatabaseDoesNotExistException", async () => {
+test("requests to a missing database fail with DatabaseDoesNotExistException", async () => {
   const type = /^Raven\.Client\.Exceptions\.Database\.DatabaseDoesNotExistException$/;
   for (const [method, path, body] of [
     ["GET", "/docs?id=a/1"],
@@ -46,7 +46,7 @@ test("work on a missing database is an error of the type DatabaseDoesNotExistExc
   }
 });
 
-test("unknown routes and wrong methods are refused as RouteNotFoundException", async () => {
+test("unknown routes and wrong methods are rejected with RouteNotFoundException", async () => {
   const type = /^Raven\.Client\.Exceptions\.Routing\.RouteNotFoundException$/;
   for (const [method, path] of [
     ["GET", "/frob"],
@@ -67,7 +67,7 @@ test("database names outside the allowed characters are refused", async () => {
   }
 });
 
-test("creating a database from a broken body is refused and creates nothing", async () => {
+test("creating a database with a malformed body is rejected and creates nothing", async () => {
   assertErrorBody(await request("PUT", "/admin/databases?name=raw-broken", { body: '{"DatabaseName"' }));
   assert.equal((await request("GET", "/admin/databases?name=raw-broken")).status, 404);
 });
@@ -80,13 +80,13 @@ test("creating a database that exists is 409 ConcurrencyException", async () => 
   assertErrorBody(answer, { status: 409, type: /ConcurrencyException$/ });
 });
 
-test("deleting a database that does not exist is no error", async () => {
+test("deleting a database that does not exist succeeds", async () => {
   const answer = await deleteDatabases("no-such-database");
   assert.equal(answer.status, 200);
   assert.deepEqual(answer.json().PendingDeletes, []);
 });
 
-test("HiLo answers ascending ranges that never overlap", async () => {
+test("HiLo returns ascending ranges that never overlap", async () => {
   const next = async () =>
     (
       await request(
@@ -104,7 +104,7 @@ test("HiLo answers ascending ranges that never overlap", async () => {
   }
 });
 
-test("a topology etag of the past is answered with Refresh-Topology", async () => {
+test("a response to an outdated topology etag contains Refresh-Topology", async () => {
   const old = await request("GET", `${route}/docs?startsWith=x`, { headers: { "Topology-Etag": '"-5"' } });
   assert.equal(old.headers["refresh-topology"], "true");
   const none = await request("GET", `${route}/docs?startsWith=x`);

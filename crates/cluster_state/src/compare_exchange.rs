@@ -81,12 +81,12 @@ pub struct CompareExchangeOutcome {
     pub removed: usize,
 }
 
-/// A stored value.
+/// A compare exchange value as stored, read from one snapshot.
 #[derive(Clone, Debug)]
 pub struct CompareExchangeEntry<'t> {
     /// Its key, in lower case.
     pub key: String,
-    /// Its version.
+    /// The index of the command that wrote it, which clients use as its version.
     pub index: u64,
     /// The value, with its metadata.
     pub value: Document<'t>,

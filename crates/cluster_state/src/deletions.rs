@@ -25,7 +25,7 @@ use crate::{
 /// A deleted database whose entries in the shared state are still to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedDatabase {
-    /// Its topology id.
+    /// The topology id of its record, which is never reused.
     pub database: DatabaseId,
     /// The index of the deletion.
     pub index: u64,

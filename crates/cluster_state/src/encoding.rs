@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Encoder(Vec<u8>);
 
 impl Encoder {
-    /// One byte.
+    /// Appends one byte.
     pub fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
@@ -68,7 +68,7 @@ impl Encoder {
         self.0.len()
     }
 
-    /// The encoded bytes.
+    /// The bytes encoded so far.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -96,7 +96,7 @@ impl<'b> Decoder<'b> {
         Self(bytes)
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn byte(&mut self) -> Result<u8, Malformed> {
         let [byte] = self.fixed()?;
         Ok(byte)
@@ -111,17 +111,17 @@ impl<'b> Decoder<'b> {
         }
     }
 
-    /// Four bytes.
+    /// Reads 4 bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.fixed().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads 8 bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.fixed().map(u64::from_le_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads 8 bytes, little-endian.
     pub fn i64(&mut self) -> Result<i64, Malformed> {
         self.fixed().map(i64::from_le_bytes)
     }
@@ -164,7 +164,7 @@ impl<'b> Decoder<'b> {
         (0..self.u32()?).map(|_| read(self)).collect()
     }
 
-    /// All remaining bytes.
+    /// Reads all remaining bytes.
     pub fn rest(&mut self) -> &'b [u8] {
         std::mem::take(&mut self.0)
     }

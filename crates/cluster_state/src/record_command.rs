@@ -43,7 +43,7 @@ pub struct RecordCommand {
     pub name: DatabaseName,
     /// The id of the request, if the client sent one. The record remembers it.
     pub request_id: Option<String>,
-    /// The change.
+    /// The change to apply to the record.
     pub change: RecordChange,
 }
 

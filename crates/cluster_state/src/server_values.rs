@@ -14,12 +14,12 @@ use crate::{
     schema,
 };
 
-/// Sets a value.
+/// Sets a value that belongs to the servers and not to a database.
 #[derive(Clone, Debug)]
 pub struct ServerValueCommand {
-    /// Its name.
+    /// The name of the value.
     pub name: String,
-    /// Its new content.
+    /// The new content; it replaces the old one.
     pub bytes: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub struct ServerValueCommand {
 pub struct ServerValue {
     /// The index of the change that wrote it.
     pub index: u64,
-    /// Its content.
+    /// The content as it was written.
     pub bytes: Vec<u8>,
 }
 

@@ -35,9 +35,9 @@ pub struct SubscriptionPosition {
 /// The settings of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionSettings {
-    /// Its RQL query.
+    /// The text of its RQL query.
     pub query: String,
-    /// The preferred node.
+    /// The tag of the node that should serve it; `None` for any.
     pub mentor_node: Option<String>,
     /// Whether no other node may serve it.
     pub is_pinned: bool,
@@ -45,14 +45,14 @@ pub struct SubscriptionSettings {
     pub is_disabled: bool,
 }
 
-/// A stored subscription.
+/// A subscription as all nodes know it, without its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionRecord {
     /// Its number within the database.
     pub id: u64,
     /// Its name, in its original case.
     pub name: String,
-    /// What is set.
+    /// The settings that clients and operators change.
     pub settings: SubscriptionSettings,
     /// The index of the last change of the settings.
     pub index: u64,

@@ -38,11 +38,11 @@ const MISSING: i64 = -1;
 /// A cluster-wide transaction.
 #[derive(Clone, Debug)]
 pub struct ClusterTransaction {
-    /// The database.
+    /// The topology id of its database.
     pub database: DatabaseId,
     /// Changes of compare exchange.
     pub values: Vec<ValueChange>,
-    /// Changes of documents.
+    /// Changes of documents, in the order of the batch.
     pub documents: Vec<DocumentChange>,
     /// When it was made, in ticks; becomes the modification time of its documents.
     pub ticks: i64,
@@ -64,7 +64,7 @@ pub struct ValueChange {
 /// A change of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentChange {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,
@@ -127,7 +127,7 @@ pub struct StoredTransaction {
 /// A change of a document with its number.
 #[derive(Clone, Debug)]
 pub struct NumberedChange {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
     /// Its number among the documents of the database's transactions.
     pub number: u64,

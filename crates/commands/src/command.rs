@@ -185,7 +185,7 @@ impl Command {
 /// Commands that are executed atomically and in order; later ones see the effects of earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The commands.
+    /// The commands, in the order of execution.
     pub commands: Vec<Command>,
 }
 
@@ -311,7 +311,7 @@ pub struct BatchOutcome {
     pub wanted_dictionaries: Vec<u32>,
     /// Every change, in order, if there was a listener when the batch was executed.
     pub changes: Vec<Change>,
-    /// What it stored.
+    /// Items and bytes that it stored, for metrics.
     pub tally: WriteTally,
     /// Accounts for the documents and notes in `results` until it is dropped.
     pub held: HeldResults,
@@ -327,7 +327,7 @@ impl HeldResults {
         HeldResults((0 < share.bytes()).then(|| Arc::new(share)))
     }
 
-    /// The accounted bytes.
+    /// The accounted bytes; 0 if nothing is held.
     pub fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |share| share.bytes())
     }

@@ -74,9 +74,9 @@ pub struct CommitQueueStatistics {
     pub length: usize,
     /// The approximate bytes of pending batches.
     pub bytes: usize,
-    /// Transactions made durable.
+    /// Transactions made durable since the queue was opened.
     pub transactions: u64,
-    /// Batches made durable.
+    /// Batches made durable since the queue was opened.
     pub batches: u64,
     /// Batches that failed before they were in flight to the disk.
     pub batches_failed: u64,

@@ -13,7 +13,7 @@ const JSON_PATCH: &str = include_str!("json_patch.js");
 /// A script and its arguments. Shared by all documents that it changes.
 #[derive(Clone, Debug)]
 pub struct PatchRequest {
-    /// The script.
+    /// The text of the script.
     pub text: PatchText,
     /// The value of `args` in the script.
     pub values: Option<BlittableBuf>,
@@ -24,7 +24,7 @@ pub struct PatchRequest {
 /// A change of one document.
 #[derive(Clone, Debug)]
 pub struct PatchCommand {
-    /// The document.
+    /// The id of the document to change.
     pub id: DocumentId,
     /// The version that must exist. [`ExpectedVersion::New`] never matches: a new document cannot
     /// be patched.
@@ -86,7 +86,7 @@ pub enum PatchStatus {
 pub struct PatchOutcome {
     /// The document, in the spelling of the request.
     pub id: DocumentId,
-    /// How it ended.
+    /// Whether the document was created, changed, unchanged, skipped or missing.
     pub status: PatchStatus,
     /// What was stored, if anything was.
     pub stored: Option<StoredDocument>,
@@ -120,13 +120,13 @@ pub struct PatchNotes {
 /// A counter that a script incremented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncrementNote {
-    /// Its name.
+    /// The name of the counter, as the script passed it.
     pub name: String,
     /// The value before; `None` when it did not exist.
     pub old_value: Option<i64>,
     /// The increment passed by the script, as text: a number with a fraction.
     pub added: String,
-    /// The value afterwards.
+    /// The value after the increment.
     pub new_value: i64,
 }
 
@@ -142,11 +142,11 @@ pub struct PatchedEach {
 /// The result for one document among many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedOne {
-    /// The document.
+    /// The id of the document.
     pub id: DocumentId,
     /// Its new version, if it has one.
     pub change_vector: Option<ChangeVector>,
-    /// How it ended.
+    /// Whether the document was created, changed, unchanged, skipped or missing.
     pub status: PatchStatus,
 }
 

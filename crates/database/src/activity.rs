@@ -20,11 +20,11 @@ pub struct Activity {
     pub requests: Arc<Meter>,
     /// Microseconds until requests were answered.
     pub request_micros: Arc<Meter>,
-    /// Versions of documents.
+    /// Versions of documents written.
     pub documents: StoredMeters,
-    /// Attachments.
+    /// Attachments written.
     pub attachments: StoredMeters,
-    /// Values of counters.
+    /// Values of counters written.
     pub counters: StoredMeters,
     /// Entries of time series.
     pub time_series: StoredMeters,
@@ -44,7 +44,7 @@ pub struct RunningRequest {
 
 /// Meters of one kind of stored item.
 pub struct StoredMeters {
-    /// Number of items.
+    /// Number of items written.
     pub puts: Arc<Meter>,
     /// Bytes of all items.
     pub bytes: Arc<Meter>,
@@ -93,7 +93,7 @@ impl Activity {
         RunningRequest { among: Arc::clone(self), began }
     }
 
-    /// Requests in progress.
+    /// The number of requests that have started and not ended.
     pub fn requests_running(&self) -> u64 {
         self.requests_running.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Activity {
         self.clock.monotonic()
     }
 
-    /// Counts durable batches.
+    /// Counts the items and bytes of batches once they are durable.
     pub(crate) fn note_written(&self, tally: WriteTally) {
         let now = self.clock.monotonic();
         let kinds = [

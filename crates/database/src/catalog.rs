@@ -48,7 +48,7 @@ pub struct ServerCatalog {
 /// A database to create.
 #[derive(Clone, Debug)]
 pub struct NewDatabase {
-    /// Its name.
+    /// The name of the new database.
     pub name: DatabaseName,
     /// Whether it is disabled.
     pub disabled: bool,
@@ -87,7 +87,7 @@ pub enum Decision {
 /// The result of changing a record.
 #[derive(Clone, Debug)]
 pub struct WrittenRecord {
-    /// The current record.
+    /// The record after the change, or the current one if nothing was changed.
     pub record: Arc<DatabaseRecord>,
     /// The index of the change made by the request; that of the record if nothing was changed.
     pub index: u64,

@@ -28,7 +28,7 @@ pub enum ExecutionError {
     Cluster(ClusterError),
     /// The commit queue did not accept it.
     NotSubmitted(SubmitError),
-    /// Its changes failed.
+    /// Its changes failed when they were executed.
     Failed(Arc<CommandError>),
 }
 

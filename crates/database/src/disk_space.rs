@@ -49,18 +49,18 @@ impl DiskSpaceLimits {
 /// The level of free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskSpaceLevel {
-    /// There is enough.
+    /// More space is free than the warning threshold.
     Enough,
     /// A warning is raised: the operator should free some space.
     Low,
-    /// Writes are refused.
+    /// Writes are refused, reads continue.
     Refusing,
 }
 
 /// The state of the disk with the least room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSpaceReading {
-    /// Its level.
+    /// The level that follows from the free bytes.
     pub level: DiskSpaceLevel,
     /// The database's directory on that disk.
     pub directory: PathBuf,
@@ -134,7 +134,7 @@ impl DiskSpaceGauge {
         state.reading.clone()
     }
 
-    /// The last reading.
+    /// The most recent reading.
     pub(crate) fn reading(&self) -> DiskSpaceReading {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).reading.clone()
     }

@@ -20,9 +20,9 @@ pub enum CatalogError {
     VersionMismatch {
         /// The name of the database.
         name: String,
-        /// The version stored.
+        /// The version of the stored record.
         actual: u64,
-        /// The version expected.
+        /// The version that the caller expected.
         expected: u64,
     },
     /// The caller's: a version was expected of a database that does not exist.
@@ -36,7 +36,7 @@ pub enum CatalogError {
         name: String,
         /// The size of the record.
         bytes: usize,
-        /// The limit.
+        /// The maximum size of a record in bytes.
         bytes_max: usize,
     },
     /// The caller's: a database of that name was deleted, and some of its files are still there.
@@ -46,9 +46,9 @@ pub enum CatalogError {
     },
     /// The directory holds data of another product.
     Foreign {
-        /// The directory.
+        /// The directory that was to be used.
         directory: PathBuf,
-        /// The product.
+        /// The product whose data it holds.
         product: ForeignProduct,
     },
     /// A record in the catalog cannot be read.
@@ -58,7 +58,7 @@ pub enum CatalogError {
     },
     /// A value of this node in the catalog cannot be read.
     CorruptNodeValue {
-        /// Its name.
+        /// The name of the value.
         name: String,
     },
     /// The environment's or ours: see the storage error.
@@ -76,7 +76,7 @@ pub enum AccessError {
     Disabled,
     /// The environment's: a long task has locked its files.
     Locked {
-        /// The task.
+        /// The name of the task, such as a compaction.
         reason: &'static str,
     },
     /// The environment's: too many requests are already waiting for this database.
@@ -92,7 +92,7 @@ pub enum AccessError {
 pub enum LoadError {
     /// Its record has invalid settings.
     Settings {
-        /// What is wrong.
+        /// Which setting is invalid, and why.
         message: String,
     },
     /// Its directory holds other files than its own.
@@ -111,9 +111,9 @@ pub enum LoadError {
     },
     /// Its files are not those that the server knows, or are older.
     OtherFiles {
-        /// Their directory.
+        /// The directory of the files.
         directory: PathBuf,
-        /// How they differ.
+        /// How their history differs from the one that the server knows.
         mismatch: HistoryMismatch,
     },
     /// The cluster's state could not be read.
@@ -122,7 +122,7 @@ pub enum LoadError {
     Documents(DocumentError),
     /// Its identities could not be moved to the cluster's state.
     Identities {
-        /// Why.
+        /// Why moving them failed.
         message: String,
     },
     /// A thread could not be started.

@@ -18,7 +18,7 @@ const FOREIGN: [(&str, &str); 7] = [
 /// A directory that belongs to another product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignProduct {
-    /// The product's name.
+    /// The name of the product, for messages.
     pub product: &'static str,
     /// The file that identified it.
     pub file: &'static str,

@@ -28,11 +28,11 @@ const REMEMBERED_MAX: usize = 256;
 /// Why a snapshot has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotEnd {
-    /// It expired.
+    /// Its lifetime has expired.
     Time,
     /// Its client released it.
     Released,
-    /// It kept too much memory or journal.
+    /// It retained too much memory or journal.
     Space,
     /// No snapshot with that token is known.
     Unknown,
@@ -58,7 +58,7 @@ impl HeldSnapshot {
         &self.token
     }
 
-    /// The documents.
+    /// The documents as they were when the snapshot was opened.
     pub fn documents(&self) -> &ReadTransaction {
         &self.documents
     }

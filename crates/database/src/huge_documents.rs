@@ -20,7 +20,7 @@ impl Default for HugeDocumentLimits {
     }
 }
 
-/// A large document.
+/// A document whose body exceeded the configured size when it was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HugeDocument {
     /// Its id, as stored or as requested.

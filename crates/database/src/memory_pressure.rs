@@ -29,7 +29,7 @@ const CHANGES_MAX: usize = 256;
 /// The level of free memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryLevel {
-    /// There is enough.
+    /// More memory remains than the threshold of `Low`.
     Enough,
     /// The server saves memory.
     Low,
@@ -40,9 +40,9 @@ pub enum MemoryLevel {
 /// One measurement of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryReading {
-    /// Its level.
+    /// The level that follows from the remaining bytes.
     pub level: MemoryLevel,
-    /// The measured values.
+    /// The measured values of the process and the machine.
     pub usage: MemoryUsage,
     /// Bytes that are left.
     pub left_bytes: u64,
@@ -51,7 +51,7 @@ pub struct MemoryReading {
 /// A change of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryChange {
-    /// When it happened.
+    /// When the level changed.
     pub at: Timestamp,
     /// The measurement that changed it.
     pub reading: MemoryReading,
@@ -106,7 +106,7 @@ impl MemoryPressure {
         self.low_bytes / CRITICAL_PART
     }
 
-    /// The current level.
+    /// The current level; reading it takes no lock.
     pub fn level(&self) -> MemoryLevel {
         match self.level.load(Ordering::Relaxed) {
             0 => MemoryLevel::Enough,
@@ -115,7 +115,7 @@ impl MemoryPressure {
         }
     }
 
-    /// The last measurement.
+    /// The most recent measurement; `None` before the first one.
     pub fn reading(&self) -> Option<MemoryReading> {
         self.state().reading
     }

@@ -30,9 +30,9 @@ pub enum Hidden {
 /// An update: a notice was hidden.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoticeUpdate {
-    /// The notice.
+    /// The id of the notice.
     pub id: String,
-    /// For how long.
+    /// How long it stays hidden.
     pub hidden: Hidden,
     /// When it was hidden.
     pub at: Timestamp,
@@ -48,7 +48,7 @@ pub struct NoticeBoard {
 struct Board {
     hidden: BTreeMap<String, Hidden>,
     updates: VecDeque<NoticeUpdate>,
-    /// Updates ever made.
+    /// The number of updates ever made, including those no longer in `updates`.
     updates_count: u64,
 }
 

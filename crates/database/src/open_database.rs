@@ -64,7 +64,7 @@ pub struct DatabaseOptions {
     pub environment: EnvironmentOptions,
     /// The limits of its commit queue.
     pub queue: CommitQueueOptions,
-    /// Runs scripts.
+    /// The engines that run its scripts.
     pub scripts: ScriptPool,
     /// How much space must be free on its disks.
     pub disk_space: DiskSpaceLimits,
@@ -83,7 +83,7 @@ pub struct DatabaseOptions {
 /// How the documents of a database are indexed.
 #[derive(Clone)]
 pub struct IndexingOptions {
-    /// Whose threads index.
+    /// The threads that index, shared by all databases.
     pub pool: IndexingPool,
     /// How long unused automatic indexes are kept.
     pub auto_limits: AutoIndexLimits,
@@ -284,7 +284,7 @@ impl Database {
             && statistics.bytes < self.queue_options.bytes_max / 2
     }
 
-    /// Its storage environment.
+    /// The storage environment of its documents.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
@@ -294,7 +294,7 @@ impl Database {
         &self.identity
     }
 
-    /// Its long operations.
+    /// Its long operations: running ones, and the most recent finished ones.
     pub fn operations(&self) -> &Operations {
         &self.operations
     }
@@ -309,7 +309,7 @@ impl Database {
         &self.notices
     }
 
-    /// Its listeners.
+    /// The hub that notifies clients of its changes.
     pub fn changes(&self) -> &Arc<ChangesHub> {
         &self.changes
     }
@@ -410,7 +410,7 @@ impl Database {
         self.transactions.executed()
     }
 
-    /// Its current record.
+    /// The record that it currently follows.
     pub fn record(&self) -> Arc<DatabaseRecord> {
         Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -440,7 +440,7 @@ impl Database {
         self.gate.is_closed()
     }
 
-    /// Its indexes.
+    /// Its indexes, including those being built as replacements.
     pub fn indexes(&self) -> &Arc<IndexSet> {
         &self.indexes
     }

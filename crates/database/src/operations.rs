@@ -18,7 +18,7 @@ use crate::changes::{ChangesHub, Event, Family};
 /// Operations kept, running ones included; the oldest finished ones go first.
 const OPERATIONS_MAX: usize = 1024;
 
-/// A long operation.
+/// A long operation that a client can poll, watch and stop.
 pub struct Operation {
     /// What it does, for people.
     pub description: String,
@@ -26,7 +26,7 @@ pub struct Operation {
     pub task_type: &'static str,
     /// The text of the query it runs, if it runs one.
     pub query: Option<String>,
-    /// When it began.
+    /// When it was registered.
     pub started: Timestamp,
     id: i64,
     /// The hub that is notified of its progress.
@@ -42,7 +42,7 @@ pub struct OperationState {
     pub status: OperationStatus,
     /// How far it is.
     pub progress: OperationProgress,
-    /// When it ended.
+    /// When it ended; `None` while it runs.
     pub ended: Option<Timestamp>,
 }
 
@@ -148,12 +148,12 @@ impl Operations {
 }
 
 impl Operation {
-    /// Its current state.
+    /// A copy of its current state.
     pub fn state(&self) -> OperationState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it runs.
+    /// Whether it has not ended yet.
     pub fn is_running(&self) -> bool {
         matches!(self.state().status, OperationStatus::InProgress)
     }
@@ -175,7 +175,7 @@ impl Operation {
         self.announce(&state);
     }
 
-    /// Ends the operation.
+    /// Records how the operation ended, and notifies its watchers.
     pub fn finish(&self, status: OperationStatus, now: Timestamp) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.status = status;

@@ -45,7 +45,7 @@ pub(crate) struct PolicyPosition {
 pub(crate) enum Wanted {
     /// All series of the database.
     All,
-    /// Only these.
+    /// Only the listed series.
     Some(Vec<PolicySeries>),
 }
 

@@ -45,9 +45,9 @@ pub struct RegistryOptions {
 /// An event of a database.
 #[derive(Debug)]
 pub enum RegistryEvent<'e> {
-    /// It was opened.
+    /// It was opened, and recovered if that was necessary.
     Opened {
-        /// Its name.
+        /// The name of the database.
         database: &'e str,
         /// How long opening took.
         took: Duration,
@@ -60,26 +60,26 @@ pub enum RegistryEvent<'e> {
     Failed {
         /// Its name, in lower case.
         database: &'e str,
-        /// The reason.
+        /// The error that opening it returned.
         error: &'e LoadError,
     },
     /// Its storage failed while it was open. It is being closed, and the next request recovers it.
     Broken {
-        /// Its name.
+        /// The name of the database.
         database: &'e str,
         /// The error, if it is known.
         error: Option<&'e StorageError>,
     },
     /// It was closed.
     Closed {
-        /// Its name.
+        /// The name of the database.
         database: &'e str,
     },
 }
 
 /// The answer to a request for a database.
 pub enum Access {
-    /// It is open.
+    /// It is open, and stays open while the lease exists.
     Ready(DatabaseLease),
     /// It is being opened or closed: wait, then call again.
     Wait(Ticket),

@@ -41,9 +41,9 @@ const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
 pub enum ResourceEvent {
     /// The disk space level of a database has changed.
     DiskSpace {
-        /// The database.
+        /// The name of the database.
         database: String,
-        /// The new reading.
+        /// The reading with the new level.
         reading: DiskSpaceReading,
     },
     /// The memory level has changed.
@@ -52,11 +52,11 @@ pub enum ResourceEvent {
     OpenFiles(OpenFiles),
     /// A slow I/O operation.
     SlowIo {
-        /// The database.
+        /// The name of the database.
         database: String,
         /// The directory of the file.
         directory: PathBuf,
-        /// The operation.
+        /// The operation, with its file, bytes and duration.
         operation: IoOperation,
     },
 }
@@ -126,7 +126,7 @@ impl ResourceWatch {
         self.shared.check();
     }
 
-    /// Ends the thread.
+    /// Ends the thread, and waits for it.
     pub fn close(&self) {
         *self.shared.closing.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.wakes.notify_all();

@@ -40,7 +40,7 @@ const TOMBSTONES_PROPERTY: &str = "Tombstones";
 pub enum RetentionEvent {
     /// Documents were expired, refreshed or archived.
     Done {
-        /// The database.
+        /// The name of the database.
         database: String,
         /// What was done to them.
         kind: RetentionKind,
@@ -49,7 +49,7 @@ pub enum RetentionEvent {
     },
     /// The policies of time series were applied to series that had changed or were due.
     PoliciesApplied {
-        /// The database.
+        /// The name of the database.
         database: String,
         /// The number of series.
         series: u64,
@@ -58,16 +58,16 @@ pub enum RetentionEvent {
     },
     /// Unneeded tombstones were removed.
     TombstonesRemoved {
-        /// The database.
+        /// The name of the database.
         database: String,
         /// The number of tombstones.
         tombstones: u64,
     },
     /// A run failed; the next one retries.
     Failed {
-        /// The database.
+        /// The name of the database.
         database: String,
-        /// The error message.
+        /// The text of the error.
         message: String,
     },
 }
@@ -138,7 +138,7 @@ impl Retention {
         self.shared.check();
     }
 
-    /// Ends the threads.
+    /// Ends the threads, and waits for them.
     pub fn close(&self) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
         self.shared.wakes.notify_all();

@@ -28,9 +28,9 @@ const ENTRIES_PER_BATCH: usize = 1 << 12;
 /// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Applied {
-    /// Series handled.
+    /// Number of series processed.
     pub(crate) series: u64,
-    /// Rollup entries written.
+    /// Number of rollup entries written.
     pub(crate) entries: u64,
 }
 

@@ -43,7 +43,7 @@ pub enum TombstoneError {
     Documents(DocumentError),
     /// The commit queue did not accept the command.
     NotSubmitted(SubmitError),
-    /// The command failed.
+    /// The command that removes them failed.
     Failed(CommandError),
 }
 

@@ -25,7 +25,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// While more than `1 / LITTLE_PART` of the limit is left, growing shares use the last measurement.
 const LITTLE_PART: u64 = 4;
 
-/// Measures it.
+/// Measures the memory of the process that no budget accounts for.
 pub struct UncountedMemory {
     memory: Arc<dyn ProcessMemory>,
     clock: Arc<dyn Clock>,

@@ -5,7 +5,7 @@
 
 use model::{CollectionName, DocumentId};
 
-/// One change.
+/// One change of a batch, for the clients that watch for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Of a document.
@@ -23,7 +23,7 @@ pub struct DocumentChange {
     pub kind: DocumentChangeKind,
     /// Its id, in the spelling of the request.
     pub id: DocumentId,
-    /// Its collection.
+    /// The collection of the document.
     pub collection: CollectionName,
     /// Its new version, or that of its tombstone; absent when it was already deleted.
     pub change_vector: Option<String>,
@@ -47,7 +47,7 @@ pub struct CounterChange {
     pub name: String,
     /// Its value now; 0 when it was deleted.
     pub value: i64,
-    /// Its document.
+    /// The id of the document that has the counter.
     pub document_id: DocumentId,
     /// The collection of its document.
     pub collection: CollectionName,
@@ -75,9 +75,9 @@ pub struct TimeSeriesChange {
     pub name: String,
     /// The first and the last moment concerned, in ticks of UTC; absent at an open end.
     pub from: Option<i64>,
-    /// See `from`.
+    /// The last moment concerned, as `from`.
     pub to: Option<i64>,
-    /// Its document.
+    /// The id of the document that has the series.
     pub document_id: DocumentId,
     /// The collection of its document.
     pub collection: CollectionName,

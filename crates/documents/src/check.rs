@@ -30,19 +30,19 @@ pub(crate) const NOT_SELECTED: &str = "the log has an entry of an unexpected kin
 /// Row counts of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentsReport {
-    /// Live documents.
+    /// Live documents in all collections.
     pub documents: u64,
-    /// Tombstones.
+    /// Tombstones of documents.
     pub tombstones: u64,
     /// Collections, including empty ones.
     pub collections: u64,
-    /// Revisions.
+    /// Revisions, including those of deletions.
     pub revisions: u64,
     /// Attachments of documents and revisions.
     pub attachments: u64,
     /// Different contents of attachments.
     pub contents: u64,
-    /// Counters.
+    /// Counters of all documents.
     pub counters: u64,
     /// Segments of time series.
     pub time_series_segments: u64,

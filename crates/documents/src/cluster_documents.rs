@@ -59,7 +59,7 @@ pub struct ClusterDocuments {
 pub struct ClusterDocument {
     /// The id of the document.
     pub id: DocumentId,
-    /// Its new version.
+    /// The version that the transaction assigns to it.
     pub change_vector: ChangeVector,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,

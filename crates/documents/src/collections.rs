@@ -23,9 +23,9 @@ pub struct CollectionStatistics {
     pub name: CollectionName,
     /// Its number in this database; it never changes and is never reused.
     pub number: u32,
-    /// Live documents.
+    /// Live documents in the collection.
     pub documents: u64,
-    /// Tombstones.
+    /// Tombstones of documents of the collection.
     pub tombstones: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct DamagedRow {
     pub id: String,
     /// The kind of row.
     pub kind: RowKind,
-    /// What is wrong.
+    /// The error that reading the row returned.
     pub error: DocumentError,
 }
 

@@ -43,9 +43,9 @@ pub struct DatabaseProgress {
     pub last_etag: Etag,
     /// Everything the database contains, its own changes and those of others.
     pub change_vector: ChangeVector,
-    /// Live documents.
+    /// Live documents in all collections.
     pub documents: u64,
-    /// Tombstones.
+    /// Tombstones of documents.
     pub tombstones: u64,
     /// The number of the newest collection; the first is 1.
     pub(crate) newest_collection: u32,

@@ -15,7 +15,7 @@ use crate::{
     write::DocumentWriter,
 };
 
-/// The smallest range.
+/// The size of the smallest range.
 pub const HILO_CAPACITY_MIN: i64 = 32;
 /// The largest range; the ranges of a busy client double up to it.
 pub const HILO_CAPACITY_MAX: i64 = 1 << 20;
@@ -48,9 +48,9 @@ pub struct HiLoRequest {
 pub struct HiLoRange {
     /// The part of an id before the number.
     pub prefix: String,
-    /// The first number.
+    /// The first number of the range.
     pub low: i64,
-    /// The last number.
+    /// The last number of the range, included.
     pub high: i64,
     /// The size of the range.
     pub last_size: i64,

@@ -44,9 +44,9 @@ pub enum OutputChange {
 /// removing the last one deletes it.
 #[derive(Clone, Debug)]
 pub struct OutputReferences {
-    /// The referring document.
+    /// The id of the document that lists the outputs.
     pub id: DocumentId,
-    /// Its collection.
+    /// The collection of that document.
     pub collection: CollectionName,
     /// The ids of outputs that it no longer references.
     pub removed: Vec<String>,

@@ -96,7 +96,7 @@ impl ExpectedVersion {
 /// A document to store.
 #[derive(Clone, Debug)]
 pub struct PutDocument {
-    /// Its id.
+    /// The id, or how the server is to generate one.
     pub id: RequestedId,
     /// The version to replace.
     pub expected: ExpectedVersion,
@@ -128,20 +128,20 @@ pub struct StoredDocument {
     pub id: DocumentId,
     /// The position of the write in the log.
     pub etag: Etag,
-    /// Its new version.
+    /// The new version of the document.
     pub change_vector: ChangeVector,
     /// Its collection, in the spelling of the collection's first document.
     pub collection: CollectionName,
     /// The modification time, in ticks of UTC.
     pub last_modified_ticks: i64,
-    /// Its flags.
+    /// The flags of the stored document.
     pub flags: DocumentFlags,
 }
 
 /// The result of deleting a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedDocument {
-    /// Its stored id.
+    /// The id in the spelling with which it was stored.
     pub id: DocumentId,
     /// The position of the deletion in the log.
     pub etag: Etag,

@@ -313,7 +313,7 @@ impl<'a> DocumentRow<'a> {
         Etag(etag_of(self.row.bytes))
     }
 
-    /// The version.
+    /// The version of the document.
     pub fn change_vector(&self) -> &'a str {
         self.row.change_vector
     }
@@ -323,7 +323,7 @@ impl<'a> DocumentRow<'a> {
         self.row.last_modified_ticks()
     }
 
-    /// Its flags.
+    /// What the document has, such as revisions or attachments.
     pub fn flags(&self) -> DocumentFlags {
         self.row.flags()
     }

@@ -72,9 +72,9 @@ impl NamedIds {
 pub struct SalvageReport {
     /// Whether the environment is a database. If not, its trees were copied and the rest is empty.
     pub is_database: bool,
-    /// Documents recovered.
+    /// Documents recovered in their newest readable version.
     pub documents: u64,
-    /// Tombstones recovered.
+    /// Tombstones of documents recovered.
     pub tombstones: u64,
     /// Revisions recovered.
     pub revisions: u64,
@@ -87,7 +87,7 @@ pub struct SalvageReport {
     pub older: NamedIds,
     /// Documents that had been deleted, according to the keys, and reappeared.
     pub returned: NamedIds,
-    /// Attachments recovered.
+    /// Attachments recovered with their content.
     pub attachments: u64,
     /// Attachments that are incomplete: their row, part of their content, or their document is
     /// missing. Each is listed as its document's id, a line break and its own name.

@@ -37,7 +37,7 @@ const LOOKED_AT_MAX: usize = 64 * 1024;
 /// Stands for all collections in the keys of the tree.
 const ALL: u32 = 0;
 
-/// What was deleted.
+/// The kind of data whose deletion a tombstone records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TombstoneKind {
     /// Documents, including those recreated in another collection.
@@ -53,7 +53,7 @@ pub enum TombstoneKind {
 /// The tombstones of one kind that a command is to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoveTombstones {
-    /// Their kind.
+    /// The kind of all of them.
     pub kind: TombstoneKind,
     /// Which; at most [`TOMBSTONES_PER_COMMAND_MAX`].
     pub rows: Vec<TombstoneAt>,
@@ -84,7 +84,7 @@ struct Place {
 }
 
 impl TombstoneKind {
-    /// All kinds.
+    /// Every kind of tombstone, once.
     pub const ALL: [Self; 4] =
         [Self::Documents, Self::Attachments, Self::Counters, Self::TimeSeries];
 

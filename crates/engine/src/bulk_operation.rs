@@ -33,7 +33,7 @@ const DETAILS_MAX: usize = 100_000;
 
 /// What the operation does with each document.
 pub enum BulkWork {
-    /// Deletes it.
+    /// Deletes each document.
     Delete,
     /// Deletes it, unless it is one of these.
     DeleteOthers(HashSet<DocumentId>),

@@ -28,7 +28,7 @@ const IDS_BYTES_MAX: usize = 32 << 20;
 /// This many bytes always fit.
 pub(crate) const IDS_ALLOWED_BYTES: u64 = 256 << 10;
 
-/// Selects the documents.
+/// The query of an operation, with everything that determines which documents it selects.
 pub(crate) struct Chosen {
     pub(crate) bound: BoundQuery,
     /// The index that selects them; `None` if the documents themselves are read.

@@ -2,7 +2,7 @@
 
 use database::RegistryEvent;
 
-/// Logs an event.
+/// Writes an event of a database to the server's log.
 pub(crate) fn log(event: &RegistryEvent<'_>) {
     match event {
         RegistryEvent::Opened { database, took, documents, recovery } => {

@@ -23,7 +23,7 @@ pub struct FilesLeft {
     pub database: String,
     /// The files and directories that remain.
     pub paths: Vec<PathBuf>,
-    /// Why they remain.
+    /// Why they remain, as a phrase for the log and the response.
     pub reason: &'static str,
 }
 

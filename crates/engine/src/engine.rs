@@ -45,7 +45,7 @@ pub struct Engine {
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
     pub(crate) cluster: Arc<Cluster>,
-    /// The open databases.
+    /// The open databases, opened on demand and closed when idle.
     pub(crate) registry: DatabaseRegistry,
     /// Where the files of each database are, and how it is opened.
     pub(crate) files: Arc<DatabaseFiles>,
@@ -146,7 +146,7 @@ impl Engine {
         &self.platform
     }
 
-    /// The platform's clock.
+    /// The clock that all parts of the engine use.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.platform.clock
     }
@@ -176,7 +176,7 @@ impl Engine {
         self.files.scripts()
     }
 
-    /// An unpredictable number.
+    /// 64 random bits from the platform's entropy, unpredictable for clients.
     pub fn random_number(&self) -> u64 {
         let mut bytes = [0; 8];
         self.platform.entropy.fill(&mut bytes);

@@ -23,59 +23,59 @@ pub enum EngineError {
     Cluster(ClusterError),
     /// A batch of commands failed.
     Command(CommandError),
-    /// From reading documents.
+    /// Reading documents failed.
     Document(DocumentError),
-    /// From an index.
+    /// Reading or changing an index failed.
     Index(IndexError),
     /// From planning or running a query.
     Query(QueryError),
-    /// From the storage.
+    /// The storage of the documents failed.
     Storage(StorageError),
     /// The commit queue rejected a batch.
     Submit(SubmitError),
     /// A record must not use a directory. The message names it, and says what to do.
     DirectoryRefused {
-        /// For the caller.
+        /// The message for the caller: names the directory, and says what to do.
         message: String,
     },
     /// A directory that a new database is to use cannot be listed.
     DirectoryUnreadable {
-        /// The directory.
+        /// The directory that cannot be listed.
         directory: PathBuf,
         /// What the system reported.
         source: io::Error,
     },
     /// A database is deleted, but some of its files are still there.
     FilesNotRemoved {
-        /// Its name.
+        /// The name of the deleted database.
         database: String,
         /// Why they could not be removed.
         source: StorageError,
     },
     /// An index could not be opened.
     IndexNotOpened {
-        /// Its name.
+        /// The name of the index.
         name: String,
-        /// Why.
+        /// The error that opening it returned.
         error: Arc<IndexError>,
     },
     /// An index has stopped.
     IndexFailed {
-        /// Its name.
+        /// The name of the index.
         name: String,
-        /// Why.
+        /// The error that stopped it.
         error: Arc<IndexError>,
     },
     /// An index failed on too many documents.
     IndexErrored {
-        /// Its name.
+        /// The name of the index.
         name: String,
         /// The error rate of its attempts, in words.
         error_rate: String,
     },
     /// An index was defined, but could not be created.
     IndexNotCreated {
-        /// Why.
+        /// The error that creating it returned.
         error: Arc<IndexError>,
     },
     /// An index must not have this name.
@@ -85,7 +85,7 @@ pub enum EngineError {
     },
     /// Another index, or the lock of this one, does not allow the definition.
     IndexConflict {
-        /// For the caller.
+        /// The message for the caller: names the conflict.
         message: String,
     },
     /// The caller's: a snapshot has no entries of the index that a query needs.
@@ -95,22 +95,22 @@ pub enum EngineError {
     },
     /// The database was deleted at the same moment.
     DatabaseMissing {
-        /// Its name.
+        /// The name of the database, as requested.
         name: String,
     },
     /// The record of a database cannot be read.
     RecordDamaged {
-        /// What is wrong.
+        /// What cannot be read in the record.
         detail: String,
     },
     /// An index was deleted at the same moment.
     IndexDeleted {
-        /// Its name.
+        /// The name of the index.
         name: String,
     },
     /// The request is not possible here.
     Refused {
-        /// For the caller.
+        /// The message for the caller.
         message: String,
     },
     /// An operation with a limit selects more documents than can be changed at once.
@@ -125,7 +125,7 @@ pub enum EngineError {
     },
     /// A bug: something that must exist is missing.
     Internal {
-        /// What is wrong.
+        /// What is missing, for the log.
         what: String,
     },
     /// The maximum number of operations is running.
@@ -300,26 +300,26 @@ impl Error for EngineError {
 pub enum OpenError {
     /// The server's own environment could not be opened.
     Catalog {
-        /// The data directory.
+        /// The data directory of the server.
         directory: String,
-        /// What went wrong.
+        /// The error that opening it returned.
         source: CatalogError,
     },
     /// There are databases, but the server's own environment, which has their records, is missing.
     SystemMissing {
-        /// The data directory.
+        /// The data directory of the server.
         directory: String,
     },
     /// Another process, a server or an offline command, uses the data directory.
     InUse {
-        /// The data directory.
+        /// The data directory of the server.
         directory: String,
     },
     /// Other users could change or replace the data.
     Exposed {
-        /// The directory.
+        /// The directory that others can access.
         directory: String,
-        /// Who could.
+        /// How other users can access it.
         exposure: Exposure,
     },
     /// A thread could not be started.

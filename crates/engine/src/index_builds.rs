@@ -15,7 +15,7 @@ pub const INDEX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often progress is logged.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Database and name.
+/// The name of a database and the name of one of its indexes.
 pub(crate) type Key = (String, String);
 
 /// The indexes that are being built.

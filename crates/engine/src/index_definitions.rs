@@ -27,7 +27,7 @@ pub enum IndexSetting {
     LockMode(IndexLockMode),
     /// Its share of the indexing threads.
     Priority(IndexPriority),
-    /// Whether it indexes.
+    /// Whether it indexes, is paused or is disabled.
     State(IndexState),
 }
 

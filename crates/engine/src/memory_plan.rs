@@ -75,7 +75,7 @@ const ANSWER_THREADS_MAX: usize = 16;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
-/// The bounds.
+/// The memory bounds of all parts of the server, derived from its memory limit.
 pub struct MemoryPlan {
     /// How much memory is left, and what follows from that.
     pub pressure: Arc<MemoryPressure>,
@@ -91,7 +91,7 @@ pub struct MemoryPlan {
     pub unflushed: Arc<MemoryBudget>,
     /// Limits of the commit queue of one database.
     pub queue: CommitQueueOptions,
-    /// All temporary memory.
+    /// All short-lived memory that grows with data or with the number of clients.
     pub work: Arc<MemoryBudget>,
     /// Large request bodies, a part of `work`.
     pub bodies: Arc<MemoryBudget>,

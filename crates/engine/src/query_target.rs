@@ -24,7 +24,7 @@ pub const NEW_INDEX_WAIT: Duration = Duration::from_secs(15);
 pub enum QueryTarget {
     /// A scan of the documents, by this plan.
     Documents(Box<Plan>),
-    /// An index.
+    /// An existing index, which may be stale.
     Index(Arc<Index>),
     /// An automatic index that must be created first: see [`crate::Engine::create_auto_index`].
     Missing(MissingIndex),

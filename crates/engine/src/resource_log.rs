@@ -6,7 +6,7 @@ use database::{DiskSpaceLevel, DiskSpaceReading, MemoryLevel, MemoryReading, Res
 use platform::descriptors::OpenFiles;
 use storage::IoOperation;
 
-/// Logs an event.
+/// Writes an event of disks, memory, descriptors or slow I/O to the server's log.
 pub(crate) fn log(event: &ResourceEvent) {
     match event {
         ResourceEvent::DiskSpace { database, reading } => log_disk_space(database, reading),

@@ -3,7 +3,7 @@
 use database::RetentionEvent;
 use model::RetentionKind;
 
-/// Logs an event.
+/// Writes what expiration, refresh, archival, time series policies or tombstone removal did to the log.
 pub(crate) fn log(event: &RetentionEvent) {
     match event {
         RetentionEvent::Done { database, kind, documents } => match kind {

@@ -45,12 +45,12 @@ pub struct BatchTimes {
     pub entries: Duration,
     /// Recording which documents the maps read.
     pub references: Duration,
-    /// Making it durable.
+    /// Making the transaction of the batch durable.
     pub commit: Duration,
 }
 
 impl BatchTimes {
-    /// All of them.
+    /// The duration of all steps together.
     pub fn sum(&self) -> Duration {
         self.map + self.reduce + self.entries + self.references + self.commit
     }
@@ -91,7 +91,7 @@ pub(crate) struct BatchLog {
 pub struct BatchTotals {
     /// The number of batches.
     pub batches: u64,
-    /// Their total duration.
+    /// The duration of all batches together.
     pub time: Duration,
     /// How long changes waited for them, in total.
     pub lag: Duration,
@@ -146,9 +146,9 @@ pub struct IndexedBatch {
 /// What an index does per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BatchRates {
-    /// Documents.
+    /// Documents mapped per second.
     pub mapped: f64,
-    /// Rows.
+    /// Rows reduced per second.
     pub reduced: f64,
 }
 

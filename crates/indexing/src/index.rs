@@ -46,7 +46,7 @@ const WAITERS_MAX: usize = 10_000;
 pub struct IndexContext {
     /// Disk, time and randomness.
     pub platform: Platform,
-    /// The documents.
+    /// The environment of the documents that it follows.
     pub documents: Arc<Environment>,
     /// Compare exchange, if available.
     pub values: Option<ValueSource>,
@@ -248,7 +248,7 @@ impl Index {
         self.core.target.as_ref().map(OutputTarget::collection)
     }
 
-    /// Its definition.
+    /// Its current definition.
     pub fn kind(&self) -> Arc<IndexKind> {
         Arc::clone(&self.core.kind.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -108,7 +108,7 @@ pub struct IndexingError {
     pub action: IndexingAction,
     /// The id of the document, or the text of the reduce key; empty when it concerns neither.
     pub document: String,
-    /// The message.
+    /// The text of the error.
     pub message: String,
 }
 

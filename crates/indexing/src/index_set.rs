@@ -47,7 +47,7 @@ pub type OnOpen = Arc<dyn Fn(&Arc<Environment>) + Send + Sync>;
 pub struct IndexSetContext {
     /// Disk, time and randomness.
     pub platform: Platform,
-    /// The documents.
+    /// The environment of the documents that all indexes follow.
     pub documents: Arc<Environment>,
     /// Compare exchange, if available.
     pub values: Option<ValueSource>,
@@ -63,7 +63,7 @@ pub struct IndexSetContext {
     pub pool: IndexingPool,
     /// Writes results as documents.
     pub outputs: Arc<dyn OutputQueue>,
-    /// The listener.
+    /// Called for every event of an index.
     pub on_event: OnIndexEvent,
 }
 
@@ -126,7 +126,7 @@ pub type OnIndexEvent = Arc<dyn Fn(&IndexSetEvent<'_>) + Send + Sync>;
 /// An index that could not be opened. Its documents are safe: it can be reset or deleted.
 #[derive(Clone, Debug)]
 pub struct FaultyIndex {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
     /// Its definition.
     pub kind: IndexKind,
@@ -538,7 +538,7 @@ impl IndexSet {
         listed.indexes.values().for_each(|index| index.pause());
     }
 
-    /// Resumes every index.
+    /// Resumes every index that was paused.
     pub fn resume(&self) {
         let mut listed = self.lock();
         listed.is_paused = false;

@@ -8,7 +8,7 @@ use storage::ReadTransaction;
 /// The other documents, and the values of compare exchange, each as of one snapshot.
 #[derive(Clone, Copy)]
 pub struct MapContext<'t> {
-    /// The documents.
+    /// The snapshot from which documents are loaded.
     pub documents: &'t ReadTransaction,
     /// The values, if there are any.
     pub values: Option<&'t DatabaseValues>,

@@ -15,14 +15,14 @@ const ENTRY_TEXT_BYTES_MAX: usize = SEPARATOR.len() + 4 + 1 + 20 + 1 + DATABASE_
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChangeVector(String);
 
-/// One database's part.
+/// The part of a change vector for one database: the changes up to an etag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeVectorEntry {
     /// The node's short name, for display only.
     pub tag: NodeTag,
-    /// How far.
+    /// The etag of the newest change that is included.
     pub etag: Etag,
-    /// Whose changes.
+    /// The id of the database that made the changes.
     pub database_id: DatabaseId,
 }
 
@@ -40,12 +40,12 @@ pub enum Comparison {
 /// The text is not a change vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidChangeVector {
-    /// The text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
 impl ChangeVector {
-    /// Contains nothing.
+    /// The change vector that contains no changes.
     pub const fn empty() -> Self {
         Self(String::new())
     }
@@ -57,7 +57,7 @@ impl ChangeVector {
         vector
     }
 
-    /// The text.
+    /// The text as clients see it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

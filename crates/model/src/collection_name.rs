@@ -28,12 +28,12 @@ impl CollectionName {
         DocumentId::new(name).map(Self)
     }
 
-    /// `@empty`.
+    /// `@empty`, the collection of documents without one.
     pub fn empty() -> Self {
         Self::new(EMPTY_COLLECTION).expect("far below the limit")
     }
 
-    /// `@hilo`.
+    /// `@hilo`, the collection of HiLo documents.
     pub fn hilo() -> Self {
         Self::new(HILO_COLLECTION).expect("far below the limit")
     }

@@ -14,7 +14,7 @@ const YEAR_MAX: i64 = 9999;
 /// `2026-11-20T13:58:40`, the shortest text.
 const SECONDS_TEXT_BYTES: usize = 19;
 
-/// Bytes of [`text`].
+/// The length of [`text`] in bytes.
 pub const TEXT_BYTES: usize = 28;
 /// The end of the year 9999.
 pub const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
@@ -37,7 +37,7 @@ pub enum Zone {
 pub struct ParsedDate {
     /// The digits as ticks, without regard to the zone.
     pub clock_ticks: i64,
-    /// The zone suffix.
+    /// The zone suffix, which has not been applied.
     pub zone: Zone,
 }
 
@@ -191,7 +191,7 @@ pub fn is_leap_year(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// 28 to 31.
+/// The number of days of a month, 28 to 31.
 pub fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 => 28 + i64::from(is_leap_year(year)),

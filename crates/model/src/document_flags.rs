@@ -40,7 +40,7 @@ flags! {
 }
 
 impl DocumentFlags {
-    /// No mark.
+    /// No flag is set.
     pub const NONE: Self = Self(0);
 
     /// From the stored number; unknown bits are kept.

@@ -18,7 +18,7 @@ impl IdSeparator {
         fits.then_some(Self(character))
     }
 
-    /// The character.
+    /// The separator as a character.
     pub fn character(self) -> char {
         self.0
     }

@@ -17,7 +17,7 @@ impl NodeTag {
     /// The tag of the first node of a cluster, and of a standalone server.
     pub const A: Self = Self { letters: [b'A', 0, 0, 0] };
 
-    /// The letters.
+    /// The letters of the tag.
     pub fn as_str(&self) -> &str {
         let length = self.letters.iter().position(|letter| *letter == 0).unwrap_or(LENGTH_MAX);
         std::str::from_utf8(&self.letters[..length]).expect("only ASCII letters are let in")

@@ -1,6 +1,6 @@
 //! How often a database looks for documents that are due to expire, to be refreshed or to be archived.
 
-/// The three kinds.
+/// What happens to a document when its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetentionKind {
     /// Documents are deleted when due.
@@ -28,7 +28,7 @@ pub struct RetentionConfigurations {
 }
 
 impl RetentionKind {
-    /// All of them.
+    /// Every kind, once.
     pub const ALL: [Self; 3] = [Self::Expiration, Self::Refresh, Self::Archival];
 
     /// The property of a database record that holds the configuration.

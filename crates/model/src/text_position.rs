@@ -5,7 +5,7 @@ use std::fmt;
 /// A line and a column, both counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,

@@ -12,7 +12,7 @@ const FRACTION_DIGITS: usize = 7;
 /// number of whole days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan {
-    /// The duration.
+    /// The duration in ticks of 100 ns.
     pub ticks: i64,
 }
 

@@ -62,7 +62,7 @@ pub struct Platform {
     pub disk: Arc<dyn Disk>,
     /// Wall-clock and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Random bytes.
+    /// The source of random bytes.
     pub entropy: Arc<dyn Entropy>,
     /// How much memory there is and how much is used.
     pub memory: Arc<dyn ProcessMemory>,

@@ -11,9 +11,9 @@ use crate::{control_group, memory::content};
 /// The most memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// Bytes.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// What imposes it.
+    /// Whether the machine or a control group imposes it.
     pub source: MemoryLimitSource,
 }
 

@@ -7,7 +7,7 @@ use std::{fs, io, time::Duration};
 /// Processor time used by this process since it began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProcessTimes {
-    /// In user code.
+    /// Time spent in user code.
     pub user: Duration,
     /// In the kernel, on its behalf.
     pub system: Duration,
@@ -16,9 +16,9 @@ pub struct ProcessTimes {
 /// The time of all processors together since the machine began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MachineTimes {
-    /// Busy.
+    /// Time during which processors were busy.
     pub busy: Duration,
-    /// Busy or idle.
+    /// Busy and idle time together.
     pub all: Duration,
 }
 

@@ -15,7 +15,7 @@ use crate::row_counts::RowCounts;
 /// Maximum number of rows kept until they are written.
 const KEPT_MAX: usize = 4096;
 
-/// See the module.
+/// Rows of a query whose total is counted before the first one is written.
 pub(crate) struct CountedRows<'t> {
     rows: Rows<'t>,
     /// What was filtered out on the way to the rows.

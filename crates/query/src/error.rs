@@ -67,7 +67,7 @@ pub enum QueryError {
     },
     /// The query says something that no query may say.
     Invalid {
-        /// What is wrong.
+        /// What is wrong in the query.
         message: String,
         /// The text of the query.
         query: String,
@@ -76,22 +76,22 @@ pub enum QueryError {
     },
     /// The request or a value is of the wrong kind.
     InvalidOperation {
-        /// What is wrong.
+        /// What is wrong with the request or the value.
         message: String,
     },
     /// An argument that a method or an index does not accept.
     Argument {
-        /// What is wrong.
+        /// Which argument is wrong, and why.
         message: String,
     },
     /// The text of `lucene()` is not valid Lucene syntax.
     Lucene {
-        /// Where and why.
+        /// Where in the text, and why.
         message: String,
     },
     /// The query names a sorter that does not exist.
     MissingSorter {
-        /// The message.
+        /// The message for the caller, with the name of the sorter.
         message: String,
     },
     /// A string in place of a number.
@@ -101,12 +101,12 @@ pub enum QueryError {
     },
     /// A time series query that the entries or the documents do not allow.
     TimeSeries {
-        /// The reason.
+        /// Why the entries or documents do not allow it.
         message: String,
     },
     /// A number that is out of range.
     OutOfRange {
-        /// The message.
+        /// The message for the caller, with the number.
         message: String,
     },
     /// A shape that is not valid.
@@ -116,7 +116,7 @@ pub enum QueryError {
     },
     /// A method that does not exist.
     Method {
-        /// The message.
+        /// The message for the caller, with the name of the method.
         message: String,
     },
     /// The query names a document that does not exist.

@@ -34,7 +34,7 @@ const ACCENTED: [(&str, &str); 22] = [
     ("oe", "œ"),
 ];
 
-/// Compares two terms.
+/// Compares two terms in the order in which facets list them: by letters, then accents, then case.
 pub(crate) fn compare_terms(left: &str, right: &str) -> Ordering {
     let accents = || lower(left).cmp(lower(right));
     // Lower case sorts before upper case.

@@ -39,10 +39,10 @@ pub struct FacetResult<'t> {
     pub includes: Vec<DocumentRow<'t>>,
 }
 
-/// One facet.
+/// A facet with its counted values, as paged by its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountedFacet {
-    /// Its name.
+    /// The name of the field, or its alias in the query.
     pub name: String,
     /// One for each term or range, and for each field whose numbers are requested.
     pub values: Vec<FacetValue>,
@@ -76,11 +76,11 @@ pub struct FacetValue {
     pub name: Option<String>,
     /// The average of the numbers, if requested.
     pub average: Option<f64>,
-    /// The maximum.
+    /// The maximum of the numbers, if requested.
     pub max: Option<f64>,
-    /// The minimum.
+    /// The minimum of the numbers, if requested.
     pub min: Option<f64>,
-    /// The sum.
+    /// The sum of the numbers, if requested.
     pub sum: Option<f64>,
 }
 

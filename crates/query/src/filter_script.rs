@@ -28,7 +28,7 @@ pub(crate) const FUNCTIONS: [&str; 5] = [
      return list.flat(Infinity).every(one => values.includes(one)); }",
 ];
 
-/// Methods of `filter`.
+/// Methods that `filter` supports without an index.
 const METHODS: [&str; 6] = ["startsWith", "endsWith", "regex", "exists", "id", "cmpxchg"];
 /// Methods that require an index.
 const METHODS_OF_INDEXES: [&str; 11] = [

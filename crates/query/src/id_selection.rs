@@ -10,9 +10,9 @@ use std::ops::Bound;
 /// The ids that a condition selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdSelection {
-    /// Every id.
+    /// Every id: the condition does not restrict ids.
     Everything,
-    /// The listed ones.
+    /// The listed ids, and those with a listed prefix.
     Listed(IdList),
 }
 

@@ -31,7 +31,7 @@ use crate::stored_projection::ProjectionBehavior;
 
 /// An index and a snapshot of it.
 pub struct IndexSnapshot<'t, I> {
-    /// The index.
+    /// The index whose entries are read.
     pub index: &'t Index,
     /// The snapshot of its environment.
     pub tx: &'t I,

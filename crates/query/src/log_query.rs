@@ -57,11 +57,11 @@ pub struct Includes {
 
 /// The sources of a row, and where the memory that it takes is charged.
 pub struct LogSources<'r, T> {
-    /// The documents.
+    /// The snapshot of the documents.
     pub documents: &'r T,
     /// The compare exchange values, if scripts may read them.
     pub values: Option<&'r DatabaseValues>,
-    /// See the type.
+    /// Where memory is charged until the row has been sent.
     pub memory: &'r WorkingMemory,
 }
 
@@ -76,7 +76,7 @@ impl<T> Copy for LogSources<'_, T> {}
 /// The outcome for a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
-    /// It is sent.
+    /// The query selects it: it is sent.
     Shown,
     /// The query does not select it.
     LeftOut,
@@ -404,12 +404,12 @@ impl Includes {
         &self.in_order
     }
 
-    /// The counters.
+    /// The counters to include with the documents.
     pub fn counters(&self) -> &IncludedCounters {
         &self.counters
     }
 
-    /// The time series.
+    /// The time series to include with the documents.
     pub fn series(&self) -> &IncludedSeries {
         &self.series
     }

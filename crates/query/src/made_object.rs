@@ -30,7 +30,7 @@ const OF_THE_ROW: [&str; 7] = [
     "@last-modified",
 ];
 
-/// See the module.
+/// One object that a script produced from a row, as JSON, with its metadata.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeObject {
     /// JSON, without its metadata.

@@ -92,7 +92,7 @@ impl<'a> MethodOptions<'a> {
         }
     }
 
-    /// A boolean.
+    /// The boolean option of this name; `None` if it is missing.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, QueryError> {
         match self.get(name)? {
             None => Ok(None),
@@ -101,7 +101,7 @@ impl<'a> MethodOptions<'a> {
         }
     }
 
-    /// A string.
+    /// The string option of this name; `None` if it is missing.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, QueryError> {
         match self.get(name)? {
             None => Ok(None),

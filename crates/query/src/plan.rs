@@ -38,7 +38,7 @@ pub struct Plan {
     pub index_name: String,
     /// Which of them are selected.
     pub ids: IdSelection,
-    /// Their order.
+    /// The order in which they are returned.
     pub order: RowOrder,
     /// Whether the number of selected documents is left uncounted.
     pub is_total_unknown: bool,
@@ -106,7 +106,7 @@ impl ShownRows {
 /// Which documents a query reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceDocuments {
-    /// All of them.
+    /// The documents of all collections.
     All,
     /// Those of a collection.
     Collection(CollectionName),
@@ -115,7 +115,7 @@ pub enum SourceDocuments {
 /// The order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOrder {
-    /// By last write.
+    /// By last write, oldest first.
     Log,
     /// By lower-cased id.
     Id {

@@ -12,7 +12,7 @@ use crate::requested_notes::is_note;
 use crate::revision_includes::is_revisions;
 use crate::series_includes::is_series;
 
-/// Methods of INCLUDE.
+/// Methods that `include` supports in addition to paths.
 const INCLUDED_METHODS: [&str; 7] =
     ["timings", "explanations", "highlight", "counters", "timeseries", "cmpxchg", "revisions"];
 

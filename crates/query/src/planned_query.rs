@@ -15,7 +15,7 @@ use crate::plan::ShownRows;
 use crate::planned_source::PlannedSource;
 use crate::result::{Filtered, QueryResult, ResultFacts};
 
-/// See the module.
+/// A query that was planned and whose rows were found, without the snapshots that it was run on.
 #[derive(Clone)]
 pub struct PlannedQuery {
     source: PlannedSource,

@@ -25,9 +25,9 @@ pub(crate) struct PlannedCounter {
 /// The document that the counter belongs to.
 #[derive(Clone, Debug, PartialEq)]
 enum CounterOf {
-    /// The row itself.
+    /// The document of the row itself.
     Row,
-    /// A loaded document.
+    /// The document loaded at this position of `load`.
     Loaded(usize),
     /// The document whose id is in a field of the row.
     Path(FieldPath),

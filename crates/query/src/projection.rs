@@ -48,7 +48,7 @@ impl ProjectedField {
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProjectedValue {
-    /// The document's id.
+    /// The id of the row's document.
     Id,
     /// A constant, as JSON.
     Constant(Vec<u8>),

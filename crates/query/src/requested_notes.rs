@@ -36,7 +36,7 @@ pub(crate) struct RequestedHighlight {
     pub(crate) group_key: Option<String>,
 }
 
-/// `explanations(options)`.
+/// The options of `explanations(options)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestedExplanations {
     pub(crate) group_key: Option<String>,

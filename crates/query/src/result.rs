@@ -57,7 +57,7 @@ pub struct IndexFacts {
     pub last_query_ticks: i64,
 }
 
-/// See the module.
+/// The result of a query on one snapshot; it belongs to one thread.
 pub struct QueryResult<'t, T> {
     sources: Sources<'t, T>,
     source: Box<dyn RowSource<'t> + 't>,

@@ -14,14 +14,14 @@ use crate::row_notes::NotesOfRow;
 
 /// One row of a result.
 pub struct Row<'t> {
-    /// Its source.
+    /// The document, or the stored result, that the row consists of.
     pub document: RowDocument<'t>,
     /// Its score in the index; `None` without an index.
     pub score: Option<f32>,
     /// The values that the index stored for it, as JSON, by projected field; empty when none is
     /// used.
     pub(crate) stored: Vec<Option<&'t [u8]>>,
-    /// Its index entry.
+    /// Its entry in the index; `None` without an index.
     pub(crate) entry: Option<EntryId>,
     /// Its location, when rows are ordered by distance.
     pub(crate) location: Option<RowLocation>,

@@ -7,9 +7,9 @@ use model::date;
 use crate::error::QueryError;
 use crate::row_metadata::RowMetadata;
 
-/// See the module.
+/// The source of a row: a document, or a result that an index stored.
 pub enum RowDocument<'t> {
-    /// A stored document.
+    /// A document of the database.
     Stored(DocumentRow<'t>),
     /// A result stored in an index.
     Result(Document<'t>),

@@ -2,7 +2,7 @@
 
 use search::Location;
 
-/// See the module.
+/// The score and location of a row, which its metadata contains in addition to that of the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RowMetadata {
     /// Its score; `None` without an index.

@@ -39,9 +39,9 @@ const LOADED_BYTES: u64 = 256;
 /// The scripts of a query, bound to the thread that created them.
 pub struct QueryScripts {
     engine: Rc<Engine>,
-    /// Produces the rows.
+    /// Returns the rows of a document; `None` without a script in `select`.
     rows: Option<script::Projection>,
-    /// Selects the rows.
+    /// Decides whether a row passes `filter`; `None` without a script.
     filter: Option<script::Projection>,
 }
 

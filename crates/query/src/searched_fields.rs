@@ -63,7 +63,7 @@ pub trait SearchedFields {
 /// The way in which a condition uses a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchMode {
-    /// By its values.
+    /// By its values, case-insensitively.
     Default,
     /// By its values, case-sensitively.
     Exact,

@@ -23,7 +23,7 @@ const DOCUMENTS_MAX: usize = 1 << 17;
 pub struct SeriesInclude {
     /// `None` for every series of the document.
     pub name: Option<String>,
-    /// Which entries.
+    /// Which entries of it are included.
     pub part: SeriesPart,
 }
 
@@ -40,7 +40,7 @@ pub enum SeriesPart {
     LastMonths(i64),
 }
 
-/// What to include.
+/// The time series that a query or subscription includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeriesIncludes {
     /// With the field that contains the id of the document; `None` for the row itself.

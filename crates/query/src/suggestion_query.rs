@@ -47,7 +47,7 @@ pub struct SuggestionResult {
 pub struct SuggestedTerms {
     /// The field, or its alias in the query.
     pub name: String,
-    /// The nearest first.
+    /// The suggested terms, most similar first.
     pub terms: Vec<String>,
 }
 

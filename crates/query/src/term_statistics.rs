@@ -59,7 +59,7 @@ pub struct BaseEntry {
 /// A field that has terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedField {
-    /// Its name.
+    /// The name of the field.
     pub name: String,
     /// Whether the definition stores its values or its term vectors.
     pub is_kept: bool,

@@ -8,7 +8,7 @@
 use crate::position::Offset;
 use crate::time_series::TimeSeriesQuery;
 
-/// A whole query.
+/// A parsed query, with its original text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// The text that was parsed; error messages repeat it and offsets point into it.
@@ -103,7 +103,7 @@ pub enum DeclarationBody {
 /// The `from` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// What is read.
+    /// A collection, an index or all documents.
     pub kind: SourceKind,
     /// The condition in parentheses after the name, as used by subscriptions: `from Users
     /// (Revisions = true)`.
@@ -132,7 +132,7 @@ pub enum SourceKind {
 pub struct GroupByItem {
     /// A field, a method such as `array(…)`, or a constant.
     pub key: Expression,
-    /// Its alias.
+    /// The name after `as`, if there is one.
     pub alias: Option<String>,
 }
 
@@ -191,7 +191,7 @@ pub enum Selection {
     Script(String),
 }
 
-/// One projected value.
+/// One item of `select`, with its alias.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectItem {
     /// A field, a literal, a parameter or a method call.
@@ -388,7 +388,7 @@ impl Number {
         &self.text
     }
 
-    /// The value.
+    /// The number that the text denotes.
     pub fn value(&self) -> NumberValue {
         if self.text.contains('.') {
             return self.text.parse().map_or(NumberValue::TooLarge, NumberValue::Double);

@@ -10,7 +10,7 @@ use blittable::{BuildError, Corrupt};
 /// Where something happened in the author's text; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1.
     pub line: u32,
     /// The column, in UTF-16 units or characters as the engine counts them.
     pub column: u32,

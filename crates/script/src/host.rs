@@ -15,7 +15,7 @@ pub struct TimeSeriesEntry {
     pub timestamp_millis: f64,
     /// The tag, if it has one.
     pub tag: Option<String>,
-    /// The values.
+    /// The values of the entry, by position.
     pub values: Vec<f64>,
     /// Whether it was aggregated from others by a policy.
     pub is_rollup: bool,

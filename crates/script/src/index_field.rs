@@ -34,9 +34,9 @@ pub enum FieldValue {
 /// One field of an entry. Several fields may have the same name.
 #[derive(Clone, Debug)]
 pub struct IndexField {
-    /// The name.
+    /// The name of the field in the index.
     pub name: Rc<str>,
-    /// The value.
+    /// The value to index.
     pub value: FieldValue,
     /// Options returned with the value.
     pub options: Option<InlineOptions>,

@@ -28,7 +28,7 @@ pub struct PatchText {
     pub declarations: Vec<String>,
     /// Documents to load along with the one being changed.
     pub loads: Vec<PatchLoad>,
-    /// The statements.
+    /// The statements that change the document.
     pub text: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Patched {
 }
 
 impl PatchScript {
-    /// Compiles a patch.
+    /// Compiles the statements and declarations of a patch for this engine.
     pub fn compile(engine: &Engine, patch: &PatchText) -> Result<PatchScript, ScriptError> {
         let mut texts: Vec<&str> = patch.declarations.iter().map(String::as_str).collect();
         texts.push(&patch.text);

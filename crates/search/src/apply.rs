@@ -22,7 +22,7 @@ use crate::{
 /// What a batch did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Entries added.
+    /// Entries added by the batch.
     pub added: u64,
     /// Entries removed, replaced ones included.
     pub removed: u64,

@@ -22,7 +22,7 @@ use crate::{
 /// What a sound index holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexReport {
-    /// Live entries.
+    /// Entries that are not deleted.
     pub entries: u64,
     /// Distinct terms, including the internal ones.
     pub terms: u64,

@@ -15,7 +15,7 @@ use crate::{
 /// Where distances are measured from, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistanceFrom {
-    /// The place.
+    /// The position from which distances are measured.
     pub at: Coordinate,
     /// How the field stores places.
     pub layout: SpatialLayout,

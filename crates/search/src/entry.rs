@@ -140,7 +140,7 @@ impl EntryBuilder {
         }
     }
 
-    /// `true` or `false`.
+    /// Adds a boolean as the term `true` or `false`.
     pub fn boolean(&mut self, field: &Field, value: bool) {
         self.text(field, if value { "true" } else { "false" });
     }

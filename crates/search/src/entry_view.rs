@@ -19,7 +19,7 @@ pub struct EntryView<'t> {
 /// The terms that an entry has in one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldTerms {
-    /// The field's number.
+    /// The number of the field.
     pub field: FieldId,
     /// Its different terms: null, texts, longs, doubles, ascending.
     pub terms: Vec<TermValue>,

@@ -21,7 +21,7 @@ use crate::{
 /// A score and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The score.
+    /// The score that this part contributes.
     pub score: f32,
     /// What has it.
     pub description: String,

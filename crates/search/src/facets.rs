@@ -73,7 +73,7 @@ pub struct Facet {
 pub struct NumberSummary {
     /// How many numbers there are.
     pub count: u64,
-    /// Their sum.
+    /// The sum of all numbers.
     pub sum: f64,
     /// The minimum; infinite when there are no numbers.
     pub min: f64,

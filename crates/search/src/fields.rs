@@ -103,7 +103,7 @@ impl Field {
         self.id
     }
 
-    /// The field's name.
+    /// The name of the field, as the index defined it.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -140,7 +140,7 @@ pub enum Query {
 /// A word that entries like another one may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LikeWord {
-    /// The field.
+    /// The name of the field that contains the word.
     pub field: String,
     /// The word, as the analyzer leaves it.
     pub text: String,

@@ -27,9 +27,9 @@ use crate::{
 /// A field of an index, as it is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// Its number.
+    /// The number of the field in this index.
     pub id: FieldId,
-    /// Its name.
+    /// The name of the field.
     pub name: String,
     /// Whether its terms are words of a text.
     pub has_words: bool,
@@ -83,7 +83,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         self
     }
 
-    /// Live entries.
+    /// The number of entries that are not deleted.
     pub fn entry_count(&self) -> u64 {
         self.state.live
     }
@@ -163,7 +163,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         self.list_count(field, value.kind(), &value.bytes())
     }
 
-    /// An entry's terms.
+    /// The terms of an entry; `None` if it does not exist.
     pub fn entry(&self, entry: EntryId) -> Result<Option<EntryView<'t>>, SearchError> {
         Ok(self.record_if_any(entry.0)?.map(EntryView::new))
     }

@@ -48,7 +48,7 @@ pub struct Hits {
 /// A matching entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// The entry.
+    /// The id of the matching entry.
     pub entry: EntryId,
     /// How well it matches.
     pub score: f32,

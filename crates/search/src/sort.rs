@@ -39,7 +39,7 @@ pub enum SortBy {
 pub struct SortKey {
     /// What to sort by.
     pub by: SortBy,
-    /// Greatest first.
+    /// Whether the greatest values come first.
     pub descending: bool,
 }
 

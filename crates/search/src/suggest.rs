@@ -42,7 +42,7 @@ pub struct SuggestOptions {
     pub distance: StringDistance,
     /// The least nearness of a suggestion.
     pub accuracy: f32,
-    /// Suggestions at most.
+    /// The maximum number of suggestions.
     pub count: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for SuggestOptions {
 /// A suggested term.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suggestion {
-    /// The term.
+    /// The suggested term, as it is in the index.
     pub text: String,
     /// How near it is.
     pub nearness: f32,

@@ -10,7 +10,7 @@ use settings::{Scheme, ServerUrl};
 pub enum StartError {
     /// The name of a host could not be resolved.
     Resolve {
-        /// The name.
+        /// The host name as configured.
         host: String,
         /// What the system reported.
         source: io::Error,
@@ -19,7 +19,7 @@ pub enum StartError {
     AccessNotAllowed {
         /// The address as configured.
         url: String,
-        /// Its resolution.
+        /// The address to which it resolves.
         address: SocketAddr,
         /// The value of `Security.UnsecuredAccessAllowed` that would allow it.
         needed: &'static str,
@@ -28,7 +28,7 @@ pub enum StartError {
     Bind {
         /// The address as configured.
         url: Box<ServerUrl>,
-        /// Its resolution.
+        /// The address to which it resolves.
         address: SocketAddr,
         /// What the system reported.
         source: io::Error,

@@ -14,7 +14,7 @@ use crate::{api_error::ApiError, blocking::blocking, server_state::ServerState};
 pub(crate) enum Target {
     /// A scan of the documents, by this plan.
     Documents(Box<Plan>),
-    /// An index.
+    /// An index, which exists and is open.
     Index {
         index: Arc<Index>,
         /// Whether it was created for this query.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// The content type of Prometheus's text format.
 pub(crate) const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A metric.
+/// A metric, with its names in JSON and for Prometheus.
 pub(crate) struct Measure {
     /// Path in the JSON from the outside in, separated by dots; empty where it has none.
     place: &'static str,
@@ -42,7 +42,7 @@ pub(crate) enum Amount {
     /// A word of the protocol, and its number.
     Word(&'static str, i64),
     Fact(bool),
-    /// Not a number.
+    /// A value that is not a number; Prometheus does not get it.
     Text(Value),
 }
 

@@ -40,7 +40,7 @@ macro_rules! routes {
 /// Finds the rows of the table.
 pub(crate) static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(ROUTES));
 
-/// The table.
+/// The routing table: method, path, required clearance, body and handler of every route.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/"                                       Anyone        Ignored  Inline(start_page::start_page);

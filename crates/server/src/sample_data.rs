@@ -37,14 +37,14 @@ pub(crate) struct SampleTypes {
     pub(crate) indexes: bool,
     /// Pictures of categories and employees.
     pub(crate) attachments: bool,
-    /// Votes for products.
+    /// Counters: votes for products.
     pub(crate) counters: bool,
     /// Prices of stocks and heart rates.
     pub(crate) time_series: bool,
 }
 
 impl SampleTypes {
-    /// Everything.
+    /// All types of data.
     pub(crate) const ALL: SampleTypes = SampleTypes {
         documents: true,
         revisions: true,
@@ -156,11 +156,11 @@ fn put(collection: &str, number: usize, mut document: Value) -> Value {
 
 /// A picture of a document.
 pub(crate) struct Picture {
-    /// The document.
+    /// The id of the document.
     pub(crate) id: String,
     /// The name of the attachment.
     pub(crate) name: &'static str,
-    /// An SVG.
+    /// The text of an SVG image.
     pub(crate) content: String,
 }
 

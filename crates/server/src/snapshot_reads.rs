@@ -69,7 +69,7 @@ pub(crate) fn snapshot_of(
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     };
     if tokens.next().is_some() {
-        let message = format!("The header {} is present twice", header_names::SNAPSHOT);
+        let message = format!("The header {} is present more than once", header_names::SNAPSHOT);
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     }
     let Some(token) = token else { return Ok(outer.cloned()) };
@@ -80,10 +80,10 @@ pub(crate) fn snapshot_of(
 
 fn ended(end: SnapshotEnd) -> ApiError {
     let reason = match end {
-        SnapshotEnd::Time => "it has expired",
+        SnapshotEnd::Time => "its lifetime has expired",
         SnapshotEnd::Released => "it was released",
-        SnapshotEnd::Space => "it kept too much in memory or in the journal",
-        SnapshotEnd::Unknown => "there is none of that token in this database",
+        SnapshotEnd::Space => "it retained too much in memory or in the journal",
+        SnapshotEnd::Unknown => "this database has no snapshot with this token",
     };
     let message = format!("The snapshot has ended: {reason}. Open another one and read again");
     ApiError::new(ErrorKind::SnapshotEnded, message)

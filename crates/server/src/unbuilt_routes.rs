@@ -18,7 +18,7 @@ type Feature = (&'static str, &'static [&'static str]);
 /// A route that is not implemented yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct UnbuiltRoute {
-    /// Method and path.
+    /// Method and path, separated by a space.
     pub(crate) name: &'static str,
     /// The feature that it belongs to.
     pub(crate) feature: &'static str,
@@ -58,7 +58,7 @@ impl UnbuiltRoute {
     }
 }
 
-/// The table.
+/// The routes that are not implemented yet, by feature.
 #[rustfmt::skip]
 const FEATURES: &[Feature] = &[
     ("Artificial intelligence", &[

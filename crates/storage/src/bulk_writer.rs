@@ -17,7 +17,7 @@ pub struct BulkWriter<'e> {
 }
 
 impl<'e> BulkWriter<'e> {
-    /// Writes to `environment`.
+    /// A writer that commits to `environment` in portions.
     pub fn new(environment: &'e Arc<Environment>) -> Self {
         Self { environment, open: None }
     }
@@ -35,7 +35,7 @@ impl<'e> BulkWriter<'e> {
         }
     }
 
-    /// Commits the rest.
+    /// Commits the last portion.
     pub fn finish(mut self) -> Result<(), StorageError> {
         match self.open.take() {
             Some(tx) => self.commit(tx),

@@ -28,16 +28,16 @@ use crate::{
     unfinished::UnfinishedEnvironment,
 };
 
-/// What compaction copied.
+/// The numbers of items that compaction copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Trees, without those that are part of a table.
     pub trees: u64,
-    /// Their entries.
+    /// The entries of these trees.
     pub entries: u64,
-    /// Tables.
+    /// Tables with their rows.
     pub tables: u64,
-    /// Their rows.
+    /// The rows of these tables.
     pub rows: u64,
     /// Bytes of these rows.
     pub row_bytes: u64,
@@ -50,7 +50,7 @@ pub struct CompactOutcome {
     pub before_bytes: u64,
     /// Bytes of the data file after compaction.
     pub after_bytes: u64,
-    /// What was copied.
+    /// The numbers of items that were copied.
     pub report: CompactReport,
 }
 
@@ -70,7 +70,7 @@ pub enum CompactStep {
 /// How far a compaction is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactProgress {
-    /// The current step.
+    /// The step that is being executed.
     pub step: CompactStep,
     /// The tree or table being copied; empty while verifying.
     pub name: String,

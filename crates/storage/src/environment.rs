@@ -93,7 +93,7 @@ pub struct EnvironmentStatistics {
     pub data_file_bytes: u64,
     /// Bytes of all journal files.
     pub journal_bytes: u64,
-    /// Journal files.
+    /// The number of journal files.
     pub journal_files: usize,
     /// Bytes of page versions in memory.
     pub unflushed_bytes: u64,
@@ -135,7 +135,7 @@ struct Published {
 
 type Notice = Box<dyn Fn() + Send + Sync>;
 
-/// An open environment.
+/// An open environment: a data file, its journal and the page versions in memory.
 pub struct Environment {
     pub(crate) options: EnvironmentOptions,
     pub(crate) data: DataFile,

@@ -41,7 +41,7 @@ const VALUE_BYTES: usize = 40;
 pub struct HistoryPoint {
     /// The identity of the environment.
     pub environment: u128,
-    /// The incarnation.
+    /// The number of the incarnation at that moment.
     pub incarnation: u64,
     /// The newest durable transaction at that moment.
     pub transaction: u64,

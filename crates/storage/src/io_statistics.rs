@@ -39,7 +39,7 @@ impl IoKind {
         [IoKind::JournalWrite, IoKind::DataFlush, IoKind::DataSync, IoKind::Compression];
 }
 
-/// One finished operation.
+/// One completed I/O operation.
 #[derive(Clone, Debug)]
 pub struct IoOperation {
     /// What it was for.
@@ -77,9 +77,9 @@ pub struct IoSummary {
     pub file_bytes: u64,
     /// How long they took altogether.
     pub active: Duration,
-    /// The longest.
+    /// The duration of the longest one.
     pub longest: Duration,
-    /// The shortest.
+    /// The duration of the shortest one.
     pub shortest: Duration,
 }
 

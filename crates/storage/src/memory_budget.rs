@@ -240,7 +240,7 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Bytes it holds.
+    /// The number of bytes that it holds of its budget.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -15,7 +15,7 @@ use crate::{
 /// The space of an environment, at one moment.
 #[derive(Clone, Debug)]
 pub struct StorageReport {
-    /// The totals.
+    /// The totals of the environment.
     pub statistics: EnvironmentStatistics,
     /// The named trees, indexes of tables included, in the order of their names.
     pub trees: Vec<TreeReport>,
@@ -29,18 +29,18 @@ pub struct StorageReport {
     pub row_and_run_pages: u64,
 }
 
-/// A tree.
+/// The size of one named tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeReport {
-    /// Its name.
+    /// The name of the tree.
     pub name: String,
     /// Whether its keys have 8 bytes each.
     pub has_fixed_keys: bool,
-    /// Levels of pages.
+    /// The number of levels of pages.
     pub depth: u8,
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Inner pages.
+    /// Pages above the leaves.
     pub branch_pages: u64,
     /// Pages with entries; runs of long values are not counted here.
     pub leaf_pages: u64,
@@ -49,15 +49,15 @@ pub struct TreeReport {
 /// The rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableReport {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
     /// Bytes of all rows.
     pub row_bytes: u64,
 }
 
-/// A journal file.
+/// The size and content of one journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReport {
     /// Its number; 0 for the spare.

@@ -27,7 +27,7 @@ impl TreeName {
         name
     }
 
-    /// The name's bytes.
+    /// The bytes of the name, without padding.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

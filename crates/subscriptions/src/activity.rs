@@ -32,13 +32,13 @@ pub struct ConnectionFacts {
 /// The size of a batch's includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncludesFacts {
-    /// Documents.
+    /// Number of included documents.
     pub documents: u64,
-    /// Their bytes.
+    /// Bytes of these documents.
     pub document_bytes: u64,
-    /// Counters.
+    /// Number of included counters.
     pub counters: u64,
-    /// Their bytes.
+    /// Bytes of these counters.
     pub counter_bytes: u64,
     /// Bytes of time series.
     pub series_bytes: u64,
@@ -51,9 +51,9 @@ pub struct BatchFacts {
     pub number: u64,
     /// When reading its first document began.
     pub began_ticks: i64,
-    /// Documents.
+    /// Number of documents in the batch.
     pub documents: u64,
-    /// Their bytes.
+    /// Bytes of these documents.
     pub bytes: u64,
     /// How many of them the query failed on.
     pub failed: u64,
@@ -68,9 +68,9 @@ pub struct BatchFacts {
 /// A document that a query failed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedDocument {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
-    /// What went wrong.
+    /// The text of the error.
     pub error: String,
 }
 
@@ -129,12 +129,12 @@ impl ConnectionActivity {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker's identity.
+    /// Who is connected: the facts of the worker's connection.
     pub fn facts(&self) -> &ConnectionFacts {
         &self.facts
     }
 
-    /// The worker's strategy.
+    /// The opening strategy of the worker.
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
@@ -150,7 +150,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// Records a step.
+    /// Records a step of the connection, for operators; only the newest are kept.
     pub fn step(&self, text: &str) {
         push(&mut self.seen().steps, text.to_owned(), STEPS_MAX);
     }
@@ -236,11 +236,11 @@ fn beginning(error: &str) -> String {
 /// A connection that has ended or was rejected.
 #[derive(Clone, Debug)]
 pub struct EndedConnection {
-    /// The worker's identity.
+    /// Who was connected: the facts of the worker's connection.
     pub facts: ConnectionFacts,
-    /// The worker's strategy.
+    /// The opening strategy of the worker.
     pub strategy: Strategy,
-    /// Its activity.
+    /// What the connection did while it lasted.
     pub activity: ActivityFacts,
 }
 

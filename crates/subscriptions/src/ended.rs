@@ -20,7 +20,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// A short message.
+    /// The reason as a sentence without a period.
     pub fn reason(&self) -> &'static str {
         match self {
             Ended::Deleted => "The subscription was deleted",

@@ -20,7 +20,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them.
+    /// Every strategy, once.
     pub const ALL: [Strategy; 4] =
         [Strategy::OpenIfFree, Strategy::TakeOver, Strategy::WaitForFree, Strategy::Concurrent];
 

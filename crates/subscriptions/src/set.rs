@@ -24,17 +24,17 @@ use crate::{
 
 /// A stored subscription, for a worker that connects.
 pub struct StoredSubscription<'s> {
-    /// Its number.
+    /// The number of the subscription within its database.
     pub id: u64,
-    /// Its name.
+    /// The name of the subscription.
     pub name: &'s str,
-    /// Its query.
+    /// The text of its query.
     pub query_text: &'s str,
     /// The query, parsed and validated.
     pub query: Arc<LogQuery>,
     /// The number of the change that last set its query or its position.
     pub version: u64,
-    /// Its stored progress.
+    /// The position from which its workers continue.
     pub position: &'s Position,
 }
 
@@ -114,7 +114,7 @@ impl SubscriptionSet {
         self.lock().get(&id).cloned()
     }
 
-    /// All of them.
+    /// All subscriptions that have or had workers.
     pub fn all(&self) -> Vec<Arc<Subscription>> {
         self.lock().values().cloned().collect()
     }

@@ -80,17 +80,17 @@ impl Subscription {
         }
     }
 
-    /// Its number.
+    /// Its number within the database.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Its name.
+    /// Its name, in its original case.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its query.
+    /// Its query, parsed and validated.
     pub fn query(&self) -> &LogQuery {
         &self.query
     }
@@ -131,7 +131,7 @@ impl Subscription {
         Some(work.store_position())
     }
 
-    /// Its current workers.
+    /// Its current workers, in the order in which they connected.
     pub fn connections(&self) -> Vec<Arc<WorkerShared>> {
         let mut workers: Vec<_> = self.lock().workers.values().cloned().collect();
         workers.sort_by_key(|worker| worker.number);

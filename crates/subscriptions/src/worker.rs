@@ -28,9 +28,9 @@ pub const BATCH_DOCUMENTS_MAX: usize = 1 << 16;
 
 /// The request of a connecting worker.
 pub struct WorkerRequest {
-    /// Its strategy.
+    /// The opening strategy that it requests.
     pub strategy: Strategy,
-    /// Its identity.
+    /// The facts of its connection, for operators.
     pub facts: ConnectionFacts,
     /// How to wake it.
     pub wake: Arc<dyn Wake>,
@@ -107,7 +107,7 @@ impl WorkerShared {
 /// A piece of a batch that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// Documents in it.
+    /// Number of documents in the piece.
     pub documents: usize,
     /// Whether it is the last one of the batch.
     pub is_last: bool,

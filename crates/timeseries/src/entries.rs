@@ -11,7 +11,7 @@ pub struct Entry<'a> {
     pub timestamp_ms: i64,
     /// The values; at least one.
     pub values: &'a [f64],
-    /// The tag.
+    /// The tag, if the entry has one.
     pub tag: Option<&'a str>,
 }
 
@@ -30,7 +30,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// How many.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.timestamps.len()
     }
@@ -50,7 +50,7 @@ impl Entries {
         self.tag_ends.clear();
     }
 
-    /// Appends an entry.
+    /// Appends an entry after the last one; the order is not checked.
     pub fn push(&mut self, entry: Entry<'_>) {
         self.timestamps.push(entry.timestamp_ms);
         self.values.extend_from_slice(entry.values);
@@ -85,7 +85,7 @@ impl Entries {
         Some(Entry { timestamp_ms, values: self.values_of(position), tag: self.tag_of(position) })
     }
 
-    /// All entries.
+    /// All entries, in the order in which they were appended.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Entry<'_>> + DoubleEndedIterator {
         (0..self.len()).map(|position| Entry {
             timestamp_ms: self.timestamps[position],

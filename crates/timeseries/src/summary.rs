@@ -3,22 +3,22 @@
 /// Of the values of one position, in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many.
+    /// The number of values.
     pub count: u64,
-    /// The first.
+    /// The value of the first entry.
     pub first: f64,
-    /// The last.
+    /// The value of the last entry.
     pub last: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// All of them added.
     pub sum: f64,
 }
 
 impl Summary {
-    /// Of one value.
+    /// The summary of a single value.
     pub fn of(value: f64) -> Self {
         Self { count: 1, first: value, last: value, min: value, max: value, sum: value }
     }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::http_client::Answer;
 
-/// Properties, anywhere in an answer, that differ between two servers. `Deleted` is true there for documents
-/// that were deleted before, too. `Collection` is of patches that are
-/// tried: RavenDB knows it only where the script put or deleted something else.
+/// Properties, anywhere in a response, that differ between two servers. `Deleted` is true in
+/// RavenDB also for documents that were already deleted. `Collection` is part of the result of
+/// patches under test: RavenDB returns it only if the script put or deleted another document.
 const OWN_PROPERTIES: &[&str] = &[
     "@change-vector",
     "ChangeVector",
@@ -28,10 +28,10 @@ const OWN_PROPERTIES: &[&str] = &[
     "Deleted",
 ];
 
-/// Which part of an answer is compared, and how.
+/// Which part of a response is compared, and how.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// All of it.
+    /// The whole response.
     All,
     /// The same, with the results in any order.
     InAnyOrder,
@@ -41,16 +41,16 @@ pub(super) enum Shown {
     Terms,
     /// Whether there is an error in it.
     HasErrors,
-    /// Nothing: it is only waited for.
+    /// Nothing: the response is only awaited.
     Nothing,
-    /// Nothing either: it is asked for again until it says that an index has counted its last batch. What
-    /// failed shows only then, and a query may be answered a little before.
+    /// Nothing: the request is repeated until it reports that an index has counted its last batch.
+    /// Failures are visible only then, and a query may be answered a little before.
     Counted,
     /// Only whether it succeeded.
     Outcome,
 }
 
-/// What is compared, as text.
+/// The compared part, as text.
 pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
     if matches!(shown, Shown::Nothing | Shown::Counted) {
         return String::new();
@@ -92,7 +92,8 @@ pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
     format!("{} {value}", answer.status)
 }
 
-/// Whether an index that is described here has counted what failed, and drawn its conclusion.
+/// Whether the described index has counted its failures, and has been stopped because of them if
+/// necessary.
 pub(super) fn is_counted(answer: &Answer) -> bool {
     let value: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let index = &value["Results"][0];
@@ -101,11 +102,11 @@ pub(super) fn is_counted(answer: &Answer) -> bool {
         && index["IsInvalidIndex"] == is_in_error
 }
 
-/// Leaves out what differs between servers, and writes whole numbers in one way.
+/// Removes what differs between servers, and normalises whole numbers.
 fn strip(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            // One that is written as a whole number keeps all of its digits.
+            // A number written as a whole number keeps all of its digits.
             let real = number.as_f64().filter(|_| number.is_f64());
             if let Some(whole) = real.filter(|real| real.fract() == 0.0 && real.abs() < 1e18) {
                 *value = json!(whole as i64);
@@ -120,7 +121,7 @@ fn strip(value: &mut Value) {
     }
 }
 
-/// Two texts from shortly before where they begin to differ.
+/// Two texts, from shortly before their first difference.
 pub(super) fn where_they_differ(ours: &str, theirs: &str) -> (String, String) {
     const BEFORE: usize = 80;
     const SHOWN: usize = 360;

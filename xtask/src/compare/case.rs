@@ -5,32 +5,32 @@ use serde_json::Value;
 use super::answers::Shown;
 use crate::random::Random;
 
-/// A request, and what of its answer is compared.
+/// A request, and the compared part of its response.
 pub(super) struct Exchange {
     pub(super) method: &'static str,
-    /// Behind the database, with its query.
+    /// The path after the database, with its query string.
     pub(super) path: String,
     pub(super) body: Option<Value>,
     pub(super) shown: Shown,
 }
 
-/// Something that both are asked, in one or several requests.
+/// One or several requests that are sent to both servers.
 pub(super) trait Case {
-    /// In a word.
+    /// The kind of the case, in one word.
     fn kind(&self) -> &'static str;
-    /// For a person.
+    /// The case in human-readable form.
     fn text(&self) -> String;
     /// The requests, one after the other.
     fn exchanges(&self) -> Vec<Exchange>;
-    /// Cases that are a little smaller, the smallest first; none when nothing can be left out.
+    /// Slightly smaller cases, the smallest first; empty if nothing can be removed.
     fn smaller(&self) -> Vec<Box<dyn Case>>;
-    /// Whether it leaves other documents behind.
+    /// Whether it changes documents.
     fn changes_documents(&self) -> bool {
         false
     }
 }
 
-/// Chooses.
+/// Random choices.
 pub(super) struct Dice(Random);
 
 impl Dice {
@@ -38,17 +38,17 @@ impl Dice {
         Dice(Random::new(seed))
     }
 
-    /// Below `end`, which is not 0.
+    /// A number below `end`, which is not 0.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
-    /// Once in so many times.
+    /// `true` once in `times` calls on average.
     pub(super) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several, of which there is at least one.
+    /// One item of a list that is not empty.
     pub(super) fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len() as u64) as usize]
     }
@@ -70,7 +70,7 @@ impl Dice {
     }
 }
 
-/// Every list with one item less.
+/// Every list with one item removed.
 pub(super) fn without_one<T: Clone>(items: &[T]) -> impl Iterator<Item = Vec<T>> {
     (0..items.len()).map(|left_out| {
         let kept = items.iter().enumerate().filter(|(at, _)| *at != left_out);

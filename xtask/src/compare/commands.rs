@@ -8,7 +8,7 @@ use super::{
     documents::id,
 };
 
-/// A batch with the reads behind it, or one read.
+/// A batch with the reads after it, or one read.
 pub(super) struct Commands {
     commands: Vec<Value>,
     reads: Vec<String>,
@@ -111,7 +111,7 @@ impl Case for Commands {
     }
 
     fn smaller(&self) -> Vec<Box<dyn Case>> {
-        // A batch that is sent again finds other documents.
+        // A batch that is sent again would meet other documents.
         Vec::new()
     }
 

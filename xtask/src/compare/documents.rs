@@ -1,4 +1,4 @@
-//! The documents that both have, and the names and values that cases are made of.
+//! The documents in both databases, and the names and values used in cases.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,8 @@ fn any(dice: &mut Dice, number: u64) -> Value {
     document
 }
 
-/// A value that the field has somewhere, or another one, as RQL and JavaScript write it.
+/// A value that the field has in some document, or another one, in the syntax of RQL and
+/// JavaScript.
 pub(super) fn literal(dice: &mut Dice, path: &str) -> String {
     if dice.once_in(10) {
         return dice.of(&["null", "true", "''", "0", "'red'"]).to_owned();

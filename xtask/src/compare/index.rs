@@ -1,4 +1,4 @@
-//! Random definitions of indexes, in C# and JavaScript, and the terms that they make.
+//! Random definitions of indexes, in C# and JavaScript, and their terms.
 
 use serde_json::{Value, json};
 

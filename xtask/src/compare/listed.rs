@@ -1,8 +1,8 @@
-//! Differences that are meant. Each has its reason here and in `docs/compatibility.md`.
+//! Intentional differences. Each has its reason here and in `docs/compatibility/`.
 
-/// Why cases are answered differently, and how to recognise them: a case matches when all parts of
-/// one pattern are in its text, or in an answer as it is printed, `Corvus: …` or `RavenDB: …`. The
-/// first reason wins.
+/// The reasons for different responses, and the patterns of their cases: a case matches when its
+/// text or one of the printed responses (`Corvus: …`, `RavenDB: …`) contains all parts of one
+/// pattern. The first matching reason is used.
 const LISTED: &[(&str, &[&[&str]])] = &[
     (
         "a range of null is an InvalidQueryException, not a NullReferenceException",
@@ -92,10 +92,10 @@ const LISTED: &[(&str, &[&[&str]])] = &[
     ),
 ];
 
-/// What RavenDB answers for an index whose reduce fails on every key.
+/// RavenDB's response for an index whose reduce fails on every key.
 const REDUCE_FAILED: &str = "RavenDB: 500 InvalidOperationException";
 
-/// Why a case of this text is answered differently, if that is meant.
+/// The reason for a different response to this case, if the difference is intentional.
 pub(super) fn reason(text: &str, ours: &str, theirs: &str) -> Option<&'static str> {
     if has_two_upper_ends(text) {
         return Some("F < a and F < b are two conditions");

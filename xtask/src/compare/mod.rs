@@ -33,7 +33,7 @@ use crate::{Failure, checks::Checks, server_process::ServerProcess, server_proce
 const CASES_PER_DATABASE: u64 = 400;
 /// The maximum number of attempts to shrink a case.
 const SMALLER_MAX: usize = 300;
-/// Of further differences, the report only gives the number.
+/// Maximum number of printed differences; of further ones, only the count is reported.
 const PRINTED_MAX: usize = 100;
 
 /// Sends `count` cases to the built server and to the RavenDB at `peer`.
@@ -52,7 +52,7 @@ pub(crate) fn run(peer: &str, seed: u64, count: u64) -> Result<Checks, Failure> 
     Ok(checks)
 }
 
-/// A case and what is different.
+/// A case and its difference.
 struct Difference {
     case: String,
     ours: String,
@@ -65,7 +65,7 @@ struct Comparison {
     dice: Dice,
     equal: BTreeMap<&'static str, u64>,
     listed: BTreeMap<&'static str, u64>,
-    /// By what cases that look alike have in common.
+    /// By the common form of similar cases.
     found: BTreeMap<String, Difference>,
 }
 
@@ -96,7 +96,7 @@ impl Comparison {
         }
     }
 
-    /// `true` when the databases may not be the same any more.
+    /// `true` when the databases may differ from now on.
     fn judge(&mut self, case: Box<dyn Case>) -> Result<bool, Failure> {
         let kind = case.kind();
         if !self.pair.answers_differ(&*case)? {
@@ -114,7 +114,7 @@ impl Comparison {
         Ok(is_changed)
     }
 
-    /// Shrinks a case while it is still answered differently.
+    /// Shrinks a case while the responses still differ.
     fn smallest(&mut self, case: Box<dyn Case>) -> Result<Box<dyn Case>, Failure> {
         let mut smallest = case;
         let mut tries = 0;
@@ -149,7 +149,7 @@ impl Comparison {
             checks.passed += usize::try_from(*count).unwrap_or(usize::MAX);
         }
         for (reason, count) in &self.listed {
-            println!("compare: {count} different on purpose: {reason}");
+            println!("compare: {count} intentional differences: {reason}");
         }
         for difference in self.found.values().take(PRINTED_MAX) {
             let Difference { case, ours, theirs, times } = difference;

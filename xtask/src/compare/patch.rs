@@ -1,4 +1,4 @@
-//! Random patches of one document, which are tried out and store nothing, so that they can be made smaller.
+//! Random patches of one document, as dry runs that store nothing, so that they can be shrunk.
 
 use serde_json::json;
 
@@ -86,7 +86,7 @@ pub(super) struct Patch {
 pub(super) fn any(dice: &mut Dice) -> Patch {
     let statement = |dice: &mut Dice| {
         let template = dice.of(STATEMENTS);
-        // Values stand between braces that are not objects.
+        // Values are between braces that are not objects.
         if template.contains("= {};") || template.contains("({})") || template.contains("+ {};") {
             return dice.fill(template, |dice| {
                 let path = dice.of(SCALARS);

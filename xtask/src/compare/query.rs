@@ -1,4 +1,4 @@
-//! Random queries, as trees whose parts can be left out.
+//! Random queries, as trees whose parts can be removed.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{
 enum Condition {
     Leaf(String),
     Not(Box<Condition>),
-    /// Two, and the word between them.
+    /// Two conditions, and the operator between them.
     Both(Box<Condition>, &'static str, Box<Condition>),
 }
 
@@ -31,7 +31,7 @@ enum Selects {
     Documents,
     Fields(Vec<String>),
     Distinct(Vec<String>),
-    /// Properties of an object that a script makes of `x`.
+    /// Properties of an object that a script creates from `x`.
     Object(Vec<(String, String)>),
     /// Groups by this field, with these columns.
     Groups(&'static str, Vec<String>),
@@ -65,7 +65,7 @@ fn some<T>(dice: &mut Dice, most: u64, mut one: impl FnMut(&mut Dice) -> T) -> V
 }
 
 impl Selects {
-    /// What documents are called, with a dot.
+    /// The alias of documents, with a dot.
     fn alias(&self) -> &'static str {
         if matches!(self, Selects::Object(_)) { "x." } else { "" }
     }

@@ -14,11 +14,11 @@ use crate::{
     http_client::{Answer, HttpClient},
 };
 
-/// How long an index may take to count what failed, and how often it is asked.
+/// How long an index may take to count its failures, and how often it is polled.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Both, and the connections to them.
+/// Both servers, with the connections to them.
 pub(super) struct Pair {
     ours: Server,
     theirs: Server,
@@ -37,13 +37,13 @@ impl Server {
         Server { url: url.to_owned(), client: None }
     }
 
-    /// What of its answers is compared.
+    /// The compared part of its response.
     fn ask(&mut self, database: &str, exchange: &Exchange) -> Result<String, Failure> {
         let began = Instant::now();
         loop {
             let answer = self.send(database, exchange)?;
             let is_ready = exchange.shown != Shown::Counted || is_counted(&answer);
-            // An index that never counts is compared as it is.
+            // An index that never counts its failures is compared in its current state.
             if is_ready || COUNTING_TIME_MAX < began.elapsed() {
                 return Ok(comparable(&answer, exchange.shown));
             }
@@ -54,7 +54,7 @@ impl Server {
     fn send(&mut self, database: &str, exchange: &Exchange) -> Result<Answer, Failure> {
         let path = format!("/databases/{database}{}", exchange.path);
         let body = exchange.body.as_ref().map(Value::to_string).unwrap_or_default();
-        // One that closed the connection after its last answer is asked again on a new one.
+        // If the server closed the connection after its last response, retries on a new one.
         for is_last in [false, true] {
             let mut client = match self.client.take() {
                 Some(client) => client,
@@ -87,7 +87,7 @@ impl Pair {
         Pair { ours: Server::new(ours), theirs: Server::new(theirs), database, databases, last }
     }
 
-    /// Both begin with these documents in a new database.
+    /// Creates a new database with these documents on both servers.
     pub(super) fn begin(&mut self, documents: &[(String, Value)]) -> Result<(), Failure> {
         self.remove_database();
         self.database = format!("compare-{}-{}", std::process::id(), self.databases);
@@ -106,7 +106,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Removes the database of the last start. One that cannot be removed is left for the user.
+    /// Removes the database of the last start. If that fails, it is left for the user.
     pub(super) fn remove_database(&mut self) {
         if !self.database.is_empty() {
             drop(self.ours.remove(&self.database));
@@ -114,10 +114,11 @@ impl Pair {
         }
     }
 
-    /// Asks both; whether they answer differently.
+    /// Sends the case to both servers; returns whether the responses differ.
     pub(super) fn answers_differ(&mut self, case: &dyn Case) -> Result<bool, Failure> {
         let mut different = None;
-        // All of it, also behind a difference: what a case leaves behind has to be the same.
+        // All requests, also after a difference: both databases must have the same state
+        // afterwards.
         for exchange in case.exchanges() {
             let ours = self.ours.ask(&self.database, &exchange)?;
             let theirs = self.theirs.ask(&self.database, &exchange)?;
@@ -130,7 +131,7 @@ impl Pair {
         Ok(differ)
     }
 
-    /// What ours and theirs answered when they last differed, from where they do.
+    /// The last two responses that differed, from their first difference.
     pub(super) fn last_difference(&self) -> (String, String) {
         self.last.clone()
     }

@@ -1,14 +1,14 @@
-//! One client: requests, with their answers classified by what they mean for a history.
+//! One client: requests, with responses classified by their meaning for a history.
 
 use serde_json::Value;
 
 use crate::{consistency::DATABASE, http_client::HttpClient};
 
-/// What a process recorded.
+/// The history recorded by a process.
 pub(crate) struct Played<T> {
     pub(crate) history: Vec<T>,
     pub(crate) committed: u64,
-    /// An answer that nothing explains.
+    /// An unexpected response.
     pub(crate) broken: Option<String>,
 }
 
@@ -26,15 +26,15 @@ impl<T> Played<T> {
     }
 }
 
-/// Why there is no usable answer.
+/// Why there is no usable response.
 pub(crate) enum Trouble {
     /// Refused by optimistic concurrency: nothing was done.
     Conflict,
-    /// The outcome is unknown: the connection broke, or the server could not tell.
+    /// The outcome is unknown: the connection broke, or the server does not know it.
     Unknown,
     /// The snapshot has ended.
     SnapshotEnded,
-    /// An impossible answer.
+    /// A response that is never valid.
     Broken(String),
 }
 
@@ -46,7 +46,7 @@ impl Client {
         HttpClient::connect(url).ok().map(Client)
     }
 
-    /// The body of a good answer; of one that says 404, nothing.
+    /// The body of a successful response; `None` for 404.
     pub(crate) fn send(
         &mut self,
         method: &str,

@@ -14,9 +14,9 @@ use crate::{
 };
 
 const SNAPSHOT: &str = "Corvus-Snapshot";
-/// Keys that a transaction uses at most.
+/// Maximum number of keys in a transaction.
 const KEYS_MAX: u64 = 4;
-/// Keys that are read at once at the end.
+/// Number of keys read in one request at the end.
 const FINAL_KEYS: usize = 8;
 const APPEND: &str = "this.L.push(args.V)";
 const BEGIN_LIST: &str = "this.L = [args.V]; this.Next = args.Next";
@@ -32,7 +32,7 @@ pub(crate) fn are_lists(workload: Workload) -> bool {
     )
 }
 
-/// Clients of this version have their documents guarded in cluster-wide transactions.
+/// The server creates atomic guards for clients of this version in cluster-wide transactions.
 const WITH_GUARDS: [(&str, &str); 1] = [("Raven-Client-Version", "5.4.0")];
 
 /// A document or a value as it was read: its content and its version; empty when it does not exist.
@@ -41,12 +41,12 @@ struct Read {
     version: String,
 }
 
-/// Whether the server is still running, and what was done.
+/// The outcome of a transaction.
 enum Done {
     Committed(Vec<Step>),
     Refused(Vec<Step>),
     Unknown(Vec<Step>),
-    /// Nothing was written, and what was read does not count.
+    /// Nothing was written, and the reads are not part of the history.
     Nothing,
     Broken(String),
 }
@@ -80,7 +80,7 @@ pub(crate) fn play(url: &str, round: &Round, process: u32, random: Random) -> Pl
     played
 }
 
-/// Reads everything once, as a process of its own.
+/// Reads everything once, as a separate process of the history.
 pub(crate) fn read_all(url: &str, round: &Round, process: u32) -> Played<Transaction> {
     let mut played = Played::default();
     let Some(client) = Client::connect(url) else { return played };
@@ -109,7 +109,7 @@ struct Session<'r> {
     round: &'r Round,
     random: Random,
     lists: bool,
-    /// What was done in the transaction so far.
+    /// The operations of the transaction so far.
     steps: Vec<Step>,
 }
 
@@ -173,7 +173,7 @@ impl Session<'_> {
                     "Id": id(*key), "ChangeVector": null, "Type": "Counters",
                     "Counters": {"DocumentId": id(*key), "Operations": [counted]},
                 }));
-                // A millisecond of its own for each value.
+                // A different millisecond for each value.
                 let (seconds, millis) = (value / 1000, value % 1000);
                 let time = format!(
                     "2026-01-01T{:02}:{:02}:{:02}.{millis:03}0000Z",
@@ -238,7 +238,7 @@ impl Session<'_> {
         self.client.send("POST", "/bulk_docs", &[], body.as_bytes()).map(drop)
     }
 
-    /// Reads in one request: by ids, with what a document refers to, or by a query.
+    /// Reads in one request: by ids, with includes, or by a query.
     fn read_at_once(&mut self, keys: &[u64]) -> Result<BTreeMap<u64, Read>, Trouble> {
         match self.random.below(4) {
             0 => {
@@ -307,7 +307,7 @@ impl Session<'_> {
             Reading::UnderToken => {
                 let token = self.open_snapshot()?;
                 let read = self.read_one_by_one(keys, Some(&token))?;
-                // Once more, as a unit of work may.
+                // A second append to the same key, as a unit of work may contain.
                 self.load(&keys[..1], Some(&token))?;
                 self.release_snapshot(&token)?;
                 read
@@ -398,7 +398,7 @@ impl Session<'_> {
     }
 }
 
-/// What was written together is seen together.
+/// Values that were written in one batch must be read together.
 fn same_length(key: u64, list: &[u64], what: &str, counted: Option<u64>) -> Result<(), Trouble> {
     let (length, counted) = (list.len() as u64, counted.unwrap_or(0));
     if length == counted {
@@ -420,11 +420,11 @@ enum Reading {
 /// How a session writes.
 #[derive(Clone, Copy)]
 enum Writing {
-    /// Only what is in the version that was read.
+    /// Only if the document still has the version that was read.
     Checked,
-    /// Whatever is there.
+    /// Unconditionally.
     Unchecked,
-    /// Through the cluster, only what is in the version that was read.
+    /// Through the cluster, only if the document still has the version that was read.
     ClusterWide,
 }
 

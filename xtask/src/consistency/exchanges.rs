@@ -23,7 +23,7 @@ pub(crate) fn play(url: &str, round: &Round, mut random: Random) -> Played<Excha
         let last = known.get(&key).map_or(0, |seen| seen.index);
         let kind = match random.below(3) {
             0 => ExchangeKind::Get,
-            // Sometimes with an index that no version has.
+            // Sometimes with an index that is not that of any version.
             _ => {
                 let expected = if random.below(20) == 0 { last + 1 } else { last };
                 ExchangeKind::Put { expected, value: round.value() }

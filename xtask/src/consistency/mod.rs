@@ -30,15 +30,15 @@ use crate::{
 const PROCESSES: u32 = 10;
 const ROUND_OPERATIONS: u64 = 2_000;
 const KILL_EVERY: u64 = 3;
-/// The number of a round's findings that are printed.
+/// Maximum number of printed findings per round.
 const SHOWN_MAX: usize = 5;
-/// Of that many keys one is chosen ...
+/// Number of keys from which one is chosen ...
 const KEYS_AT_ONCE: u64 = 8;
-/// ... until so many operations were begun; then they give way to others.
+/// ... until this many operations have started; then other keys are used.
 const OPERATIONS_PER_KEYS: u64 = 160;
 pub(crate) const DATABASE: &str = "/databases/consistency";
 
-/// What clients do in a round.
+/// The workload of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Workload {
     /// Each request is a transaction: batches of patches, and reads of several documents.
@@ -49,7 +49,7 @@ enum Workload {
     Tokens { lists: bool },
     /// The same, reading in several requests without a token.
     Unheld,
-    /// Sessions that read in several requests and write whatever is there.
+    /// Sessions that read in several requests and write without a check.
     LastWriteWins,
     /// Compare exchange.
     Exchanges,
@@ -74,12 +74,12 @@ const WORKLOADS: &[Workload] = &[
 ];
 
 impl Workload {
-    /// Whether an anomaly is allowed: one that `docs/guarantees.md` does not exclude.
+    /// Whether an anomaly is allowed, because `docs/guarantees.md` does not exclude it.
     fn may_show(self, anomaly: Anomaly) -> bool {
         let skew = matches!(anomaly, Anomaly::G2 | Anomaly::Realtime("G2"));
         match self {
             Workload::Requests | Workload::Exchanges => false,
-            // Snapshot isolation: what was only read is not looked at again.
+            // Snapshot isolation: documents that were only read are not checked again.
             Workload::Optimistic { .. }
             | Workload::Tokens { .. }
             | Workload::ClusterWide { .. }
@@ -100,7 +100,7 @@ impl Workload {
 /// What the processes of a round share.
 pub(crate) struct Round {
     workload: Workload,
-    /// Where the keys of the round begin.
+    /// The first key of the round.
     first_key: u64,
     operations_max: u64,
     begun: AtomicU64,
@@ -126,7 +126,7 @@ impl Round {
         (count < self.operations_max && !self.struck.load(Ordering::SeqCst)).then_some(count)
     }
 
-    /// One of the keys of this time.
+    /// One of the current keys.
     fn key(&self, count: u64, random: &mut Random) -> u64 {
         let group = count / OPERATIONS_PER_KEYS;
         self.first_key + group * KEYS_AT_ONCE + random.below(KEYS_AT_ONCE)
@@ -145,7 +145,7 @@ struct Judged {
     operations: u64,
     committed: u64,
     findings: Vec<Finding>,
-    /// What is wrong with the run itself.
+    /// Problems of the run itself.
     broken: Option<String>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn run(operations: u64, seed: Option<u64>) -> Result<Checks, Failure>
     if result.is_ok() && checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
-        println!("consistency: what is left is in {}", directory.display());
+        println!("consistency: the files are kept in {}", directory.display());
     }
     result.map(|()| checks)
 }

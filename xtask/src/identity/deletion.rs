@@ -1,7 +1,7 @@
 //! Deletes a database of the first server with its files, and kills the server meanwhile.
 //!
-//! After a restart the server has all of the database or nothing of it, and nothing of it if the
-//! deletion was acknowledged. A database of the same name, created then, is empty, and stays so.
+//! After a restart the server has the whole database or none of it, and none of it if the deletion
+//! was acknowledged. A new database of the same name is empty and remains so.
 
 use std::{thread, time::Duration};
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{Failure, http_client::HttpClient, random::Random};
 
-/// The maximum time after the request at which the server is killed. A deletion takes some of it.
+/// The maximum time between the request and the kill. A deletion takes part of it.
 const KILLED_AFTER_MICROSECONDS_MAX: u64 = 40_000;
 /// The status of a request to create a database that exists.
 const CONFLICT: u16 = 409;
 
 impl Stage {
-    /// See the module. Nothing else is written meanwhile.
+    /// Runs the deletion described in the module. Nothing else is written meanwhile.
     pub(crate) fn delete_and_create_again(
         &mut self,
         random: &mut Random,
@@ -37,11 +37,11 @@ impl Stage {
         thread::sleep(pause);
         self.kill(0)?;
         let answered = deleting.join().map_err(|_| "the client of a deletion panicked")?;
-        // Without an answer either may be.
+        // Without a response, either outcome is valid.
         let is_acknowledged = match answered {
             Ok(200) => true,
             Ok(other) => {
-                return Ok(Verdict::Violation(format!("a deletion was answered with {other}")));
+                return Ok(Verdict::Violation(format!("a deletion returned {other}")));
             }
             Err(_) => false,
         };
@@ -55,9 +55,9 @@ impl Stage {
         };
         match created {
             CONFLICT if is_acknowledged => {
-                return Ok(Verdict::Violation(format!("'{name}' was deleted and is there")));
+                return Ok(Verdict::Violation(format!("'{name}' was deleted and still exists")));
             }
-            CONFLICT => self.note(format!("server 0: '{name}' is still there")),
+            CONFLICT => self.note(format!("server 0: '{name}' still exists")),
             _ => {
                 self.models[0][at] = Model::default();
                 self.is_new_since_copy[at] = true;

@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
     Right,
     /// It rejects requests and says why.
     Refused(String),
-    /// It is as it was at an earlier moment, which no server could detect.
+    /// It has the state of an earlier moment, which no server could detect.
     Blind(Blind),
     /// Something is wrong, or silently missing.
     Violation(String),
@@ -37,7 +37,7 @@ impl fmt::Display for Verdict {
         match self {
             Self::Right => f.write_str("right"),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
-            Self::Blind(blind) => write!(f, "not to be noticed: {blind}"),
+            Self::Blind(blind) => write!(f, "undetectable: {blind}"),
             Self::Violation(what) => write!(f, "WRONG: {what}"),
         }
     }
@@ -57,12 +57,12 @@ impl Verdict {
         match self {
             Self::Right => "right".to_owned(),
             Self::Refused(_) => "refused with a reason".to_owned(),
-            Self::Blind(blind) => format!("not to be noticed: {blind}"),
+            Self::Blind(blind) => format!("undetectable: {blind}"),
             Self::Violation(_) => "WRONG".to_owned(),
         }
     }
 
-    /// The worse of two.
+    /// The worse of two verdicts.
     pub(crate) fn and(self, other: Self) -> Self {
         let weight = |verdict: &Self| match verdict {
             Self::Right => 0,
@@ -119,7 +119,7 @@ impl Judge<'_> {
         let documents = self.documents()?;
         let mut verdict = match documents {
             Ok(()) => Verdict::Right,
-            // Nothing else is served then.
+            // Nothing else is served in that case.
             Err(verdict) => return Ok(verdict),
         };
         for part in [self.values()?, self.identities()?] {
@@ -147,7 +147,8 @@ impl Judge<'_> {
         }
     }
 
-    /// The answer, or why there is none. A database that silently does not exist is a loss.
+    /// The response, or the reason why it was rejected. A database that is silently missing is a
+    /// loss.
     fn read(&self, method: &str, path: &str, body: &Value) -> Result<Read<Value>, Failure> {
         let answer = self.ask(method, path, body)?;
         let read = serde_json::from_slice::<Value>(&answer.body).unwrap_or(Value::Null);
@@ -215,7 +216,7 @@ impl Judge<'_> {
         })
     }
 
-    /// What indexes say of a number, when they say that they are not behind.
+    /// The results of non-stale indexes for a number.
     fn entries(&self, number: u64) -> Result<Read<()>, Failure> {
         let query = |text: &str| json!({"Query": text, "WaitForNonStaleResults": true});
         let expected = self.model.count_of(number);
@@ -254,5 +255,5 @@ fn difference<V: PartialEq + fmt::Debug>(
         .filter_map(|(key, value)| Some((key, value, found.get(key)?)))
         .filter(|(_, value, found)| value != found)
         .collect();
-    format!("{what}: missing {missing:?}, strange {strange:?}, other than written {other:?}")
+    format!("{what}: missing {missing:?}, unexpected {strange:?}, different {other:?}")
 }

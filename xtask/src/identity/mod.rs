@@ -1,6 +1,6 @@
-//! The task `identity`: files of a stopped server are swapped, removed, cut, or put back from an
-//! earlier moment, another database or another server. After a restart, it rejects them with a
-//! reason, or is correct.
+//! The task `identity`: files of a stopped server are swapped, removed, truncated, or replaced by
+//! those of an earlier moment, another database or another server. After a restart, the server
+//! rejects them with a reason, or its data is correct.
 //!
 //! A history is one seed: two servers with two databases each, whose journals are next to their
 //! data files or elsewhere, are written to by one client. In some of them a database is deleted
@@ -24,7 +24,7 @@ use crate::{Failure, checks::Checks, random::Random, server_process::executable}
 /// Writes of each phase, at most.
 const WRITES_MAX: u64 = 30;
 
-/// Plays so many histories, the first with this seed.
+/// Runs the given number of histories, the first with this seed.
 pub(crate) fn run(count: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     let executable = executable()?;
     let first = seed.unwrap_or_else(|| Random::fresh_seed() >> 32);
@@ -40,7 +40,7 @@ pub(crate) fn run(count: u64, seed: Option<u64>) -> Result<Checks, Failure> {
         let steps = stage.take_steps();
         drop(stage);
         let verdict = verdict.map_err(|error| {
-            format!("seed {seed} could not be played: {error}\n  {}", steps.join("\n  "))
+            format!("seed {seed} could not be run: {error}\n  {}", steps.join("\n  "))
         })?;
         *verdicts.entry(verdict.name()).or_default() += 1;
         checks.that(!verdict.is_violation(), || {
@@ -56,7 +56,7 @@ pub(crate) fn run(count: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     }
     match checks.failures.is_empty() {
         true => std::fs::remove_dir_all(&directory)?,
-        false => println!("identity: files of what is wrong are in {}", directory.display()),
+        false => println!("identity: the files are kept in {}", directory.display()),
     }
     Ok(checks)
 }
@@ -81,7 +81,7 @@ fn play(stage: &mut Stage, random: &mut Random) -> Result<Verdict, Failure> {
     stage.note_tampering(&tampering);
     tampering.perform(stage)?;
     let mut verdict = stage.judge(Some(&tampering))?;
-    // What is refused stays as it is, and what is right goes on to be, also with further writes.
+    // Rejected files are not changed, and correct data remains correct after further writes.
     if verdict.is_right() {
         verdict = verdict.and(stage.write_on(random, WRITES_MAX / 3)?);
     }

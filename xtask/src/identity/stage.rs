@@ -32,13 +32,13 @@ const JOURNALS: &str = "Journals";
 /// The prefix of the error of a request that was rejected because of the server's state.
 const REFUSED: &str = "refused ";
 
-/// See the module. Only the first server is tampered with; the other one is there to be copied from.
+/// Both servers. Only the first one is tampered with; the other one is a source of foreign files.
 pub(crate) struct Stage {
     executable: PathBuf,
     place: PathBuf,
     servers: [Option<ServerProcess>; 2],
     pub(crate) models: [Vec<Model>; 2],
-    /// Of the first server, when it was copied.
+    /// The state of the first server when it was copied.
     pub(crate) earlier: Vec<Model>,
     steps: Vec<String>,
     journals: Journals,
@@ -98,7 +98,7 @@ impl Stage {
         self.note(format!("tampering: {tampering}"));
     }
 
-    /// What was done to the files.
+    /// The changes made to the files.
     pub(crate) fn tampering(&self) -> String {
         self.tampering.clone()
     }
@@ -107,7 +107,7 @@ impl Stage {
         std::mem::take(&mut self.steps)
     }
 
-    /// Starts both servers, of which none is refused.
+    /// Starts both servers, neither of which may be rejected.
     pub(crate) fn start(&mut self) -> Result<(), Failure> {
         for server in [0, 1] {
             self.try_start(server)?;
@@ -125,7 +125,7 @@ impl Stage {
         self.place.join(format!("server-{server}.log"))
     }
 
-    /// Stops both servers, each in one of two ways. One that was refused is not there.
+    /// Stops or kills both servers. A server that did not start is skipped.
     pub(crate) fn end(&mut self, random: &mut Random) -> Result<(), Failure> {
         for server in [0, 1] {
             let is_killed = random.below(2) == 0;
@@ -136,7 +136,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Copies what the servers have now.
+    /// Copies the current files of the servers.
     pub(crate) fn remember(&mut self) -> Result<(), Failure> {
         for server in [0, 1] {
             let remembered = self.remembered(server);
@@ -174,7 +174,7 @@ impl Stage {
         Ok(client.send_with(method, path, &[WITH_GUARDS], &body)?)
     }
 
-    /// Sends a request that must succeed. Returns its answer.
+    /// Sends a request that must succeed. Returns its response.
     fn do_request(
         &self,
         server: usize,
@@ -201,7 +201,7 @@ impl Stage {
             for name in DATABASES {
                 let created = self.create_database(server, name)?;
                 if created != 201 {
-                    return Err(format!("'{name}' was created with {created}").into());
+                    return Err(format!("the creation of '{name}' returned {created}").into());
                 }
             }
             self.write_to(server, random, 5)?;
@@ -209,7 +209,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Creates a database with its indexes. Returns the status of the answer, 409 when it is there.
+    /// Creates a database with its indexes. Returns the status of the response, 409 if it exists.
     pub(super) fn create_database(&mut self, server: usize, name: &str) -> Result<u16, Failure> {
         let all = self.data(server).join(JOURNALS);
         let settings = match self.journals {
@@ -305,7 +305,7 @@ impl Stage {
                 self.do_request(server, ("POST", &path), &Value::Null)?;
             }
             _ => {
-                // Each has a document of its own: its atomic guard is not of interest here.
+                // Each transaction has its own document: atomic guards are not tested here.
                 model.transactions += 1;
                 let id = format!("agreed/{}-{}", model.transactions, random.below(1 << 30));
                 let index = model.values.get(&key).map_or(0, |(_, index)| *index);
@@ -326,7 +326,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Writes to the first server, which was right so far.
+    /// Writes to the first server, which was correct so far.
     pub(crate) fn write_on(
         &mut self,
         random: &mut Random,
@@ -357,7 +357,7 @@ impl Stage {
         let blind = tampering.blind(DATABASES[database], is_referred)?;
         let is_partial = match blind {
             Blind::DataDirectory => false,
-            // Its journals are of another moment, or all of it is of another database.
+            // Its journals are from another moment, or all of it is from another database.
             Blind::Database => {
                 self.journals != Journals::Inside || self.is_new_since_copy[database]
             }
@@ -375,7 +375,7 @@ impl Stage {
         Some((blind, model))
     }
 
-    /// Starts the first server and judges it; the other one rests.
+    /// Starts the first server and judges it; the other one stays stopped.
     pub(crate) fn judge(&mut self, tampering: Option<&Tampering>) -> Result<Verdict, Failure> {
         if self.servers[0].is_none()
             && let Err(error) = self.try_start(0)
@@ -384,7 +384,7 @@ impl Stage {
             return Ok(self.reason_of(&error));
         }
         let verdict = judgement::judge(self, tampering).unwrap_or_else(|error| {
-            Verdict::Violation(format!("the server does not answer any more: {error}"))
+            Verdict::Violation(format!("the server does not respond any more: {error}"))
         });
         self.note(format!("server 0: {verdict}"));
         Ok(verdict)
@@ -396,7 +396,7 @@ impl Stage {
         let reason = log.lines().rev().find(|line| !line.trim().is_empty());
         match reason {
             Some(reason) if !reason.contains("panicked") => Verdict::Refused(reason.to_owned()),
-            _ => Verdict::Violation(format!("it does not start and does not say why: {error}")),
+            _ => Verdict::Violation(format!("it does not start and reports no reason: {error}")),
         }
     }
 }

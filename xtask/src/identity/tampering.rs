@@ -13,9 +13,9 @@ use crate::{Failure, random::Random};
 pub(crate) enum Blind {
     /// The whole data directory.
     DataDirectory,
-    /// All that is stored of one database, and nothing of it was agreed on elsewhere since.
+    /// All files of one database, if the cluster has committed nothing for it since.
     Database,
-    /// The machine's state, and no database has executed anything of it since.
+    /// The state of the cluster, if no database has executed anything of it since.
     System,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Blind {
 #[derive(Clone, Debug)]
 pub(crate) struct Tampering {
     what: What,
-    /// Below the data directory; empty is the directory itself.
+    /// The path below the data directory; empty for the directory itself.
     path: PathBuf,
 }
 
@@ -124,8 +124,9 @@ impl Tampering {
         }
     }
 
-    /// What was taken away is back; what was made in its place meanwhile is gone, as it is when a disk is
-    /// mounted over it.
+    /// Restores what was removed, and removes what was created in its place, as when a disk is
+    /// mounted
+    /// over it.
     pub(crate) fn undo(&self, stage: &Stage) -> Result<(), Failure> {
         let path = stage.data(0).join(&self.path);
         remove(&path)?;
@@ -135,8 +136,9 @@ impl Tampering {
         Ok(fs::rename(stage.away(), path)?)
     }
 
-    /// Why no server could detect it in a database, if so. `is_referred` means that the database
-    /// and the machine have agreed on something since the copy was made.
+    /// The reason why no server could detect it in a database, if there is one. `is_referred` means
+    /// that
+    /// the database and the cluster have referred to each other since the copy was made.
     pub(crate) fn blind(&self, database: &str, is_referred: bool) -> Option<Blind> {
         if !matches!(self.what, What::Restore) {
             return None;
@@ -175,7 +177,7 @@ fn in_other_database(path: &Path) -> Option<PathBuf> {
     Some(parts.iter().collect())
 }
 
-/// Removes what is there, if anything.
+/// Removes the file or directory, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         fs::remove_dir_all(path)?;
@@ -185,13 +187,13 @@ pub(crate) fn remove(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts a copy in a place; what was not there at its source is not there afterwards.
+/// Replaces a file or directory by a copy, or removes it if the source does not exist.
 fn put(from: &Path, to: &Path) -> Result<(), Failure> {
     remove(to)?;
     if from.exists() { copy(from, to) } else { Ok(()) }
 }
 
-/// Copies a file or a directory with all that is in it.
+/// Copies a file, or a directory recursively.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     if !from.is_dir() {
         fs::copy(from, to)?;

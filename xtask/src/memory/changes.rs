@@ -9,17 +9,18 @@ use crate::{Failure, checks::Checks, drill_database::create_database, http_clien
 
 const GROWING: &str = "growing";
 const DELETED: &str = "deleted";
-/// Documents that are deleted in one batch.
+/// Number of documents that are deleted in one batch.
 const DELETES: u64 = 100_000;
-/// Stored in one request.
+/// Number of documents stored in one request.
 const BATCH: u64 = 2_000;
-/// Each makes a document whose JSON text has far more bytes than a document may have; packed it is small.
+/// Each creates a document whose JSON text exceeds the maximum size, although its stored form is
+/// small.
 const SCRIPTS: &[&str] = &[
     "const s = 'x'.repeat(1 << 20); this.Many = new Array(4000).fill(s);",
     "const s = 'x'.repeat(1 << 20); put('growing/', { Many: new Array(4000).fill(s) });",
     "let o = { Text: 'x'.repeat(1000) }; for (let i = 0; i < 24; i++) o = { a: o, b: o }; this.Many = o;",
 ];
-/// Makes a document of 16 MB.
+/// Creates a document of 16 MB.
 const FITTING: &str = "const s = 'x'.repeat(1 << 20); this.Many = new Array(16).fill(s);";
 
 pub(super) const PATCHES: Step = Step {
@@ -68,7 +69,7 @@ fn patch(stage: &Stage, _: u64) -> Result<(), Failure> {
         b"",
     )?;
     if answer.status != 200 && !stage.is_refusal(&answer) {
-        return Err(format!("reading what grew: {}", answer.status).into());
+        return Err(format!("reading a document that grew: {}", answer.status).into());
     }
     Ok(())
 }
@@ -102,7 +103,8 @@ fn store(stage: &Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Deletes everything in one batch; where that is refused nothing is gone, and in smaller ones.
+/// Deletes everything in one batch; if that is rejected, nothing may be deleted, and smaller
+/// batches follow.
 fn delete(stage: &Stage, _: u64) -> Result<(), Failure> {
     let path = format!("/databases/{DELETED}/bulk_docs");
     let mut at_once = DELETES;

@@ -1,5 +1,6 @@
-//! The step of bulk inserts: many at once, alongside everything else that uses memory, of small documents
-//! and of large ones. Each completes, or fails for lack of memory. At the end one of small documents completes.
+//! The step of bulk inserts: many at once, of small and of large documents, alongside everything
+//! else that uses memory. Each completes, or fails for lack of memory. At the end an insert of
+//! small documents completes.
 
 use serde_json::json;
 
@@ -22,7 +23,7 @@ fn prepare(stage: &Stage) -> Result<(), Failure> {
 }
 
 fn body(client: u64, (documents, bytes): (u64, usize)) -> Vec<u8> {
-    // What is stored is as large as what is sent.
+    // The stored form is as large as the text.
     let mut number = client + 1;
     let mut text = move || -> String {
         let mut letters = String::with_capacity(bytes);
@@ -49,7 +50,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
         let body = body(client, if is_small { SMALL } else { LARGE });
         let answer = match HttpClient::connect(&stage.url)?.send("POST", &path, &body) {
             Ok(answer) => answer,
-            // A server that refuses a body before its end closes the connection.
+            // A server that rejects a body before its end closes the connection.
             Err(_) => return Ok(()),
         };
         let text = String::from_utf8_lossy(&answer.body).into_owned();
@@ -65,7 +66,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
 
 fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     let body = body(CLIENTS, SMALL);
-    // Operations have numbers of their own.
+    // Operation ids must be unique.
     let path =
         |attempt| format!("/databases/{DATABASE}/bulk_insert?id={}", u32::MAX as u64 + attempt);
     stage.until_taken(|attempt| {

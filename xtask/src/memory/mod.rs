@@ -3,9 +3,9 @@
 //!
 //! First many documents are stored, into one database and into many at once ([`stores`]). Then
 //! every step of [`STEPS`] prepares what it needs, and all of them run at once, each round after
-//! round, until the time is over; meanwhile another client reads and writes small documents of the
-//! other databases and measures its latency ([`bystander`]). The kernel must kill nothing, every
-//! document must exist, the server must know the limit, and the other databases must remain
+//! round, until the end of the run; meanwhile another client reads and writes small documents of
+//! the other databases and measures its latency ([`bystander`]). The kernel must kill nothing,
+//! every document must exist, the server must know the limit, and the other databases must remain
 //! responsive. A rejection for lack of memory is a valid answer.
 //!
 //! A further step is a file with a [`Step`], and a line in [`STEPS`].
@@ -44,8 +44,8 @@ struct Step {
     /// Creates the databases and documents that the rounds need; the server does nothing else
     /// meanwhile.
     prepare: fn(&Stage) -> Result<(), Failure>,
-    /// Repeated until the time is over, concurrently with the rounds of all other steps. Rounds are
-    /// numbered from 0. It fails when the server misbehaves; a rejection for lack of memory is
+    /// Repeated until the end of the run, concurrently with the rounds of all other steps. Rounds
+    /// are numbered from 0. It fails when the server misbehaves; a rejection for lack of memory is
     /// valid.
     round: fn(&Stage, u64) -> Result<(), Failure>,
     /// Checks at the end that the expected documents exist. No round runs then.
@@ -63,8 +63,8 @@ const STEPS: &[&Step] = &[
     &inserts::STEP,
 ];
 
-/// Runs the drill where a control group can be made: all steps, or only those whose names begin with one of
-/// `wanted`.
+/// Runs the drill if a control group can be created: all steps, or only those whose names start
+/// with one of `wanted`.
 pub(crate) fn run(minutes: Option<u64>, wanted: &[&str]) -> Result<Checks, Failure> {
     let is_wanted =
         |step: &Step| wanted.is_empty() || wanted.iter().any(|name| step.name.starts_with(name));
@@ -76,7 +76,7 @@ pub(crate) fn run(minutes: Option<u64>, wanted: &[&str]) -> Result<Checks, Failu
     let group = match ControlGroup::create(LIMIT_BYTES) {
         Ok(group) => group,
         Err(reason) => {
-            println!("memory: SKIPPED, no control group can be made here: {reason}");
+            println!("memory: SKIPPED, no control group can be created here: {reason}");
             return Ok(Checks::default());
         }
     };
@@ -90,7 +90,7 @@ pub(crate) fn run(minutes: Option<u64>, wanted: &[&str]) -> Result<Checks, Failu
     if result.is_ok() && checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
-        println!("memory: what is left is in {}", directory.display());
+        println!("memory: the files are kept in {}", directory.display());
     }
     result.map(|()| checks)
 }

@@ -90,7 +90,7 @@ fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     checks.that(rows == ROWS, || format!("{rows} rows of {ROWS} were projected"));
     let usage = stage.get("/admin/debug/memory/stats")?["Usage"].clone();
     checks.that(usage["AnswersBytes"].as_u64() < Some(1 << 20), || {
-        format!("abandoned answers are still counted: {usage}")
+        format!("aborted responses are still accounted for: {usage}")
     });
     Ok(())
 }

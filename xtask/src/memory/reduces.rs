@@ -9,7 +9,7 @@ use super::{Step, stage::Stage};
 use crate::{Failure, checks::Checks, drill_database::create_database, http_client::HttpClient};
 
 const DATABASES: u64 = 4;
-/// In each.
+/// Number of rows in each document.
 const DOCUMENTS: u64 = 6_000;
 const TAGS: u64 = 20;
 const DISTINCT: u64 = 4_000;
@@ -85,7 +85,7 @@ fn wait_until_indexed(stage: &Stage, database: &str) -> Result<(), Failure> {
                 return Ok(());
             }
             if found["Status"] == "Paused" || INDEXING_MAX < began.elapsed() {
-                return Err(format!("{database}: the index does not go on: {found}").into());
+                return Err(format!("{database}: the index makes no progress: {found}").into());
             }
         }
         std::thread::sleep(LOOK_PAUSE);

@@ -1,5 +1,5 @@
-//! Clients that request long responses and do not read them, while one that reads requests the
-//! same.
+//! Clients that request long responses and do not read them, while another client requests and
+//! reads the same.
 
 use std::{
     io::{Read, Write},
@@ -19,9 +19,9 @@ pub(super) const STEP: Step = Step { name: "slow readers", prepare, round, judge
 
 const DATABASE: &str = "slow";
 const DOCUMENTS: u64 = 4_000;
-/// Together they are half of what the server may take.
+/// Together they are half of the memory limit.
 const TEXT_BYTES: usize = 32 << 10;
-/// At once.
+/// Number of concurrent clients.
 const READERS: usize = 200;
 /// How much each reads before it stops, and for how long.
 const READ_BYTES: u64 = 16 << 10;
@@ -54,7 +54,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
         stream.write_all(request.as_bytes())?;
         readers.push(stream);
     }
-    // A client that reads to the end gets everything, however many others do not.
+    // A client that reads to the end receives everything, regardless of how many others do not.
     let answer =
         stage.until_taken(|_| HttpClient::connect(&stage.url)?.send("GET", READ.0, b""))?;
     let body: serde_json::Value = serde_json::from_slice(&answer.body)?;
@@ -83,7 +83,7 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
             let answer = Answer { status, body: body.as_bytes().to_vec() };
             match stage.is_refusal(&answer) {
                 true => Ok(()),
-                false => Err(format!("a slow reader was answered {}", answer.described()).into()),
+                false => Err(format!("a slow reader received {}", answer.described()).into()),
             }
         }
     }
@@ -92,7 +92,7 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
 fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
     let usage = stage.get("/admin/debug/memory/stats")?["Usage"].clone();
     checks.that(usage["AnswersBytes"].as_u64() < Some(1 << 20), || {
-        format!("abandoned answers are still counted: {usage}")
+        format!("aborted responses are still accounted for: {usage}")
     });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the steps of the drill share: the server's address, and requests that may be rejected for
+//! Shared by the steps of the drill: the server's address, and requests that may be rejected for
 //! lack of memory.
 
 use std::{
@@ -59,7 +59,7 @@ impl Stage {
         Err(format!("refused {TRIES} times").into())
     }
 
-    /// A JSON answer.
+    /// A JSON response.
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         let answer = HttpClient::connect(&self.url)?.send("GET", path, b"")?;
         match answer.status {

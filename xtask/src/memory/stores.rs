@@ -1,7 +1,7 @@
 //! Storing many documents at once.
 //!
-//! First into one database by several bulk inserts, then into many databases at once, so that what
-//! they share is what bounds them.
+//! First into one database by several bulk inserts, then into many databases at once, so that
+//! shared limits apply.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::stage::{Stage, at_once};
 use crate::{Failure, checks::Checks, drill_database::create_database, http_client::HttpClient};
 
-/// Into one database.
+/// Number of documents in the large database.
 const DOCUMENTS: u64 = 500_000;
 const INSERTS: u64 = 4;
-/// Into each of many databases.
+/// Number of documents in each of many databases.
 const DATABASES: u64 = 60;
 const DOCUMENTS_EACH: u64 = 2_000;
 const THREADS: u64 = 4;
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// The database with the most documents, `users/0` and so on.
 pub(super) const ONE: &str = "one";
 
-/// One of the many databases, whichever that number means. Each has documents from `users/0` on.
+/// One of the many databases, by number modulo their count. Each has documents from `users/0` on.
 pub(super) fn name_of_many(number: u64) -> String {
     format!("many{}", number % DATABASES)
 }
@@ -56,7 +56,7 @@ pub(super) fn judge(stage: &Stage, limit_bytes: u64, checks: &mut Checks) -> Res
     let statistics = stage.get("/admin/debug/memory/stats")?;
     let limit = &statistics["Limit"];
     checks
-        .that(limit["Bytes"] == limit_bytes, || format!("the server takes its limit for {limit}"));
+        .that(limit["Bytes"] == limit_bytes, || format!("the server reports {limit} as its limit"));
     checks.that(limit["LimitedBy"] == "the control group", || limit.to_string());
     println!("memory: {} {}", statistics["State"], statistics["Usage"]);
     let names = (0..DATABASES).map(|number| (name_of_many(number), DOCUMENTS_EACH));

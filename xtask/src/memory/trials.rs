@@ -18,8 +18,8 @@ const CLIENTS: u64 = 8;
 /// Text in each result of a reduce.
 const LITERAL_BYTES: usize = 200_000;
 const SMALL: &str = "from i in docs.Items select new { i.N }";
-/// As many entries as documents have tags, each with a long text that is stored. What the map makes of one document is
-/// in no account, so it is not very much.
+/// One entry per tag, each with a long stored text. The results of the map for one document are
+/// small.
 const FAN_OUT: &str = "from i in docs.Items from t in i.Tags \
      select new { t, Text = t + t + t + t + t + t + t + t + t + t + i.N, More = t + i.N + t + t + t + t + t + t }";
 
@@ -61,7 +61,7 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
         match is_too_large || stage.is_refusal(&answer) {
             true => Ok(()),
             false => {
-                Err(format!("a definition that makes too much: {}", answer.described()).into())
+                Err(format!("a definition with too much output: {}", answer.described()).into())
             }
         }
     })
@@ -76,6 +76,6 @@ fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
         .until_taken(|_| HttpClient::connect(&stage.url)?.send("POST", &path, body.as_bytes()))?;
     let answer: serde_json::Value = serde_json::from_slice(&answer.body)?;
     let mapped = answer["MapResults"].as_array().map_or(0, Vec::len);
-    checks.that(mapped == 10, || format!("{mapped} results of 10 documents that were tried"));
+    checks.that(mapped == 10, || format!("{mapped} results of 10 documents in an index test"));
     Ok(())
 }

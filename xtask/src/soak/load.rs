@@ -1,4 +1,4 @@
-//! What the soak does: requests of all kinds, each thread at a fixed rate.
+//! The load of the soak: requests of all kinds, each thread at a fixed rate.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) const THREADS: u64 = 4;
-/// Of each thread, between the beginnings of two requests.
+/// The time between the starts of two requests of a thread.
 const INTERVAL: Duration = Duration::from_millis(40);
 /// Ids of documents; each thread has its own.
 const DOCUMENTS: u64 = 2_000;
@@ -112,8 +112,7 @@ impl Load {
         self.send(client, method, &path, &body)
     }
 
-    /// Sends a request to the database; what is not there, or changes at this moment, is none of the
-    /// load's business.
+    /// Sends a request to the database; missing data and conflicts are not errors of the load.
     fn send(
         &self,
         client: &mut HttpClient,
@@ -132,7 +131,7 @@ impl Load {
         }
     }
 
-    /// Each definition has another field than the one before, so that the index is made anew.
+    /// Each definition has a different field than the previous one, so that the index is rebuilt.
     fn define_index(&self, client: &mut HttpClient, version: u64) -> Result<(), Failure> {
         let map =
             format!("from u in docs.Users select new {{ u.Number, V{} = u.Name }}", version % 2);

@@ -1,9 +1,9 @@
-//! The task `soak`: a mixed load at a modest, fixed rate against the built server for as long as one
-//! likes, and what the server takes meanwhile.
+//! The task `soak`: a mixed load at a modest, fixed rate against the built server for a given time,
+//! and the resources that the server uses meanwhile.
 //!
-//! The documents, attachments, indexes and databases of the load are replaced, not added to, so that
-//! nothing may grow. After a warm-up, a third of the time, each quantity must be flat: what it reaches
-//! in the last third is what it reached in the second, but for some play.
+//! The documents, attachments, indexes and databases of the load are replaced, not added to, so
+//! that nothing may grow. After a warm-up of a third of the time, each quantity must be flat: its
+//! maximum in the last third must equal that in the second third within a tolerance.
 
 mod load;
 mod samples;
@@ -20,10 +20,10 @@ use crate::{
     server_process::{ServerProcess, executable},
 };
 
-/// Between two samples.
+/// The time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Runs the load for so many minutes.
+/// Runs the load for the given number of minutes.
 pub(crate) fn run(minutes: u64) -> Result<Checks, Failure> {
     let directory = std::env::temp_dir().join(format!("corvus-soak-{}", std::process::id()));
     let (data, log) = (directory.join("data"), directory.join("server.log"));
@@ -73,7 +73,7 @@ pub(crate) fn run(minutes: u64) -> Result<Checks, Failure> {
     if checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
-        println!("soak: what is left is in {}", directory.display());
+        println!("soak: the files are kept in {}", directory.display());
     }
     Ok(checks)
 }

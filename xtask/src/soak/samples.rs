@@ -1,19 +1,19 @@
-//! What a server takes, sampled now and then, and whether that is flat.
+//! The resource use of a server, sampled periodically, and whether it is flat.
 
 use std::{path::Path, time::Duration};
 
 use crate::{Failure, checks::Checks, http_client::HttpClient, server_process::ServerProcess};
 
-/// By how much a quantity may be larger at the end than in the middle: a part of it, in percent.
+/// By how many percent a quantity may be larger at the end than in the middle.
 const PLAY_PERCENT: f64 = 15.0;
 
 /// One quantity over time.
 struct Quantity {
     name: &'static str,
     unit: &'static str,
-    /// What one of the unit is, in what is sampled.
+    /// The unit, in sampled units.
     scale: f64,
-    /// Growth of so much is none, in units.
+    /// Growth up to this amount is ignored, in units.
     play: f64,
     values: Vec<f64>,
 }
@@ -44,7 +44,7 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Takes one of each.
+    /// Takes one sample of each quantity.
     pub(super) fn take(
         &mut self,
         server: &ServerProcess,
@@ -109,7 +109,7 @@ impl Samples {
     }
 }
 
-/// The slope of the straight line that fits best.
+/// The slope of the best-fitting straight line.
 fn slope(times: &[f64], values: &[f64]) -> f64 {
     let count = times.len() as f64;
     let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / count;
@@ -122,7 +122,7 @@ fn slope(times: &[f64], values: &[f64]) -> f64 {
     if squares == 0.0 { 0.0 } else { both / squares }
 }
 
-/// Adds what the files below take on disk. Files come and go meanwhile.
+/// Adds the disk space of the files below. Files may be created and removed meanwhile.
 fn add_files(directory: &Path, disk: &mut u64, journals: &mut u64) {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(directory) else { return };
@@ -160,7 +160,7 @@ mod tests {
     fn what_grows_is_found_and_a_saw_is_flat() {
         assert_eq!(judged(|time| 100.0 + (time % 20) as f64), 0);
         assert_eq!(judged(|time| 100.0 + 2.0 * time as f64), 6);
-        // Growth during the warm-up is none.
+        // Growth during the warm-up is ignored.
         assert_eq!(judged(|time| (time.min(40) * 10) as f64), 0);
     }
 

@@ -1,8 +1,8 @@
-//! Those who watch a database: how soon they hear of changes, and what they cost when nothing happens
-//! that concerns them.
+//! Clients of the Changes API: how soon they are notified of changes, and what they cost when
+//! nothing that they watch changes.
 //!
-//! A listener is not a whole WebSocket client: what the server sends is text with a few bytes between
-//! the messages, and the ids in it are found without looking at those.
+//! A listener is not a complete WebSocket client: the server sends text with a few bytes between
+//! the messages, and ids are found in it without parsing those bytes.
 
 use std::{
     cell::RefCell,
@@ -33,13 +33,13 @@ use crate::{
 };
 
 pub(crate) const TOLD_FIGURES: &[(&str, Better)] = &[
-    ("p50 ms, each hears its own", Better::Less),
-    ("p99 ms, each hears its own", Better::Less),
-    ("missed, each hears its own", Better::Less),
-    ("p50 ms, each hears all", Better::Less),
-    ("p99 ms, each hears all", Better::Less),
-    ("missed, each hears all", Better::Less),
-    ("server CPU µs each, each hears all", Better::Less),
+    ("p50 ms, each watching its own", Better::Less),
+    ("p99 ms, each watching its own", Better::Less),
+    ("missed, each watching its own", Better::Less),
+    ("p50 ms, each watching all", Better::Less),
+    ("p99 ms, each watching all", Better::Less),
+    ("missed, each watching all", Better::Less),
+    ("server CPU µs each, all watching all", Better::Less),
 ];
 pub(crate) const IDLE_FIGURES: &[(&str, Better)] = &[
     ("MB resident", Better::Less),
@@ -51,34 +51,36 @@ pub(crate) const IDLE_FIGURES: &[(&str, Better)] = &[
 const LISTENERS: usize = 1_000;
 const WRITES_PER_SECOND: u32 = 1_000;
 const WRITTEN_FOR: Duration = Duration::from_secs(10);
-/// More than are needed while a write takes as long as it should: one that takes longer holds up no other.
+/// More writers than needed at the expected latency, so that a slow write does not delay the
+/// others.
 const WRITERS: usize = 64;
-/// How long is waited for the last notification.
+/// How long to wait for the last notification.
 const PATIENCE: Duration = Duration::from_secs(20);
 const IDLE: usize = 10_000;
 const IDLE_ROUNDS: usize = 3;
 const IDLE_SETTINGS: &[&str] = &["--Server.MaxConnections=20000"];
 const PUTS: Load =
     Load { connections: 64, duration: Duration::from_secs(5), operations_per_request: 1 };
-/// Memory and puts are looked at when heartbeats have begun.
+/// Memory and puts are measured once heartbeats have started.
 const REST: Duration = Duration::from_secs(6);
 const CONFIRMED: &[u8] = b"Confirm";
 const ID: &[u8] = b"\"Id\":\"w/";
 
-/// From each write to each listener that is to hear of it.
-pub(super) async fn told(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
+/// Latencies from each write to each listener that must be notified of it.
+pub(super) async fn notified(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
     let server = RunningServer::start(program, parent).await?;
     let mut connection = Connection::open(server.address).await?;
     create_database(&mut connection, DATABASE).await?;
     let mut figures = Vec::new();
-    for hears_all in [false, true] {
+    for watches_all in [false, true] {
         let before = server.process.processor_time().unwrap_or_default();
-        let told = LocalSet::new().run_until(tell(server.address, hears_all)).await?;
+        let notified = LocalSet::new().run_until(notify_all(server.address, watches_all)).await?;
         let after = server.process.processor_time().unwrap_or_default();
-        let milliseconds = |quantile| told.latencies.value_at_quantile(quantile) as f64 / 1e6;
-        figures.extend([milliseconds(0.5), milliseconds(0.99), told.missed as f64]);
-        if hears_all {
-            let each = (after - before).as_secs_f64() * 1e6 / told.latencies.len().max(1) as f64;
+        let milliseconds = |quantile| notified.latencies.value_at_quantile(quantile) as f64 / 1e6;
+        figures.extend([milliseconds(0.5), milliseconds(0.99), notified.missed as f64]);
+        if watches_all {
+            let each =
+                (after - before).as_secs_f64() * 1e6 / notified.latencies.len().max(1) as f64;
             figures.push(each);
         }
     }
@@ -86,61 +88,64 @@ pub(super) async fn told(program: &Program, parent: &Path) -> Result<Figures, Dr
     Ok(figures)
 }
 
-/// What became of all notifications of a round.
-struct Told {
+/// The notifications of a round.
+struct Notifications {
     latencies: Histogram<u64>,
     missed: u64,
 }
 
-/// When which document was to be written, and what listeners have heard.
-struct Heard {
+/// When each document was due to be written, and the notifications that listeners received.
+struct Received {
     began: Instant,
     latencies: Histogram<u64>,
 }
 
-async fn tell(address: SocketAddr, hears_all: bool) -> Result<Told, DriverError> {
+async fn notify_all(address: SocketAddr, watches_all: bool) -> Result<Notifications, DriverError> {
     let writes = u64::from(WRITES_PER_SECOND) * WRITTEN_FOR.as_secs();
     let mut listeners = Vec::with_capacity(LISTENERS);
     for number in 0..LISTENERS {
-        let watch = match hears_all {
+        let watch = match watches_all {
             true => ("watch-docs", "null".to_owned()),
             false => ("watch-prefix", format!("\"w/{number}-\"")),
         };
         listeners.push(Listener::connect(address, watch).await?);
     }
-    let heard = Rc::new(RefCell::new(Heard { began: Instant::now(), latencies: no_latencies() }));
+    let received =
+        Rc::new(RefCell::new(Received { began: Instant::now(), latencies: no_latencies() }));
     for listener in listeners {
-        tokio::task::spawn_local(listener.listen(Rc::clone(&heard)));
+        tokio::task::spawn_local(listener.listen(Rc::clone(&received)));
     }
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::task::spawn_local(write(address, writer, writes, Rc::clone(&heard))))
+        .map(|writer| {
+            tokio::task::spawn_local(write(address, writer, writes, Rc::clone(&received)))
+        })
         .collect();
     for writer in writers {
         writer.await.map_err(|_| DriverError::ClosedEarly)??;
     }
-    let expected = if hears_all { writes * LISTENERS as u64 } else { writes };
+    let expected = if watches_all { writes * LISTENERS as u64 } else { writes };
     let deadline = Instant::now() + PATIENCE;
-    while heard.borrow().latencies.len() < expected && Instant::now() < deadline {
+    while received.borrow().latencies.len() < expected && Instant::now() < deadline {
         sleep(Duration::from_millis(10)).await;
     }
-    let latencies = heard.borrow().latencies.clone();
-    Ok(Told { missed: expected - latencies.len(), latencies })
+    let latencies = received.borrow().latencies.clone();
+    Ok(Notifications { missed: expected - latencies.len(), latencies })
 }
 
-/// When a write is due, counted from the beginning.
+/// When a write is due, counted from the start.
 fn due_after(number: u64) -> Duration {
     Duration::from_secs(1) / WRITES_PER_SECOND * u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Writes every so many-th document when it is due; who is late goes on at once, and its lateness
+/// Writes every n-th document when it is due; a late writer continues at once, and the delay
 /// counts.
 async fn write(
     address: SocketAddr,
     writer: usize,
     writes: u64,
-    heard: Rc<RefCell<Heard>>,
+    received: Rc<RefCell<Received>>,
 ) -> Result<(), DriverError> {
-    let began = heard.borrow().began;
+    let began = received.borrow().began;
     let mut connection = Connection::open(address).await?;
     let mut put = Vec::new();
     for number in (writer as u64..writes).step_by(WRITERS) {
@@ -190,12 +195,12 @@ impl Listener {
         Ok(())
     }
 
-    /// Notes when it hears of which document, until the server closes the connection.
-    async fn listen(mut self, heard: Rc<RefCell<Heard>>) {
+    /// Records when it is notified of which document, until the server closes the connection.
+    async fn listen(mut self, received: Rc<RefCell<Received>>) {
         let finder = Finder::new(ID);
         while matches!(self.stream.read_buf(&mut self.input).await, Ok(1..)) {
-            let mut heard = heard.borrow_mut();
-            let now = heard.began.elapsed();
+            let mut received = received.borrow_mut();
+            let now = received.began.elapsed();
             let mut rest = 0;
             while let Some(found) = finder.find(&self.input[rest..]) {
                 let id = &self.input[rest + found + ID.len()..];
@@ -203,18 +208,18 @@ impl Listener {
                 if let Some(number) = number_at_end(&id[..end]) {
                     let late = now.saturating_sub(due_after(number));
                     // Never fails: the histogram grows by itself.
-                    heard.latencies += u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                    received.latencies += u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
                 }
                 rest += found + ID.len() + end;
             }
-            // What may be the beginning of an id stays.
+            // Keeps what may be the start of an id.
             let kept = rest.max(self.input.len().saturating_sub(128));
             self.input.drain(..kept);
         }
     }
 }
 
-/// The number behind the dash.
+/// The number after the dash.
 fn number_at_end(id: &[u8]) -> Option<u64> {
     let dash = memchr::memrchr(b'-', id)?;
     std::str::from_utf8(&id[dash + 1..]).ok()?.parse().ok()
@@ -227,7 +232,8 @@ fn masked(text: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Many who watch documents that nobody writes; puts without them and with them, in turns.
+/// Many listeners that watch documents that are never written; puts without them and with them, in
+/// turn.
 pub(super) async fn idle(program: &Program, parent: &Path) -> Result<Vec<Figures>, DriverError> {
     let settings = match program {
         Program::Corvus { .. } => IDLE_SETTINGS,

@@ -1,4 +1,4 @@
-//! Documents in a collection that is compressed, beside the same documents in one that is not.
+//! Documents in a compressed collection, compared with the same documents in an uncompressed one.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) const FIGURES: &[(&str, Better)] = &[
 const DOCUMENTS: u64 = 100_000;
 const ROUNDS: usize = 3;
 
-/// In turns, each in a server of its own.
+/// In turn, each on its own server.
 pub(super) async fn run(program: &Program, parent: &Path) -> Result<Vec<Figures>, DriverError> {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! The database of a trial: made and filled over HTTP, and read from for the first time.
+//! The database of a trial: created and filled over HTTP, and read for the first time.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::{
 };
 
 pub(super) const DATABASE: &str = "bench";
-/// A database that does not answer for that long does not count as opening any more.
+/// A database that does not respond for this long is no longer considered to be opening.
 const OPENING_TIME_MAX: Duration = Duration::from_secs(120);
-/// Both servers say this while a database is opened or closed.
+/// Both servers return this while a database is opened or closed.
 const UNAVAILABLE: u16 = 503;
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Makes the database and fills it with the documents `docs/1`, `docs/2`, …
+/// Creates the database and fills it with the documents `docs/1`, `docs/2`, …
 pub(super) async fn create_filled(
     server: &RunningServer,
     documents: u64,
@@ -30,7 +30,7 @@ pub(super) async fn create_filled(
     fill(server, "docs/", documents, write_document).await
 }
 
-/// Adds that many documents, their ids beginning with `id_prefix`.
+/// Adds this many documents, whose ids start with `id_prefix`.
 pub(super) async fn fill(
     server: &RunningServer,
     id_prefix: &str,
@@ -43,7 +43,7 @@ pub(super) async fn fill(
     Ok(())
 }
 
-/// Waits until the document is answered. The time since the start of the process.
+/// Waits until the document is returned. Returns the time since the start of the process.
 pub(super) async fn first_document(
     server: &RunningServer,
     id: &str,
@@ -53,7 +53,7 @@ pub(super) async fn first_document(
     Ok(server.began.elapsed())
 }
 
-/// Repeats the request for as long as the server says that the database is not open yet.
+/// Repeats the request while the server reports that the database is not open yet.
 pub(super) async fn succeed_once_open(
     connection: &mut Connection,
     request: &[u8],

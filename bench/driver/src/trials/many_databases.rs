@@ -1,5 +1,5 @@
-//! Many databases in one process: what each costs while it is open, and what is left of that once it
-//! was not used for a while.
+//! Many databases in one process: the cost of each while it is open, and after it was idle for a
+//! while.
 
 use std::{
     path::Path,
@@ -30,7 +30,7 @@ pub(crate) const FIGURES: &[(&str, Better)] = &[
 const DATABASES: usize = 200;
 const SETTINGS: &[&str] =
     &["--Databases.MaxIdleTimeInSec=60", "--Databases.FrequencyToCheckForIdleInSec=5"];
-/// A minute without use, and time to notice it and to close everything.
+/// One minute of idle time, plus the time to detect it and to close everything.
 const UNUSED: Duration = Duration::from_secs(60 + 20);
 
 pub(super) async fn run(program: &Program, parent: &Path) -> Result<Figures, DriverError> {

@@ -1,5 +1,5 @@
-//! Map-reduce at length: totals per day of many events, one change inside of large keys, and a definition
-//! that is replaced while others read and write.
+//! Map-reduce at scale: totals per day of many events, one change within large keys, and a
+//! definition that is replaced while clients read and write.
 
 use std::{
     io::Write as _,
@@ -31,7 +31,7 @@ pub(crate) const DAYS_FIGURES: &[(&str, Better)] = &[
     ("events/s", Better::More),
     ("server CPU µs for each event", Better::Less),
     ("MB of memory added", Better::Less),
-    ("days that are not the plain sum", Better::Less),
+    ("days with a wrong sum", Better::Less),
 ];
 pub(crate) const CHANGE_FIGURES: &[(&str, Better)] = &[
     ("p50 ms, key of 1k", Better::Less),
@@ -39,7 +39,7 @@ pub(crate) const CHANGE_FIGURES: &[(&str, Better)] = &[
     ("p50 ms, key of 100k", Better::Less),
     ("p50 ms, key of 1M", Better::Less),
     ("p99 ms, key of 1M", Better::Less),
-    ("totals that are wrong", Better::Less),
+    ("wrong totals", Better::Less),
 ];
 pub(crate) const REPLACE_FIGURES: &[(&str, Better)] = &[
     ("failed", Better::Less),
@@ -60,7 +60,7 @@ const REDUCE_OF_DAYS: &str = "from result in results group result by result.Day 
                               Count = g.Sum(x => x.Count) }";
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Rows of each key, the first of which begins with document 1.
+/// The number of rows of each key; the first key starts with document 1.
 const KEYS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const CHANGES: u64 = 101;
 const MAP_OF_KEYS: &str = "from row in docs.Rows select new { row.Key, row.Number }";
@@ -108,7 +108,7 @@ pub(super) async fn days(program: &Program, parent: &Path) -> Result<Figures, Dr
     Ok(vec![rate, each, (highest - memory_before).max(0.0), wrong as f64])
 }
 
-/// How many days the index has otherwise than a loop over all events.
+/// The number of days for which the index differs from a loop over all events.
 async fn wrong_days(connection: &mut Connection) -> Result<u64, DriverError> {
     let mut wanted = vec![(0, 0); DAYS as usize];
     for number in 1..=EVENTS {
@@ -153,7 +153,8 @@ fn write_event(out: &mut Vec<u8>, number: u64) {
     .expect("writing to a Vec cannot fail");
 }
 
-/// The time from the answer to a change of one row until the index has it, by the rows of the key.
+/// The time from the response to a change of one row until the index contains it, by the rows of
+/// the key.
 pub(super) async fn change(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
     let server = RunningServer::start(program, parent).await?;
     create_filled(&server, KEYS.iter().sum(), write_row).await?;
@@ -210,7 +211,7 @@ fn write_row(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(row(key, number_in_row(number)).to_string().as_bytes());
 }
 
-/// What clients notice of a definition that is replaced.
+/// What clients observe while a definition is replaced.
 pub(super) async fn replace(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
     let server = RunningServer::start(program, parent).await?;
     create_filled(&server, ORDERS, write_order).await?;
@@ -219,7 +220,7 @@ pub(super) async fn replace(program: &Program, parent: &Path) -> Result<Figures,
         .await?;
     wait_for_index(&mut connection, DATABASE, INDEX, CUSTOMERS).await?;
     let address = server.address;
-    // The clients take this thread.
+    // The clients run on this thread.
     let operator = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -249,7 +250,7 @@ pub(super) async fn replace(program: &Program, parent: &Path) -> Result<Figures,
     ])
 }
 
-/// Every other request writes an order, the others ask for a customer.
+/// Every other request writes an order, the others query a customer.
 fn write_client_request(out: &mut Vec<u8>, number: u64) {
     if number.is_multiple_of(2) {
         let mut order = Vec::new();
@@ -262,7 +263,7 @@ fn write_client_request(out: &mut Vec<u8>, number: u64) {
     write_request(out, "POST", queries_path(DATABASE), query.to_string().as_bytes());
 }
 
-/// Sends the other definition; how long it takes until that is the only one.
+/// Sends the other definition; returns how long it takes until that is the only one.
 async fn replace_definition(connection: &mut Connection) -> Result<Duration, DriverError> {
     let began = Instant::now();
     let code = (NEW_MAP_OF_ORDERS, Some(NEW_REDUCE_OF_ORDERS));

@@ -46,11 +46,11 @@ const NOTE_MAP: &str = "from note in docs.Notes select new { note.Name, note.Num
 const FEW_USERS: usize = 300;
 const MANY_USERS: usize = 3_000;
 const VISIT: Duration = Duration::from_secs(20);
-/// The first users find caches as empty as the machine left them; they are not counted.
+/// The first users find cold caches; they are not counted.
 const WARM_UP: Duration = Duration::from_secs(3);
 const THINKING: Duration = Duration::from_secs(3);
 const PAGE_ROWS: u64 = 30;
-/// Users leaf through so many pages of all packages, most of them through the first few.
+/// Users page through this many pages of all packages, most of them through the first few.
 const PAGES: u64 = 1_000;
 
 /// Once.
@@ -72,7 +72,7 @@ pub(super) async fn run(program: &Program, parent: &Path) -> Result<Figures, Dri
     Ok(figures)
 }
 
-/// What an index over 100,000 small documents takes of the disk, after a clean stop.
+/// The disk space of an index over 100,000 small documents, after a clean stop.
 pub(super) async fn index_size(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
     let server = RunningServer::start(program, parent).await?;
     create_filled(&server, NOTES, write_note).await?;
@@ -92,7 +92,7 @@ async fn index(server: &RunningServer, map: &str, entries: u64) -> Result<Figure
     Ok(vec![rate, busy.as_secs_f64() * 1e6 / entries as f64])
 }
 
-/// Stops the server, which is when all of the index is in its files and no journal is needed.
+/// Stops the server, after which all of the index is in its files and no journal is needed.
 async fn index_megabytes(server: RunningServer) -> Result<f64, DriverError> {
     let data = server.stop().await;
     let files = DataFiles::below(data.path())?.within("Indexes");
@@ -120,8 +120,8 @@ fn visit(
     run_users(server.address, server.process, users, &mut next)
 }
 
-/// What a user looks at: half of them leaf through all packages, the others search for a word or for
-/// the beginning of a name.
+/// The request of a user: half of them page through all packages, the others search for a word or
+/// for the start of a name.
 fn page(chance: u64) -> serde_json::Value {
     let (kind, chance) = (chance % 4, chance >> 2);
     match kind {

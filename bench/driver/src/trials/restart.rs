@@ -36,11 +36,11 @@ pub(crate) const KILLED_FIGURES: &[(&str, Better)] = &[
 const ROUNDS: usize = 3;
 /// Cities of 1 KB.
 const LARGE_DOCUMENTS: u64 = 5_500_000;
-/// Of 1 KB, enough that no socket takes all of them.
+/// Documents of 1 KB, more than socket buffers can hold.
 const STREAMED_DOCUMENTS: u64 = 50_000;
-/// Of 1 KB that hardly compresses: some 340 MB of journal.
+/// Documents of 1 KB that hardly compress: some 340 MB of journal.
 const UNFLUSHED_DOCUMENTS: u64 = 450_000;
-/// Room for all of these in memory.
+/// The memory limit for unflushed pages, enough for all of these.
 const UNFLUSHED_SETTINGS: &[&str] = &["--Storage.MaxUnflushedInMb=8192"];
 
 pub(super) async fn start_empty(
@@ -56,7 +56,7 @@ pub(super) async fn start_empty(
     Ok(rounds)
 }
 
-/// The data is not in memory when the server starts, as far as the kernel follows such advice.
+/// The data is not in memory when the server starts, as far as the kernel follows the advice.
 pub(super) async fn start_large(
     program: &Program,
     parent: &Path,
@@ -77,8 +77,8 @@ pub(super) async fn start_large(
     Ok(rounds)
 }
 
-/// A reader that stands still keeps its snapshot, so that what is written meanwhile can only wait in
-/// the journal.
+/// A stalled reader keeps its snapshot, so that later writes cannot be flushed and stay in the
+/// journal.
 pub(super) async fn start_killed(
     program: &Program,
     parent: &Path,
@@ -104,7 +104,7 @@ pub(super) async fn start_killed(
     Ok(rounds)
 }
 
-/// Begins to read all documents and stops at the first byte.
+/// Starts to read all documents and stops at the first byte.
 fn standing_reader(server: &RunningServer) -> Result<TcpStream, DriverError> {
     let mut stream = TcpStream::connect(server.address)?;
     write!(
@@ -115,7 +115,7 @@ fn standing_reader(server: &RunningServer) -> Result<TcpStream, DriverError> {
     Ok(stream)
 }
 
-/// Seconds to ready and to the document of that id; the server is stopped again.
+/// Seconds to ready and to the document with this id; the server is stopped again.
 async fn start_and_read(
     program: &Program,
     data: TempDir,

@@ -1,4 +1,4 @@
-//! What points of time series take of the disk, after a clean stop: as they were written, and compacted.
+//! The disk space of time series points, after a clean stop: as written, and after compaction.
 
 use std::{path::Path, time::Duration};
 
@@ -21,7 +21,7 @@ pub(crate) const SIZE_FIGURES: &[(&str, Better)] =
 
 const POINTS: u64 = 10_000_000;
 const SERIES: u64 = 10;
-/// How often the state of the compaction is asked for.
+/// How often the state of the compaction is polled.
 const STATE_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn size(program: &Program, parent: &Path) -> Result<Figures, DriverError> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 const CONTENT_BYTES: usize = 10_000_000;
-/// Attachments that are written and read in turns.
+/// The number of attachments that are written and read in turn.
 const ATTACHMENTS: u64 = 8;
 
 /// The attachment of that number, as a request.
@@ -19,13 +19,14 @@ fn write_attachment_request(out: &mut Vec<u8>, method: &str, number: u64, conten
     write_request(out, method, path, content);
 }
 
-/// Makes it another content.
+/// Changes the content, so that it differs from all earlier ones.
 fn renew(content: &mut [u8], number: u64) {
     content[..8].copy_from_slice(&number.to_le_bytes());
 }
 
 impl Target {
-    /// Stores all attachments, so that the first of a work finds what the others find.
+    /// Stores all attachments, so that the first operation of a work meets the same state as the
+    /// others.
     pub(super) async fn prepare_attachments(&self) -> Result<(), DriverError> {
         let mut connection = Connection::open(self.address).await?;
         let (mut request, mut content) = (Vec::new(), incompressible(CONTENT_BYTES));

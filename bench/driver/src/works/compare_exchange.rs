@@ -3,7 +3,7 @@
 use super::DATABASE;
 use crate::{connection::write_request, generated::mixed};
 
-/// A put of a value that is not there, with the id that clients give such a request.
+/// A put of a new value, with the request id that clients send.
 pub(super) fn write_put(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (mixed(number), mixed(!number));
     let path = format_args!(

@@ -1,9 +1,9 @@
-//! The work that counts.
+//! The work on counters.
 
 use super::{DATABASE, random_numbers};
 use crate::connection::write_request;
 
-/// Counters that are counted, each of a document of its own.
+/// The number of counters, each of a different document.
 const COUNTERS: u64 = 1_000;
 
 /// Increments of random counters.

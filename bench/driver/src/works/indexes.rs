@@ -1,7 +1,7 @@
 //! The works on indexes and queries.
 //!
-//! Most of them use the notes that [`Target::fill_notes`] makes and the index over them. The others
-//! make a database of their own before their first round, which goes after the last one.
+//! Most of them use the notes that [`Target::fill_notes`] creates and the index over them. The
+//! others create a separate database before their first round and delete it after the last one.
 
 use std::{cell::Cell, time::Instant};
 
@@ -25,25 +25,25 @@ use crate::{
     stream_read::read_stream,
 };
 
-/// Small documents that are indexed and asked for.
+/// The number of small documents that are indexed and queried.
 const NOTES: u64 = 100_000;
-/// Documents that are large, or have a long text.
+/// The number of documents that are large, or have a long text.
 const LARGE_DOCUMENTS: u64 = 2_000;
-/// Documents that are streamed.
+/// The number of documents that are streamed.
 const STREAMED_DOCUMENTS: u64 = 135_000;
-/// Orders that are counted, looked for by place, and reduced.
+/// The number of orders that are counted, queried by position, and reduced.
 const ORDERS: u64 = 100_000;
 /// The database for one work.
 const APART: &str = "apart";
 const INDEX: &str = "NotesByAll";
-/// An index that is made in each round.
+/// The index that is created in each round.
 const INDEX_OF_ROUND: &str = "NotesAgain";
 const INDEX_OF_ORDERS: &str = "OrdersByAll";
 const INDEX_OF_PEOPLE: &str = "PeopleByAge";
-/// So many numbers lie between the ends of a range query.
+/// The width of a range query.
 const RANGE: u64 = 1_000;
 
-/// What is done on indexes and queries.
+/// The works on indexes and queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexWork {
     MapSmall,
@@ -123,7 +123,7 @@ impl Target {
         wait_for_index(&mut connection, DATABASE, INDEX, NOTES).await
     }
 
-    /// Makes what the work needs beside that.
+    /// Creates the additional data that the work needs.
     pub(super) async fn prepare_index_work(&self, work: IndexWork) -> Result<(), DriverError> {
         match work {
             IndexWork::MapLarge => self.fill_apart(LARGE_DOCUMENTS, write_large).await,
@@ -157,7 +157,7 @@ impl Target {
         }
     }
 
-    /// Removes what [`Target::prepare_index_work`] has made.
+    /// Removes what [`Target::prepare_index_work`] created.
     pub(super) async fn tidy_index_work(&self, work: IndexWork) -> Result<(), DriverError> {
         match work {
             IndexWork::MapLarge
@@ -229,8 +229,8 @@ impl Target {
         }
     }
 
-    /// An index from its definition until it has all documents, and with them so many entries; it is
-    /// deleted again.
+    /// An index from its definition until it contains all documents, and the expected number of
+    /// entries; it is deleted again.
     async fn index_once(
         &self,
         database: &str,
@@ -248,8 +248,8 @@ impl Target {
         Ok(outcome)
     }
 
-    /// Writes a document, and asks for it once that is answered. The latencies are those of the query,
-    /// which waits until the index has the document.
+    /// Writes a document, and queries it after the response. The latencies are those of the query,
+    /// which waits until the index contains the document.
     async fn write_and_ask(&self, duration: std::time::Duration) -> Result<Outcome, DriverError> {
         let mut connection = Connection::open(self.address).await?;
         let (mut latencies, mut document) = (no_latencies(), Vec::new());
@@ -313,13 +313,13 @@ const ORDER_MAP: &str = "from order in docs.Orders select new { order.Customer, 
                          Place = CreateSpatialField(order.Lat, order.Lng) }";
 const MAP_OF_CUSTOMERS: &str =
     "from order in docs.Orders select new { order.Customer, order.Total, Count = 1 }";
-/// What goes with [`MAP_OF_CUSTOMERS`].
+/// The reduce for [`MAP_OF_CUSTOMERS`].
 const REDUCE_OF_CUSTOMERS: &str = "from result in results group result by result.Customer into g \
                                    select new { Customer = g.Key, Total = g.Sum(x => x.Total), \
                                    Count = g.Sum(x => x.Count) }";
 const PEOPLE_MAP: &str = "from person in docs.People select new { person.Age, person.Name }";
 
-/// Where queries are sent.
+/// The path of queries.
 pub(crate) fn queries_path(database: &str) -> String {
     format!("/databases/{database}/queries")
 }
@@ -329,7 +329,7 @@ pub(crate) fn asked(text: &str, parameter: &str) -> Value {
     json!({"Query": text, "QueryParameters": {"p0": parameter}})
 }
 
-/// The same, and the index is to have everything that there is.
+/// The same, waiting for non-stale results.
 pub(crate) fn waiting(mut body: Value) -> Value {
     body["WaitForNonStaleResults"] = json!(true);
     body["WaitForNonStaleResultsTimeout"] = json!("00:15:00");
@@ -409,7 +409,7 @@ pub(crate) async fn make_index_of(
     connection.succeed(&request("PUT", &path, body.as_bytes())).await
 }
 
-/// Waits until the index has that many entries and everything that there is.
+/// Waits until the index is not stale and has this many entries.
 pub(crate) async fn wait_for_index(
     connection: &mut Connection,
     database: &str,
@@ -420,7 +420,7 @@ pub(crate) async fn wait_for_index(
     check_found(connection, database, &body, entries).await
 }
 
-/// An error unless so much is found, by an index that has everything.
+/// An error unless a non-stale index returns the expected number of results.
 async fn check_found(
     connection: &mut Connection,
     database: &str,

@@ -1,4 +1,4 @@
-//! The works that change documents by scripts.
+//! The works that patch documents.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     outcome::{Outcome, no_latencies},
 };
 
-/// How often the state of an operation is asked for.
+/// How often the state of an operation is polled.
 const STATE_PAUSE: Duration = Duration::from_millis(5);
 
 /// Patches of random documents, each of which changes something.
@@ -33,7 +33,7 @@ pub(super) fn next_patch() -> impl FnMut(&mut Vec<u8>) {
 }
 
 impl Target {
-    /// Changes all documents of a database of its own, from the request to the end of the operation.
+    /// Patches all documents of a separate database, from the request to the end of the operation.
     pub(super) async fn patch_by_query(&self) -> Result<Outcome, DriverError> {
         const BODY: &[u8] =
             br#"{"Query":{"Query":"from Smalls update { this.Number += 1; this.Changed = true; }"}}"#;
@@ -64,7 +64,7 @@ impl Target {
     }
 }
 
-/// The last answer; null when it is no JSON.
+/// The last response; null when it is not JSON.
 fn answered(connection: &Connection) -> Value {
     serde_json::from_slice(connection.body()).unwrap_or_default()
 }

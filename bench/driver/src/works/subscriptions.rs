@@ -1,4 +1,4 @@
-//! The works of a subscription's worker: reading what is there, and waiting for what comes.
+//! The works of a subscription worker: reading existing documents, and waiting for new ones.
 
 use std::{
     net::SocketAddr,
@@ -29,7 +29,7 @@ const ACCEPTED: &[u8] = b"{\"Type\":\"ConnectionStatus\",\"Status\":\"Accepted\"
 const ACKNOWLEDGE: &[u8] = b"{\"Type\":\"Acknowledge\",\"ChangeVector\":\"\"}";
 const READ_BYTES: usize = 256 << 10;
 
-/// A worker that knows no more of JSON than it needs.
+/// A worker that parses only the parts of JSON it needs.
 struct Worker {
     stream: TcpStream,
     received: Vec<u8>,
@@ -59,7 +59,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Receives until the text is there; gives where it ends.
+    /// Receives until the text has arrived; returns where it ends.
     async fn until(&mut self, text: &[u8]) -> Result<usize, DriverError> {
         let mut searched = 0;
         loop {
@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Receives a batch; gives how many documents it has.
+    /// Receives a batch; returns its number of documents.
     async fn batch(&mut self) -> Result<u64, DriverError> {
         let end = self.until(END_OF_BATCH).await?;
         let documents = memmem::find_iter(&self.received[..end], DATA).count();
@@ -91,7 +91,7 @@ impl Worker {
 }
 
 impl Target {
-    /// All documents of a database of its own.
+    /// All documents of a separate database.
     pub(super) async fn read_subscription(&self) -> Result<Outcome, DriverError> {
         let name = self.new_name();
         let mut connection = Connection::open(self.address).await?;
@@ -113,7 +113,7 @@ impl Target {
         Ok(outcome)
     }
 
-    /// One document after the other, each when the worker has the one before.
+    /// One document after the other, each after the worker has received the previous one.
     pub(super) async fn wait_for_documents(
         &self,
         duration: Duration,
@@ -154,7 +154,7 @@ impl Target {
     }
 }
 
-/// A new subscription that begins with what comes; its name, and where its workers connect.
+/// Creates a subscription to future changes; returns its name and the address for its workers.
 async fn subscribe(
     connection: &mut Connection,
     server: SocketAddr,
@@ -166,12 +166,12 @@ async fn subscribe(
     connection.succeed(&create).await?;
     let created: Value = serde_json::from_slice(connection.body()).unwrap_or_default();
     let name = created["Name"].as_str().map(str::to_owned);
-    // Servers tell the address that they were reached at.
+    // Servers return the address of the request.
     let ask = format!("GET /info/tcp?tag=Subscription HTTP/1.1\r\nHost: {server}\r\n\r\n");
     let ask = ask.into_bytes();
     connection.succeed(&ask).await?;
-    let told: Value = serde_json::from_slice(connection.body()).unwrap_or_default();
-    let address = told["Url"].as_str().and_then(|url| url.strip_prefix("tcp://")?.parse().ok());
+    let info: Value = serde_json::from_slice(connection.body()).unwrap_or_default();
+    let address = info["Url"].as_str().and_then(|url| url.strip_prefix("tcp://")?.parse().ok());
     match (address, name) {
         (Some(address), Some(name)) => Ok((address, name)),
         _ => Err(connection.unexpected(&ask)),

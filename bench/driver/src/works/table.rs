@@ -1,9 +1,9 @@
-//! The table of the works: their names, and what each shows.
+//! The table of the works: their names, and the figures of each.
 
 use super::indexes::{INDEX_WORKS, IndexWork};
 use crate::{options::Size, outcome::Figure};
 
-/// What is done.
+/// The kinds of works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     NewDatabase,
@@ -32,12 +32,12 @@ pub(crate) enum Work {
     Index(IndexWork),
 }
 
-/// A work, its names and what it shows.
+/// A work, its names and the figures it reports.
 pub(crate) struct WorkFacts {
     pub(crate) work: Work,
-    /// For the command line.
+    /// The name on the command line.
     pub(crate) key: &'static str,
-    /// For the table.
+    /// The title in the table.
     pub(crate) title: &'static str,
     pub(crate) figures: &'static [Figure],
 }
@@ -69,7 +69,7 @@ const POINTS_WITH_LATENCY: &[Figure] = &[
     Figure::ServerTimeEach,
     Figure::DriverTimeEach,
 ];
-/// The points are many and cost little: what one query costs says more.
+/// Many points at little cost each, so the cost per query is reported.
 const POINTS_OF_A_QUERY: &[Figure] = &[Figure::Rate("points"), Figure::ServerTimeEach];
 
 const CONTENTS_WITH_MEMORY: &[Figure] = &[
@@ -103,7 +103,7 @@ pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::AttachmentDown, "attachment-down", CONTENTS_WITH_MEMORY),
     facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
     facts(Work::GetRandom, "get-random", REQUESTS_WITH_LATENCY),
-    // The last one, because it leaves the servers with the most to tidy up.
+    // The last one, because it causes the most background work on the servers.
     facts(Work::BulkInsertSustained, "bulk-insert-sustained", DOCUMENTS),
 ];
 
@@ -126,7 +126,7 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::TimeSeriesWhole => "min, max, avg of 10M points as a whole, one query",
         Work::ComparePut => "PUT new compare exchange values, 64 connections",
         Work::SubscriptionRead => "a subscription over 100k documents, batches of 4,096",
-        Work::SubscriptionLatency => "from the answer to a PUT to the worker that has the document",
+        Work::SubscriptionLatency => "from the response to a PUT to the worker with the document",
         Work::AttachmentUp => "PUT an attachment of 10 MB, 1 connection",
         Work::AttachmentDown => "GET an attachment of 10 MB, 1 connection",
         Work::GetOne => "GET one document, 64 connections",
@@ -178,8 +178,8 @@ const fn is_same(left: &[u8], right: &[u8]) -> bool {
 }
 
 impl Work {
-    /// Whether a server can do it that answers every GET with one document, and every PUT as if it had
-    /// stored something; attachments it does keep.
+    /// Whether the bare server can do it, which returns one document for every GET, and responds to
+    /// every PUT as if it had stored something; it does store attachments.
     pub(crate) fn needs_no_database(self) -> bool {
         match self {
             Self::PutMany

@@ -1,4 +1,4 @@
-//! The works on time series: adding points, and asking for what they add up to.
+//! The works on time series: appending points, and aggregating them.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::{
     points::{POINTS_PER_BATCH, SERIES, fill_series, write_append_body},
 };
 
-/// Series that batches are appended to in turns. Requests that are under way together never meet in one,
-/// so that the points of each come in their order.
+/// The number of series to which batches are appended in turn. Concurrent requests never use the
+/// same series, so that the points of each arrive in order.
 const APPENDED_SERIES: u64 = 64;
 const BULK_POINTS: u64 = 1_000_000;
 const BULK_SERIES: u64 = 100;
-/// What is asked for lies in a database of its own.
+/// The database with the points that are queried.
 const MEASURED: &str = "measured";
 const MEASURED_POINTS: u64 = 10_000_000;
 const MEASURED_SERIES: u64 = 10;
@@ -45,7 +45,7 @@ impl Target {
         run_load(self.address, self.process, load, &mut next)
     }
 
-    /// In a database of its own.
+    /// In a separate database.
     pub(super) async fn bulk_insert_points(&self) -> Result<Outcome, DriverError> {
         let name = self.new_name();
         let mut connection = Connection::open(self.address).await?;
@@ -57,7 +57,7 @@ impl Target {
         Ok(outcome)
     }
 
-    /// What is asked for; made once, and left for the other works that ask for it.
+    /// Creates the points that are queried, once for all works that query them.
     pub(super) async fn fill_measurements(&self) -> Result<(), DriverError> {
         if self.has_measurements.replace(true) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Corvus' storage, with a thread that flushes when the environment asks for it.
+//! Corvus's storage, with a thread that flushes when the environment requests it.
 
 use std::{
     path::Path,
@@ -49,7 +49,7 @@ fn flush_when_wished(environment: &Environment, wishes: &Receiver<Wish>) {
     }
 }
 
-/// The directory is removed after this: nobody may write into it any more.
+/// The directory is removed after this, so nothing may write into it any more.
 impl Drop for Corvus {
     fn drop(&mut self) {
         let _ended = self.wishes.send(Wish::Stop);

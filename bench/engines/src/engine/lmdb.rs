@@ -18,8 +18,8 @@ struct Lmdb {
 pub(super) fn open(directory: &Path) -> Result<Box<dyn Engine>, EngineError> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES);
-    // SAFETY: the directory was made for this engine alone, nobody else changes or truncates the
-    // mapped file while it is open, and no flag that gives up locking or syncing is set.
+    // SAFETY: the directory was created for this engine alone, nothing else changes or truncates
+    // the mapped file while it is open, and no flag that disables locking or syncing is set.
     let env = unsafe { options.open(directory)? };
     let mut transaction = env.write_txn()?;
     let entries = env.create_database(&mut transaction, None)?;

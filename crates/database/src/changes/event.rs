@@ -23,16 +23,16 @@ pub enum Event {
     Data(Change),
     /// Something happened to an index.
     Index {
-        /// Its name.
+        /// The name of the index.
         name: String,
         /// The kind of change.
         change: IndexChange,
     },
     /// An operation has made progress or ended.
     Operation {
-        /// Its id.
+        /// The id of the operation.
         id: i64,
-        /// Its progress.
+        /// Its progress, and how it ended.
         state: OperationState,
     },
 }

@@ -76,7 +76,7 @@ impl BudgetShare {
         self.bytes
     }
 
-    /// Grows unconditionally.
+    /// Adds bytes even if that exceeds the budget.
     pub(super) fn grow(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.budget.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -105,7 +105,7 @@ pub struct ListenerOptions {
     pub watch_budget: Arc<ListenerBudget>,
     /// Whether a new notification replaces the queued ones.
     pub only_last: bool,
-    /// When it connected.
+    /// When the client connected.
     pub began: Timestamp,
 }
 

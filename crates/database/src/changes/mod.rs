@@ -81,7 +81,7 @@ struct Entry {
 /// When a watch takes effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WatchBegins {
-    /// Immediately.
+    /// Immediately: there is nothing to wait for.
     Now,
     /// Running batches do not record their changes. When they have ended, [`ChangesHub::settled`] is to be
     /// called with this number.
@@ -90,9 +90,9 @@ pub(crate) enum WatchBegins {
 
 /// A listener, as shown to an operator.
 pub struct ListenerView {
-    /// The listener.
+    /// The listener, with its id and its options.
     pub listener: Arc<Listener>,
-    /// What it watches.
+    /// The watches that it has at the moment.
     pub watches: Vec<Watch>,
 }
 
@@ -150,7 +150,7 @@ impl ChangesHub {
         Ok(listener)
     }
 
-    /// Removes a listener.
+    /// Removes a listener with all of its watches.
     pub fn leave(&self, listener: &Listener) {
         let mut state = lock(&self.state);
         if let Some(entry) = state.listeners.remove(&listener.id()) {
@@ -254,7 +254,7 @@ impl ChangesHub {
         !lock(&self.state).listeners.is_empty()
     }
 
-    /// All listeners.
+    /// All connected listeners, by ascending id.
     pub fn listeners(&self) -> Vec<ListenerView> {
         let state = lock(&self.state);
         let views = state.listeners.values().map(|entry| ListenerView {

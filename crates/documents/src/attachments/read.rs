@@ -16,7 +16,7 @@ use crate::{error::DocumentError, read::with_prefix};
 pub struct AttachmentCounts {
     /// Of documents and revisions.
     pub attachments: u64,
-    /// Different contents.
+    /// Distinct contents; equal ones are stored once.
     pub contents: u64,
 }
 

@@ -54,16 +54,16 @@ pub struct PutAttachment {
     pub content_type: String,
     /// The version to replace.
     pub expected: ExpectedVersion,
-    /// The content.
+    /// The content: its bytes, or content staged earlier.
     pub content: NewContent,
 }
 
 /// An attachment to delete.
 #[derive(Clone, Debug)]
 pub struct DeleteAttachment {
-    /// The document.
+    /// The id of its document.
     pub id: DocumentId,
-    /// Its name.
+    /// The name of the attachment.
     pub name: AttachmentName,
     /// The version to delete.
     pub expected: ExpectedVersion,
@@ -74,7 +74,7 @@ pub struct DeleteAttachment {
 pub struct AttachmentTransfer {
     /// The document that has it.
     pub id: DocumentId,
-    /// Its name there.
+    /// The name of the attachment in that document.
     pub name: AttachmentName,
     /// The document that receives it, which must exist.
     pub destination_id: DocumentId,
@@ -89,7 +89,7 @@ pub struct AttachmentTransfer {
 pub struct StoredAttachment {
     /// The document, as the request writes its id.
     pub id: DocumentId,
-    /// Its name.
+    /// The name of the attachment.
     pub name: AttachmentName,
     /// The type of the content.
     pub content_type: String,
@@ -99,7 +99,7 @@ pub struct StoredAttachment {
     pub content_bytes: u64,
     /// The position in the log of attachments.
     pub etag: Etag,
-    /// Its version.
+    /// The version of the attachment, not of its document.
     pub change_vector: ChangeVector,
     /// The version of the document after the batch; absent when the batch deleted it.
     pub document_change_vector: Option<ChangeVector>,
@@ -121,15 +121,15 @@ pub struct DeletedAttachment {
 /// The outcome of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedAttachment {
-    /// The new attachment.
+    /// The attachment at the destination.
     pub stored: StoredAttachment,
 }
 
 /// The outcome of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedAttachment {
-    /// The new attachment.
+    /// The attachment at the destination.
     pub stored: StoredAttachment,
-    /// The old attachment.
+    /// The attachment removed from the source.
     pub deleted: DeletedAttachment,
 }

@@ -243,7 +243,7 @@ impl<'a> AttachmentRow<'a> {
         self.content_type
     }
 
-    /// The version.
+    /// The version of the attachment, not of its document.
     pub fn change_vector(&self) -> &'a str {
         self.change_vector
     }

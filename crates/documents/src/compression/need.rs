@@ -55,7 +55,7 @@ impl Compression {
         &NOTHING
     }
 
-    /// The rules.
+    /// The configuration that decides what is compressed.
     pub fn rules(&self) -> &DocumentsCompression {
         &self.rules
     }

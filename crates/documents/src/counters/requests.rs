@@ -5,7 +5,7 @@ use model::{ChangeVector, CounterName, DatabaseId, DocumentId, Etag, NodeTag};
 /// Changes and reads of the counters of one document.
 #[derive(Clone, Debug)]
 pub struct ChangeCounters {
-    /// The document.
+    /// The id of the document.
     pub id: DocumentId,
     /// The steps, in order.
     pub steps: Vec<CounterStep>,
@@ -38,9 +38,9 @@ pub enum CounterStep {
 pub struct CounterValue {
     /// The node of the database.
     pub node_tag: NodeTag,
-    /// The database.
+    /// The id of the database that counted.
     pub database_id: DatabaseId,
-    /// Its value.
+    /// The value that this database contributes to the sum.
     pub value: i64,
     /// The position of its last change in that database's log.
     pub etag: Etag,

@@ -26,7 +26,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// All kinds.
+    /// Every kind of entry, once.
     pub const ALL: [Self; 9] = [
         Self::Document,
         Self::DocumentTombstone,

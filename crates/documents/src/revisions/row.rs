@@ -178,7 +178,7 @@ impl<'a> RevisionRow<'a> {
         self.bytes[16..].first_chunk().map_or(0, |ticks| i64::from_le_bytes(*ticks))
     }
 
-    /// Its flags.
+    /// The flags of the document at that version, and the marks of the revision.
     pub fn flags(&self) -> DocumentFlags {
         let flags = self.bytes[8..].first_chunk().map_or(0, |flags| u32::from_le_bytes(*flags));
         DocumentFlags::from_bits(flags)

@@ -146,7 +146,7 @@ impl<'a> DeletedRangeRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
-    /// The deleted range.
+    /// The deleted moments, both ends included.
     pub fn range(&self) -> MomentRange {
         MomentRange {
             from: u64_at(self.bytes, 24).cast_signed(),

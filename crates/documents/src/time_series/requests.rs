@@ -13,14 +13,14 @@ const TAG_BYTES_ACCEPTED: usize = timeseries::TAG_BYTES_MAX - 1;
 /// Moments from one to another, both included, in milliseconds since 0001-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MomentRange {
-    /// The first.
+    /// The first moment of the range.
     pub from: i64,
-    /// The last.
+    /// The last moment of the range.
     pub to: i64,
 }
 
 impl MomentRange {
-    /// All moments.
+    /// All moments of the calendar, from the year 1 to 9999.
     pub const ALL: Self = Self { from: 0, to: MOMENT_MAX };
 
     /// Whether the range is empty.
@@ -55,9 +55,9 @@ pub enum RollupRight {
 pub struct TimeSeriesChange {
     /// The document, which must exist.
     pub id: DocumentId,
-    /// The series.
+    /// The name of the series; it is created if it does not exist.
     pub name: TimeSeriesName,
-    /// Ranges to delete.
+    /// Ranges to delete, both ends included.
     pub deletes: Vec<MomentRange>,
     /// Entries to write, in any order; each replaces an existing one of the same moment, and the
     /// last of several of the same moment wins.
@@ -71,7 +71,7 @@ pub struct TimeSeriesChange {
 }
 
 impl TimeSeriesChange {
-    /// An empty change.
+    /// A change of the series that does nothing yet.
     pub fn new(id: DocumentId, name: TimeSeriesName) -> Self {
         Self {
             id,
@@ -133,11 +133,11 @@ impl TimeSeriesChange {
 pub struct CopyTimeSeries {
     /// The document that has them.
     pub id: DocumentId,
-    /// The series there.
+    /// The name of the series in that document.
     pub name: TimeSeriesName,
     /// The document that receives them, which must exist.
     pub destination_id: DocumentId,
-    /// The series there.
+    /// The name of the series in that document.
     pub destination_name: TimeSeriesName,
     /// The range to copy.
     pub range: MomentRange,

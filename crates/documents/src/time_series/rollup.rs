@@ -66,13 +66,13 @@ impl Frame {
 /// A rollup to bring up to date.
 #[derive(Clone, Debug)]
 pub struct Rollup {
-    /// The document.
+    /// The id of the document that has both series.
     pub id: DocumentId,
     /// The source: a series that clients write, or a finer rollup.
     pub source: TimeSeriesName,
-    /// The rollup.
+    /// The series to which the rollup is written.
     pub target: TimeSeriesName,
-    /// Its frames.
+    /// The time that one entry of the rollup covers.
     pub frame: Frame,
     /// Entries of the source before this moment may be deleted.
     pub kept_from: i64,

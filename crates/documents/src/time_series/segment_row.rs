@@ -169,7 +169,7 @@ impl<'a> SegmentRow<'a> {
         collection_number_of(self.bytes)
     }
 
-    /// The version.
+    /// The version of the segment, not of its document.
     pub fn change_vector(&self) -> &'a str {
         self.change_vector
     }

@@ -60,11 +60,11 @@ impl Marks {
 pub struct WriteContext<'c> {
     /// The current time, for all writes of the batch.
     pub now: Timestamp,
-    /// For random ids.
+    /// The source of random ids.
     pub entropy: &'c dyn Entropy,
     /// Which revisions are kept.
     pub revisions: &'c RevisionsConfiguration,
-    /// What is compressed.
+    /// Which documents and revisions are compressed.
     pub compression: &'c Compression,
     /// The separator in ids that are numbered.
     pub id_separator: IdSeparator,

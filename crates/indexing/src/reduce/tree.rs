@@ -35,11 +35,11 @@ pub struct ReduceTree {
     pub key: Vec<u8>,
     /// Whether its rows are stored in nodes; otherwise there is a single node, which is not stored.
     pub is_spread: bool,
-    /// Levels of nodes.
+    /// The number of levels of nodes.
     pub depth: u32,
     /// Nodes, including empty ones.
     pub nodes: u64,
-    /// Rows.
+    /// The number of rows of the key.
     pub rows: u64,
     /// The node with the result.
     pub root: ReduceNode,

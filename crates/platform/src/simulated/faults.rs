@@ -33,7 +33,7 @@ pub enum OperationKind {
     Remove,
 }
 
-/// Which operations count.
+/// Which operations of the disk a fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationFilter {
     /// All but loads: a load that fails concerns its reader alone, and is injected on purpose.

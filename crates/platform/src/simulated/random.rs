@@ -29,7 +29,7 @@ impl Random {
         ((self.next_u64() as u128 * limit_above_zero(limit) as u128) >> 64) as u64
     }
 
-    /// Heads or tails.
+    /// `true` or `false` with equal probability.
     pub const fn coin(&mut self) -> bool {
         self.next_u64() >> 63 == 1
     }

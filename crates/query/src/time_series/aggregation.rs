@@ -105,7 +105,7 @@ impl GroupState {
         self.positions.len()
     }
 
-    /// Adds an entry.
+    /// Adds the values of one entry, each at its position.
     pub(crate) fn add(&mut self, values: &[f64], details: Details) -> Result<(), QueryError> {
         let known = self.positions.len();
         for (summary, value) in self.positions.iter_mut().zip(values) {

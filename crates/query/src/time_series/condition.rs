@@ -20,7 +20,7 @@ pub(crate) enum Cell {
     Bool(bool),
     Number(f64),
     Text(String),
-    /// In ticks.
+    /// A timestamp in ticks.
     Moment(i64),
     /// An array or an object.
     Composite,
@@ -88,7 +88,7 @@ pub(crate) enum Operand {
     Named(String),
 }
 
-/// A condition.
+/// A condition of `where` on entries.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
     And(Vec<Test>),

@@ -41,12 +41,12 @@ pub(crate) struct Grouping {
     pub(crate) end: Option<i64>,
 }
 
-/// A finished group.
+/// A group whose last entry has been read, with the results of its aggregations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     /// `None` when entries are not grouped by time.
     pub(crate) stretch: Option<Stretch>,
-    /// JSON.
+    /// The key as JSON.
     pub(crate) key: Box<[u8]>,
     /// How many results each aggregation has.
     pub(crate) width: usize,
@@ -61,7 +61,7 @@ impl Group {
     }
 }
 
-/// Receives finished groups.
+/// Receives each group as soon as it is finished.
 pub(crate) type Taker<'t> = &'t mut dyn FnMut(&Group) -> Result<(), QueryError>;
 
 /// The groups of one series while it is read.

@@ -13,11 +13,11 @@ const FRACTIONS_BELOW: f64 = 1e15;
 pub enum Numbers {
     /// `60.0`: as doubles.
     Doubles,
-    /// `60`.
+    /// `60`: whole numbers without a fraction.
     Short,
 }
 
-/// Appends a number.
+/// Appends a number as JSON to `out`.
 pub fn write_number(number: f64, form: Numbers, out: &mut Vec<u8>) {
     let size = number.abs();
     // Writing to memory cannot fail.

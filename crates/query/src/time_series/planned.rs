@@ -41,7 +41,7 @@ pub(crate) struct PlannedSeries {
 /// A document of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The row itself.
+    /// The document of the row itself.
     Row,
     /// One loaded for it.
     Loaded(usize),

@@ -9,7 +9,7 @@ const SHOWN_CHARACTERS_MAX: usize = 256;
 /// A text that is not a query, with the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LuceneError {
-    /// The text.
+    /// The text that was parsed.
     pub text: String,
     /// What was found at the position, or what is wrong there.
     pub problem: String,

@@ -29,13 +29,13 @@ pub const N_GRAM_DEFAULT: (u8, u8) = (2, 6);
 /// A term with its position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'t> {
-    /// The term.
+    /// The term, as it is stored in the index.
     pub text: &'t str,
     /// Which word of the text it is, from 0; dropped words count.
     pub position: u32,
     /// Where the word begins in the text, in bytes.
     pub start: usize,
-    /// Where it ends.
+    /// Where the word ends in the text, in bytes.
     pub end: usize,
 }
 

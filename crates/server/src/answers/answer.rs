@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 pub(crate) enum AnswerBody {
     /// No body at all.
     Empty,
-    /// The complete body.
+    /// The complete body, which is not charged to a budget.
     Whole(Bytes),
     /// The complete body, charged to a budget until it is sent; sent in chunks, as if its length
     /// were unknown, if so.
@@ -56,7 +56,7 @@ pub(crate) enum AnswerBody {
 
 /// A part of a body that is produced while it is sent.
 pub(crate) enum Piece {
-    /// More follows.
+    /// A piece after which more follow.
     Part(Bytes),
     /// The body is complete with this one.
     Last(Bytes),
@@ -128,7 +128,7 @@ impl Answer {
         Answer { status, headers: Vec::new(), body: AnswerBody::Empty }
     }
 
-    /// 200 with JSON.
+    /// A response with status 200 and this JSON as its body.
     pub(crate) fn json(body: Vec<u8>) -> Answer {
         Answer::json_with(StatusCode::OK, body)
     }

@@ -114,11 +114,11 @@ fn ended(mut out: Vec<u8>) -> Vec<u8> {
 
 /// How a list continues.
 enum Next {
-    /// It is complete.
+    /// The list is complete.
     End,
     /// From a new snapshot, once the client has read this piece, if it is not empty.
     Later(Bytes),
-    /// Not at all.
+    /// The response must be aborted.
     Cut,
 }
 

@@ -8,7 +8,7 @@ use crate::{
     server_state::ServerState,
 };
 
-/// See the module.
+/// A JSON list whose text is charged to the memory for responses while it is written.
 pub(crate) struct CountedList {
     body: CountedOutput,
     is_empty: bool,

@@ -52,13 +52,13 @@ enum Order {
 /// The format of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
-    /// `{"Results":[..]}`
+    /// One JSON object, `{"Results":[..]}`.
     Envelope,
     /// One document per line.
     Lines,
 }
 
-/// A requested list.
+/// The documents that a client has listed, as requested.
 #[derive(Debug)]
 pub(crate) struct Listing {
     order: Order,
@@ -216,13 +216,13 @@ fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
 
 /// How a list continues.
 enum Next {
-    /// It is complete.
+    /// The list is complete.
     End,
     /// From a new snapshot, once the client has read this piece, if it is not empty.
     Later(Bytes),
     /// The same, once the client has read the rest of this row.
     Inside(Box<BegunRow>),
-    /// Not at all.
+    /// The response must be aborted.
     Cut,
 }
 
@@ -315,7 +315,7 @@ async fn write_from(
 
 /// The outcome of writing a large row.
 enum Large {
-    /// It is complete.
+    /// The row was written completely.
     Written,
     /// A part of it was written, and its snapshot has been held for too long.
     Begun(BegunRow),

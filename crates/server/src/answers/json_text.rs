@@ -15,7 +15,7 @@ pub(crate) struct JsonObject<'o> {
 }
 
 impl<'o> JsonObject<'o> {
-    /// Begins an object.
+    /// Begins an object at the end of `out`.
     pub(crate) fn begin(out: &'o mut Vec<u8>) -> JsonObject<'o> {
         out.push(b'{');
         JsonObject { out, is_empty: true }

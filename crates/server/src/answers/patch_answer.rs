@@ -20,7 +20,7 @@ const OTHER_ACTIONS: [&str; 4] =
 /// What a response contains besides the document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Nothing else.
+    /// Only the outcome of the patch.
     Outcome,
     /// The original document, and what the script called.
     Debug,

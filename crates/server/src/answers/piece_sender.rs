@@ -106,7 +106,7 @@ pub(crate) enum Sent {
 /// Why a response must be aborted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cut {
-    /// The client disconnected.
+    /// The client disconnected: no further piece is wanted.
     Unwanted,
     /// The database is being closed.
     Closing,

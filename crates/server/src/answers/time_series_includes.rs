@@ -55,7 +55,7 @@ enum Part {
 }
 
 impl TimeSeriesIncludes {
-    /// Parses the parameters.
+    /// Parses the query parameters of a load; an error is the caller's.
     pub(crate) fn of_query(query: &QueryString<'_>) -> Result<TimeSeriesIncludes, ApiError> {
         let mut includes = TimeSeriesIncludes::default();
         let names: Vec<&str> = query.all("timeseries").collect();

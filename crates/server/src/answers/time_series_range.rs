@@ -20,7 +20,7 @@ use crate::{
 /// Maximum number of documents that one range includes because tags name them.
 const INCLUDED_TAGS_MAX: usize = 1 << 14;
 
-/// A requested range.
+/// A range of a time series, as requested.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedRange {
     pub(crate) name: TimeSeriesName,

@@ -30,7 +30,7 @@ pub struct LogEntry {
     pub level: &'static str,
     /// The module of the server that created it.
     pub logger: String,
-    /// What happened.
+    /// The message, without its fields.
     pub message: String,
     /// The database that it names.
     pub database: Option<String>,

@@ -50,7 +50,7 @@ pub(crate) struct TailFilter {
     pub(crate) with_documents: bool,
 }
 
-/// One reader.
+/// One client of the live tail, with its filter and position.
 pub(crate) struct Tail {
     pub(crate) state: Arc<ServerState>,
     pub(crate) name: String,

@@ -47,7 +47,7 @@ pub(crate) fn dictionaries(call: &Call) -> Result<Answer, ApiError> {
 
 /// The sizes of a row, as two of the routes return them.
 pub(crate) struct RowSizes {
-    /// Its uncompressed size.
+    /// The size without compression.
     pub(crate) actual_bytes: usize,
     pub(crate) stored_bytes: usize,
     pub(crate) is_compressed: bool,

@@ -80,7 +80,7 @@ pub(crate) fn define_all(
     Ok(())
 }
 
-/// Parses a definition.
+/// Parses a definition sent by a client; an error is the caller's.
 pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ApiError> {
     serde_json::from_value(json)
         .map_err(|error| ApiError::new(ErrorKind::InvalidData, error.to_string()))

@@ -20,7 +20,7 @@ use crate::{
 
 /// How many ids of documents are returned by default, …
 const IDS_DEFAULT: usize = 1024;
-/// … and at most.
+/// … and the maximum that can be requested.
 const IDS_MAX: usize = 1 << 16;
 /// Maximum number of documents whose reduce keys can be requested together.
 const DOCUMENTS_MAX: usize = 64;

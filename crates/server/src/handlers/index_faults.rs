@@ -12,7 +12,7 @@ use wire::{
 
 use crate::api_error::ApiError;
 
-/// An existing index.
+/// An index of the database, whether or not it could be opened.
 pub(crate) enum Known {
     Open(Arc<Index>),
     /// It could not be opened.

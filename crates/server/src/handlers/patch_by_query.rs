@@ -45,7 +45,7 @@ pub(crate) fn test(call: Call) -> Answering {
 
 /// A query that changes documents.
 struct Update {
-    /// Selects them.
+    /// Selects the documents.
     query: rql::Query,
     request: QueryRequest,
     /// Changes each of them.

@@ -27,7 +27,7 @@ pub(crate) fn live(call: &Call) -> Result<Session, ApiError> {
     LiveFeed::begin(call, Performance { state, sent: Sent::default() })
 }
 
-/// For one reader.
+/// The live reports for one client.
 struct Performance {
     state: Arc<ServerState>,
     sent: Sent,
@@ -114,7 +114,7 @@ fn connections(subscription: &Subscription) -> Vec<Connection> {
     past.chain(working.iter().map(|worker| Connection::of_worker(worker))).collect()
 }
 
-/// One message.
+/// One message, and what must be recorded as sent with it.
 struct Report {
     before: Sent,
     sent: Sent,

@@ -31,7 +31,7 @@ const TRIAL_ROWS: i32 = 128;
 
 /// Workers of a subscription in the protocol's form.
 pub(crate) struct ConnectionsShown {
-    /// The active ones.
+    /// The active workers.
     pub(crate) working: Value,
     /// Those that wait to become active.
     pub(crate) waiting: Value,
@@ -39,7 +39,7 @@ pub(crate) struct ConnectionsShown {
     pub(crate) past: PastShown,
 }
 
-/// Disconnected workers.
+/// Disconnected workers, and connections that were rejected.
 pub(crate) struct PastShown {
     pub(crate) ended: Value,
     pub(crate) rejected: Value,

@@ -117,7 +117,7 @@ fn accepted_quality(headers: &HeaderMap, name: &str) -> f32 {
     any
 }
 
-/// Compresses one response.
+/// The negotiated compression of one response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerCoder {
     coding: Coding,

@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) enum Wanted {
     /// All of it. Also for a range that cannot be parsed, and for several ranges.
     Whole,
-    /// These bytes.
+    /// These bytes, which all exist.
     Part(Range<u64>),
     /// Nothing: the range starts after the end.
     Nothing,

@@ -81,7 +81,7 @@ impl BodyPace {
         }
     }
 
-    /// Records received bytes.
+    /// Records bytes that have been received.
     pub(crate) fn received(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         self.newest.bytes = self.newest.bytes.saturating_add(bytes as u64);

@@ -39,7 +39,7 @@ pub(crate) enum ListenerProtocol {
     Tcp,
 }
 
-/// Binds addresses.
+/// Listens on all addresses of `urls`, unless `allowed` forbids one.
 pub(crate) async fn bind_all(
     urls: &[ServerUrl],
     allowed: UnsecuredAccess,

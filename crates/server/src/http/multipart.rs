@@ -22,7 +22,7 @@ const HEADERS_END: &[u8] = b"\r\n\r\n";
 pub(crate) enum PartEvent {
     /// Another piece of the body is needed.
     NeedMore,
-    /// A part begins.
+    /// A part begins, with these headers.
     Begin(HeaderMap),
     /// A piece of its content.
     Content(Bytes),
@@ -81,7 +81,7 @@ impl MultipartReader {
         }
     }
 
-    /// The next event.
+    /// The next event in the bytes received so far.
     pub(crate) fn next(&mut self) -> Result<PartEvent, ApiError> {
         loop {
             match self.place {

@@ -59,7 +59,7 @@ pub(crate) enum Handler {
     /// Runs on a thread of the blocking pool: it reads so much that others on the connection's
     /// thread would be delayed.
     Blocking(fn(&Call) -> Result<Answer, ApiError>),
-    /// Waits for something.
+    /// Asynchronous: waits for a body, a batch or another thread.
     Waiting(fn(Call) -> Answering),
     /// Responds immediately with a response that ends with the connection: it cannot be part of
     /// another one.

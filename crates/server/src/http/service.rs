@@ -51,14 +51,14 @@ use crate::{
     unbuilt_routes::UnbuiltRoute,
 };
 
-/// Answers requests.
+/// The routing table with the state of the server: what a connection needs to answer requests.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) state: Arc<ServerState>,
     pub(crate) router: &'static Router,
 }
 
-/// Answers one request.
+/// Answers one request: admission, routing, handler, content coding, log.
 pub(crate) async fn serve(
     service: Service,
     request: Request<Incoming>,

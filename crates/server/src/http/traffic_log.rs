@@ -80,12 +80,12 @@ impl TrafficLog {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// The current configuration.
+    /// A copy of the current configuration.
     pub(crate) fn wanted(&self) -> WantedTraffic {
         self.wanted.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the configuration.
+    /// Replaces the configuration until the server stops.
     pub(crate) fn set(&self, wanted: WantedTraffic) {
         let is_on = wanted.is_on;
         *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted;
@@ -162,7 +162,7 @@ impl WantedTraffic {
         })
     }
 
-    /// The protocol's form.
+    /// The JSON form of the protocol.
     pub(crate) fn to_json(&self) -> Value {
         let list = |list: Value| if self.is_set { list } else { Value::Null };
         json!({

@@ -75,13 +75,13 @@ pub(crate) type Session =
 /// Why a session woke up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wake {
-    /// The time elapsed.
+    /// The timeout elapsed.
     Time,
     /// The client sent a text.
     Text(String),
 }
 
-/// One client's WebSocket.
+/// The server's side of one client's WebSocket.
 pub(crate) struct Socket<S = TokioIo<Upgraded>> {
     stream: WebSocketStream<S>,
     send_time_max: Duration,

@@ -16,12 +16,12 @@ impl Chance {
         usize::try_from(self.0 >> 33).unwrap_or(0) % end
     }
 
-    /// One of several.
+    /// An item of a list, which must not be empty.
     pub(super) fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// So many digits.
+    /// A string of `count` decimal digits.
     pub(super) fn digits(&mut self, count: usize) -> String {
         (0..count).map(|_| char::from(b"0123456789"[self.below(10)])).collect()
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::chance::Chance;
 
-/// A city.
+/// A city with its position in degrees.
 pub(super) struct Place {
     city: &'static str,
     region: Option<&'static str>,
@@ -100,7 +100,7 @@ const TITLES: &[&str] = &[
 ];
 
 impl Place {
-    /// An address there.
+    /// A generated address in this city.
     pub(super) fn address(&self, chance: &mut Chance) -> Value {
         json!({
             "Line1": format!("{} {}", 1 + chance.below(200), chance.one_of(STREETS)),

@@ -19,7 +19,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Why there is no further message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadEnd {
-    /// The client disconnected.
+    /// The client disconnected between two messages or within one.
     Gone,
     /// What it sent is not a message.
     Broken(ApiError),

@@ -11,7 +11,7 @@ use crate::{
 /// Maximum number of messages of a worker that wait to be processed.
 const RECEIVED_MAX: usize = 64;
 
-/// See the module.
+/// The messages of a worker's client, read by a separate task.
 pub(super) struct Received {
     pub(super) messages: mpsc::Receiver<Result<WorkerMessage, ReadEnd>>,
     reading: JoinHandle<()>,

@@ -19,7 +19,7 @@ pub(super) enum End {
 /// The last message to a client.
 pub(super) struct LastMessage {
     pub(super) bytes: Vec<u8>,
-    /// What it says.
+    /// The reason in it, for the log and for operators.
     pub(super) why: String,
 }
 

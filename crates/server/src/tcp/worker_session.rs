@@ -50,7 +50,7 @@ use crate::{
 /// Numbers connections, for operators.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-/// See the module.
+/// The session of one worker, from its options to its end.
 pub(super) struct Session {
     pub(super) state: Arc<ServerState>,
     place: ConnectionPlace,

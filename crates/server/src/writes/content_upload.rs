@@ -42,7 +42,7 @@ pub(crate) struct ContentUpload {
     share: BodyShare,
     next_index: u32,
     staged: Option<StagedContent>,
-    /// Oldest first.
+    /// Submitted chunks that are not durable yet, oldest first.
     in_flight: VecDeque<Submitted>,
     flush: Option<JoinHandle<()>>,
 }

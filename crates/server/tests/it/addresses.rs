@@ -1,4 +1,4 @@
-//! Which address of the node clients receive.
+//! The address of the node in responses to clients.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn named(server: &TestServer, host: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_client_is_told_the_address_that_it_used() {
+fn a_client_receives_the_address_that_it_used() {
     let settings = ["--Security.AllowedHosts=foo;db.example"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
@@ -42,7 +42,7 @@ fn a_client_is_told_the_address_that_it_used() {
 }
 
 #[test]
-fn the_public_address_is_told_to_everybody() {
+fn a_configured_public_address_is_returned_to_all_clients() {
     let settings = ["--PublicServerUrl=http://db.example:9000", "--Security.AllowedHosts=foo"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
@@ -51,7 +51,7 @@ fn the_public_address_is_told_to_everybody() {
 }
 
 #[test]
-fn nobody_is_told_an_address_at_which_nobody_can_connect() {
+fn no_client_receives_the_wildcard_address() {
     let settings =
         ["--ServerUrl=http://0.0.0.0:0", "--Security.UnsecuredAccessAllowed=PublicNetwork"];
     let server = TestServer::start(Platform::memory(), &settings);
@@ -70,7 +70,7 @@ fn nobody_is_told_an_address_at_which_nobody_can_connect() {
 }
 
 #[test]
-fn a_host_that_is_none_is_refused_where_the_address_is_the_answer() {
+fn an_invalid_host_is_rejected_where_the_address_is_returned() {
     let server = TestServer::with_database();
     for target in ["/topology?name=db", "/cluster/topology"] {
         let reply = ask(&server, target, "");
@@ -85,7 +85,7 @@ fn a_host_that_is_none_is_refused_where_the_address_is_the_answer() {
 }
 
 #[test]
-fn a_browser_is_told_what_this_is() {
+fn the_root_and_the_license_describe_the_server() {
     let server = TestServer::with_database();
     let page = server.get("/").json();
     assert_eq!(page["Product"], "Corvus");
@@ -97,7 +97,7 @@ fn a_browser_is_told_what_this_is() {
 }
 
 #[test]
-fn a_browser_gets_a_page_with_its_databases_and_nothing_from_elsewhere() {
+fn a_browser_gets_a_page_that_lists_databases_and_loads_nothing_external() {
     let server = TestServer::start(platform::Platform::memory(), &[]);
     let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let open = || server.send_with("GET", "/", &[accept], b"");

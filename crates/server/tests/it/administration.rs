@@ -1,4 +1,4 @@
-//! What administrators do to databases: settings, locks, nodes, logs, compression.
+//! Administration of databases: settings, locks, nodes, logs, compression.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn check_error(reply: &Reply, status: u16, kind: &str, message: &str) {
 }
 
 #[test]
-fn settings_that_nobody_knows_are_stored_and_malformed_ones_are_refused() {
+fn unknown_settings_are_stored_and_malformed_ones_are_rejected() {
     let server = TestServer::with_database();
     let settings = r#","Settings":{"Foo.Bar":"1","IndexingAutoSearchEngineType":"Lucene","N":5}"#;
     assert_eq!(create(&server, "a", settings).status, 201);
@@ -79,7 +79,7 @@ fn settings_are_replaced_as_a_whole() {
 }
 
 #[test]
-fn keys_of_a_record_without_a_value_are_left_out() {
+fn keys_without_a_value_are_omitted_from_a_record() {
     let server = TestServer::with_database();
     let extra = r#","DatabaseTopology":null,"Sorters":null,"Foo":{"a":1}"#;
     assert_eq!(create(&server, "a", extra).status, 201);
@@ -124,7 +124,7 @@ fn a_locked_database_is_not_deleted() {
 }
 
 #[test]
-fn the_only_node_can_be_ordered_but_not_joined() {
+fn the_only_node_accepts_ordering_but_not_new_members() {
     let server = TestServer::with_database();
     let reorder = |body: &str| send(&server, "POST", "/admin/databases/reorder?name=db", body);
     let before = record(&server, "db")["Topology"]["Stamp"]["Index"].as_u64().unwrap();
@@ -158,7 +158,7 @@ fn the_only_node_can_be_ordered_but_not_joined() {
 }
 
 #[test]
-fn a_request_that_is_sent_again_creates_the_database_once() {
+fn a_retried_request_creates_the_database_once() {
     let platform = Platform::memory();
     let target = "/admin/databases?name=a&replicationFactor=1&raft-request-id=r1";
     let body = br#"{"DatabaseName":"a"}"#;
@@ -181,7 +181,7 @@ fn a_request_that_is_sent_again_creates_the_database_once() {
 }
 
 #[test]
-fn logs_tasks_and_compression_have_a_configuration() {
+fn logs_tasks_and_compression_are_configurable() {
     let server = TestServer::with_database();
     let logs = "/admin/logs/configuration";
     assert_eq!(server.get(logs).json()["CurrentMode"], "Operations");
@@ -214,7 +214,7 @@ fn logs_tasks_and_compression_have_a_configuration() {
 }
 
 #[test]
-fn a_range_grows_only_for_clients_that_write_dates_as_the_server_does() {
+fn a_hilo_range_grows_only_for_clients_that_send_dates_in_the_servers_format() {
     let server = TestServer::with_database();
     let next = |at: &str| {
         let target = format!(

@@ -97,7 +97,7 @@ fn a_facet_counts_the_terms_of_a_field() {
 }
 
 #[test]
-fn a_facet_adds_up_numbers_and_leaves_out_what_is_none() {
+fn a_facet_sums_numbers_and_skips_other_values() {
     let server = boats();
     let text = "from index 'Boats' where Price > 0 \
                 select facet(Maker, sum(Price) as Total, avg(Sails), max(Sails)) as By";
@@ -118,7 +118,7 @@ fn a_facet_adds_up_numbers_and_leaves_out_what_is_none() {
 }
 
 #[test]
-fn ranges_are_all_listed_with_the_values_of_parameters() {
+fn all_ranges_are_listed_with_parameters_substituted() {
     let server = boats();
     let text = "from index 'Boats' select facet(Price < $a, Price >= $a and Price < $b, \
                 Price > 5000, sum(Sails)), facet(Built < '2020-02-01', Built >= $d) as When";
@@ -237,7 +237,7 @@ fn a_setup_document_lists_facets() {
 }
 
 #[test]
-fn an_included_field_gives_the_documents_that_its_terms_name() {
+fn an_included_field_includes_the_documents_named_by_its_terms() {
     let server = boats();
     let text = "from index 'Boats' select facet(Owner) include Owner";
     let answer = ask(&server, text, &json!({}));
@@ -249,7 +249,7 @@ fn an_included_field_gives_the_documents_that_its_terms_name() {
 }
 
 #[test]
-fn facets_that_cannot_be_are_refused() {
+fn invalid_facets_are_rejected() {
     let server = boats();
     for (text, kind, message) in [
         ("from Boats select facet(Maker)", "InvalidQueryException", "Facet query must be executed"),
@@ -294,7 +294,7 @@ fn facets_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn several_requests_in_one_may_ask_for_facets() {
+fn facets_can_be_requested_in_a_multi_get() {
     let server = boats();
     results(&server, "from index 'Boats' select facet(Maker)", &json!({}));
     let content = json!({"Query": "from index 'Boats' select facet(Maker)"}).to_string();
@@ -357,7 +357,7 @@ fn near_terms_are_suggested() {
 }
 
 #[test]
-fn suggestions_make_the_index_that_they_need() {
+fn suggestions_create_the_index_that_they_need() {
     let server = words();
     let answer = ask(&server, "from W where N > 3 select suggest(V, 'Aple')", &json!({}));
     assert_eq!(answer["IndexName"], "Auto/W/ByNAndSuggest(V)", "{answer}");
@@ -368,7 +368,7 @@ fn suggestions_make_the_index_that_they_need() {
 }
 
 #[test]
-fn suggestions_that_cannot_be_are_refused() {
+fn invalid_suggestions_are_rejected() {
     let server = words();
     for (rest, parameters, kind, message) in [
         ("suggest(V)", json!({}), "InvalidQueryException", "Method suggest() must contain two or"),
@@ -449,7 +449,7 @@ fn scores(answer: &Value) -> Vec<(&str, f64)> {
 }
 
 #[test]
-fn documents_like_one_are_found_best_first_without_itself() {
+fn similar_documents_are_found_best_first_without_the_document_itself() {
     let server = notes();
     let of_notes = |rest: &str, parameters: Value| {
         ask(&server, &format!("from index 'Notes' where {rest}"), &parameters)
@@ -471,12 +471,12 @@ fn documents_like_one_are_found_best_first_without_itself() {
     assert_eq!(ids(&paged), ["notes/1"]);
     assert_eq!(paged["Includes"].as_object().unwrap().len(), 1);
     let plain = "from index 'Plain' where moreLikeThis(id() = 'notes/3')";
-    // One shares the title, one a word of the body; both are as rare.
+    // One has the title in common, one a word of the body; both terms are equally rare.
     assert_eq!(ids(&ask(&server, plain, &json!({}))), ["notes/0", "notes/4"]);
 }
 
 #[test]
-fn options_choose_the_words_that_count() {
+fn options_select_the_terms_that_are_compared() {
     let server = notes();
     let like = |options: Value| {
         let text = "from index 'Notes' where moreLikeThis(id() = 'notes/0', $o)";
@@ -501,7 +501,7 @@ fn options_choose_the_words_that_count() {
 }
 
 #[test]
-fn comparisons_that_cannot_be_are_refused() {
+fn invalid_comparisons_are_rejected() {
     let server = notes();
     let index = "from index 'Notes' where";
     for (text, parameters, kind, message) in [

@@ -1,5 +1,5 @@
-//! Indexes that read attachments, and what maps find beside their documents: what they find, as RavenDB
-//! 5.4 finds it, and that they follow.
+//! Indexes that read attachments and other data that belongs to their documents: they find what
+//! RavenDB 5.4 finds, and are updated when that data changes.
 
 use crate::{
     attachments::put,
@@ -90,7 +90,7 @@ fn maps_read_attachments() {
 }
 
 #[test]
-fn an_index_follows_the_attachments_of_its_documents() {
+fn an_index_is_updated_when_attachments_change() {
     let server = server();
     let script =
         "map('Users', u => ({ X: loadAttachments(u).map(a => a.getContentAsString()[0]) }))";
@@ -110,7 +110,7 @@ fn an_index_follows_the_attachments_of_its_documents() {
 }
 
 #[test]
-fn what_is_loaded_without_tracking_is_not_followed() {
+fn changes_of_untracked_loads_do_not_update_the_index() {
     let server = TestServer::with_database();
     server.put("u/1", r#"{"Ref":"r/1","@metadata":{"@collection":"Users"}}"#);
     server.put("r/1", r#"{"Name":"old","@metadata":{"@collection":"Refs"}}"#);
@@ -134,7 +134,7 @@ fn what_is_loaded_without_tracking_is_not_followed() {
 }
 
 #[test]
-fn a_map_reads_only_so_much_of_attachments() {
+fn attachment_bytes_read_by_a_map_are_limited() {
     let server = server();
     put(&server, "u/2", "large", &vec![b'x'; 1 << 20]);
     let script = "map('Users', u => { let n = 0; for (let i = 0; i < 100; i++) \

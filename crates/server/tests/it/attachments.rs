@@ -1,4 +1,5 @@
-//! Attachments over HTTP: one by one, in batches, in bulk inserts; cut bodies, odd names, ranges.
+//! Attachments over HTTP: single ones, in batches, in bulk inserts; truncated bodies, unusual
+//! names, ranges.
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ fn names(server: &TestServer, id: &str) -> Vec<String> {
     list.iter().map(|entry| entry["Name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Bytes that no compression makes small, so that nothing hides their number.
+/// Bytes that cannot be compressed, so that their size is visible.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 7_u64;
     let mut noise = Vec::with_capacity(bytes + 8);
@@ -90,8 +91,8 @@ fn an_attachment_is_put_read_and_deleted() {
     assert_eq!(server.send_with("HEAD", &target, &known, b"").status, 304);
     let head = server.send("HEAD", &target, b"");
     assert_eq!((head.status, head.header("etag")), (200, Some(etag.as_str())));
-    let asked = server.send("POST", &target, br#"{"Type":"Document","ChangeVector":null}"#);
-    assert_eq!(asked.text(), "hello");
+    let requested = server.send("POST", &target, br#"{"Type":"Document","ChangeVector":null}"#);
+    assert_eq!(requested.text(), "hello");
     assert_eq!(names(&server, "u/1"), ["b.TXT"]);
     assert_eq!(server.document("u/1")["@metadata"]["@flags"], "HasAttachments");
     let statistics = server.get("/databases/db/stats").json();
@@ -106,7 +107,7 @@ fn an_attachment_is_put_read_and_deleted() {
 }
 
 #[test]
-fn versions_are_expected() {
+fn an_attachment_is_replaced_only_at_the_expected_version() {
     let server = TestServer::with_database();
     server.put("u/1", "{}");
     let target = format!("{AT}?id=u/1&name=a");
@@ -124,7 +125,7 @@ fn versions_are_expected() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_rejected() {
     let server = TestServer::with_database();
     server.put("u/1", "{}");
     let long = "n".repeat(513);
@@ -154,7 +155,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn names_and_types_may_be_anything() {
+fn any_name_and_content_type_is_accepted() {
     let server = TestServer::with_database();
     server.put("u/1", "{}");
     let name = "%C3%A9/%22%5C%0A%25%1E%3B%C3%9F.txt";
@@ -171,7 +172,7 @@ fn names_and_types_may_be_anything() {
 }
 
 #[test]
-fn parts_of_a_content_are_read() {
+fn ranges_of_a_content_are_read() {
     let server = TestServer::with_database();
     server.put("u/1", "{}");
     let content = noise(3 << 20);
@@ -184,8 +185,8 @@ fn parts_of_a_content_are_read() {
         let reply = server.send_with("GET", &target, &[("Range", &range)], b"");
         assert_eq!(reply.status, 206);
         assert!(reply.body == content[from..=to], "{range}");
-        let told = format!("bytes {from}-{to}/{}", content.len());
-        assert_eq!(reply.header("content-range"), Some(told.as_str()));
+        let expected = format!("bytes {from}-{to}/{}", content.len());
+        assert_eq!(reply.header("content-range"), Some(expected.as_str()));
     }
     let behind = format!("bytes={}-", content.len());
     let reply = server.send_with("GET", &target, &[("Range", &behind)], b"");
@@ -199,7 +200,7 @@ fn parts_of_a_content_are_read() {
 }
 
 #[test]
-fn a_body_that_is_cut_leaves_nothing() {
+fn a_truncated_body_stores_nothing() {
     let server = TestServer::with_database();
     server.put("u/1", "{}");
     let content = noise(5 << 20);
@@ -219,14 +220,14 @@ fn a_body_that_is_cut_leaves_nothing() {
     assert_eq!(reply.json()["Type"], "System.IO.IOException");
     assert_eq!(get(&server, "u/1", "a").status, 404);
     assert_eq!(names(&server, "u/1"), [""; 0]);
-    // The next upload finds the database as if the others had not been.
+    // The next upload is not affected by the failed ones.
     put(&server, "u/1", "c", &content);
     assert!(get(&server, "u/1", "c").body == content);
     assert_eq!(server.get("/databases/db/stats").json()["CountOfUniqueAttachments"], 1);
 }
 
 #[test]
-fn batches_put_attachments_from_their_parts() {
+fn batches_put_attachments_from_multipart_bodies() {
     let server = TestServer::with_database();
     server.put("u/1", r#"{"A":1}"#);
     let large = noise(5 << 20);
@@ -342,7 +343,7 @@ fn many_attachments_are_read_at_once() {
 }
 
 #[test]
-fn bulk_inserts_bring_attachments() {
+fn bulk_inserts_can_contain_attachments() {
     let server = TestServer::with_database();
     let large = noise(6 << 20);
     let mut body = br#"[{"Id":"u/1","Type":"PUT","Document":{"A":1}},"#.to_vec();
@@ -366,7 +367,7 @@ fn bulk_inserts_bring_attachments() {
     let result = &state["Result"];
     assert_eq!((&result["Total"], &result["DocumentsProcessed"]), (&json!(5), &json!(2)));
     assert_eq!(result["AttachmentsProcessed"], 3);
-    // Cut inside a content: what came before stays, the attachment is not there.
+    // Truncated within a content: earlier elements are kept, the attachment is not stored.
     let cut = br#"[{"Id":"u/3","Type":"PUT","Document":{}},{"Id":"u/3","Type":"AttachmentPUT","Name":"a","ContentType":"","ContentLength":9}abc"#;
     assert_eq!(server.send("POST", "/databases/db/bulk_insert?id=2", cut).status, 500);
     assert_eq!(names(&server, "u/3"), [""; 0]);

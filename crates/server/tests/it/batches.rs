@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::test_server::TestServer;
 
 #[test]
-fn the_commands_of_a_batch_happen_in_order_and_each_is_answered() {
+fn the_commands_of_a_batch_run_in_order_and_each_returns_a_result() {
     let server = TestServer::with_database();
     let reply = server.batch(
         r#"{"Type":"PUT","Id":"users/1","Document":{"@metadata":{"@collection":"Users"}}},
@@ -33,7 +33,7 @@ fn the_commands_of_a_batch_happen_in_order_and_each_is_answered() {
     assert_eq!(results[7]["@id"].as_str().unwrap().len(), 36);
 }
 
-/// Some commands become none or several of the engine's.
+/// Some commands are translated to no command of the engine, or to several.
 #[test]
 fn each_command_is_answered_with_its_own_results() {
     let server = TestServer::with_database();
@@ -96,7 +96,7 @@ fn a_batch_with_one_bad_command_changes_nothing() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name() {
+fn unsupported_commands_are_rejected_by_name() {
     let server = TestServer::with_database();
     let reply = server.batch(r#"{"Type":"TimeSeriesBulkInsert","Id":"a"}"#);
     assert_eq!(reply.status, 500);

@@ -1,4 +1,4 @@
-//! Bulk inserts: streamed bodies, outcomes, failures in the middle.
+//! Bulk inserts: streamed bodies, outcomes, failures during the stream.
 
 use std::io::Write;
 
@@ -46,7 +46,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 #[test]
-fn documents_are_inserted_and_the_operation_tells_how_many() {
+fn documents_are_inserted_and_the_operation_reports_the_count() {
     let server = TestServer::with_database();
     let next = server.get("/databases/db/operations/next-operation-id").json();
     assert_eq!(next, json!({"Id": 1, "NodeTag": "A"}));
@@ -82,7 +82,7 @@ fn compressed_streams_are_inserted() {
 }
 
 #[test]
-fn an_insert_is_answered_at_the_closing_bracket_while_the_body_is_still_open() {
+fn an_insert_completes_at_the_closing_bracket_while_the_body_is_still_open() {
     let server = TestServer::with_database();
     let mut connection = begin_stream(&server, 1);
     connection.send_chunk(b"[");
@@ -93,7 +93,7 @@ fn an_insert_is_answered_at_the_closing_bracket_while_the_body_is_still_open() {
 }
 
 #[test]
-fn what_was_committed_before_the_client_went_away_stays() {
+fn batches_committed_before_a_disconnect_are_kept() {
     let server = TestServer::with_database();
     let mut connection = begin_stream(&server, 1);
     connection.send_chunk(b"[");
@@ -109,7 +109,7 @@ fn what_was_committed_before_the_client_went_away_stays() {
 }
 
 #[test]
-fn bad_streams_fail_with_the_connection_closed_and_the_operation_faulted() {
+fn invalid_streams_close_the_connection_and_fault_the_operation() {
     let server = TestServer::with_database();
     server.put("u/1", r#"{"@metadata":{"@collection":"Users"}}"#);
     let deep =
@@ -175,14 +175,14 @@ fn unchanged_documents_are_not_written_again_when_the_client_asks_for_that() {
     assert_eq!(insert(1, format!("[{},{}]", element("a", 1), element("b", 1))), 2);
     assert_eq!(insert(2, format!("[{},{}]", element("a", 1), element("b", 1))), 2);
     assert_eq!(insert(3, format!("[{},{}]", element("a", 1), element("b", 2))), 3);
-    // The second of two changes of the same document in one batch counts although the stored one is
-    // equal to it.
+    // The second of two changes of a document in one batch is written although the stored document
+    // equals it.
     assert_eq!(insert(4, format!("[{},{}]", element("a", 9), element("a", 1))), 5);
     assert_eq!(server.document("a")["v"], 1);
 }
 
 #[test]
-fn an_insert_whose_client_is_silent_fails_and_keeps_what_was_committed() {
+fn an_insert_whose_client_is_silent_times_out_and_keeps_committed_batches() {
     let settings = ["--Http.IdleConnectionTimeoutInSec=1"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
@@ -211,11 +211,11 @@ fn a_database_is_deleted_while_the_client_of_an_insert_is_silent() {
     assert!(reply.text().contains("The database is being closed."), "{}", reply.text());
 }
 
-/// Few bytes arrive, but each element changes a large document, and its first revision is a copy.
+/// Few bytes are sent, but each element changes a large document, whose first revision is a copy.
 #[test]
-fn elements_whose_changes_do_not_fit_into_one_transaction_are_inserted_in_several() {
+fn elements_too_large_for_one_transaction_are_split_over_several() {
     let (server, _simulation) = server_with(&["--Memory.LimitInMb=96"]);
-    // Not compressible: what a large document takes is what its transaction takes.
+    // Not compressible, so that the transaction takes as much as the document.
     let large = noise(&mut Random::new(1), 1_500_000);
     let ids: Vec<_> = (0..12).map(|number| format!("docs/{number}")).collect();
     for id in &ids {

@@ -7,10 +7,10 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
 use crate::test_server::TestServer;
 
-/// Longer than the server is silent.
+/// Longer than the interval between heartbeats.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
-/// See the module.
+/// A connection to `/changes`, and the messages that it has received.
 pub(crate) struct ChangeListener {
     pub(crate) socket: WebSocket<TcpStream>,
     notifications: VecDeque<Value>,
@@ -35,7 +35,7 @@ impl ChangeListener {
         listener
     }
 
-    /// Connects, and begins to watch.
+    /// Connects and starts the watches.
     pub(crate) fn watching(server: &TestServer, watches: &[(&str, &str)]) -> ChangeListener {
         let mut listener = ChangeListener::connect(server);
         for (command, name) in watches {
@@ -106,18 +106,18 @@ impl ChangeListener {
         let values = self.values("DocumentChange", count);
         let read = values.iter().map(|value| {
             let text = |name: &str| value[name].as_str().map(str::to_owned);
-            let told = ["Type", "Id", "CollectionName"].map(|name| text(name).unwrap());
-            (told.join(" "), text("ChangeVector"))
+            let summary = ["Type", "Id", "CollectionName"].map(|name| text(name).unwrap());
+            (summary.join(" "), text("ChangeVector"))
         });
         read.collect()
     }
 
     /// As [`ChangeListener::documents`], without the change vectors.
-    pub(crate) fn told(&mut self, count: usize) -> Vec<String> {
-        self.documents(count).into_iter().map(|(told, _)| told).collect()
+    pub(crate) fn changes(&mut self, count: usize) -> Vec<String> {
+        self.documents(count).into_iter().map(|(summary, _)| summary).collect()
     }
 
-    /// Whether the connection has ended; what comes before is thrown away.
+    /// Waits for the end of the connection, and discards messages until then; whether it has ended.
     pub(crate) fn ends(&mut self) -> bool {
         while self.read_text().is_some() {}
         true

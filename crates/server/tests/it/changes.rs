@@ -1,4 +1,4 @@
-//! The Changes API: changes of documents, what is watched, and how connections live and end.
+//! The Changes API: document changes, watches, and the lifecycle of connections.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ fn delete(server: &TestServer, id: &str) {
 }
 
 #[test]
-fn every_change_of_a_document_is_told_in_the_order_in_which_it_happened() {
+fn document_changes_are_reported_in_commit_order() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
     let first = server.put("Users/1", USER);
@@ -39,8 +39,8 @@ fn every_change_of_a_document_is_told_in_the_order_in_which_it_happened() {
             { "Type": "PUT", "Id": "a/2", "Document": { "x": 2 } }
         ]),
     );
-    let told = listener.documents(8);
-    let names: Vec<_> = told.iter().map(|(told, _)| told.as_str()).collect();
+    let received = listener.documents(8);
+    let names: Vec<_> = received.iter().map(|(received, _)| received.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -54,9 +54,9 @@ fn every_change_of_a_document_is_told_in_the_order_in_which_it_happened() {
             "Put a/2 @empty"
         ]
     );
-    let vectors: Vec<_> = told.iter().map(|(_, vector)| vector.as_deref()).collect();
+    let vectors: Vec<_> = received.iter().map(|(_, vector)| vector.as_deref()).collect();
     assert_eq!(vectors[0], Some(first.as_str()));
-    // What was deleted before has no new version.
+    // A repeated deletion creates no new version.
     assert_eq!((vectors[2], vectors[6]), (None, None));
     let etags = vectors.iter().flatten().map(|vector| {
         vector.strip_prefix("A:").unwrap().split('-').next().unwrap().parse::<u64>().unwrap()
@@ -65,7 +65,7 @@ fn every_change_of_a_document_is_told_in_the_order_in_which_it_happened() {
 }
 
 #[test]
-fn what_belongs_to_a_document_changes_it() {
+fn changes_of_its_attachments_counters_and_series_change_a_document() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
     server.put("Users/1", USER);
@@ -84,16 +84,16 @@ fn what_belongs_to_a_document_changes_it() {
     let hilo =
         "/databases/db/hilo/next?tag=users&lastBatchSize=0&identityPartsSeparator=/&lastMax=0";
     assert_eq!(server.get(hilo).status, 201);
-    let told = listener.told(7).into_iter().map(|one| one.to_ascii_lowercase());
+    let received = listener.changes(7).into_iter().map(|one| one.to_ascii_lowercase());
     let put = "put users/1 users";
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        received.collect::<Vec<_>>(),
         [put, put, put, put, put, "delete users/1 users", "put raven/hilo/users @hilo"]
     );
 }
 
 #[test]
-fn each_watch_tells_of_what_it_is_about_and_nothing_is_told_twice() {
+fn each_watch_reports_its_own_changes_and_none_twice() {
     let server = TestServer::with_database();
     let watches = [
         ("watch-doc", "OTHERS/1"),
@@ -110,31 +110,34 @@ fn each_watch_tells_of_what_it_is_about_and_nothing_is_told_twice() {
         }
         server.put("end", USER);
     };
-    let told = |listener: &mut ChangeListener| {
-        let mut told = Vec::new();
-        while told.last().is_none_or(|last| last != "end") {
-            let next = listener.told(1).remove(0);
-            told.push(next.split(' ').nth(1).unwrap().to_owned());
+    let received = |listener: &mut ChangeListener| {
+        let mut ids = Vec::new();
+        while ids.last().is_none_or(|last| last != "end") {
+            let next = listener.changes(1).remove(0);
+            ids.push(next.split(' ').nth(1).unwrap().to_owned());
         }
-        told
+        ids
     };
     put_all(&server);
-    assert_eq!(told(&mut listener), ["others/1", "users/1", "users/10", "users/2", "x/1", "end"]);
-    // A watch is there or not, however often it was begun.
+    assert_eq!(
+        received(&mut listener),
+        ["others/1", "users/1", "users/10", "users/2", "x/1", "end"]
+    );
+    // Watches are not counted: one unwatch ends a watch that was started twice.
     listener.command("watch-doc", json!({ "Param": "others/1" }));
     listener.command("unwatch-doc", json!({ "Param": "Others/1" }));
     listener.command("unwatch-prefix", json!({ "Param": "USERS/" }));
     listener.command("unwatch-doc", json!({ "Param": "was/never/watched" }));
     put_all(&server);
-    assert_eq!(told(&mut listener), ["users/1", "users/10", "x/1", "end"]);
-    // Every id begins with the empty prefix.
+    assert_eq!(received(&mut listener), ["users/1", "users/10", "x/1", "end"]);
+    // Every id starts with the empty prefix.
     listener.command("watch-prefix", json!({ "Param": "" }));
     put_all(&server);
-    assert_eq!(told(&mut listener).len(), all.len() + 1);
+    assert_eq!(received(&mut listener).len(), all.len() + 1);
 }
 
 #[test]
-fn a_failed_batch_and_one_that_is_only_tried_tell_nothing() {
+fn failed_batches_and_dry_runs_report_no_changes() {
     let server = TestServer::with_database();
     server.put("users/1", USER);
     let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
@@ -148,11 +151,11 @@ fn a_failed_batch_and_one_that_is_only_tried_tell_nothing() {
     let reply = server.send("PATCH", tried, br#"{"Patch":{"Script":"this.n = 9"}}"#);
     assert_eq!(reply.status, 200, "{}", reply.text());
     server.put("end", USER);
-    assert_eq!(listener.told(1), ["Put end Users"]);
+    assert_eq!(listener.changes(1), ["Put end Users"]);
 }
 
 #[test]
-fn a_client_that_says_what_is_no_command_is_let_go_of() {
+fn a_client_that_sends_an_invalid_command_is_disconnected() {
     let server = TestServer::with_database();
     for text in ["nonsense", "{}", r#"{"CommandId":1,"Command":"foo"}"#, "[1]"] {
         let mut listener = ChangeListener::connect(&server);
@@ -164,14 +167,14 @@ fn a_client_that_says_what_is_no_command_is_let_go_of() {
     listener.send(&endless);
     listener.send(&endless[1..]);
     assert!(listener.ends());
-    // One that watches more than it may, too.
+    // So is a client with more watches than allowed.
     let mut listener = ChangeListener::connect(&server);
     let mut commands = String::new();
     for number in 0..2000 {
         let name = format!("{number}{}", "x".repeat(1000));
         commands.push_str(&json!({ "Command": "watch-doc", "Param": name }).to_string());
         if commands.len() > 30_000 {
-            // It may be gone before everything is sent.
+            // The connection may be closed before everything is sent.
             let sent = listener.socket.send(std::mem::take(&mut commands).into());
             if sent.is_err() {
                 break;
@@ -183,14 +186,14 @@ fn a_client_that_says_what_is_no_command_is_let_go_of() {
 }
 
 #[test]
-fn an_idle_connection_hears_a_heartbeat() {
+fn an_idle_connection_receives_heartbeats() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::connect(&server);
     assert_eq!(listener.read_text().as_deref(), Some("[]"));
 }
 
 #[test]
-fn one_that_is_throttled_hears_of_the_last_change_only() {
+fn a_throttled_connection_receives_only_the_last_change() {
     let server = TestServer::with_database();
     let target = "/databases/db/changes?throttleConnection=true";
     let mut listener = ChangeListener::connect_to(&server, target);
@@ -198,11 +201,11 @@ fn one_that_is_throttled_hears_of_the_last_change_only() {
     for id in ["a", "b", "c"] {
         server.put(id, USER);
     }
-    assert_eq!(listener.told(1), ["Put c Users"]);
+    assert_eq!(listener.changes(1), ["Put c Users"]);
 }
 
 #[test]
-fn an_operator_sees_the_connections_and_can_end_one() {
+fn an_operator_can_list_connections_and_close_one() {
     let server = TestServer::with_database();
     let mut kept = ChangeListener::watching(&server, &[("watch-docs", ""), ("watch-index", "I")]);
     let mut ended = ChangeListener::watching(&server, &[("watch-doc", "a"), ("watch-prefix", "b")]);
@@ -220,11 +223,11 @@ fn an_operator_sees_the_connections_and_can_end_one() {
     assert_eq!(server.send("DELETE", &target, b"").status, 204);
     assert!(ended.ends());
     server.put("a", USER);
-    assert_eq!(kept.told(1), ["Put a Users"]);
+    assert_eq!(kept.changes(1), ["Put a Users"]);
 }
 
 #[test]
-fn connections_end_with_their_database() {
+fn connections_close_when_their_database_is_disabled_or_deleted() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
     let body = br#"{"DatabaseNames":["db"]}"#;
@@ -233,14 +236,14 @@ fn connections_end_with_their_database() {
     assert_eq!(server.send("POST", "/admin/databases/enable", body).status, 200);
     let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
     server.put("a", USER);
-    assert_eq!(listener.told(1), ["Put a Users"]);
+    assert_eq!(listener.changes(1), ["Put a Users"]);
     let body = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
     assert_eq!(server.send("DELETE", "/admin/databases", body).status, 200);
     assert!(listener.ends());
 }
 
 #[test]
-fn a_client_that_takes_nothing_holds_nobody_up_and_is_let_go_of() {
+fn a_client_that_stops_reading_blocks_no_other_and_is_disconnected() {
     let settings = ["--Changes.MaxQueuedSizePerConnectionInKb=64"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
@@ -250,19 +253,19 @@ fn a_client_that_takes_nothing_holds_nobody_up_and_is_let_go_of() {
         .map(|number| json!({ "Type": "PUT", "Id": format!("{:0>400}", number), "Document": {} }))
         .collect();
     let commands = Value::Array(commands);
-    // The buffers of the system take some of it.
+    // Socket buffers absorb some of the data.
     let is_there = |server: &TestServer| {
         server.get("/databases/db/changes/debug").json()["NumberOfConnections"] == 2
     };
     let batches = (0..500).take_while(|_| is_there(&server));
     batches.for_each(|_| drop(batch(&server, commands.clone())));
-    assert!(!is_there(&server), "nobody noticed");
+    assert!(!is_there(&server), "the slow client is disconnected");
     server.put("end", USER);
-    assert_eq!(quick.told(1), ["Put end Users"]);
+    assert_eq!(quick.changes(1), ["Put end Users"]);
     assert!(slow.ends());
 }
 
-/// The versions of all documents now.
+/// The current change vectors of all documents.
 fn versions(server: &TestServer) -> HashMap<String, String> {
     let all = server.get("/databases/db/docs?start=0&pageSize=100000&metadataOnly=true").json();
     let all = all["Results"].as_array().unwrap().iter().map(|document| {
@@ -274,7 +277,7 @@ fn versions(server: &TestServer) -> HashMap<String, String> {
 }
 
 #[test]
-fn whoever_watches_and_then_reads_misses_nothing() {
+fn a_client_that_watches_before_it_reads_misses_no_change() {
     const WRITERS: usize = 4;
     const ROUNDS: usize = 12;
     const IDS: u64 = 50;
@@ -291,18 +294,18 @@ fn whoever_watches_and_then_reads_misses_nothing() {
                 }
             });
         }
-        // The writers end also when an assertion fails.
+        // Also stops the writers when an assertion fails.
         let _end = OnDrop(|| ends.store(true, std::sync::atomic::Ordering::Relaxed));
         for _ in 0..ROUNDS {
-            // Each is the first who watches: what is being executed then is not noted.
+            // Each is the only watcher: a batch that is executing when it starts is not reported.
             let mut listener = ChangeListener::watching(&server, &[("watch-docs", "")]);
             let mut known = versions(&server);
             server.put("mark", USER);
             let now = versions(&server);
             server.put("end", USER);
             loop {
-                let (told, version) = listener.documents(1).remove(0);
-                let id = told.split(' ').nth(1).unwrap().to_owned();
+                let (received, version) = listener.documents(1).remove(0);
+                let id = received.split(' ').nth(1).unwrap().to_owned();
                 if id == "end" {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Revisions that a client chooses: removing them, and setting documents back to them.
+//! Removing selected revisions, and reverting documents to selected revisions.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn refused(reply: &Reply) -> String {
 }
 
 #[test]
-fn revisions_are_removed_by_change_vector_by_time_and_all() {
+fn revisions_are_removed_by_change_vector_by_time_or_all_at_once() {
     let server = server();
     let of_first = versions(&server, "a/1", 5);
     versions(&server, "a/2", 5);
@@ -78,7 +78,7 @@ fn revisions_are_removed_by_change_vector_by_time_and_all() {
             "cannot have a time range",
         ),
         (json!({"DocumentIds": "a/1"}), "'DocumentIds' to an array"),
-        // None of these may be mistaken for all revisions.
+        // None of these may be interpreted as all revisions.
         (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": "x"}), "to an array"),
         (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": [5]}), "'5'"),
     ] {
@@ -92,7 +92,7 @@ fn revisions_are_removed_by_change_vector_by_time_and_all() {
 }
 
 #[test]
-fn revisions_that_clients_asked_for_go_when_that_is_said() {
+fn manually_created_revisions_are_removed_only_on_request() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     assert_eq!(server.batch(r#"{"Type":"ForceRevisionCreation","Id":"a/1"}"#).status, 201);
@@ -102,7 +102,7 @@ fn revisions_that_clients_asked_for_go_when_that_is_said() {
 }
 
 #[test]
-fn documents_are_set_back_to_revisions_all_of_them_or_none() {
+fn documents_are_reverted_to_revisions_atomically() {
     let server = server();
     let (first, second) = (versions(&server, "a/1", 3), versions(&server, "a/2", 3));
     let revert =
@@ -130,5 +130,5 @@ fn documents_are_set_back_to_revisions_all_of_them_or_none() {
 
     server.send("DELETE", "/databases/db/docs?id=a/1", b"");
     assert_eq!(revert(json!({"a/1": first[2]})).status, 200);
-    assert_eq!(server.document("a/1")["N"], 2, "a document that was deleted comes back");
+    assert_eq!(server.document("a/1")["N"], 2, "a deleted document is restored");
 }

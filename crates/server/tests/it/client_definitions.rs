@@ -34,13 +34,13 @@ fn define(server: &TestServer, text: &str) -> Option<Value> {
     (reply.status != 201).then(|| reply.json()["Type"].clone())
 }
 
-/// The members of a row in the order of their names, without the metadata.
+/// The properties of a row sorted by name, without the metadata.
 fn line(row: &Value) -> String {
     let members = row.as_object().unwrap().iter().filter(|(name, _)| *name != "@metadata");
     json!(members.collect::<BTreeMap<_, _>>()).to_string()
 }
 
-/// What the table says of an index: its results or its entries, and the documents with errors.
+/// What the table lists for an index: its results or its entries, and the documents with errors.
 fn found(server: &TestServer, has_reduce: bool) -> Vec<String> {
     let body = json!({"Query": "from index 'I'", "WaitForNonStaleResults": true}).to_string();
     let path = match has_reduce {
@@ -58,7 +58,7 @@ fn found(server: &TestServer, has_reduce: bool) -> Vec<String> {
 }
 
 #[test]
-fn definitions_of_the_clients_give_what_was_measured() {
+fn definitions_of_the_clients_match_recorded_results() {
     let server = TestServer::with_database();
     for line in DOCUMENTS.lines() {
         let mut document: Value = serde_json::from_str(line).unwrap();

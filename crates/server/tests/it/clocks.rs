@@ -1,4 +1,4 @@
-//! A machine whose clock is wrong by thousands of years: everything goes on, and every date is one.
+//! A machine whose clock is wrong by thousands of years: everything works, and every date is valid.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Every text that looks like a date must be one.
+/// Every text that looks like a date must be a valid date.
 fn check_dates(value: &Value, context: &str) {
     match value {
         Value::String(text) => {
@@ -112,7 +112,7 @@ fn fill(server: &TestServer) {
 }
 
 fn is_judged_here(path: &str) -> bool {
-    // It does not end.
+    // An endless response.
     !path.ends_with("/tail")
 }
 

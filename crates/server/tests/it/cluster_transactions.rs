@@ -1,4 +1,4 @@
-//! Cluster-wide transactions, with the answers of the real server.
+//! Cluster-wide transactions, with the recorded responses of RavenDB.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn values(server: &TestServer, query: &str) -> Value {
 }
 
 #[test]
-fn documents_and_values_change_together() {
+fn documents_and_values_change_atomically() {
     let server = TestServer::with_database();
     let commands = json!([
         put_value("Mine", 0, &json!("x")),
@@ -79,7 +79,7 @@ fn documents_and_values_change_together() {
 }
 
 #[test]
-fn nothing_happens_when_a_value_has_another_version() {
+fn nothing_is_written_when_a_value_has_another_version() {
     let server = TestServer::with_database();
     let first = done(&server, &[], &json!([put_value("k", 0, &json!(1))]));
     let index = first["TransactionIndex"].as_u64().unwrap();
@@ -111,7 +111,7 @@ fn nothing_happens_when_a_value_has_another_version() {
 }
 
 #[test]
-fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
+fn atomic_guards_refuse_a_write_based_on_an_older_version() {
     let server = TestServer::with_database();
     let first = done(&server, &WITH_GUARDS, &json!([put("c/1", Some("A:1-abc"))]));
     let index = first["TransactionIndex"].as_u64().unwrap();
@@ -132,7 +132,7 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
         ]);
         assert_eq!(error["ConcurrencyViolations"], violation);
     }
-    // A client that does not know guards, or disables them, is not checked.
+    // Guards are not checked for clients that do not support or disable them.
     done(&server, &[("Raven-Client-Version", "5.1.0")], &json!([put("c/1", None)]));
     let off = "/databases/db/bulk_docs?disableAtomicDocumentWrites=true";
     let body = json!({"Commands": [put("c/1", None)], "TransactionMode": "ClusterWide"});
@@ -143,14 +143,14 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
     let second = done(&server, &WITH_GUARDS, &json!([put("c/1", Some(&version))]));
     let version = second["Results"][0]["@change-vector"].as_str().unwrap();
     refused(&server, &json!([delete("c/1", Some("RAFT:1-AAAAAAAAAAAAAAAAAAAAAA"))]));
-    // A write by itself keeps what the guard needs to know.
+    // A write outside of a transaction preserves the data that the guard needs.
     let alone = server.put("c/1", r#"{"N":2,"@metadata":{"@collection":"Users"}}"#);
     let number = version.split_once("TRXN:").unwrap().1;
     assert!(alone.contains(number), "{alone} {version}");
     assert!(server.document("c/1")["@metadata"].get("@flags").is_none());
     let other = server.put("other", "{}");
     assert!(other.contains("RAFT:4-") && !other.contains("TRXN"), "{other}");
-    // Clients send the version that they loaded in addition to the one that they expect: it counts.
+    // Clients also send the version that they loaded, which takes precedence over the expected one.
     let mut loaded = put("c/1", Some("A:1-abc"));
     loaded["OriginalChangeVector"] = alone.as_str().into();
     done(&server, &WITH_GUARDS, &json!([loaded]));
@@ -161,7 +161,7 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
 }
 
 #[test]
-fn what_no_transaction_may_do_is_refused_in_the_words_of_the_protocol() {
+fn invalid_transactions_are_rejected_with_the_errors_of_the_protocol() {
     let server = TestServer::with_database();
     let long = "k".repeat(600);
     let apply = "Raven.Server.Rachis.RachisApplyException";
@@ -227,7 +227,7 @@ fn what_no_transaction_may_do_is_refused_in_the_words_of_the_protocol() {
 }
 
 #[test]
-fn a_document_changes_its_collection_and_an_identity_finishes_an_id() {
+fn a_document_changes_its_collection_and_an_identity_completes_an_id() {
     let server = TestServer::with_database();
     server.put("c/1", r#"{"@metadata":{"@collection":"Old"}}"#);
     done(&server, &[], &json!([put("c/1", None)]));
@@ -241,7 +241,7 @@ fn a_document_changes_its_collection_and_an_identity_finishes_an_id() {
 }
 
 #[test]
-fn a_transaction_that_is_sent_again_is_answered_again() {
+fn a_retried_transaction_gets_the_same_answer() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -259,14 +259,14 @@ fn a_transaction_that_is_sent_again_is_answered_again() {
     let server = TestServer::start(platform, &[]);
     assert_eq!(send(&server), first);
     assert_eq!(server.document("c/1")["@metadata"]["@change-vector"], first.1);
-    // The next one goes on where the last one stopped.
+    // The next transaction continues where the previous one stopped.
     let second = done(&server, &WITH_GUARDS, &json!([put("c/2", None)]));
     assert!(second["Results"][0]["@change-vector"].as_str().unwrap().starts_with("RAFT:2-"));
     assert!(server.document("c/2")["N"] == 1);
 }
 
 #[test]
-fn transactions_of_many_clients_are_each_executed_once() {
+fn each_transaction_of_concurrent_clients_is_executed_once() {
     let server = TestServer::with_database();
     std::thread::scope(|scope| {
         for client in 0..8 {
@@ -290,14 +290,14 @@ fn transactions_of_many_clients_are_each_executed_once() {
         version["RAFT:".len()..version.find('-').unwrap()].parse::<u64>().unwrap()
     };
     let mut numbers: Vec<u64> = documents.iter().map(number).collect();
-    // The newest first: they were executed in the order in which they were agreed on.
+    // Newest first: they were executed in the order in which they were committed.
     assert!(numbers.is_sorted_by(|left, right| left > right), "{numbers:?}");
     numbers.reverse();
     assert_eq!(numbers, (1..=160).collect::<Vec<u64>>());
 }
 
 #[test]
-fn one_for_which_there_is_no_memory_is_refused_before_it_is_agreed_on() {
+fn a_transaction_without_memory_is_refused_before_it_is_replicated() {
     let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
     simulation.memory.set_taken(0);
     let text = pseudo_random(2500);
@@ -312,7 +312,7 @@ fn one_for_which_there_is_no_memory_is_refused_before_it_is_agreed_on() {
         let reply = server.send("POST", "/databases/db/bulk_docs", stored.as_bytes());
         assert_eq!(reply.status, 201, "{}", reply.text());
     }
-    // A document in each page: all pages change.
+    // One document per page, so that all pages change.
     let puts: Vec<Value> =
         (0..6000).step_by(2).map(|number| put(&format!("c/{number}"), None)).collect();
     let reply = send(&server, &[], &json!(puts));

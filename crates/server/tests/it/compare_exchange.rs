@@ -1,4 +1,4 @@
-//! `/cmpxchg`, with the answers of the real server.
+//! `/cmpxchg`, with the recorded responses of RavenDB.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn a_value_is_put_read_changed_and_deleted() {
 }
 
 #[test]
-fn pages_and_missing_keys_are_answered_as_asked() {
+fn pages_and_missing_keys_are_returned() {
     let server = TestServer::with_database();
     for key in ["b", "A2", "a1"] {
         put(&server, &format!("key={key}&index=0"), r#"{"Object":1}"#);
@@ -79,7 +79,7 @@ fn pages_and_missing_keys_are_answered_as_asked() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused_in_the_words_of_the_protocol() {
+fn invalid_requests_are_rejected_with_the_errors_of_the_protocol() {
     let server = TestServer::with_database();
     let long = "k".repeat(600);
     let long_target = format!("key={long}&index=0");
@@ -116,7 +116,7 @@ fn requests_that_make_no_sense_are_refused_in_the_words_of_the_protocol() {
 }
 
 #[test]
-fn a_request_that_is_sent_again_is_answered_again() {
+fn a_retried_request_gets_the_same_answer() {
     let server = TestServer::with_database();
     let first = put(&server, "key=a&index=0&raft-request-id=one", r#"{"Object":1}"#);
     assert_eq!(put(&server, "key=a&index=0&raft-request-id=one", r#"{"Object":1}"#), first);
@@ -125,7 +125,7 @@ fn a_request_that_is_sent_again_is_answered_again() {
 }
 
 #[test]
-fn values_are_counted_and_go_with_their_database() {
+fn values_are_counted_and_deleted_with_their_database() {
     let server = TestServer::with_database();
     let counts = || {
         let stats = server.get("/databases/db/stats/detailed").json();
@@ -146,7 +146,7 @@ fn values_are_counted_and_go_with_their_database() {
 }
 
 #[test]
-fn values_are_given_along_with_documents_and_read_by_patches() {
+fn values_are_included_with_documents_and_read_by_patches() {
     let server = TestServer::with_database();
     let index = put(&server, "key=Ck1&index=0", r#"{"Object":{"A":1}}"#)["Index"].clone();
     server.put("h/1", r#"{"K":"Ck1","L":["ck1","nope"],"N":{"K":"ck1"}}"#);
@@ -171,7 +171,7 @@ fn values_are_given_along_with_documents_and_read_by_patches() {
     };
     let before = tag("cmpxchg=K");
     put(&server, &format!("key=ck1&index={index}"), r#"{"Object":{"A":2}}"#);
-    assert_ne!(tag("cmpxchg=K"), before, "what is cached is not current any more");
+    assert_ne!(tag("cmpxchg=K"), before, "the cached result is outdated");
 
     let patch = |script: &str| {
         let body = json!({"Patch": {"Script": script}}).to_string();
@@ -184,7 +184,7 @@ fn values_are_given_along_with_documents_and_read_by_patches() {
 }
 
 #[test]
-fn a_list_of_any_length_is_produced_while_it_is_sent() {
+fn a_list_of_any_length_is_streamed() {
     let server = TestServer::with_database();
     let large = |letter: &str| format!(r#"{{"Object":"{}","Last":1}}"#, letter.repeat(40 << 20));
     put(&server, "key=a&index=0", &large("x"));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{http_client::Connection, test_server::TestServer};
 
-/// Begins a request whose body has `bytes` bytes.
+/// Starts a request whose body has `bytes` bytes.
 fn begin(server: &TestServer, target: &str, bytes: usize) -> Connection {
     let mut connection = server.open();
     let head =
@@ -15,7 +15,7 @@ fn begin(server: &TestServer, target: &str, bytes: usize) -> Connection {
 }
 
 #[test]
-fn an_answer_before_the_end_of_the_body_reaches_a_client_that_goes_on_sending() {
+fn an_early_response_reaches_a_client_that_is_still_sending() {
     let server = TestServer::with_database();
     let piece = vec![b'a'; 1 << 20];
     let table = [
@@ -26,7 +26,7 @@ fn an_answer_before_the_end_of_the_body_reaches_a_client_that_goes_on_sending() 
     ];
     for (target, status) in table {
         let mut connection = begin(&server, target, piece.len() * 32);
-        // None of these may fail: the response arrives early, and is read late.
+        // None of these writes may fail: the response is sent early and read late.
         (0..32).for_each(|_| connection.send(&piece));
         let reply = connection.read_reply(false);
         assert_eq!(reply.status, status, "{target}: {}", reply.text());
@@ -35,7 +35,7 @@ fn an_answer_before_the_end_of_the_body_reaches_a_client_that_goes_on_sending() 
 }
 
 #[test]
-fn a_connection_whose_body_ended_behind_an_early_answer_serves_the_next_request() {
+fn a_connection_serves_the_next_request_after_an_early_response() {
     let server = TestServer::with_database();
     let mut connection = begin(&server, "/nosuch/route", 1 << 20);
     connection.send(&vec![b'a'; 1 << 19]);
@@ -46,17 +46,17 @@ fn a_connection_whose_body_ended_behind_an_early_answer_serves_the_next_request(
 }
 
 #[test]
-fn a_body_that_never_ends_behind_an_early_answer_is_not_read_for_ever() {
+fn an_endless_body_is_not_read_forever_after_an_early_response() {
     let server = TestServer::with_database();
     let mut connection = begin(&server, "/nosuch/route", usize::MAX / 4);
     assert_eq!(connection.read_reply(false).status, 400);
     let piece = vec![b'a'; 1 << 20];
     let sent = (0..2048).take_while(|_| connection.try_send(&piece)).count();
-    assert!((256..2048).contains(&sent), "{sent} MB were taken");
+    assert!((256..2048).contains(&sent), "{sent} MB were read");
 }
 
 #[test]
-fn a_client_that_waits_for_permission_to_send_its_body_is_answered_instead() {
+fn a_client_that_expects_100_continue_gets_an_early_response_instead() {
     let server = TestServer::with_database();
     let mut connection = server.open();
     connection.send(
@@ -66,7 +66,7 @@ fn a_client_that_waits_for_permission_to_send_its_body_is_answered_instead() {
 }
 
 #[test]
-fn a_server_that_stops_does_not_wait_for_bodies_that_nobody_reads() {
+fn shutdown_does_not_wait_for_unread_bodies() {
     let server = TestServer::with_database();
     let mut connection = begin(&server, "/nosuch/route", 1 << 20);
     assert_eq!(connection.read_reply(false).status, 400);
@@ -75,7 +75,7 @@ fn a_server_that_stops_does_not_wait_for_bodies_that_nobody_reads() {
 }
 
 #[test]
-fn clients_are_told_once_to_ask_for_their_configuration_again() {
+fn clients_are_asked_once_to_refresh_their_configuration() {
     let server = TestServer::with_database();
     for _ in 0..2 {
         let reply = server.send_with(
@@ -90,7 +90,7 @@ fn clients_are_told_once_to_ask_for_their_configuration_again() {
     }
 }
 
-/// A database with `count` documents of about a megabyte.
+/// A database with `count` documents of about 1 MB each.
 fn with_large_documents(platform: Platform, settings: &[&str], count: usize) -> TestServer {
     let server = TestServer::start(platform, settings);
     server.create("db");
@@ -100,7 +100,7 @@ fn with_large_documents(platform: Platform, settings: &[&str], count: usize) -> 
 }
 
 #[test]
-fn a_list_that_its_client_does_not_read_is_cut_off_when_the_database_is_deleted() {
+fn an_unread_list_is_aborted_when_the_database_is_deleted() {
     for target in ["/databases/db/streams/docs", "/databases/db/streams/docs?startsWith=d"] {
         let server = with_large_documents(Platform::memory(), &[], 32);
         let mut connection = server.open();
@@ -115,12 +115,12 @@ fn a_list_that_its_client_does_not_read_is_cut_off_when_the_database_is_deleted(
 }
 
 #[test]
-fn a_client_that_does_not_read_its_answer_is_cut_off() {
+fn a_client_that_does_not_read_its_response_is_disconnected() {
     let settings = ["--Http.IdleConnectionTimeoutInSec=1"];
     let server = with_large_documents(Platform::memory(), &settings, 32);
     let mut connection = server.open();
     connection.send(b"GET /databases/db/streams/docs HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // Each of these takes as long as the server lets connections be idle.
+    // Each of these takes as long as the idle timeout.
     for _ in 0..3 {
         assert!(server.open().is_closed());
     }
@@ -145,7 +145,7 @@ fn incompressible(letters: usize) -> String {
 }
 
 #[test]
-fn lists_that_are_not_read_do_not_keep_writes_from_going_on() {
+fn unread_lists_do_not_block_writes() {
     let server = with_large_documents(Platform::memory(), &[], 40);
     let open = |target: &str| {
         let mut connection = server.open();
@@ -159,20 +159,20 @@ fn lists_that_are_not_read_do_not_keep_writes_from_going_on() {
     let mut by_id = open("/databases/db/streams/docs?startsWith=d/");
     let mut query = open("/databases/db/streams/queries?query=from%20@all_docs");
     let document = incompressible(1 << 20);
-    // More than what the storage keeps in memory for old snapshots.
+    // More than the storage retains in memory for old snapshots.
     for n in 0..400 {
         let target = format!("/databases/db/docs?id=o/{n}");
-        // A write that comes before the memory is free again is refused, and succeeds later.
+        // A write that arrives before the memory is released is refused, and succeeds later.
         let mut tries = (0..2000).map(|_| server.send("PUT", &target, document.as_bytes()).status);
-        assert!(tries.any(|status| status == 201), "writes do not go on");
+        assert!(tries.any(|status| status == 201), "writes remain blocked");
     }
-    // Cutting one may have helped enough for the other.
+    // Aborting one may have released enough memory for the other.
     let ends = [newest.read_to_end(), query.read_to_end()];
     assert!(ends.iter().any(|answer| !answer.ends_with(b"0\r\n\r\n")));
     let ids: Vec<String> = (0..40).map(|n| format!("d/{n:04}")).collect();
     let whole = by_id.read_reply(false);
     assert_eq!(whole.ids(), ids);
-    // Rows that were begun under one snapshot and completed without it are whole, too.
+    // Rows that were started under one snapshot and completed after it are complete, too.
     for document in whole.json()["Results"].as_array().unwrap() {
         assert_eq!(document["t"].as_str().unwrap().len(), 1 << 20);
     }

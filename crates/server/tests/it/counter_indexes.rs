@@ -1,4 +1,4 @@
-//! Indexes of counters: what they are made of, and that they follow every change.
+//! Indexes of counters: their entries, and that they are updated by every change.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn remove(server: &TestServer, id: &str, name: &str) {
 }
 
 #[test]
-fn counters_are_mapped_in_both_languages_by_collection_and_name() {
+fn counters_are_mapped_by_collection_and_name_in_both_languages() {
     let server = server();
     let maps = [
         ("One", "counters.Us.likes.Select(c => new { c.Value, c.Name, c.DocumentId })"),
@@ -85,7 +85,7 @@ fn counters_are_mapped_in_both_languages_by_collection_and_name() {
 }
 
 #[test]
-fn an_index_follows_every_change_of_its_counters_and_no_others() {
+fn an_index_is_updated_by_changes_of_its_counters_only() {
     let server = server();
     define(&server, "Cs", "from c in counters.Us select new { c.Name, c.Value }", None);
     let values = || rows(&server, "from index Cs");
@@ -112,7 +112,7 @@ fn an_index_follows_every_change_of_its_counters_and_no_others() {
     count(&server, "o/1", &[("likes", 1)]);
     server.put("u/1", r#"{"Name":"z","@metadata":{"@collection":"Us"}}"#);
     assert_eq!(values().len(), 2);
-    assert_eq!(mapped(), before, "documents and other collections are nothing to it");
+    assert_eq!(mapped(), before, "documents and other collections do not affect it");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn counters_are_reduced() {
 }
 
 #[test]
-fn maps_of_counters_look_at_documents_and_follow_them() {
+fn maps_of_counters_load_documents_and_are_updated_with_them() {
     let server = server();
     let map = "from c in counters.Us.likes let u = LoadDocument(c.DocumentId, \"Us\") \
                select new { c.Value, u.Name }";
@@ -155,7 +155,7 @@ fn maps_of_counters_look_at_documents_and_follow_them() {
 }
 
 #[test]
-fn maps_of_documents_know_the_names_of_counters() {
+fn maps_of_documents_can_read_counter_names() {
     let server = server();
     define(&server, "Names", "from u in docs.Us select new { N = CounterNamesFor(u) }", None);
     define(&server, "JsNames", "map('Us', u => ({ N: counterNamesFor(u) }))", None);
@@ -178,7 +178,7 @@ fn maps_of_documents_know_the_names_of_counters() {
 }
 
 #[test]
-fn what_cannot_be_an_index_of_counters_is_refused() {
+fn invalid_counter_indexes_are_rejected() {
     let server = server();
     let maps =
         ["from c in counters.Us select new { c.Name }", "from u in docs.Us select new { u.Name }"];

@@ -28,7 +28,7 @@ fn detail(id: &str, name: &str, total: i64) -> Value {
 }
 
 #[test]
-fn increments_and_looks_are_answered_in_order_and_deletions_are_not() {
+fn increments_and_reads_return_results_in_order_and_deletions_return_none() {
     let server = server();
     let operations = json!([
         increment("likes", 2),
@@ -54,7 +54,7 @@ fn increments_and_looks_are_answered_in_order_and_deletions_are_not() {
 }
 
 #[test]
-fn a_document_shows_its_counters_in_the_order_of_their_bytes() {
+fn a_document_lists_its_counters_in_byte_order() {
     let server = server();
     change(&server, "u/1", &json!([increment("a", 1), increment("B", 2), increment("_x", 3)]));
     let all = server.get(&format!("{AT}?docId=u/1")).json();
@@ -74,7 +74,7 @@ fn a_document_shows_its_counters_in_the_order_of_their_bytes() {
 }
 
 #[test]
-fn what_cannot_be_counted_fails_with_everything_around_it() {
+fn an_invalid_counter_change_fails_the_whole_batch() {
     let server = server();
     change(&server, "u/1", &json!([increment("big", i64::MAX)]));
     let send = |id: &str, operations: Value| {
@@ -104,7 +104,7 @@ fn what_cannot_be_counted_fails_with_everything_around_it() {
 }
 
 #[test]
-fn a_batch_tells_the_version_of_a_document_that_was_touched() {
+fn a_batch_returns_the_new_version_of_a_touched_document() {
     let server = server();
     let counters = |operations: Value| {
         json!({
@@ -137,7 +137,7 @@ fn a_batch_tells_the_version_of_a_document_that_was_touched() {
 }
 
 #[test]
-fn a_bulk_insert_counts() {
+fn a_bulk_insert_increments_counters() {
     let server = server();
     let body = json!([
         { "Id": "b/1", "Type": "PUT", "Document": { "@metadata": { "@collection": "Us" } } },
@@ -178,7 +178,7 @@ fn included(id: &str, name: &str, total: i64) -> Value {
 }
 
 #[test]
-fn a_load_gives_counters_along_and_its_version_changes_with_them() {
+fn a_load_includes_counters_and_its_etag_changes_with_them() {
     let server = server_with_counters();
     let load = |rest: &str| server.get(&format!("/databases/db/docs?id=p/1&{rest}"));
     let some = load("counter=LIKES&counter=zz&id=none/1");
@@ -195,7 +195,7 @@ fn a_load_gives_counters_along_and_its_version_changes_with_them() {
 }
 
 #[test]
-fn a_query_gives_counters_along() {
+fn a_query_includes_counters() {
     let server = server_with_counters();
     let likes = json!({ "p/1": [included("p/1", "likes", 3)] });
     let with_missing = json!({ "p/1": [included("p/1", "likes", 3), null] });
@@ -239,11 +239,11 @@ fn a_query_gives_counters_along() {
     let etag = || query(&server, "from Ps include counters('likes')")["ResultEtag"].clone();
     let before = etag();
     change(&server, "p/1", &json!([increment("likes", 1)]));
-    assert_ne!(etag(), before, "counting leaves the document alone, not the answer");
+    assert_ne!(etag(), before, "an increment does not change the document, but the result");
 }
 
 #[test]
-fn a_query_selects_what_counters_say() {
+fn a_query_projects_counter_values() {
     let server = server_with_counters();
     let selected = |text: &str| {
         let answer = query(&server, text);
@@ -284,7 +284,7 @@ fn a_query_selects_what_counters_say() {
 }
 
 #[test]
-fn patches_count_and_see_what_was_counted() {
+fn patches_increment_and_read_counters() {
     let server = server();
     let patch = |script: &str| {
         let body = json!({ "Patch": { "Script": script } }).to_string();

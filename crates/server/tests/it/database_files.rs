@@ -1,4 +1,4 @@
-//! Whose files are removed with a database, what a new one may use, and what a database is opened on.
+//! Which files are removed with a database, and which files a database may be created or opened on.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn delete(server: &TestServer, name: &str) -> Reply {
     delete_with(server, name, Files::Removed)
 }
 
-/// What becomes of the files of a deleted database.
+/// The files of deleted databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
     Removed,
@@ -51,7 +51,7 @@ fn message(reply: &Reply) -> String {
     reply.json()["Message"].as_str().unwrap().to_owned()
 }
 
-/// Another server on the same disk.
+/// Restarts the server on the same disk.
 fn restart(server: TestServer, platform: &Platform, arguments: &[&str]) -> TestServer {
     server.stop();
     TestServer::start(platform.clone(), arguments)
@@ -63,7 +63,7 @@ fn write(disk: &dyn Disk, path: &str, bytes: &[u8]) {
     disk.create(path, Access::Buffered).unwrap().write_all_at(bytes, 0).unwrap();
 }
 
-/// Copies a directory and what is below it.
+/// Copies a directory recursively.
 pub(crate) fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
     disk.create_dir_all(to).unwrap();
     for name in disk.list(from).unwrap() {
@@ -80,7 +80,7 @@ fn is_there(platform: &Platform, path: &str) -> bool {
 }
 
 #[test]
-fn a_deleted_database_leaves_nothing() {
+fn a_deleted_database_leaves_no_files() {
     let platform = Platform::memory();
     let settings = ["--Storage.JournalsPath=/journals"];
     let server = TestServer::start(platform.clone(), &settings);
@@ -103,7 +103,7 @@ fn a_deleted_database_leaves_nothing() {
 }
 
 #[test]
-fn files_that_the_database_did_not_make_stay_and_are_named() {
+fn unknown_files_are_kept_and_reported() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -168,21 +168,21 @@ fn a_record_names_directories_only_where_the_operator_allows() {
     }
 }
 
-/// A link that lies where directories may be, and leads to where they may not.
+/// A link in an allowed directory to a directory that is not allowed.
 #[test]
-fn a_link_is_the_directory_that_it_leads_to() {
+fn a_symbolic_link_counts_as_its_target_directory() {
     let root = std::env::temp_dir().join(format!("corvus-links-{}", std::process::id()));
     let [data, allowed, other] = ["data", "allowed", "other"].map(|name| root.join(name));
     let platform = Platform::real();
     for directory in [&data, &allowed, &other] {
         platform.disk.create_dir_all(directory).unwrap();
     }
-    for (from, to) in [("data/out", &other), ("data/in", &allowed), ("beside", &allowed)] {
+    for (from, to) in [("data/out", &other), ("data/in", &allowed), ("linked", &allowed)] {
         std::os::unix::fs::symlink(to, root.join(from)).unwrap();
     }
     let settings = [
         format!("--DataDir={}", data.display()),
-        format!("--Databases.AllowedDirectories={}", root.join("beside").display()),
+        format!("--Databases.AllowedDirectories={}", root.join("linked").display()),
     ];
     let server = TestServer::start(platform.clone(), &settings.each_ref().map(String::as_str));
     let place = |path: &str| json!({"DataDir": root.join(path)});
@@ -227,7 +227,7 @@ fn no_two_databases_share_a_directory() {
 }
 
 #[test]
-fn databases_with_one_journals_path_do_not_disturb_each_other() {
+fn databases_can_share_one_journals_path() {
     let platform = Platform::memory();
     let mut server = TestServer::start(platform.clone(), &[]);
     for name in ["one", "two"] {
@@ -262,7 +262,7 @@ fn files_of_another_database_are_neither_opened_nor_removed() {
     }
     assert_eq!(create(&server, "never", json!({"DataDir": "/data/never"})).status, 201);
     server.stop();
-    // Exchanged behind the server's back.
+    // Exchanged while the server is running.
     let path = |name: &str| Path::new("/data/Databases").join(name);
     disk.rename(&path("one"), &path("three")).unwrap();
     copy(disk, &path("two"), &path("one"));
@@ -286,7 +286,7 @@ fn files_of_another_database_are_neither_opened_nor_removed() {
 }
 
 #[test]
-fn a_database_whose_files_are_gone_is_not_made_anew() {
+fn a_database_whose_files_are_missing_is_not_recreated() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -305,7 +305,7 @@ fn a_database_whose_files_are_gone_is_not_made_anew() {
 }
 
 #[test]
-fn data_of_another_product_is_refused_by_name() {
+fn the_data_of_another_product_is_rejected_by_name() {
     let platform = Platform::memory();
     write(&*platform.disk, "/data/Databases/db/Raven.voron", b"x");
     let server = TestServer::start(platform.clone(), &[]);
@@ -319,7 +319,7 @@ fn data_of_another_product_is_refused_by_name() {
     assert_eq!(platform.disk.list(Path::new("/data/System")).unwrap(), ["Raven.voron"]);
 }
 
-/// A server on a disk that loses power.
+/// A server on a simulated disk that loses power.
 fn simulated(seed: u64) -> (Simulation, Platform) {
     let simulation = Platform::simulated(seed);
     let platform = Platform { disk: simulation.platform.disk.clone(), ..Platform::memory() };
@@ -328,7 +328,8 @@ fn simulated(seed: u64) -> (Simulation, Platform) {
 
 const DOCUMENTS: usize = 5;
 
-/// A database with documents, an index and compare exchange values; and its id in the shared state.
+/// Creates a database with documents, an index and compare exchange values; returns its id in the
+/// shared state.
 fn fill(server: &TestServer) -> DatabaseId {
     server.create("db");
     for number in 0..DOCUMENTS {
@@ -347,7 +348,7 @@ fn count(server: &TestServer) -> usize {
     (0..DOCUMENTS).filter(|number| has(server, "db", &format!("users/{number}"))).count()
 }
 
-/// Checks that nothing in the server's own directory still waits to be removed.
+/// Checks that no removal is pending in the system directory.
 fn check_nothing_is_left(platform: &Platform, database: DatabaseId, context: &str) {
     let catalog = ServerCatalog::open(platform, "/data/System".into()).unwrap();
     let state = catalog.cluster().store().read();
@@ -358,7 +359,8 @@ fn check_nothing_is_left(platform: &Platform, database: DatabaseId, context: &st
     catalog.environment().close().unwrap();
 }
 
-/// Cuts the power at the n-th operation of a deletion. Whether the deletion was over before.
+/// Cuts the power at the n-th operation of a deletion. Returns whether the deletion had completed
+/// before.
 fn cut_while_deleting(nth: u64, files: Files) -> bool {
     let context = format!("cut {nth}, {files:?}");
     let (simulation, platform) = simulated(nth);
@@ -392,7 +394,7 @@ fn cut_while_deleting(nth: u64, files: Files) -> bool {
 }
 
 #[test]
-fn a_deletion_that_is_cut_off_is_ended_by_the_next_start() {
+fn an_interrupted_deletion_is_completed_at_the_next_start() {
     for (files, steps_min) in [(Files::Removed, 20), (Files::Kept, 4)] {
         let mut nth = 1;
         while !cut_while_deleting(nth, files) {
@@ -402,7 +404,8 @@ fn a_deletion_that_is_cut_off_is_ended_by_the_next_start() {
     }
 }
 
-/// Fails the n-th operation of a kind during a deletion, and repeats the deletion. Whether it failed at first.
+/// Fails the n-th operation of a kind during a deletion, and retries the deletion. Returns whether
+/// the first attempt failed.
 fn fail_while_deleting(nth: u64, operation: OperationKind, kind: FaultKind, files: Files) -> bool {
     let context = format!("{operation:?} {nth}, {files:?}");
     let (simulation, platform) = simulated(nth);
@@ -421,7 +424,7 @@ fn fail_while_deleting(nth: u64, operation: OperationKind, kind: FaultKind, file
 }
 
 #[test]
-fn a_deletion_that_failed_is_finished_when_it_is_repeated() {
+fn a_failed_deletion_is_completed_when_retried() {
     let mut failures = 0;
     for files in [Files::Removed, Files::Kept] {
         for nth in 1..8 {
@@ -437,7 +440,7 @@ fn a_deletion_that_failed_is_finished_when_it_is_repeated() {
 }
 
 #[test]
-fn databases_without_the_servers_own_directory_are_not_started_over() {
+fn databases_are_not_recreated_when_the_system_directory_is_missing() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     assert_eq!(create(&server, "one", json!({})).status, 201);
@@ -450,14 +453,14 @@ fn databases_without_the_servers_own_directory_are_not_started_over() {
         matches!(refused, Some(StartError::Engine(OpenError::SystemMissing { .. }))),
         "{refused:?}"
     );
-    assert!(!platform.disk.exists(system).unwrap(), "nothing was made");
+    assert!(!platform.disk.exists(system).unwrap(), "nothing was created");
     platform.disk.rename(away, system).unwrap();
     let server = TestServer::start(platform, &[]);
     assert!(has(&server, "one", "a"));
 }
 
 #[test]
-fn a_data_directory_has_one_server() {
+fn a_data_directory_is_used_by_one_server_only() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     let refused = TestServer::try_start(platform.clone(), &[]).err();

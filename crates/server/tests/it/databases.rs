@@ -1,4 +1,5 @@
-//! Creating, listing, switching and deleting databases; topologies and client configurations.
+//! Creating, listing, enabling, disabling and deleting databases; topologies and client
+//! configurations.
 
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ fn a_database_is_created_read_back_and_listed() {
 }
 
 #[test]
-fn a_record_is_replaced_only_in_the_expected_version() {
+fn a_record_is_replaced_only_at_the_expected_version() {
     let server = TestServer::with_database();
     let db = r#"{"DatabaseName":"DB","Settings":{}}"#;
     let (status, error) = create(&server, db, None);
@@ -66,7 +67,7 @@ fn a_record_is_replaced_only_in_the_expected_version() {
 }
 
 #[test]
-fn bad_records_are_refused() {
+fn invalid_records_are_rejected() {
     let server = TestServer::with_database();
     let long = format!("{{\"DatabaseName\":\"{}\"}}", "x".repeat(129));
     let table = [
@@ -89,7 +90,7 @@ fn bad_records_are_refused() {
 }
 
 #[test]
-fn a_deleted_database_is_gone_and_its_name_is_free() {
+fn a_deleted_database_is_removed_and_its_name_can_be_reused() {
     let server = TestServer::with_database();
     server.put("a", "{}");
     let delete = |body: &str| server.send("DELETE", "/admin/databases", body.as_bytes());
@@ -113,7 +114,7 @@ fn a_deleted_database_is_gone_and_its_name_is_free() {
 }
 
 #[test]
-fn unknown_databases_are_told_in_the_way_of_each_route() {
+fn each_route_reports_unknown_databases_in_its_own_way() {
     let server = TestServer::with_database();
     let table = [
         ("/topology?name=nope", 503, Some("nope")),
@@ -161,7 +162,7 @@ fn listing_does_not_open_a_database() {
 }
 
 #[test]
-fn clients_with_old_etags_are_told_to_refresh() {
+fn clients_with_old_etags_are_asked_to_refresh() {
     let server = TestServer::with_database();
     let ask = |name: &str, value: &str| {
         let reply = server.send_with("GET", "/databases/db/docs?id=a", &[(name, value)], b"");
@@ -187,14 +188,15 @@ fn clients_with_old_etags_are_told_to_refresh() {
     assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 80);
     let etag = configuration["Etag"].to_string();
     assert_eq!(ask("Client-Configuration-Etag", &etag), (false, false));
-    // A record that is replaced as a whole may bring another configuration.
+    // A record that is replaced as a whole may contain another configuration.
     let version = server.get("/admin/databases?name=db").json()["Etag"].to_string();
     let record = r#"{"DatabaseName":"db","Client":{"MaxNumberOfRequestsPerSession":90}}"#;
     assert_eq!(create(&server, record, Some(&version)).0, 201);
     assert_eq!(ask("Client-Configuration-Etag", &etag), (false, true));
     let configuration = server.get("/databases/db/configuration/client").json();
     assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 90);
-    // Or none: clients go back to their own when they get a disabled one, with a higher etag.
+    // Or none: clients return to their own configuration when they receive a disabled one with a
+    // higher etag.
     let etag = configuration["Etag"].to_string();
     let version = server.get("/admin/databases?name=db").json()["Etag"].to_string();
     assert_eq!(create(&server, r#"{"DatabaseName":"db"}"#, Some(&version)).0, 201);
@@ -207,7 +209,7 @@ fn clients_with_old_etags_are_told_to_refresh() {
 }
 
 #[test]
-fn the_servers_client_configuration_holds_where_the_database_has_none() {
+fn the_servers_client_configuration_applies_when_the_database_has_none() {
     let server = TestServer::with_database();
     assert_eq!(server.get("/configuration/client").status, 404);
     let none = json!({"Etag": -2, "Configuration": null});
@@ -222,7 +224,7 @@ fn the_servers_client_configuration_holds_where_the_database_has_none() {
 }
 
 #[test]
-fn the_cluster_is_one_node_that_leads() {
+fn the_cluster_has_one_node_which_is_the_leader() {
     let server = TestServer::with_database();
     let build = server.get("/Build/Version").json();
     assert_eq!((&build["BuildVersion"], &build["ProductVersion"]), (&json!(54178), &json!("5.4")));

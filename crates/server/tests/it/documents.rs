@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::test_server::TestServer;
 
 #[test]
-fn a_document_is_stored_read_and_deleted() {
+fn a_document_is_stored_loaded_and_deleted() {
     let server = TestServer::with_database();
     let reply = server.send(
         "PUT",
@@ -43,7 +43,7 @@ fn a_document_is_stored_read_and_deleted() {
 }
 
 #[test]
-fn conditional_requests_save_the_body() {
+fn conditional_requests_return_no_body_when_unchanged() {
     let server = TestServer::with_database();
     let version = server.put("a", "{}");
     let known = format!("\"{version}\"");
@@ -69,7 +69,7 @@ fn conditional_requests_save_the_body() {
 }
 
 #[test]
-fn a_write_with_another_version_is_a_conflict_with_its_three_properties() {
+fn a_write_at_another_version_returns_a_conflict_with_its_three_properties() {
     let server = TestServer::with_database();
     let version = server.put("u/1", "{}");
     let put = |id: &str, expected: &str| {
@@ -90,18 +90,18 @@ fn a_write_with_another_version_is_a_conflict_with_its_three_properties() {
         assert_eq!(error["ExpectedChangeVector"], shown);
         assert_eq!(error["ActualChangeVector"], json!(actual));
         let message = error["Message"].as_str().unwrap();
-        let told = error["Error"].as_str().unwrap();
-        assert!(told.contains(message) && told.contains("What to do: "), "{told}");
+        let details = error["Error"].as_str().unwrap();
+        assert!(details.contains(message) && details.contains("What to do: "), "{details}");
     }
     assert_eq!(put("u/1", &format!("\"{version}\"")).status, 201);
     assert_eq!(put("new", "\"\"").status, 201);
 }
 
 #[test]
-fn the_server_makes_ids() {
+fn the_server_generates_ids() {
     let server = TestServer::with_database();
-    let id = |asked: &str| {
-        let target = format!("/databases/db/docs?id={asked}");
+    let id = |requested: &str| {
+        let target = format!("/databases/db/docs?id={requested}");
         server.send("PUT", &target, b"{}").json()["Id"].as_str().unwrap().to_owned()
     };
     assert_eq!(id("plain"), "plain");
@@ -112,7 +112,7 @@ fn the_server_makes_ids() {
 }
 
 #[test]
-fn several_documents_come_in_the_order_of_the_request_with_null_for_missing_ones() {
+fn several_documents_are_returned_in_request_order_with_null_for_missing_ones() {
     let server = TestServer::with_database();
     server.put("a", "{\"n\":1}");
     server.put("b", "{\"n\":2}");
@@ -132,7 +132,7 @@ fn several_documents_come_in_the_order_of_the_request_with_null_for_missing_ones
 }
 
 #[test]
-fn included_documents_come_along_once_and_not_when_they_were_asked_for() {
+fn included_documents_are_returned_once_and_not_when_requested_directly() {
     let server = TestServer::with_database();
     server.put(
         "o/1",
@@ -184,7 +184,7 @@ fn lists_are_paged_in_their_order() {
 }
 
 #[test]
-fn a_list_that_is_streamed_is_the_same_as_one_that_is_not() {
+fn a_streamed_list_equals_a_buffered_one() {
     let server = TestServer::with_database();
     let filler = "x".repeat(1000);
     for batch in 0..4 {
@@ -224,7 +224,7 @@ fn a_list_that_is_streamed_is_the_same_as_one_that_is_not() {
 }
 
 #[test]
-fn answers_are_compressed_as_clients_ask_unless_that_saves_nothing() {
+fn responses_are_compressed_as_negotiated_unless_that_saves_nothing() {
     let server = TestServer::with_database();
     server.put("a", r#"{"t":"a short document"}"#);
     let plain = server.get("/databases/db/docs?id=a").body;
@@ -279,7 +279,7 @@ fn hilo_ranges_and_identities_grow() {
 }
 
 #[test]
-fn statistics_count_what_is_there() {
+fn statistics_count_existing_documents() {
     let server = TestServer::with_database();
     server.put("users/1", r#"{"@metadata":{"@collection":"Users"}}"#);
     server.put("x", "{}");
@@ -307,7 +307,7 @@ fn statistics_count_what_is_there() {
 }
 
 #[test]
-fn a_load_of_many_large_documents_is_streamed_and_one_of_too_many_ids_refused() {
+fn a_load_of_many_large_documents_is_streamed_and_one_of_too_many_ids_is_refused() {
     let server = TestServer::with_database();
     server.put("big", &format!("{{\"t\":\"{}\",\"r\":\"other\"}}", "x".repeat(1 << 20)));
     server.put("other", r#"{"n":1}"#);
@@ -329,7 +329,7 @@ fn a_load_of_many_large_documents_is_streamed_and_one_of_too_many_ids_refused() 
 }
 
 #[test]
-fn large_documents_are_noted_when_they_are_used() {
+fn large_documents_are_reported_when_they_are_used() {
     let setting = "--PerformanceHints.Documents.HugeDocumentSizeInMb=1";
     let server = TestServer::start(Platform::memory(), &[setting]);
     server.create("db");
@@ -350,7 +350,7 @@ fn large_documents_are_noted_when_they_are_used() {
 }
 
 #[test]
-fn a_document_whose_text_is_far_longer_than_what_is_stored_comes_in_pieces() {
+fn a_document_much_longer_as_text_than_as_stored_is_sent_in_chunks() {
     let server = TestServer::with_database();
     let text = "a \"quoted\" word, ü; ".repeat(20_000);
     let many: Vec<_> = (0..20).map(|_| text.clone()).collect();

@@ -1,4 +1,4 @@
-//! Compressed documents over the wire: only their sizes reveal it.
+//! Compressed documents over HTTP: only their reported sizes differ.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::test_server::TestServer;
 
 const WRITE: &str = "/databases/db/admin/documents-compression/config";
 const READ: &str = "/databases/db/documents-compression/config";
-/// As many as a first dictionary needs, and some.
+/// More than the first dictionary needs.
 const USERS: usize = 200;
 
 fn configure(server: &TestServer, configuration: &Value) {
@@ -55,7 +55,7 @@ fn sizes(server: &TestServer, id: &str) -> (u64, u64, bool) {
 }
 
 #[test]
-fn a_chosen_collection_is_compressed_and_nobody_else_sees_it() {
+fn only_the_configured_collection_is_compressed_and_responses_are_unchanged() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -87,7 +87,7 @@ fn a_chosen_collection_is_compressed_and_nobody_else_sees_it() {
     assert_eq!(server.document("u/3")["FirstName"], "Changed");
 
     configure(&server, &json!({}));
-    assert!(sizes(&server, "u/7").2, "what is written stays as it is");
+    assert!(sizes(&server, "u/7").2, "documents already written are not changed");
     server.put("u/7", &user(7).to_string());
     assert!(!sizes(&server, "u/7").2);
     server.stop();
@@ -97,7 +97,7 @@ fn a_chosen_collection_is_compressed_and_nobody_else_sees_it() {
 }
 
 #[test]
-fn revisions_are_compressed_by_a_switch_of_their_own() {
+fn revisions_have_their_own_compression_setting() {
     let server = TestServer::with_database();
     configure(&server, &json!({"CompressRevisions": true}));
     let revisions = br#"{"Default":{"Disabled":false}}"#;
@@ -119,7 +119,7 @@ fn revisions_are_compressed_by_a_switch_of_their_own() {
 }
 
 #[test]
-fn what_is_no_configuration_is_refused() {
+fn invalid_configurations_are_rejected() {
     let server = TestServer::with_database();
     assert_eq!(server.get(READ).status, 404);
     for body in [r#"{"Collections":"x"}"#, r#"{"CompressRevisions":"yes"}"#, "[]", "null", ""] {

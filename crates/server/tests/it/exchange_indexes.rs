@@ -1,5 +1,5 @@
-//! Indexes that read compare exchange values: their results, that they follow changes, what they
-//! report.
+//! Indexes that read compare exchange values: their results, that they are updated when values
+//! change, and what they report.
 
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ fn fill(server: &TestServer) {
 }
 
 #[test]
-fn maps_find_values_as_the_real_server_finds_them() {
+fn maps_find_the_same_values_as_ravendb() {
     let server = TestServer::with_database();
     fill(&server);
     let object = r#"{"A":1,"In":{"B":"x"}}"#;
@@ -113,7 +113,7 @@ fn maps_find_values_as_the_real_server_finds_them() {
          M: cmpxchg('missing'), O: cmpxchg('nothing') }))",
         None,
     );
-    // What is not found is left out, also inside of a list.
+    // Missing values are omitted, also within a list.
     assert_eq!(terms(&server, "Scripts", "V"), ["5", "abc", object]);
     assert_eq!(terms(&server, "Scripts", "B"), ["x"]);
     assert_eq!(terms(&server, "Scripts", "N"), ["NULL_VALUE"]);
@@ -134,7 +134,7 @@ fn maps_find_values_as_the_real_server_finds_them() {
 }
 
 #[test]
-fn keys_that_are_none_fail_their_documents() {
+fn invalid_keys_fail_their_documents() {
     let server = TestServer::with_database();
     for number in 0..10 {
         let key = if number == 3 { json!(5) } else { json!("k") };
@@ -156,7 +156,7 @@ fn keys_that_are_none_fail_their_documents() {
 }
 
 #[test]
-fn an_index_follows_the_values_that_it_looks_at() {
+fn an_index_is_updated_when_its_values_change() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -193,7 +193,7 @@ fn an_index_follows_the_values_that_it_looks_at() {
 }
 
 #[test]
-fn what_is_behind_compare_exchange_says_so() {
+fn an_index_behind_compare_exchange_values_is_stale() {
     let server = TestServer::with_database();
     fill(&server);
     define(
@@ -232,7 +232,7 @@ fn what_is_behind_compare_exchange_says_so() {
 }
 
 #[test]
-fn a_definition_is_tried_with_values() {
+fn a_definition_is_tested_with_values() {
     let server = TestServer::with_database();
     fill(&server);
     let map = "from u in docs.Us select new { V = LoadCompareExchangeValue(u.K) }";
@@ -243,7 +243,7 @@ fn a_definition_is_tried_with_values() {
 }
 
 #[test]
-fn a_deletion_is_remembered_until_every_index_has_seen_it() {
+fn the_tombstone_of_a_value_is_kept_until_every_index_has_read_it() {
     let soon = ["--Databases.FrequencyToCheckForIdleInSec=1"];
     let server = TestServer::start(Platform::memory(), &soon);
     server.create("db");
@@ -260,7 +260,7 @@ fn a_deletion_is_remembered_until_every_index_has_seen_it() {
     assert_eq!(terms(&server, "I", "V").len(), 2);
     assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop?name=I", b"").status, 204);
     delete("k1");
-    // A round has come by when a deletion of another database is forgotten.
+    // A cleanup round is over when the tombstone of another database is removed.
     server.create("other");
     let put = |key: &str| {
         let target = format!("/databases/other/cmpxchg?key={key}&index=0");

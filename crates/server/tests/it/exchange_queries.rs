@@ -1,4 +1,4 @@
-//! `cmpxchg()` in queries: in addition to what is recorded, caching and streams.
+//! `cmpxchg()` in queries: caching and streams, in addition to the recorded responses.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn ids(answer: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn an_answer_is_another_one_when_a_value_has_changed() {
+fn a_changed_value_changes_the_etag_of_a_result() {
     let server = server();
     let queries = [
         "from Us where Age = cmpxchg('limit')",
@@ -83,7 +83,7 @@ fn a_deleted_value_is_null() {
 }
 
 #[test]
-fn streams_read_values_and_give_none_along() {
+fn streams_read_values_and_include_none() {
     let server = server();
     let stream = |query: &str| {
         let body = json!({ "Query": query }).to_string();
@@ -99,7 +99,7 @@ fn streams_read_values_and_give_none_along() {
 }
 
 #[test]
-fn changes_by_query_choose_by_values() {
+fn patches_and_deletes_by_query_filter_by_values() {
     let server = server();
     let query = json!({ "Query": "from Us where Age = cmpxchg('limit') update { this.Hit = cmpxchg('limit'); }" });
     ask(&server, "from Us where Age = 1");
@@ -114,7 +114,7 @@ fn changes_by_query_choose_by_values() {
 }
 
 #[test]
-fn subscriptions_choose_and_show_by_values() {
+fn subscriptions_filter_and_project_by_values() {
     let server = server();
     let tried = |query: &str| {
         let body = json!({ "Query": query }).to_string();

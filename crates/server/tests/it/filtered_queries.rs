@@ -1,4 +1,4 @@
-//! `filter`: which rows pass it and what is reported of the others; as the real server has it.
+//! `filter`: which rows pass it and what is reported about the others, as RavenDB does it.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn summary(server: &TestServer, text: &str, more: &Value) -> String {
 }
 
 #[test]
-fn values_are_compared_as_javascript_does() {
+fn values_are_compared_as_in_javascript() {
     let server = server_with_rows();
     let all_but = |left_out: &[u32]| {
         let rows = (0..20).chain([98, 99]).filter(|row| !left_out.contains(row));
@@ -131,7 +131,7 @@ fn values_are_compared_as_javascript_does() {
 }
 
 #[test]
-fn what_cannot_be_filtered_is_refused() {
+fn invalid_filters_are_rejected() {
     let server = server_with_rows();
     for (filter, message) in [
         ("search(Txt,'fox')", "'search' query method is not supported for this type of query"),
@@ -162,7 +162,7 @@ fn what_cannot_be_filtered_is_refused() {
 }
 
 #[test]
-fn pages_are_counted_in_rows_that_are_looked_at() {
+fn page_sizes_count_scanned_rows() {
     let server = server_with_rows();
     let none = json!({});
     for (text, more, expected) in [
@@ -215,7 +215,7 @@ fn pages_are_counted_in_rows_that_are_looked_at() {
 }
 
 #[test]
-fn declared_functions_loads_streams_and_deletes_filter_too() {
+fn declared_functions_loads_streams_and_deletes_support_filters() {
     let server = server_with_rows();
     let none = json!({});
     for (text, expected) in [

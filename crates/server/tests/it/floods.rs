@@ -1,5 +1,5 @@
-//! Floods of connections that send nothing, or little by little: they take no more places than
-//! there are, and other clients are served.
+//! Floods of connections that send nothing, or send very slowly: the number of connections stays
+//! limited and other clients are served.
 
 use std::{
     io::{Read, Write},
@@ -17,11 +17,11 @@ use serde_json::json;
 
 use crate::{tcp_client::TcpClient, test_server::TestServer};
 
-/// Places of the servers here.
+/// Maximum number of connections of the servers in these tests.
 const PLACES: usize = 48;
-/// Connections of a flood.
+/// Number of connections in a flood.
 const FLOOD: usize = 120;
-/// Requests that are served meanwhile.
+/// Number of requests served during a flood.
 const REQUESTS: usize = 20;
 
 fn crowded(settings: &[&str]) -> TestServer {
@@ -50,7 +50,7 @@ fn serves(server: &TestServer) {
 }
 
 #[test]
-fn silent_connections_and_unfinished_beginnings_make_room() {
+fn silent_connections_and_incomplete_requests_are_closed_to_make_room() {
     let half_head = b"GET /build/version HTTP/1.1\r\nHos";
     let half_header = br#"{"DatabaseName":"db","Operation":"Subscr"#;
     let agreed = br#"{"DatabaseName":"db","Operation":"Subscription","OperationVersion":1}"#;
@@ -64,7 +64,7 @@ fn silent_connections_and_unfinished_beginnings_make_room() {
 }
 
 #[test]
-fn connections_that_were_used_and_are_idle_make_room() {
+fn idle_connections_are_closed_to_make_room() {
     let server = crowded(&[]);
     let mut idle: Vec<_> = (0..PLACES).map(|_| server.open()).collect();
     let request = b"GET /build/version HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -76,7 +76,7 @@ fn connections_that_were_used_and_are_idle_make_room() {
 }
 
 #[test]
-fn clients_that_send_a_byte_at_a_time_hold_nobody_up() {
+fn clients_that_send_a_byte_at_a_time_do_not_delay_others() {
     let server = crowded(&[]);
     let is_over = Arc::new(AtomicBool::new(false));
     let beginnings = [
@@ -134,7 +134,7 @@ fn bodies_that_stall_give_up_their_connections_one_for_each_that_waits() {
 }
 
 #[test]
-fn workers_that_read_nothing_hold_neither_documents_nor_writers() {
+fn workers_that_do_not_read_block_neither_requests_nor_writers() {
     let server = TestServer::with_database();
     let long = "x".repeat(200_000);
     for number in 0..40 {
@@ -159,7 +159,7 @@ fn workers_that_read_nothing_hold_neither_documents_nor_writers() {
 }
 
 #[test]
-fn sessions_keep_their_places_in_a_flood() {
+fn a_connected_worker_is_served_during_a_flood() {
     let server = crowded(&[]);
     let body = json!({"Name": "s", "Query": "from Users"}).to_string();
     server.send("PUT", "/databases/db/subscriptions", body.as_bytes());

@@ -1,4 +1,4 @@
-//! What a web page in a browser of this machine can do to the server: nothing.
+//! A web page in a browser of this machine cannot do anything to the server.
 
 use platform::Platform;
 use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
@@ -30,7 +30,8 @@ const HANDSHAKE: [(&str, &str); 4] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-/// Sends what a page could, with the headers of a WebSocket's handshake, which bother no other route.
+/// Sends what a page could send, with the headers of a WebSocket handshake, which other routes
+/// ignore.
 fn attack(
     server: &TestServer,
     (method, target): (&str, &str),
@@ -50,7 +51,7 @@ fn shares_nothing(reply: &Reply) -> bool {
 }
 
 #[test]
-fn no_route_answers_a_foreign_page() {
+fn every_route_rejects_a_foreign_page() {
     let server = TestServer::with_database();
     let unknown = [("GET", "/no/such/route"), ("POST", "/databases/*/no/such"), ("OPTIONS", "/")];
     let routes = server::route_clearances().map(|(method, path, _)| (method, path));
@@ -70,7 +71,7 @@ fn no_route_answers_a_foreign_page() {
 }
 
 #[test]
-fn a_foreign_page_changes_nothing() {
+fn a_foreign_page_cannot_change_data() {
     let server = TestServer::with_database();
     server.put("a", "{}");
     let delete = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
@@ -93,7 +94,7 @@ fn a_foreign_page_changes_nothing() {
 }
 
 #[test]
-fn a_preflight_is_granted_nothing() {
+fn a_preflight_request_is_denied() {
     let server = TestServer::start(Platform::memory(), &[LISTED]);
     server.create("db");
     for origin in ["https://studio.example", "http://evil.example"] {
@@ -110,7 +111,7 @@ fn a_preflight_is_granted_nothing() {
 const LISTED: &str = "--Security.AllowedOrigins=https://studio.example;http://localhost:3000";
 
 #[test]
-fn the_servers_own_pages_and_those_of_the_settings_are_answered() {
+fn pages_of_the_server_and_of_configured_origins_are_accepted() {
     let server = TestServer::start(Platform::memory(), &[LISTED, "--Security.AllowedHosts=corvus"]);
     server.create("db");
     let own = format!("http://{}", server.address);
@@ -134,7 +135,7 @@ fn the_servers_own_pages_and_those_of_the_settings_are_answered() {
 }
 
 #[test]
-fn a_web_socket_begins_only_for_pages_of_the_server() {
+fn a_web_socket_is_accepted_only_from_pages_of_the_server() {
     let server = TestServer::start(Platform::memory(), &[LISTED]);
     server.create("db");
     let own = format!("http://{}", server.address);
@@ -164,7 +165,7 @@ fn a_web_socket_begins_only_for_pages_of_the_server() {
 }
 
 #[test]
-fn the_host_may_stand_in_the_target_or_be_missing_in_old_requests() {
+fn hosts_in_absolute_targets_and_missing_hosts_are_checked() {
     let server = TestServer::with_database();
     let table = [
         ("GET /build/version HTTP/1.0\r\n\r\n", 200),

@@ -1,5 +1,5 @@
-//! What `docs/guarantees.md` promises of concurrent clients and what it does not, one interleaving each.
-//! `cargo xtask consistency` looks for the same among many clients.
+//! What `docs/guarantees.md` does and does not promise to concurrent clients, one interleaving per
+//! test. `cargo xtask consistency` checks the same with many clients.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn without_optimistic_concurrency_the_last_write_wins_and_an_update_is_lost() {
 }
 
 #[test]
-fn with_optimistic_concurrency_the_second_of_two_writers_is_refused_whole() {
+fn with_optimistic_concurrency_the_batch_of_the_second_writer_is_refused_as_a_whole() {
     let server = TestServer::with_database();
     server.put("a", r#"{"N":0}"#);
     server.put("b", r#"{"N":0}"#);
@@ -73,12 +73,12 @@ fn a_session_that_reads_in_two_requests_may_see_half_of_a_batch_unless_it_has_a_
 }
 
 #[test]
-fn what_a_session_only_read_is_not_checked_so_two_of_them_may_skew() {
+fn documents_that_a_session_only_read_are_not_checked_so_write_skew_is_possible() {
     let server = TestServer::with_database();
     for id in ["alice", "bob"] {
         server.put(id, r#"{"N":1}"#);
     }
-    // Both see that two are on call, and each lets another one go.
+    // Both see that two doctors are on call, and each releases a different one.
     let sessions = [(); 2].map(|()| {
         assert_eq!(values(&server, &["alice", "bob"], &[]), [json!(1), json!(1)]);
         [load(&server, "alice"), load(&server, "bob")]
@@ -89,7 +89,7 @@ fn what_a_session_only_read_is_not_checked_so_two_of_them_may_skew() {
 }
 
 #[test]
-fn a_session_that_writes_everything_that_it_read_does_not_skew() {
+fn a_session_that_writes_every_document_that_it_read_has_no_write_skew() {
     let server = TestServer::with_database();
     for id in ["alice", "bob"] {
         server.put(id, r#"{"N":1}"#);
@@ -104,7 +104,7 @@ fn a_session_that_writes_everything_that_it_read_does_not_skew() {
 }
 
 #[test]
-fn the_parts_of_a_multi_get_are_requests_of_their_own_and_share_a_snapshot_with_a_token() {
+fn the_requests_of_a_multi_get_are_independent_unless_a_token_gives_them_one_snapshot() {
     let server = TestServer::with_database();
     server.put("a", r#"{"N":0}"#);
     let opened = server.send("POST", "/databases/db/snapshots", b"").json();
@@ -125,7 +125,7 @@ fn the_parts_of_a_multi_get_are_requests_of_their_own_and_share_a_snapshot_with_
 }
 
 #[test]
-fn of_two_who_exchange_the_same_version_one_wins_and_is_told_so() {
+fn of_two_exchanges_of_the_same_version_exactly_one_succeeds() {
     let server = TestServer::with_database();
     let exchange = |index: u64, value: u64| {
         let target = format!("/databases/db/cmpxchg?key=k&index={index}");

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::test_server::TestServer;
 
 #[test]
-fn bad_documents_are_refused_and_nothing_is_stored() {
+fn invalid_documents_are_rejected_and_nothing_is_stored() {
     let server = TestServer::with_database();
     let deep = "{\"a\":".repeat(200) + "1" + &"}".repeat(200);
     let table: &[(&[u8], &str)] = &[
@@ -34,7 +34,7 @@ fn bad_documents_are_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn unusual_documents_are_kept_as_they_are_meant() {
+fn lenient_json_is_parsed_as_intended() {
     let server = TestServer::with_database();
     let table = [
         (r#"{"a":1,"b":2,"a":3}"#, json!({"b": 2, "a": 3})),
@@ -57,7 +57,7 @@ fn unusual_documents_are_kept_as_they_are_meant() {
 }
 
 #[test]
-fn ids_may_have_512_bytes_and_no_more() {
+fn ids_are_limited_to_512_bytes() {
     let server = TestServer::with_database();
     server.put(&"x".repeat(512), "{}");
     let table = ["x".repeat(513), "%C3%A9".repeat(300)];
@@ -73,7 +73,7 @@ fn ids_may_have_512_bytes_and_no_more() {
 }
 
 #[test]
-fn bad_parameters_are_named() {
+fn invalid_parameters_are_named_in_the_error() {
     let server = TestServer::with_database();
     let table = [
         ("PUT", "/databases/db/docs", "Query string value 'id' must have a non empty value"),
@@ -125,7 +125,7 @@ fn bad_parameters_are_named() {
 }
 
 #[test]
-fn what_no_route_answers_is_told_with_its_method_and_path() {
+fn unknown_routes_are_reported_with_method_and_path() {
     let server = TestServer::with_database();
     let table = [
         ("GET", "/foo/bar?x=1"),
@@ -146,7 +146,7 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
 }
 
 #[test]
-fn routes_that_are_not_there_yet_are_named() {
+fn routes_that_are_not_implemented_are_named_in_the_error() {
     let server = TestServer::with_database();
     let table = [
         ("GET", "/databases/db/ETL/stats?x=1", "GET /databases/*/etl/stats", "ETL and queue sinks"),
@@ -166,7 +166,7 @@ fn routes_that_are_not_there_yet_are_named() {
 }
 
 #[test]
-fn bodies_that_are_too_large_are_refused_before_they_are_taken() {
+fn bodies_that_are_too_large_are_rejected_before_they_are_read() {
     let platform = platform::Platform::memory();
     let server = TestServer::start(platform, &["--Http.MaxRequestBodySizeInMb=1"]);
     server.create("db");
@@ -190,7 +190,7 @@ fn bodies_that_are_too_large_are_refused_before_they_are_taken() {
 }
 
 #[test]
-fn connections_that_stop_in_the_middle_are_not_kept_for_ever() {
+fn stalled_connections_are_closed() {
     let platform = platform::Platform::memory();
     let settings = ["--Http.IdleConnectionTimeoutInSec=1", "--Http.RequestHeadTimeoutInSec=1"];
     let server = TestServer::start(platform, &settings);
@@ -209,7 +209,7 @@ fn connections_that_stop_in_the_middle_are_not_kept_for_ever() {
 }
 
 #[test]
-fn a_long_address_and_broken_requests_do_not_hurt() {
+fn long_urls_and_malformed_requests_do_not_stop_the_server() {
     let server = TestServer::with_database();
     let target = format!("/databases/db/docs?id={}", "x".repeat(17 << 10));
     assert_eq!(server.get(&target).status, 414);

@@ -1,4 +1,4 @@
-//! WebSocket frames that no client would send: the server disconnects their senders, and other
+//! Invalid WebSocket frames: the server disconnects their senders, and other
 //! clients notice nothing.
 
 use std::{
@@ -11,7 +11,7 @@ use platform::{Platform, simulated::Random};
 
 use crate::{change_listener::ChangeListener, test_server::TestServer};
 
-/// Clients in an ordinary run. `HOSTILE_FRAMES_SECONDS` makes it last that long instead.
+/// Number of clients in a normal run. `HOSTILE_FRAMES_SECONDS` sets a duration instead.
 const CLIENTS: u64 = 200;
 const FRAMES_MAX: u64 = 40;
 const COMMANDS: [&str; 6] = [
@@ -27,7 +27,7 @@ fn pick(random: &mut Random, below: u64) -> u64 {
     random.next_u64() % below
 }
 
-/// A client that has the response to its handshake.
+/// A client that has completed its handshake.
 fn connect(server: &TestServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -44,7 +44,7 @@ fn connect(server: &TestServer) -> TcpStream {
     stream
 }
 
-/// What a frame may hold: a command, a part of one, or anything at all.
+/// The content of a frame: a command, a part of one, or random bytes.
 fn payload(random: &mut Random) -> Vec<u8> {
     let command = COMMANDS[pick(random, COMMANDS.len() as u64) as usize].as_bytes();
     match pick(random, 4) {
@@ -60,10 +60,10 @@ fn payload(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A frame that is sound most of the time.
+/// A frame that is usually valid.
 fn frame(random: &mut Random) -> Vec<u8> {
     let payload = payload(random);
-    // Text, mostly; occasionally a part of a message, a control frame, or an unknown frame.
+    // Mostly text; occasionally a fragment, a control frame or an unknown frame.
     let first = match pick(random, 8) {
         0..=3 => 0x81,
         4 => [0x01, 0x00, 0x80, 0x82][pick(random, 4) as usize],
@@ -97,8 +97,8 @@ fn frame(random: &mut Random) -> Vec<u8> {
     frame
 }
 
-/// Sends what it likes in pieces of any length, until the server has had enough; then reads what there
-/// is, or goes away without.
+/// Sends random frames in chunks of random lengths until the server disconnects it; then reads the
+/// rest, or disconnects without reading.
 fn attack(server: &TestServer, seed: u64) {
     let mut random = Random::new(seed);
     let mut stream = connect(server);
@@ -113,13 +113,13 @@ fn attack(server: &TestServer, seed: u64) {
         drop(stream.shutdown(std::net::Shutdown::Write));
         let mut left = Vec::new();
         if let Err(error) = stream.read_to_end(&mut left) {
-            assert_ne!(error.kind(), ErrorKind::WouldBlock, "seed {seed}: it is still there");
+            assert_ne!(error.kind(), ErrorKind::WouldBlock, "seed {seed}: it is still connected");
         }
     }
 }
 
 #[test]
-fn frames_that_nobody_would_send_harm_nobody_else() {
+fn invalid_frames_do_not_affect_other_clients() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-doc", "a")]);
     let clock = Platform::memory().clock;
@@ -131,11 +131,11 @@ fn frames_that_nobody_would_send_harm_nobody_else() {
         seed += 1;
         if seed.is_multiple_of(20) {
             server.put("a", "{}");
-            assert_eq!(listener.told(1), ["Put a @empty"], "seed {seed}");
+            assert_eq!(listener.changes(1), ["Put a @empty"], "seed {seed}");
         }
     }
     println!("{seed} clients");
-    // Disconnected clients are noticed.
+    // The server has noticed all disconnects.
     let connections =
         || server.get("/databases/db/changes/debug").json()["NumberOfConnections"].clone();
     let gone = (0..200).any(|_| {

@@ -1,4 +1,4 @@
-//! Messages of the TCP protocol that no worker would send: the server disconnects their senders,
+//! Invalid messages of the TCP protocol: the server disconnects their senders,
 //! and other clients notice nothing.
 
 use std::{
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::{tcp_client::TcpClient, test_server::TestServer};
 
-/// Clients in an ordinary run. `HOSTILE_MESSAGES_SECONDS` makes it last that long instead.
+/// Number of clients in a normal run. `HOSTILE_MESSAGES_SECONDS` sets a duration instead.
 const CLIENTS: u64 = 200;
 const MESSAGES_MAX: u64 = 12;
 
-/// What a well-behaved worker says, in order.
+/// The messages of a well-behaved worker, in order.
 fn conversation() -> Vec<String> {
     let header =
         json!({"DatabaseName": "db", "Operation": "Subscription", "OperationVersion": 53000});
@@ -25,7 +25,7 @@ fn conversation() -> Vec<String> {
     [header, options, acknowledge.clone(), acknowledge].map(|message| message.to_string()).to_vec()
 }
 
-/// A message, a part of one, one with a byte changed or cut out, or anything at all.
+/// A message, a part of one, one with a byte changed or removed, or random bytes.
 fn garbled(message: &str, random: &mut Random) -> Vec<u8> {
     let bytes = message.as_bytes();
     let place = random.below(bytes.len() as u64) as usize;
@@ -42,8 +42,8 @@ fn garbled(message: &str, random: &mut Random) -> Vec<u8> {
     changed
 }
 
-/// Says what it likes in pieces of any length, until the server has had enough; then reads what there
-/// is, or goes away without.
+/// Sends random messages in chunks of random lengths until the server disconnects it; then reads
+/// the rest, or disconnects without reading.
 fn attack(server: &TestServer, seed: u64) {
     let mut random = Random::new(seed);
     let mut stream = TcpStream::connect(server.address).unwrap();
@@ -63,7 +63,7 @@ fn attack(server: &TestServer, seed: u64) {
     if random.below(2) == 0 {
         drop(stream.shutdown(Shutdown::Write));
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
-            assert_ne!(error.kind(), ErrorKind::WouldBlock, "seed {seed}: it is still there");
+            assert_ne!(error.kind(), ErrorKind::WouldBlock, "seed {seed}: it is still connected");
         }
     }
 }
@@ -75,7 +75,7 @@ fn workers(server: &TestServer) -> usize {
 }
 
 #[test]
-fn messages_that_nobody_would_send_harm_nobody_else() {
+fn invalid_messages_do_not_affect_other_clients() {
     let server = TestServer::with_database();
     for name in ["s", "mine"] {
         let body = json!({"Name": name, "Query": "from Users"}).to_string();
@@ -83,8 +83,8 @@ fn messages_that_nobody_would_send_harm_nobody_else() {
     }
     let mut worker = TcpClient::accepted(&server, &json!({"SubscriptionName": "mine"}));
     let clock = Platform::memory().clock;
-    let asked = std::env::var("HOSTILE_MESSAGES_SECONDS").ok();
-    let seconds: Option<u64> = asked.and_then(|text| text.parse().ok());
+    let requested = std::env::var("HOSTILE_MESSAGES_SECONDS").ok();
+    let seconds: Option<u64> = requested.and_then(|text| text.parse().ok());
     let ends = seconds.map(|seconds| clock.monotonic() + Duration::from_secs(seconds));
     let mut seed = 0;
     while ends.map_or(seed < CLIENTS, |ends| clock.monotonic() < ends) {
@@ -98,6 +98,6 @@ fn messages_that_nobody_would_send_harm_nobody_else() {
         }
     }
     println!("{seed} clients");
-    // Disconnected clients are noticed.
+    // The server has noticed all disconnects.
     assert!((0..1000).any(|_| workers(&server) == 1), "{} workers", workers(&server));
 }

@@ -1,4 +1,4 @@
-//! As much of an HTTP client as the tests need: one connection per request, every byte in view.
+//! A minimal HTTP client for the tests: one connection per request, with access to every byte.
 
 use std::{
     io::{Read, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -16,7 +16,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The value of a header, whatever the case of its name.
+    /// The value of a header; its name is case-insensitive.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(&found.1)
@@ -40,7 +40,7 @@ impl Reply {
     }
 }
 
-/// A connection on which bytes are written by hand.
+/// A connection on which tests write bytes directly.
 pub(crate) struct Connection(TcpStream);
 
 impl Connection {
@@ -52,7 +52,7 @@ impl Connection {
         self.0.write_all(bytes).unwrap();
     }
 
-    /// Sends, unless the other side has gone.
+    /// Sends, and ignores that the other side has disconnected.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).is_ok()
     }
@@ -62,7 +62,7 @@ impl Connection {
         self.0.read(&mut [0]).unwrap() == 1
     }
 
-    /// Everything that comes until the other side closes the connection, politely or not.
+    /// Everything received until the other side closes or resets the connection.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut piece = vec![0; 64 << 10];
@@ -79,14 +79,14 @@ impl Connection {
         self.send(b"\r\n");
     }
 
-    /// Reads one response; `is_head` says that it has no body whatever its headers say.
+    /// Reads one response; `is_head` says that it has no body, regardless of its headers.
     pub(crate) fn read_reply(&mut self, is_head: bool) -> Reply {
         let mut bytes = Vec::new();
         let head_end = loop {
             if let Some(end) = find(&bytes, b"\r\n\r\n") {
                 break end + 4;
             }
-            assert!(self.read_more(&mut bytes), "the answer ended in its head");
+            assert!(self.read_more(&mut bytes), "the response ended within its headers");
         };
         let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
         let mut lines = head.split("\r\n");
@@ -102,21 +102,21 @@ impl Connection {
         match reply.header("transfer-encoding") {
             Some(_) => {
                 while !reply.body.ends_with(b"0\r\n\r\n") {
-                    assert!(self.read_more(&mut reply.body), "the answer ended in its body");
+                    assert!(self.read_more(&mut reply.body), "the response ended within its body");
                 }
                 reply.body = dechunk(&reply.body);
             }
             None => {
                 let length: usize = reply.header("content-length").unwrap().parse().unwrap();
                 while reply.body.len() < length {
-                    assert!(self.read_more(&mut reply.body), "the answer ended in its body");
+                    assert!(self.read_more(&mut reply.body), "the response ended within its body");
                 }
             }
         }
         reply
     }
 
-    /// Whether anything has come by now.
+    /// Whether anything has been received so far.
     pub(crate) fn has_anything(&mut self) -> bool {
         self.0.set_nonblocking(true).unwrap();
         let peeked = self.0.peek(&mut [0]);
@@ -124,7 +124,7 @@ impl Connection {
         peeked.is_ok()
     }
 
-    /// Waits until the other side closes the connection without another word.
+    /// Waits until the other side closes the connection without sending anything more.
     pub(crate) fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0; 16]), Ok(0) | Err(_))
     }

@@ -1,4 +1,4 @@
-//! What stands between the parts of ids that the server numbers, where a database is configured so.
+//! The configurable separator between the parts of ids that the server generates.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn set_separator(server: &TestServer, separator: &Value) {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-/// Stores a document and returns the id that it got.
+/// Stores a document and returns its id.
 fn stored(server: &TestServer, id: &str) -> String {
     let command = json!({"Type": "PUT", "Id": id, "ChangeVector": null, "Document": {}});
     let reply = server.batch(&command.to_string());
@@ -29,7 +29,7 @@ fn ids_with(server: &TestServer, prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_database_numbers_ids_behind_its_own_separator() {
+fn a_database_generates_ids_with_its_own_separator() {
     let server = TestServer::with_database();
     assert_eq!(stored(&server, "u/"), "u/0000000000000000001-A");
     assert_eq!(stored(&server, "u:"), "u:");
@@ -49,7 +49,7 @@ fn a_database_numbers_ids_behind_its_own_separator() {
 }
 
 #[test]
-fn bulk_inserts_scripts_and_ranges_follow_the_separator() {
+fn bulk_inserts_scripts_and_hilo_ranges_use_the_separator() {
     let server = TestServer::with_database();
     set_separator(&server, &json!("€"));
     let elements =
@@ -100,8 +100,8 @@ fn ids_of_cluster_wide_transactions_end_with_no_separator() {
             format!("Document id {id} cannot end with '|' or ':' as part of cluster transaction");
         assert_eq!(reply.json()["Message"], message.as_str());
     }
-    for (command, told) in [(put("x/"), "x/"), (put("x|"), "x:1")] {
-        assert_eq!(send(command).json()["Results"][0]["@id"], told);
+    for (command, expected) in [(put("x/"), "x/"), (put("x|"), "x:1")] {
+        assert_eq!(send(command).json()["Results"][0]["@id"], expected);
     }
     for command in [delete("x/"), value("x/")] {
         assert_eq!(send(command).status, 201);
@@ -109,7 +109,7 @@ fn ids_of_cluster_wide_transactions_end_with_no_separator() {
 }
 
 #[test]
-fn a_separator_that_is_disabled_or_the_servers_own_counts_for_clients_alone() {
+fn a_disabled_or_server_wide_separator_applies_to_clients_only() {
     let server = TestServer::with_database();
     let of_server = "/admin/configuration/client";
     assert_eq!(configured(&server, of_server, &json!({"IdentityPartsSeparator": "."})).status, 201);

@@ -1,4 +1,4 @@
-//! `X_IsArray` among the terms of an index: which fields had arrays, as RavenDB 5.4 listed them.
+//! `X_IsArray` among the terms of an index: which fields contain arrays, as listed by RavenDB 5.4.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn marked(server: &TestServer, index: &str) -> String {
 }
 
 #[test]
-fn arrays_are_marked_among_the_terms() {
+fn array_fields_are_marked_in_the_terms() {
     let server = server();
     let options = json!({"A": {"Indexing": "Search"}, "E": {"Indexing": "No", "Storage": "Yes"}});
     for (name, map, reduce, expected) in [
@@ -68,16 +68,16 @@ fn arrays_are_marked_among_the_terms() {
 }
 
 #[test]
-fn marks_follow_the_documents_and_are_no_fields_of_queries() {
+fn array_marks_are_updated_with_the_documents_and_cannot_be_queried() {
     let server = server();
     let query = "/databases/db/queries?query=from+Users+where+A+=+1+and+E+=+null";
     assert_eq!(server.get(query).status, 200);
     let auto = "Auto/Users/ByAAndE";
     assert_eq!(marked(&server, auto), "AE");
-    let asked = format!("/databases/db/queries?query=from+index+'{auto}'");
-    let refused = server.get(&format!("{asked}+where+A_IsArray+=+'true'"));
+    let queried = format!("/databases/db/queries?query=from+index+'{auto}'");
+    let refused = server.get(&format!("{queried}+where+A_IsArray+=+'true'"));
     assert_eq!(refused.status, 500, "{}", refused.text());
-    let shown = server.get(&format!("{asked}&debug=entries")).json()["Results"].to_string();
+    let shown = server.get(&format!("{queried}&debug=entries")).json()["Results"].to_string();
     assert!(shown.contains(r#""A":["1","2"]"#) && !shown.contains("rray"), "{shown}");
     put(&server, "users/1", r#"{"A":1,"@metadata":{"@collection":"Users"}}"#);
     assert_eq!(marked(&server, auto), "");

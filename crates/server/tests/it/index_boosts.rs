@@ -32,7 +32,7 @@ fn put_indexes(server: &TestServer, maps: &[(&str, &str)]) {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-/// The ids of the rows and their scores as multiples of the least one.
+/// The ids of the rows and their scores as multiples of the lowest score.
 fn ask(server: &TestServer, text: &str) -> Vec<(String, f64)> {
     let body = json!({"Query": text, "WaitForNonStaleResults": true}).to_string();
     let reply = server.send("POST", "/databases/db/queries", body.as_bytes());
@@ -55,7 +55,7 @@ fn check(server: &TestServer, text: &str, expected: &[(&str, f64)]) {
     assert_eq!(rows, expected, "{text}");
 }
 
-/// The best first, as the boost of each has it.
+/// Highest score first, by the boost of each document.
 const BY_WEIGHT: &[(&str, f64)] = &[("d/2", 8.0), ("d/3", 2.0), ("d/1", 1.0)];
 const ALIKE: &[(&str, f64)] = &[("d/1", 1.0), ("d/2", 1.0), ("d/3", 1.0)];
 
@@ -140,7 +140,7 @@ fn boosts_of_entry_and_field_and_of_several_values_are_multiplied() {
 }
 
 #[test]
-fn a_boost_goes_with_its_document() {
+fn a_boost_is_removed_with_its_document() {
     let server = server_with(OF_FIELDS);
     let text = "from index 'Sharp' where Name='ann'";
     check(&server, text, BY_WEIGHT);
@@ -152,7 +152,7 @@ fn a_boost_goes_with_its_document() {
 }
 
 #[test]
-fn what_is_missing_is_missing_with_a_boost() {
+fn documents_without_the_boosted_field_have_no_entry() {
     let server = server_with(&[]);
     server.put("d/5", r#"{"@metadata":{"@collection":"Docs"},"W":5}"#);
     server.put("d/6", r#"{"@metadata":{"@collection":"Docs"},"Name":"ann","W":-2}"#);

@@ -1,4 +1,4 @@
-//! The Changes API: indexes and operations, and what is reported for aggressive caching.
+//! The Changes API: indexes and operations, and notifications for aggressive caching.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn put_index(server: &TestServer, name: &str, map: &str) {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-/// What happens to indexes up to the last one expected, as `name type`.
+/// Index changes up to the last one expected, as `name type`.
 fn reported_until(listener: &mut ChangeListener, last: &str) -> Vec<String> {
     let mut reported = Vec::new();
     while reported.last().is_none_or(|one| one != last) {
@@ -29,7 +29,7 @@ fn is_there(reported: &[String], wanted: &[&str]) -> bool {
 }
 
 #[test]
-fn what_happens_to_an_index_is_reported() {
+fn changes_of_an_index_are_reported() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-indexes", "")]);
     let mut until = |last: &str| reported_until(&mut listener, last);
@@ -39,13 +39,13 @@ fn what_happens_to_an_index_is_reported() {
         assert!(reply.status < 300, "{target} {}", reply.text());
     };
 
-    // Also when there is nothing to index.
+    // Also reported when there is nothing to index.
     put_index(&server, "I", "from u in docs.Users select new { u.a }");
     assert_eq!(until("I BatchCompleted"), ["I IndexAdded", "I BatchCompleted"]);
     server.put("users/1", USER);
     assert_eq!(until("I BatchCompleted"), ["I BatchCompleted"]);
     assert_eq!(until("I BatchCompleted"), ["I BatchCompleted"]);
-    // It follows other documents.
+    // An index of other documents.
     server.put("others/1", "{}");
     post("indexes/set-lock", r#"{"IndexNames":["I"],"Mode":"LockedIgnore"}"#);
     assert_eq!(until("I BatchCompleted"), ["I LockModeChanged", "I BatchCompleted"]);
@@ -73,7 +73,7 @@ fn what_happens_to_an_index_is_reported() {
     assert_eq!(server.send("DELETE", "/databases/db/indexes?name=I", b"").status, 204);
     until("I IndexRemoved");
 
-    // An automatic one, which is made by a query.
+    // An automatic index, which is created by a query.
     assert_eq!(server.get("/databases/db/queries?query=from%20Users%20where%20q=1").status, 200);
     let reported = until("Auto/Users/Byq BatchCompleted");
     assert_eq!(reported[0], "Auto/Users/Byq IndexAdded");
@@ -88,7 +88,7 @@ fn what_happens_to_an_index_is_reported() {
 }
 
 #[test]
-fn one_index_is_watched_by_its_name() {
+fn one_index_can_be_watched_by_name() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-index", "second")]);
     put_index(&server, "First", "from u in docs.Users select new { u.a }");
@@ -97,7 +97,7 @@ fn one_index_is_watched_by_its_name() {
 }
 
 #[test]
-fn an_operation_is_followed_to_its_end() {
+fn an_operation_is_reported_until_it_completes() {
     let server = TestServer::with_database();
     for number in 0..3 {
         server.put(&format!("users/{number}"), USER);
@@ -127,7 +127,7 @@ fn an_operation_is_followed_to_its_end() {
     let reported = states(id);
     assert_eq!(reported.last().unwrap()["Status"], "Faulted");
 
-    // One that the client numbered, and watches before it begins.
+    // An operation whose id the client chose, and which it watches before it starts.
     let next = server.get("/databases/db/operations/next-operation-id").json();
     let id = next["Id"].as_i64().unwrap();
     let mut listener = ChangeListener::watching(&server, &[("watch-operation", &id.to_string())]);
@@ -165,7 +165,7 @@ fn a_client_that_caches_is_notified_when_answers_may_be_out_of_date() {
 }
 
 #[test]
-fn a_restarted_server_reports_nothing_old() {
+fn a_restarted_server_does_not_report_old_changes() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -177,5 +177,5 @@ fn a_restarted_server_reports_nothing_old() {
     let watches = [("watch-indexes", ""), ("watch-docs", "")];
     let mut after = ChangeListener::watching(&server, &watches);
     server.put("others/1", "{}");
-    assert_eq!(after.told(1), ["Put others/1 @empty"]);
+    assert_eq!(after.changes(1), ["Put others/1 @empty"]);
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn an_index_in_c_sharp_answers_queries() {
+fn an_index_defined_in_c_sharp_answers_queries() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann Lee","Age":30,"Tags":["x","y"]}"#);
     put(&server, "users/2", r#"{"Name":"Bob Lee","Age":7}"#);
@@ -23,16 +23,16 @@ fn an_index_in_c_sharp_answers_queries() {
         (reply.status, reply.json()["Results"][0]["Index"].clone()),
         (201, json!("Users/ByName"))
     );
-    let asked = |rest: &str| found(&server, &format!("from index 'users/byname' {rest}"));
-    let (ids, answer) = asked("where Name = 'lee'");
+    let queried = |rest: &str| found(&server, &format!("from index 'users/byname' {rest}"));
+    let (ids, answer) = queried("where Name = 'lee'");
     assert_eq!(ids, ["users/1", "users/2"]);
     assert_eq!(answer["IndexName"], "Users/ByName");
-    assert_eq!(asked("where search(Name, 'ann')").0, ["users/1"]);
-    assert_eq!(asked("where Older = 8").0, ["users/2"]);
-    assert_eq!(asked("where Tags in ('y')").0, ["users/1"]);
-    assert_eq!(asked("order by Older as long").0, ["users/2", "users/1"]);
+    assert_eq!(queried("where search(Name, 'ann')").0, ["users/1"]);
+    assert_eq!(queried("where Older = 8").0, ["users/2"]);
+    assert_eq!(queried("where Tags in ('y')").0, ["users/1"]);
+    assert_eq!(queried("order by Older as long").0, ["users/2", "users/1"]);
     put(&server, "users/3", r#"{"Name":"Cid","Age":1}"#);
-    assert_eq!(asked("where Older = 2").0, ["users/3"]);
+    assert_eq!(queried("where Older = 2").0, ["users/3"]);
     let unknown = json!({"Query": "from index 'Users/ByName' where Age = 1"}).to_string();
     let unknown = server.send("POST", "/databases/db/queries", unknown.as_bytes()).json();
     assert_eq!(unknown["Type"], "System.ArgumentException");
@@ -44,7 +44,7 @@ fn an_index_in_c_sharp_answers_queries() {
 }
 
 #[test]
-fn a_change_of_a_loaded_document_reaches_the_index() {
+fn a_change_of_a_loaded_document_updates_the_index() {
     let server = TestServer::with_database();
     let definition = json!({"Name": "ByCompany", "Maps": [
         "from u in docs.Users let c = LoadDocument(u.Company, \"Companies\") select new { c.City }"
@@ -68,7 +68,7 @@ fn a_change_of_a_loaded_document_reaches_the_index() {
 }
 
 #[test]
-fn a_document_without_a_collection_is_loaded_by_the_name_of_any() {
+fn a_document_without_a_collection_is_loaded_under_any_collection_name() {
     let server = TestServer::with_database();
     let maps = [
         ("CSharp", "from u in docs.Users select new { LoadDocument(u.Town, \"Towns\").Name }"),
@@ -97,7 +97,7 @@ fn a_document_without_a_collection_is_loaded_by_the_name_of_any() {
 }
 
 #[test]
-fn documents_that_a_map_fails_on_are_told_and_too_many_stop_the_index() {
+fn map_errors_are_reported_and_too_many_stop_the_index() {
     let server = TestServer::with_database();
     let definition =
         json!({"Name": "Div", "Maps": ["from u in docs.Users select new { X = 10 / u.Age }"]});
@@ -122,7 +122,7 @@ fn documents_that_a_map_fails_on_are_told_and_too_many_stop_the_index() {
 }
 
 #[test]
-fn a_map_that_cannot_be_compiled_is_refused_with_its_place() {
+fn a_map_that_does_not_compile_is_rejected_with_the_position_of_the_error() {
     let server = TestServer::with_database();
     for map in ["from u in docs.Users select new { u.Name", "docs.Users.OrderBy(u => u.Id)"] {
         let reply = define(&server, &json!({"Name": "Bad", "Maps": [map]}));
@@ -135,7 +135,7 @@ fn a_map_that_cannot_be_compiled_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
+fn a_changed_definition_rebuilds_the_index_and_a_changed_lock_does_not() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
     let definition = |field: &str| json!({"Name": "I", "Maps": [format!("from u in docs.Users select new {{ u.{field} }}")]});
@@ -162,7 +162,7 @@ fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
 }
 
 #[test]
-fn an_index_in_javascript_answers_queries() {
+fn an_index_defined_in_javascript_answers_queries() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Tags":["x","y"],"Boss":"users/2"}"#);
     put(&server, "users/2", r#"{"Name":"Bob"}"#);
@@ -172,12 +172,12 @@ fn an_index_in_javascript_answers_queries() {
     let body = json!({"Indexes": [definition]}).to_string();
     let reply = server.send("PUT", "/databases/db/indexes", body.as_bytes());
     assert_eq!(reply.status, 201, "{}", reply.text());
-    let asked = |condition: &str| found(&server, &format!("from index Tags where {condition}")).0;
-    assert_eq!(asked("Tag = 'y'"), ["users/1"]);
-    assert_eq!(asked("Boss = 'bob' and Tag = 'x'"), ["users/1"]);
+    let queried = |condition: &str| found(&server, &format!("from index Tags where {condition}")).0;
+    assert_eq!(queried("Tag = 'y'"), ["users/1"]);
+    assert_eq!(queried("Boss = 'bob' and Tag = 'x'"), ["users/1"]);
     put(&server, "users/2", r#"{"Name":"Cid"}"#);
-    assert_eq!(asked("Boss = 'bob'"), Vec::<String>::new());
-    assert_eq!(asked("Boss = 'cid' and Tag = 'x'"), ["users/1"]);
+    assert_eq!(queried("Boss = 'bob'"), Vec::<String>::new());
+    assert_eq!(queried("Boss = 'cid' and Tag = 'x'"), ["users/1"]);
     let refused = json!({"Indexes": [{"Name": "Bad", "Maps": ["map('Users', u =>"]}]}).to_string();
     let refused = server.send("PUT", "/databases/db/indexes", refused.as_bytes());
     assert_eq!(refused.status, 500);

@@ -1,4 +1,4 @@
-//! The life of an index: changed definitions side by side, locks, idle automatic indexes.
+//! The lifecycle of an index: side-by-side replacement, locks, idle automatic indexes.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -23,7 +23,7 @@ fn post(server: &TestServer, path: &str, body: &str) -> u16 {
     server.send("POST", &format!("/databases/db/{path}"), body.as_bytes()).status
 }
 
-/// A server with an index by name that is paused, as is every other.
+/// A server with an index by name; all indexing is paused.
 fn paused_server() -> TestServer {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
@@ -42,7 +42,7 @@ fn stats_of(server: &TestServer, name: &str) -> Value {
 }
 
 #[test]
-fn the_old_index_answers_until_the_new_one_has_caught_up() {
+fn the_old_index_answers_until_the_replacement_has_caught_up() {
     let server = paused_server();
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     assert_eq!(names_of(&server), ["I", "ReplacementOf/I"]);
@@ -64,7 +64,7 @@ fn the_old_index_answers_until_the_new_one_has_caught_up() {
 }
 
 #[test]
-fn a_newer_definition_replaces_a_replacement_and_the_old_one_takes_it_back() {
+fn a_newer_definition_replaces_a_replacement_and_the_original_one_cancels_it() {
     let server = paused_server();
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     assert_eq!(define(&server, &index(BY_AGE)).status, 201);
@@ -77,7 +77,7 @@ fn a_newer_definition_replaces_a_replacement_and_the_old_one_takes_it_back() {
 }
 
 #[test]
-fn to_delete_a_replacement_is_to_take_the_change_back() {
+fn deleting_a_replacement_cancels_the_change() {
     let server = paused_server();
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     let delete = |name: &str| {
@@ -93,7 +93,7 @@ fn to_delete_a_replacement_is_to_take_the_change_back() {
 }
 
 #[test]
-fn a_replacement_takes_its_place_at_once_when_it_is_told_to() {
+fn a_replacement_can_be_swapped_in_at_once() {
     let server = paused_server();
     let replace = |name: &str| {
         server.send("POST", &format!("/databases/db/indexes/replace?name={name}"), b"")
@@ -111,7 +111,7 @@ fn a_replacement_takes_its_place_at_once_when_it_is_told_to() {
 }
 
 #[test]
-fn a_replacement_that_fails_leaves_the_old_index_alone() {
+fn a_failed_replacement_does_not_affect_the_old_index() {
     let server = paused_server();
     assert_eq!(post(&server, "admin/indexes/start", ""), 204);
     let failing = "from u in docs.Users select new { X = 5 / (u.Age - u.Age) }";
@@ -126,14 +126,14 @@ fn a_replacement_that_fails_leaves_the_old_index_alone() {
 }
 
 #[test]
-fn both_indexes_are_there_after_a_restart() {
+fn both_indexes_exist_after_a_restart() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
     put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
     assert_eq!(define(&server, &index(BY_NAME)).status, 201);
     assert_eq!(found(&server, "from index I where Name = 'ann'").0, ["users/1"]);
-    // A disabled replacement does not catch up before the restart, and not after it.
+    // A disabled replacement catches up neither before nor after the restart.
     let disabled = json!({"Name": "I", "Maps": [BY_BOTH], "State": "Disabled"});
     assert_eq!(define(&server, &disabled).status, 201);
     assert_eq!(names_of(&server), ["I", "ReplacementOf/I"]);
@@ -148,7 +148,7 @@ fn both_indexes_are_there_after_a_restart() {
 }
 
 #[test]
-fn settings_of_a_definition_reach_both_indexes() {
+fn settings_of_a_definition_apply_to_both_indexes() {
     let server = paused_server();
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     let changed = json!({"Name": "I", "Maps": [BY_BOTH], "Priority": "High"});
@@ -160,7 +160,7 @@ fn settings_of_a_definition_reach_both_indexes() {
         let shown = (&stats["Priority"], &stats["LockMode"]);
         assert_eq!(shown, (&json!("High"), &json!("LockedError")), "{name}");
     }
-    // The lock keeps the newest definition, so the old one cannot come back.
+    // The lock keeps the newest definition, so the old one cannot be restored.
     assert_eq!(define(&server, &index(BY_NAME)).status, 500);
     let path = "/databases/db/indexes?name=ReplacementOf/I";
     assert_eq!(server.send("DELETE", path, b"").status, 500);
@@ -180,7 +180,7 @@ fn a_name_has_one_spelling() {
 }
 
 #[test]
-fn what_changes_a_definition_is_told_and_its_history_kept() {
+fn differences_of_definitions_are_reported_and_their_history_is_kept() {
     let server = paused_server();
     let changed = |definition: &Value| {
         let path = "/databases/db/indexes/has-changed";
@@ -199,21 +199,21 @@ fn what_changes_a_definition_is_told_and_its_history_kept() {
 }
 
 #[test]
-fn a_query_that_waits_while_another_index_takes_over_is_answered_by_that() {
+fn a_query_that_waits_during_a_swap_is_answered_by_the_new_index() {
     let server = paused_server();
     put(&server, "users/2", r#"{"Name":"Ann"}"#);
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| found(&server, "from index I where Name = 'ann'").0);
+        let queried = scope.spawn(|| found(&server, "from index I where Name = 'ann'").0);
         let running = || server.get("/databases/db/debug/queries/running").json();
         wait_until(|| running()["I"].as_array().is_some_and(|queries| !queries.is_empty()));
         assert_eq!(post(&server, "indexes/replace?name=I", ""), 204);
         assert_eq!(post(&server, "admin/indexes/start", ""), 204);
-        assert_eq!(asked.join().unwrap(), ["users/1", "users/2"]);
+        assert_eq!(queried.join().unwrap(), ["users/1", "users/2"]);
     });
 }
 
-/// A clock that a test moves.
+/// A clock that the test advances.
 struct MovedClock {
     clock: std::sync::Arc<dyn Clock>,
     ahead: Mutex<Duration>,
@@ -230,7 +230,7 @@ impl Clock for MovedClock {
 }
 
 #[test]
-fn an_automatic_index_that_nobody_asks_is_idle_then_deleted() {
+fn an_unused_automatic_index_becomes_idle_and_is_then_deleted() {
     let memory = Platform::memory();
     let clock = std::sync::Arc::new(MovedClock {
         clock: std::sync::Arc::clone(&memory.clock),
@@ -250,11 +250,11 @@ fn an_automatic_index_that_nobody_asks_is_idle_then_deleted() {
     wait_until(|| state() == "Idle");
     put(&server, "users/2", r#"{"Name":"Ann"}"#);
     wait_until(|| stats_of(&server, "Auto/Users/ByName")["EntriesCount"] == 2);
-    assert_eq!(state(), "Idle", "it goes on indexing");
+    assert_eq!(state(), "Idle", "an idle index still indexes");
     assert_eq!(found(&server, query).0, ["users/1", "users/2"]);
-    assert_eq!(state(), "Normal", "a query wakes it");
+    assert_eq!(state(), "Normal", "a query makes it active");
     later(72 * 60);
-    assert_eq!(names_of(&server).len(), 2, "a quiet weekend is no reason");
+    assert_eq!(names_of(&server).len(), 2, "a period without any query does not count");
     other();
     wait_until(|| names_of(&server) == ["Auto/Dogs/ByName"]);
     let record = server.get("/admin/databases?name=db").json();
@@ -262,7 +262,7 @@ fn an_automatic_index_that_nobody_asks_is_idle_then_deleted() {
 }
 
 #[test]
-fn an_automatic_index_that_a_wider_one_covers_goes_even_after_a_restart() {
+fn an_automatic_index_covered_by_a_wider_one_is_deleted_even_after_a_restart() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -281,7 +281,7 @@ fn an_automatic_index_that_a_wider_one_covers_goes_even_after_a_restart() {
 }
 
 #[test]
-fn batches_are_told() {
+fn indexing_batches_are_reported() {
     let server = paused_server();
     let path = "/databases/db/indexes/performance?name=I&name=no";
     let results = server.get(path).json()["Results"].clone();
@@ -294,7 +294,7 @@ fn batches_are_told() {
 }
 
 #[test]
-fn a_batch_waits_for_indexes_that_are_on() {
+fn a_batch_waits_only_for_enabled_indexes() {
     let server = paused_server();
     assert_eq!(define(&server, &index(BY_BOTH)).status, 201);
     let batch = || {

@@ -1,4 +1,4 @@
-//! The rows that a query on an index shows: documents, stored values, fields that documents name.
+//! The rows of a query on an index: documents, stored fields, fields that documents name.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     test_server::TestServer,
 };
 
-pub(crate) fn asked(server: &TestServer, body: &serde_json::Value) -> serde_json::Value {
+pub(crate) fn queried(server: &TestServer, body: &serde_json::Value) -> serde_json::Value {
     let mut body = body.clone();
     body["WaitForNonStaleResults"] = json!(true);
     server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
@@ -53,7 +53,7 @@ fn a_document_with_several_entries_is_one_row() {
     ] {
         let mut body = page.clone();
         body["Query"] = json!("from index Boats");
-        let answer = asked(&server, &body);
+        let answer = queried(&server, &body);
         let rows = answer["Results"].as_array().unwrap().iter();
         let found: Vec<_> = rows.map(|row| row["@metadata"]["@id"].as_str().unwrap()).collect();
         assert_eq!(found.join(" "), ids, "{page}");
@@ -62,22 +62,23 @@ fn a_document_with_several_entries_is_one_row() {
             (&json!(4), &json!(skipped))
         );
     }
-    let answer = asked(&server, &json!({"Query": "from index Boats order by Twice as long desc"}));
+    let answer =
+        queried(&server, &json!({"Query": "from index Boats order by Twice as long desc"}));
     assert_eq!(shown(&answer)[0]["N"], 2);
     assert_eq!((&answer["Results"][2], &answer["SkippedResults"]), (&json!(null), &json!(2)));
-    let answer = asked(&server, &json!({"Query": "from index Boats select N"}));
+    let answer = queried(&server, &json!({"Query": "from index Boats select N"}));
     assert_eq!(shown(&answer), json!([{"N": 1}, {"N": 1}, {"N": 2}, {"N": 2}]));
     let stream = server.get("/databases/db/streams/queries?query=from%20index%20Boats").json();
     assert_eq!(stream["Results"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_projection_shows_what_an_index_stored() {
+fn a_projection_returns_stored_fields() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     let from = |behavior: &str, select: &str| {
         let query = format!("from index Boats where Boat in ('ada', 'dog') select {select}");
-        asked(&server, &json!({"Query": query, "ProjectionBehavior": behavior}))
+        queried(&server, &json!({"Query": query, "ProjectionBehavior": behavior}))
     };
     for (behavior, select, expected) in [
         (
@@ -127,7 +128,7 @@ fn a_projection_shows_what_an_index_stored() {
 }
 
 #[test]
-fn what_is_missing_is_found_as_the_index_says() {
+fn missing_fields_are_found_as_the_index_defines_them() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann"}"#);
     let define_with = |name: &str, configuration: serde_json::Value| {
@@ -151,7 +152,7 @@ fn what_is_missing_is_found_as_the_index_says() {
         ("from index Kept", 1),
         ("from index Kept where Nick = null", 0),
     ] {
-        assert_eq!(asked(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
+        assert_eq!(queried(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
     }
 }
 
@@ -169,11 +170,11 @@ fn parts_of_an_intersection_may_match_other_entries_of_a_document() {
         assert_eq!(found(&server, &query).0.join(" "), ids, "{parts}");
     }
     let query = "from index Boats where intersect(Boat = 'bee', Boat = 'ada') select Boat";
-    assert_eq!(shown(&asked(&server, &json!({"Query": query}))), json!([{"Boat": "bee"}]));
+    assert_eq!(shown(&queried(&server, &json!({"Query": query}))), json!([{"Boat": "bee"}]));
 }
 
 #[test]
-fn nearness_of_words_is_as_measured() {
+fn proximity_matches_the_recorded_results() {
     let server = TestServer::with_database();
     for (number, text) in
         ["a quick brown fox", "the fox is quick", "fox of the quick", "quick, red and brown fox"]
@@ -204,13 +205,13 @@ fn nearness_of_words_is_as_measured() {
         assert_eq!(found(&server, &near(text)).0.join(" "), ids, "{text}");
     }
     for text in ["'*uick fox'), 2", "'quick fox*'), 2", "'quick'), 2"] {
-        let refused = asked(&server, &json!({"Query": near(text)}));
+        let refused = queried(&server, &json!({"Query": near(text)}));
         assert_eq!(refused["Type"], "Raven.Client.Exceptions.InvalidQueryException", "{text}");
     }
 }
 
 #[test]
-fn fields_that_documents_name_are_projected_when_they_are_stored() {
+fn fields_named_by_documents_are_projected_when_they_are_stored() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Shown":"x"}"#);
     let reply = define(
@@ -221,7 +222,7 @@ fn fields_that_documents_name_are_projected_when_they_are_stored() {
         ]}),
     );
     assert_eq!(reply.status, 201, "{}", reply.text());
-    let rows = |query: &str| shown(&asked(&server, &json!({"Query": query})));
+    let rows = |query: &str| shown(&queried(&server, &json!({"Query": query})));
     for condition in ["exact(Nick = 'Annie')", "startsWith(Name, 'a')"] {
         let query = format!("from index Made where {condition} select Nick");
         assert_eq!(rows(&query), json!([{"Nick": "Annie"}]), "{condition}");

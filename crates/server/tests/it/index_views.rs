@@ -1,4 +1,4 @@
-//! What an operator can see of indexes and do about them.
+//! What an operator can see about indexes and do with them.
 
 use std::net::TcpStream;
 
@@ -17,7 +17,7 @@ const BY_COUNT: &str = "from r in results group r by r.Name into g \
                         select new { Name = g.Key, Count = g.Sum(x => x.Count) }";
 const SCRIPT: &str = "map('Users', u => ({ Name: u.Name, Age: u.Age }))";
 
-/// A server with users, an index without a reduce, one with, and one in JavaScript.
+/// A server with users, a map index, a map-reduce index and an index in JavaScript.
 fn server() -> TestServer {
     let server = TestServer::with_database();
     for number in 1..=5 {
@@ -36,7 +36,7 @@ fn server() -> TestServer {
     server
 }
 
-/// Waits until an index has everything.
+/// Waits until an index is not stale.
 fn catch_up(server: &TestServer, name: &str) {
     let query = json!({"Query": format!("from index '{name}'"), "WaitForNonStaleResults": true});
     let reply = server.send("POST", "/databases/db/queries", query.to_string().as_bytes());
@@ -49,7 +49,7 @@ fn get(server: &TestServer, path: &str) -> Value {
     reply.json()
 }
 
-/// Status, type and message of a refusal.
+/// Status, type and message of an error response.
 fn refused(server: &TestServer, method: &str, path: &str, body: &str) -> (u16, String, String) {
     let reply = server.send(method, &format!("/databases/db/{path}"), body.as_bytes());
     let error = reply.json();
@@ -58,7 +58,7 @@ fn refused(server: &TestServer, method: &str, path: &str, body: &str) -> (u16, S
 }
 
 #[test]
-fn fields_of_an_index_are_named() {
+fn the_fields_of_an_index_are_listed() {
     let server = server();
     let fields = |name: &str| get(&server, &format!("indexes/debug?name={name}&op=entries-fields"));
     let sorted = |value: &Value| {
@@ -78,7 +78,7 @@ fn fields_of_an_index_are_named() {
 }
 
 #[test]
-fn the_documents_and_the_tree_of_a_reduce_key_can_be_seen() {
+fn the_documents_and_the_tree_of_a_reduce_key_are_returned() {
     let server = server();
     let ids =
         get(&server, "indexes/debug?name=R&op=source-doc-ids&startsWith=USERS/&start=1&pageSize=2");
@@ -115,7 +115,7 @@ fn the_documents_and_the_tree_of_a_reduce_key_can_be_seen() {
 }
 
 #[test]
-fn a_definition_is_shown_as_it_was_understood_and_as_a_class() {
+fn a_definition_is_returned_as_compiled_and_as_a_c_sharp_class() {
     let server = server();
     let source = get(&server, "indexes/source?name=R");
     assert_eq!(source["Index"], "R");
@@ -136,9 +136,9 @@ fn a_definition_is_shown_as_it_was_understood_and_as_a_class() {
             "Can't create C# index definition from auto indexes",
         ),
     ] {
-        let (status, kind, told) = refused(&server, "GET", path, "");
+        let (status, kind, returned) = refused(&server, "GET", path, "");
         assert_eq!((status, kind.as_str()), (500, "System.InvalidOperationException"));
-        assert_eq!(told, message, "{path}");
+        assert_eq!(returned, message, "{path}");
     }
     for path in ["source", "c-sharp-index-definition", "debug"] {
         assert_eq!(server.get(&format!("/databases/db/indexes/{path}?name=nope")).status, 404);
@@ -151,7 +151,7 @@ fn a_definition_is_shown_as_it_was_understood_and_as_a_class() {
 }
 
 #[test]
-fn a_definition_is_tried_without_an_index() {
+fn a_definition_is_tested_without_creating_an_index() {
     let server = server();
     let try_out =
         |body: Value| server.send("POST", "/databases/db/indexes/try", body.to_string().as_bytes());
@@ -177,8 +177,8 @@ fn a_definition_is_tried_without_an_index() {
     ] {
         let reply = try_out(body.clone());
         assert_eq!(reply.status, 500, "{body}");
-        let told = reply.json()["Message"].as_str().unwrap().to_owned();
-        assert!(told.contains(message), "{body}: {told}");
+        let returned = reply.json()["Message"].as_str().unwrap().to_owned();
+        assert!(returned.contains(message), "{body}: {returned}");
     }
     let post = |path: &str, body: Value| {
         server.send("POST", &format!("/databases/db/{path}"), body.to_string().as_bytes()).json()
@@ -190,7 +190,7 @@ fn a_definition_is_tried_without_an_index() {
 }
 
 #[test]
-fn a_definition_is_built_over_a_few_documents_and_asked() {
+fn a_definition_under_test_is_built_over_a_few_documents_and_queried() {
     let server = TestServer::with_database();
     for (id, a, b) in [("items/1", 1, "x"), ("items/2", 2, "y"), ("items/3", 2, "x")] {
         let document = json!({"A": a, "B": b, "@metadata": {"@collection": "Items"}});
@@ -201,7 +201,7 @@ fn a_definition_is_built_over_a_few_documents_and_asked() {
     };
     let map = json!({"Maps": ["from i in docs.Items select new { i.A, i.B }"]});
     let tested = test(json!({"IndexDefinition": map, "QueryParameters": {}})).json();
-    // As RavenDB 7.1 answers, but for the metadata of the documents.
+    // As RavenDB 7.1 responds, except for the metadata of the documents.
     assert_eq!(
         tested["IndexEntries"],
         json!([
@@ -221,7 +221,8 @@ fn a_definition_is_built_over_a_few_documents_and_asked() {
     assert_eq!((two["MapResults"].as_array().unwrap().len(), &two["IsStale"]), (2, &json!(true)));
     assert_eq!(two["QueryResults"].as_array().unwrap().len(), 2);
 
-    // Whatever index a query names, it is the one under test; the entries are those of all pages.
+    // The index named in the query is ignored: it always runs on the one under test; the entries
+    // are those of all pages.
     let paged = test(json!({
         "IndexDefinition": map, "Query": "from index 'Other' where A = $a select A limit 1",
         "QueryParameters": {"a": 2}
@@ -244,7 +245,7 @@ fn a_definition_is_built_over_a_few_documents_and_asked() {
     assert_eq!(counted["ReduceResults"], json!([{"B": "x", "N": 2}, {"B": "y", "N": 1}]));
     assert_eq!(counted["IndexType"], "MapReduce");
 
-    // Documents on which the map fails are left out.
+    // Documents on which the map fails are omitted.
     let divides = json!({"Maps": ["from i in docs.Items select new { X = i.A / (i.A - 1) }"]});
     let divided = test(json!({"IndexDefinition": divides})).json();
     assert_eq!(divided["MapResults"], json!([{"X": 2}, {"X": 2}]));
@@ -273,7 +274,7 @@ fn a_definition_is_built_over_a_few_documents_and_asked() {
     }
 }
 
-/// A row without the metadata that RavenDB leaves out where a definition is tested.
+/// A row without the metadata that RavenDB omits when a definition is tested.
 fn without_more(row: &Value) -> Value {
     let mut row = row.clone();
     row["@metadata"].as_object_mut().unwrap().retain(|name, _| name == "@projection");
@@ -281,7 +282,7 @@ fn without_more(row: &Value) -> Value {
 }
 
 #[test]
-fn indexes_that_could_be_one_are_named() {
+fn indexes_that_could_be_merged_are_listed() {
     let check = |indexes: &[(&str, &str)], expected: Value| {
         let server = TestServer::with_database();
         for (name, map) in indexes {
@@ -330,7 +331,7 @@ fn indexes_that_could_be_one_are_named() {
 }
 
 #[test]
-fn batches_tell_how_long_their_steps_took_and_indexes_how_long_all_took() {
+fn batches_report_the_duration_of_their_steps_and_indexes_the_total() {
     let server = server();
     let performance = get(&server, "indexes/performance?name=R&name=nope");
     let batches = performance["Results"][0]["Performance"].as_array().unwrap().clone();
@@ -360,7 +361,7 @@ fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
 }
 
 #[test]
-fn new_batches_are_told_live_and_none_twice() {
+fn new_batches_are_reported_live_and_none_twice() {
     let server = server();
     let connect = |names: &str| {
         let stream = TcpStream::connect(server.address).unwrap();
@@ -370,25 +371,25 @@ fn new_batches_are_told_live_and_none_twice() {
     assert_eq!(read_json(&mut connect("?name=nope")), json!({"Results": []}));
     let mut socket = connect("?name=m&name=J");
     let all = read_json(&mut socket);
-    let told = |shape: &Value, place: usize| {
+    let batches_of = |shape: &Value, place: usize| {
         let index = &shape["Results"][place];
         let batches = index["Performance"].as_array().unwrap();
         let numbers = batches.iter().map(|batch| batch["Id"].as_u64().unwrap());
         (index["Name"].as_str().unwrap().to_owned(), numbers.collect::<Vec<_>>())
     };
-    let ((first, _), (second, before)) = (told(&all, 0), told(&all, 1));
+    let ((first, _), (second, before)) = (batches_of(&all, 0), batches_of(&all, 1));
     assert_eq!((first.as_str(), second.as_str()), ("J", "M"));
     put(&server, "users/9", r#"{"Name":"Cid","Age":9}"#);
     assert_eq!(found(&server, "from index 'M' where Name = 'Cid'").0, ["users/9"]);
     let news = read_json(&mut socket);
     let results = news["Results"].as_array().unwrap().len();
     let (_, after) =
-        (0..results).map(|place| told(&news, place)).find(|(name, _)| name == "M").unwrap();
+        (0..results).map(|place| batches_of(&news, place)).find(|(name, _)| name == "M").unwrap();
     assert_eq!(after, [before.last().unwrap() + 1]);
 }
 
 #[test]
-fn progress_counts_what_there_is_and_what_is_left() {
+fn progress_counts_all_and_remaining_items() {
     let server = server();
     assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
     put(&server, "users/6", r#"{"Name":"Dan"}"#);
@@ -416,7 +417,7 @@ fn progress_counts_what_there_is_and_what_is_left() {
 }
 
 #[test]
-fn documents_with_very_many_entries_are_told_of() {
+fn documents_with_very_many_entries_are_reported() {
     let server = TestServer::with_database();
     put(&server, "big/1", &json!({"Items": (0..1100).collect::<Vec<_>>()}).to_string());
     put(&server, "big/2", r#"{"Items":[1,2,3]}"#);
@@ -465,7 +466,7 @@ fn an_index_that_serves_needs_no_repair() {
 }
 
 #[test]
-fn code_in_c_sharp_is_refused_with_what_to_do_instead() {
+fn additional_sources_in_c_sharp_are_rejected_with_an_alternative() {
     let server = TestServer::with_database();
     for prefix in ["/databases/db", ""] {
         for (kind, one) in [("analyzers", "Analyzers"), ("sorters", "Sorters")] {
@@ -505,7 +506,7 @@ fn code_in_c_sharp_is_refused_with_what_to_do_instead() {
 }
 
 #[test]
-fn an_index_with_too_many_failed_reduces_says_how_many() {
+fn an_index_with_too_many_failed_reduces_reports_their_number() {
     let server = server();
     let reduce = BY_COUNT.replace("g.Sum(x => x.Count)", "1 / g.Sum(x => x.Count - x.Count)");
     let body = json!({"Name": "E", "Maps": [COUNTS], "Reduce": reduce});
@@ -521,9 +522,9 @@ fn an_index_with_too_many_failed_reduces_says_how_many() {
 }
 
 #[test]
-fn an_index_that_cannot_be_opened_is_seen_among_the_others() {
+fn an_index_that_cannot_be_opened_is_listed() {
     let server = TestServer::with_database();
-    // As a record of another version of the server may be.
+    // A record written by another version of the server may contain such a definition.
     let record = json!({"DatabaseName": "old", "Indexes": {
         "Bad": {"Name": "Bad", "Maps": ["from u in docs.Users select new { X = "]},
         "Good": {"Name": "Good", "Maps": [BY_NAME]}
@@ -549,11 +550,11 @@ fn an_index_that_cannot_be_opened_is_seen_among_the_others() {
     assert!(opened.json()["Message"].as_str().unwrap().contains("Failed to compile index Bad"));
 }
 
-/// A little memory: answers, and what is tried beside them, may take an eighth of it.
+/// A small memory limit: responses and index tests may take an eighth of it.
 const LITTLE: &str = "--Memory.LimitInMb=96";
 
 #[test]
-fn a_definition_under_test_takes_no_more_memory_than_there_is() {
+fn the_memory_of_a_definition_under_test_is_limited() {
     let (server, _simulation) = server_with(&[LITTLE]);
     let tags: Vec<_> =
         (0..400).map(|n| format!("a tag of many letters with the number {n}")).collect();
@@ -572,7 +573,7 @@ fn a_definition_under_test_takes_no_more_memory_than_there_is() {
     let small = || test("from i in docs.Items select new { i.N }", None);
     assert_eq!(small().status, 200, "{}", small().json());
     let literal = "x".repeat(200_000);
-    // The results of the maps are short, those of the reduce are not.
+    // The results of the maps are small, those of the reduce are large.
     let reduced = test(
         "from i in docs.Items select new { i.N, Text = \"\" }",
         Some(&format!(
@@ -583,7 +584,7 @@ fn a_definition_under_test_takes_no_more_memory_than_there_is() {
     assert_eq!(reduced.status, 500, "{message}");
     assert!(message.contains("of the reduce for these documents take more than"), "{message}");
 
-    // As many entries as documents have tags, each with two fields that are stored.
+    // One entry per tag of a document, each with two stored fields.
     let fanned = test(
         "from i in docs.Items from t in i.Tags select new { t, Text = t + t + t + i.N, More = t + i.N + t + t }",
         None,
@@ -592,6 +593,6 @@ fn a_definition_under_test_takes_no_more_memory_than_there_is() {
     assert_eq!(fanned.status, 503, "{message}");
     assert!(message.contains("Trials of indexes"), "{message}");
 
-    // What was tried before is gone when its turn comes.
+    // The memory of the previous tests is released when they end.
     wait_until(|| small().status == 200);
 }

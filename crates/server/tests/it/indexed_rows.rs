@@ -1,4 +1,4 @@
-//! Indexes whose rows are what their maps gave: those of counters and of time series.
+//! Indexes whose rows are the results of their maps: indexes of counters and of time series.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-/// Puts an index and gives the answer.
+/// Defines an index and returns the response.
 pub(crate) fn define(server: &TestServer, name: &str, map: &str, reduce: Option<&str>) -> Value {
     let index = json!({ "Name": name, "Maps": [map], "Reduce": reduce });
     let body = json!({ "Indexes": [index] }).to_string();

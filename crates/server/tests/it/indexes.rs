@@ -1,9 +1,9 @@
-//! Automatic indexes as queries create and use them, and what every route reports of indexes.
+//! Automatic indexes as queries create and use them, and what every route reports about indexes.
 
 use serde_json::json;
 
 use crate::{
-    index_rows::{asked, boats_of_users},
+    index_rows::{boats_of_users, queried},
     test_server::TestServer,
 };
 
@@ -27,7 +27,7 @@ fn lists_of_indexes_are_empty() {
 }
 
 #[test]
-fn an_index_by_its_name_is_missing() {
+fn each_route_reports_a_missing_index() {
     let server = TestServer::with_database();
     for (method, path) in [
         ("GET", "indexes?name=nope"),
@@ -80,7 +80,7 @@ pub(crate) fn found(server: &TestServer, text: &str) -> (Vec<String>, serde_json
 }
 
 #[test]
-fn a_query_makes_the_index_that_it_needs_and_others_use_it() {
+fn a_query_creates_the_index_that_it_needs_and_others_reuse_it() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
     put(&server, "users/2", r#"{"Name":"Bob","Age":7.5}"#);
@@ -99,9 +99,9 @@ fn a_query_makes_the_index_that_it_needs_and_others_use_it() {
     assert_eq!(record["AutoIndexes"]["Auto/Users/ByName"]["Collection"], "Users");
 }
 
-/// Each change of the record is a write that all requests of the database wait for.
+/// Each change of the record is a write that blocks all requests to the database.
 #[test]
-fn queries_that_want_the_same_index_at_once_change_the_record_once() {
+fn concurrent_queries_for_the_same_index_change_the_record_once() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann"}"#);
     let etag = || server.get("/databases/db/admin/record").json()["Etag"].as_u64().unwrap();
@@ -117,7 +117,7 @@ fn queries_that_want_the_same_index_at_once_change_the_record_once() {
 }
 
 #[test]
-fn an_answer_says_that_an_index_was_made_for_it() {
+fn a_response_reports_that_an_index_was_created_for_it() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann"}"#);
     let created = |text: &str| {
@@ -131,7 +131,7 @@ fn an_answer_says_that_an_index_was_made_for_it() {
 }
 
 #[test]
-fn explaining_tells_what_was_looked_at() {
+fn explain_lists_the_indexes_that_were_considered() {
     let server = TestServer::with_database();
     for number in 0..20 {
         put(&server, &format!("users/{number}"), &format!(r#"{{"N":{number}}}"#));
@@ -150,7 +150,7 @@ fn explaining_tells_what_was_looked_at() {
 }
 
 #[test]
-fn changes_of_documents_reach_the_index() {
+fn document_changes_update_the_index() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann"}"#);
     let query = "from Users where Name = 'ann'";
@@ -165,7 +165,7 @@ fn changes_of_documents_reach_the_index() {
 }
 
 #[test]
-fn an_index_tells_of_itself() {
+fn an_index_reports_statistics_and_errors() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"Name":"Ann","Tags":["b","a",null,""]}"#);
     found(&server, "from Users where Name = 'x' or Tags = 'y'");
@@ -221,7 +221,7 @@ fn an_index_is_reset_paused_and_deleted() {
     assert_eq!((delete(), delete()), (204, 404));
     let record = server.get("/admin/databases?name=db").json();
     assert_eq!(record["AutoIndexes"], json!({}));
-    assert_eq!(found(&server, query).0, ["users/1", "users/2"], "a query makes it again");
+    assert_eq!(found(&server, query).0, ["users/1", "users/2"], "a query creates it again");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_batch_does_not_wait_for_indexes_of_other_collections() {
 }
 
 #[test]
-fn definitions_that_cannot_be_indexes_are_refused() {
+fn invalid_index_definitions_are_rejected() {
     let server = TestServer::with_database();
     let refused = |path: &str, definition: serde_json::Value| {
         let body = json!({"Indexes": [definition]}).to_string();
@@ -351,7 +351,7 @@ fn definitions_that_cannot_be_indexes_are_refused() {
 }
 
 /// Measured on RavenDB 5.4: the text of an object that the definition creates is analyzed, that of
-/// a document's own is not; doubles have an exponent from 1E+17 on.
+/// an object in the document is not; doubles have an exponent from 1E+17 on.
 #[test]
 fn terms_of_objects_and_of_large_numbers() {
     let server = TestServer::with_database();
@@ -405,7 +405,7 @@ pub(crate) fn define(
 }
 
 #[test]
-fn the_entries_behind_a_query_can_be_seen() {
+fn the_index_entries_of_a_query_are_returned() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     found(&server, "from index Boats");
@@ -439,7 +439,7 @@ fn the_entries_behind_a_query_can_be_seen() {
 }
 
 #[test]
-fn it_can_be_explained_which_index_is_taken() {
+fn explain_names_the_index_that_a_query_uses() {
     let server = TestServer::with_database();
     let explained = |query: &str| {
         let body = json!({"Query": query}).to_string();
@@ -472,7 +472,7 @@ fn it_can_be_explained_which_index_is_taken() {
 }
 
 #[test]
-fn rows_can_be_had_as_separated_values() {
+fn rows_are_returned_as_csv() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     found(&server, "from index Boats");
@@ -496,7 +496,7 @@ fn rows_can_be_had_as_separated_values() {
     assert!(disposition.starts_with("attachment; filename=\"db_Users_collection_"));
     assert_eq!(csv("from%20Nothing").0, "\u{feff}");
 
-    // A browser requests a file by a form.
+    // A browser requests a download by submitting a form.
     let form =
         b"ExportOptions=%7B%22Query%22%3A%22from+index+Boats+where+N=2+select+Twice,Boat%22%7D";
     let target = "/databases/db/streams/queries?format=csv";
@@ -506,7 +506,7 @@ fn rows_can_be_had_as_separated_values() {
 }
 
 #[test]
-fn an_answer_repeats_the_query_and_is_known_by_its_etag() {
+fn a_response_echoes_the_query_and_has_an_etag() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     let query = "from index 'Boats' as b where b.N = 1 order by b.N as long desc limit 1";
@@ -533,7 +533,7 @@ fn an_answer_repeats_the_query_and_is_known_by_its_etag() {
 }
 
 #[test]
-fn a_query_that_waits_is_listed_and_can_be_stopped() {
+fn a_waiting_query_is_listed_and_can_be_killed() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     found(&server, "from index Boats");
@@ -569,7 +569,7 @@ fn a_query_that_waits_is_listed_and_can_be_stopped() {
 }
 
 #[test]
-fn a_query_tells_how_long_its_stages_take() {
+fn a_query_reports_the_duration_of_its_stages() {
     let server = TestServer::with_database();
     boats_of_users(&server);
     for (query, stages, parts) in [
@@ -577,7 +577,7 @@ fn a_query_tells_how_long_its_stages_take() {
         ("from Users where N > 0 select N", "Optimizer Query Staleness", "Retriever Search"),
         ("from Users", "Query", "Retriever"),
     ] {
-        let answer = asked(&server, &json!({"Query": format!("{query} include timings()")}));
+        let answer = queried(&server, &json!({"Query": format!("{query} include timings()")}));
         let names = |timings: &serde_json::Value| {
             let stages = timings["Timings"].as_object().unwrap().keys();
             stages.cloned().collect::<Vec<_>>().join(" ")

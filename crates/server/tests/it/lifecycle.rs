@@ -9,7 +9,7 @@ use testkit::golden::{GOLDENS, Golden};
 use crate::{resources::wait_until, tcp_client::TcpClient, test_server::TestServer};
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn all_data_survives_a_restart() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -30,7 +30,7 @@ fn everything_is_there_after_a_restart() {
 }
 
 #[test]
-fn acknowledged_writes_survive_a_server_that_just_vanishes() {
+fn acknowledged_writes_survive_a_killed_server() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -43,7 +43,7 @@ fn acknowledged_writes_survive_a_server_that_just_vanishes() {
 }
 
 #[test]
-fn data_directories_of_all_versions_are_served_and_written_to() {
+fn data_directories_of_all_versions_are_readable_and_writable() {
     for (name, text) in GOLDENS {
         let golden = Golden::parse(text).unwrap();
         let platform = Platform::memory();
@@ -78,7 +78,7 @@ fn data_directories_of_all_versions_are_served_and_written_to() {
     }
 }
 
-/// All documents of the database `golden` with their etags, newest first, as they were sent.
+/// All documents of the database `golden` with their etags, newest first, as returned.
 fn documents(server: &TestServer) -> Vec<(u64, Value)> {
     let mut answer = server.get("/databases/golden/docs?start=0&pageSize=1000").json();
     let Value::Array(results) = answer["Results"].take() else { panic!("no results") };
@@ -124,12 +124,12 @@ fn a_full_disk_refuses_writes_and_keeps_answering_reads() {
             break;
         }
     }
-    let refused = refused.expect("the disk has an end");
+    let refused = refused.expect("the disk fills up");
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(refused.json()["Type"], "Voron.Exceptions.DiskFullException");
     assert_eq!(server.document("a")["n"], 1);
     simulation.disk.space_limit(None);
-    // Once the server has looked at the disk, it refuses writes for some seconds whatever the disk says then.
+    // Once the server has seen the full disk, it refuses writes for some seconds.
     wait_until(|| {
         let reply = server.send("PUT", "/databases/db/docs?id=after", b"{}");
         assert!(matches!(reply.status, 201 | 503), "{}", reply.text());

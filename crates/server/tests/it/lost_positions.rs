@@ -1,5 +1,5 @@
-//! Subscriptions whose positions were reached in files of a database that are lost: they are refused until a
-//! client says where they go on, and leave nothing out.
+//! Subscriptions whose positions were reached in files of a database that are lost: workers are
+//! refused until a client sets the position to continue from, and no document is skipped.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn options(name: &str) -> Value {
     json!({"SubscriptionName": name})
 }
 
-/// Takes a batch and acknowledges it; the ids in it.
+/// Receives a batch and acknowledges it; returns its ids.
 fn work(server: &TestServer, name: &str) -> Vec<String> {
     let mut worker = TcpClient::accepted(server, &options(name));
     let batch = worker.batch();
@@ -37,7 +37,7 @@ fn work(server: &TestServer, name: &str) -> Vec<String> {
     batch.ids().iter().map(|id| (*id).to_owned()).collect()
 }
 
-/// Why a worker may not begin.
+/// The reason why a worker is refused.
 fn refusal(server: &TestServer, name: &str) -> String {
     let message = TcpClient::worker(server, &options(name)).receive().unwrap();
     assert_eq!(message["Status"], "Invalid", "{message}");
@@ -60,7 +60,7 @@ fn adopt(platform: &Platform) {
 }
 
 #[test]
-fn a_position_ahead_of_files_that_were_adopted_is_refused_and_an_earlier_one_is_right() {
+fn a_position_ahead_of_adopted_files_is_refused_and_an_earlier_one_is_accepted() {
     let platform = Platform::memory();
     let disk = &*platform.disk;
     let server = TestServer::start(platform.clone(), &[]);
@@ -83,7 +83,7 @@ fn a_position_ahead_of_files_that_were_adopted_is_refused_and_an_earlier_one_is_
     copy(disk, Path::new(OLDER), Path::new(FILES));
     adopt(&platform);
     let server = TestServer::start(platform, &[]);
-    // Some before that etag, and some behind it.
+    // Some documents before that etag, and some after it.
     (10..16).for_each(|number| put(&server, number));
     let new = ["users/10", "users/11", "users/12", "users/13", "users/14", "users/15"];
     assert_eq!(work(&server, "early"), new);

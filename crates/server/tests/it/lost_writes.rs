@@ -1,4 +1,5 @@
-//! Databases whose newest journal was replaced by an older copy of it: whatever has seen more reports it.
+//! Databases whose newest journal was replaced by an older copy: everything that has seen later
+//! writes reports it.
 
 use std::path::{Path, PathBuf};
 
@@ -47,8 +48,8 @@ fn newest_journal(disk: &dyn Disk, directory: &str) -> PathBuf {
     directory.join(names.pop().unwrap())
 }
 
-/// What the disk contains if the server is killed after `more`, and the newest journal is then replaced by a
-/// copy made before it.
+/// What the disk contains if the server is killed after `more`, and the newest journal is then
+/// replaced by a copy made before it.
 fn with_an_older_journal(
     platform: &Platform,
     before: impl Fn(&TestServer),
@@ -95,7 +96,7 @@ fn an_index_that_has_seen_later_documents_raises_an_alert_and_is_rebuilt() {
 }
 
 #[test]
-fn a_cluster_wide_transaction_does_not_follow_on_one_that_is_lost() {
+fn a_cluster_wide_transaction_is_not_executed_after_a_lost_one() {
     let platform = Platform::memory();
     let before = |server: &TestServer| assert_eq!(put_cluster_wide(server, "orders/1"), 201);
     let more = |server: &TestServer| {
@@ -112,9 +113,9 @@ fn a_cluster_wide_transaction_does_not_follow_on_one_that_is_lost() {
     put(&server, 1);
 }
 
-/// It begins without documents each time it is opened.
+/// A database in memory is empty each time it is opened.
 #[test]
-fn a_database_in_memory_goes_on_with_cluster_wide_transactions_after_a_restart() {
+fn a_database_in_memory_executes_cluster_wide_transactions_after_a_restart() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     let record = json!({"DatabaseName": "db", "Settings": {"RunInMemory": "true"}}).to_string();

@@ -1,4 +1,4 @@
-//! `lucene(field, 'text')` on static and automatic indexes; the rows are those of the real server.
+//! `lucene(field, 'text')` on static and automatic indexes; the rows are those of RavenDB.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn ask(server: &TestServer, source: &str, text: &str) -> Value {
     server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
 }
 
-/// The numbers of the documents that are found.
+/// The numbers of the matching documents.
 fn found(server: &TestServer, source: &str, text: &str) -> String {
     let answer = ask(server, source, text);
     let Some(rows) = answer["Results"].as_array() else { return answer["Message"].to_string() };
@@ -51,7 +51,7 @@ fn found(server: &TestServer, source: &str, text: &str) -> String {
 }
 
 #[test]
-fn texts_find_what_they_find_on_the_real_server() {
+fn texts_match_recorded_results() {
     let server = server_with_texts();
     for (text, expected) in [
         ("Quick", "1 2 10"),
@@ -125,7 +125,7 @@ fn texts_find_what_they_find_on_the_real_server() {
 }
 
 #[test]
-fn a_text_that_is_no_query_says_where() {
+fn an_invalid_text_is_rejected_with_the_position_of_the_error() {
     let server = server_with_texts();
     for (text, message) in [
         ("a AND (", "Cannot parse 'a AND (': Encountered \"<EOF>\" at line 1, column 7."),

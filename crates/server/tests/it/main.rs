@@ -1,6 +1,6 @@
 //! The server in this process, over real sockets on loopback, with its data on a disk in memory.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod addresses;
 mod administration;

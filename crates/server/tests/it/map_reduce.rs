@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http_client::Reply;
 use crate::test_server::TestServer;
 
-/// Queries in the order in which they were asked of the real server, 5.4, and what it answered: the
+/// Queries in the order in which they were sent to RavenDB 5.4, and its responses: the
 /// name of the index and the rows, or the type and message of the error. The documents are [`GROUPED`].
 const MEASURED: &str = include_str!("group_by.txt");
 
@@ -49,7 +49,7 @@ fn rows(answer: &Value) -> Vec<String> {
 }
 
 #[test]
-fn group_by_answers_as_the_real_server_was_measured_to() {
+fn group_by_matches_recorded_results() {
     let server = grouped();
     for line in MEASURED.lines() {
         let (text, expected) = line.split_once(" → ").unwrap();
@@ -59,8 +59,8 @@ fn group_by_answers_as_the_real_server_was_measured_to() {
             let message = message.split(" for index ").next().unwrap();
             let answer = reply.json();
             assert_eq!((reply.status, &answer["Type"]), (500, &json!(kind)), "{text}");
-            let told = answer["Message"].as_str().unwrap();
-            assert!(told.starts_with(message), "{text}: {told}");
+            let returned = answer["Message"].as_str().unwrap();
+            assert!(returned.starts_with(message), "{text}: {returned}");
             continue;
         }
         assert_eq!(reply.status, 200, "{text}: {}", reply.text());
@@ -79,7 +79,7 @@ fn group_by_answers_as_the_real_server_was_measured_to() {
 }
 
 #[test]
-fn a_result_has_the_metadata_of_no_document() {
+fn a_reduce_result_has_no_document_metadata() {
     let server = grouped();
     let metadata = |text: &str| ask(&server, text).json()["Results"][0]["@metadata"].clone();
     let whole = json!({"@change-vector": null, "@index-score": 1});
@@ -108,7 +108,7 @@ const REDUCE: &str = "from r in results group r by r.C into g \
                       select new { C = g.Key, N = g.Sum(x => x.N), Count = g.Sum(x => x.Count) }";
 
 #[test]
-fn a_written_map_reduce_index_is_asked_paged_projected_and_told_of() {
+fn a_static_map_reduce_index_is_queried_paged_projected_and_reported() {
     let server = grouped();
     let definition = json!({"Name": "S", "Maps": [MAP], "Reduce": REDUCE});
     assert_eq!(define(&server, &definition).status, 201);
@@ -174,7 +174,7 @@ fn errors_of_a_reduce_are_listed_with_their_key() {
 }
 
 #[test]
-fn what_cannot_be_a_map_reduce_index_is_refused() {
+fn invalid_map_reduce_indexes_are_rejected() {
     let server = TestServer::with_database();
     let fields = "from r in results group r by r.C into g select new { C = g.Key }";
     let place =
@@ -189,7 +189,7 @@ fn what_cannot_be_a_map_reduce_index_is_refused() {
 }
 
 #[test]
-fn documents_are_not_deleted_by_a_query_on_groups() {
+fn a_query_on_groups_cannot_delete_documents() {
     let server = grouped();
     let definition = json!({"Name": "S", "Maps": [MAP], "Reduce": REDUCE});
     assert_eq!(define(&server, &definition).status, 201);

@@ -1,10 +1,10 @@
-//! What metrics report, and their shapes in RavenDB.
+//! What metrics report, in the format of RavenDB.
 
 use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-/// Every number of a kind of answer: groups, meters in them.
+/// The groups of metrics, with the meters in each.
 const SHAPE: &[(&str, &[&str])] = &[
     ("Requests", &["RequestsPerSec", "ConcurrentRequestsCount", "AverageDuration"]),
     ("Docs", &["PutsPerSec", "BytesPutsPerSec"]),
@@ -26,7 +26,7 @@ fn count(metrics: &Value, group: &str, meter: &str) -> u64 {
 }
 
 #[test]
-fn metrics_have_the_shape_of_the_protocol() {
+fn metrics_have_the_format_of_the_protocol() {
     let server = TestServer::with_database();
     for path in ["/admin/metrics", "/databases/db/metrics"] {
         let metrics = server.get(path).json();
@@ -43,7 +43,7 @@ fn metrics_have_the_shape_of_the_protocol() {
 }
 
 #[test]
-fn what_is_written_is_counted_by_its_database_and_by_the_server() {
+fn writes_are_counted_by_database_and_by_server() {
     let server = TestServer::with_database();
     server.create("other");
     let put = |target: &str, body: &str| {
@@ -52,7 +52,7 @@ fn what_is_written_is_counted_by_its_database_and_by_the_server() {
     put("/databases/db/docs?id=a/1", r#"{"x":1}"#);
     put("/databases/db/docs?id=a/2", r#"{"x":1,"long":"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"}"#);
     put("/databases/other/docs?id=a/1", r#"{"x":1}"#);
-    // A deletion puts nothing, and neither does what fails.
+    // Neither deletions nor failed writes count as puts.
     assert_eq!(server.send("DELETE", "/databases/db/docs?id=a/1", b"").status, 204);
     let refused =
         server.send_with("PUT", "/databases/db/docs?id=a/2", &[("If-Match", "\"A:9-x\"")], b"{}");
@@ -63,7 +63,8 @@ fn what_is_written_is_counted_by_its_database_and_by_the_server() {
     assert_eq!(count(&metrics, "Requests", "RequestsPerSec"), 5, "{metrics}");
     assert_eq!(metrics["Requests"]["ConcurrentRequestsCount"], 1, "this one");
     assert!(0.0 < metrics["Requests"]["AverageDuration"].as_f64().unwrap());
-    // An attachment and a new counter are listed in the metadata of their document, which is put anew.
+    // An attachment and a new counter are listed in the metadata of their document, which is
+    // therefore put again.
     put("/databases/db/attachments?id=a/2&name=f", "hello");
     let counters = json!({"Documents": [{"DocumentId": "a/2", "Operations": [
         {"Type": "Increment", "CounterName": "likes", "Delta": 3},
@@ -96,7 +97,7 @@ fn what_is_written_is_counted_by_its_database_and_by_the_server() {
 }
 
 #[test]
-fn what_indexes_map_and_reduce_is_counted() {
+fn mapped_and_reduced_items_are_counted() {
     let server = TestServer::with_database();
     for number in 1..=3 {
         server.put(&format!("a/{number}"), r#"{"l":[1,2],"@metadata":{"@collection":"A"}}"#);
@@ -120,7 +121,7 @@ fn what_indexes_map_and_reduce_is_counted() {
 }
 
 #[test]
-fn the_seconds_of_the_last_quarter_of_an_hour_are_told_on_request() {
+fn per_second_values_of_the_last_15_minutes_are_returned_on_request() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let of_documents = |target: &str| server.get(target).json()["Docs"].clone();
@@ -129,7 +130,7 @@ fn the_seconds_of_the_last_quarter_of_an_hour_are_told_on_request() {
         let meter = of_documents(&format!("{path}?empty=false"))[name].clone();
         assert_eq!(keys(&meter), [&METER[..], &["Raw"]].concat());
         assert_eq!(meter["Raw"].as_object().unwrap().len(), 900, "{meter}");
-        // The second in which it was put has to end first.
+        // The second of the put has to end first.
         let raw = loop {
             let meter = of_documents(&path)[name].clone();
             if !meter["Raw"].as_object().unwrap().is_empty() {

@@ -1,5 +1,5 @@
-//! What programs that watch the server read: the properties that Telegraf's plugin for RavenDB reads, and the
-//! names that Datadog's reads from Prometheus's text.
+//! What monitoring programs read: the properties that Telegraf's plugin for RavenDB reads, and the
+//! names that Datadog's plugin reads from the Prometheus text format.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn has_all(value: &Value, properties: &[&str]) {
 }
 
 #[test]
-fn the_server_is_measured() {
+fn server_metrics_are_reported() {
     let server = filled();
     let measured = server.get("/admin/monitoring/v1/server").json();
     has_all(
@@ -85,12 +85,12 @@ fn the_server_is_measured() {
 }
 
 #[test]
-fn open_databases_are_measured() {
+fn metrics_of_open_databases_are_reported() {
     let server = filled();
     let all = server.get("/admin/monitoring/v1/databases").json();
     assert_eq!((&all["PublicServerUrl"], &all["NodeTag"]), (&Value::Null, &json!("A")));
     let results = all["Results"].as_array().unwrap();
-    assert_eq!(results.len(), 1, "what is not open is not opened: {all}");
+    assert_eq!(results.len(), 1, "a closed database is not opened: {all}");
     let database = &results[0];
     let id = server.get("/databases/db/stats").json()["DatabaseId"].clone();
     assert_eq!((&database["DatabaseName"], &database["DatabaseId"]), (&json!("db"), &id));
@@ -136,15 +136,15 @@ fn open_databases_are_measured() {
 }
 
 #[test]
-fn indexes_and_collections_are_measured_by_database() {
+fn metrics_of_indexes_and_collections_are_reported_by_database() {
     let server = filled();
     let indexes = server.get("/admin/monitoring/v1/indexes").json();
     let result = &indexes["Results"][0];
     assert_eq!(result["DatabaseName"], "db");
     let index = &result["Indexes"][0];
-    let told = ["IndexName", "Priority", "State", "LockMode", "Status", "Type"];
-    let told = told.map(|name| index[name].as_str().unwrap());
-    assert_eq!(told, ["I", "Normal", "Normal", "Unlock", "Running", "Map"]);
+    let values = ["IndexName", "Priority", "State", "LockMode", "Status", "Type"];
+    let values = values.map(|name| index[name].as_str().unwrap());
+    assert_eq!(values, ["I", "Normal", "Normal", "Unlock", "Running", "Map"]);
     assert_eq!((&index["Errors"], &index["IsInvalid"]), (&json!(0), &json!(false)));
     assert_eq!(index["EntriesCount"], 2);
     for since in ["TimeSinceLastQueryInSec", "TimeSinceLastIndexingInSec"] {
@@ -163,7 +163,8 @@ fn indexes_and_collections_are_measured_by_database() {
     assert_eq!(bytes("TotalSizeInBytes"), parts.map(bytes).iter().sum::<u64>());
 }
 
-/// The value of each sample by its name with labels; every sample follows the lines that describe its name.
+/// The value of each sample by its name with labels; checks that the lines describing the name
+/// precede it.
 fn samples(text: &str) -> BTreeMap<&str, f64> {
     let mut described = "";
     let mut samples = BTreeMap::new();
@@ -181,7 +182,7 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
 }
 
 #[test]
-fn prometheus_reads_the_same_measures() {
+fn prometheus_reads_the_same_metrics() {
     let server = filled();
     let reply = server.get("/admin/monitoring/v1/prometheus");
     assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));

@@ -1,4 +1,4 @@
-//! Notification centers: what those who watch are sent, and what operators do not want to see.
+//! Notification centers: what watchers receive, and what operators dismiss or postpone.
 
 use std::net::TcpStream;
 
@@ -34,11 +34,11 @@ fn an_operation_is_reported_until_it_has_ended() {
         let started = server.send("DELETE", "/databases/db/queries", body.as_bytes()).json();
         wait(&server, "/databases/db", &started)
     };
-    // One that is over is no news.
+    // A completed operation is not reported again.
     delete(r#"{"Query":"from Ns limit 1"}"#);
     let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
     let mut other = connect(&server, &format!("{OF_DATABASE}/watch"));
-    // Both have begun when they are sent what is hidden.
+    // Both are connected once they have received what is hidden.
     let dismiss = |id: &str| server.send("POST", &format!("{OF_DATABASE}/dismiss?id={id}"), b"");
     for socket in [&mut socket, &mut other] {
         while {
@@ -88,7 +88,7 @@ fn an_operation_is_reported_until_it_has_ended() {
 }
 
 #[test]
-fn numbers_of_a_database_are_sent_when_they_change() {
+fn database_statistics_are_sent_when_they_change() {
     let server = TestServer::with_database();
     server.put("a/1", r#"{"@metadata":{"@collection":"As"}}"#);
     let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
@@ -114,7 +114,7 @@ fn numbers_of_a_database_are_sent_when_they_change() {
 }
 
 #[test]
-fn those_who_watch_the_server_hear_of_its_topology_and_operations() {
+fn server_wide_watchers_receive_topology_and_operations() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let mut socket = connect(&server, &format!("{OF_SERVER}/watch"));

@@ -42,8 +42,8 @@ fn count(server: &TestServer) -> Value {
 }
 
 #[test]
-fn the_documents_that_a_query_chooses_are_deleted() {
-    // More than one batch.
+fn documents_that_match_a_query_are_deleted() {
+    // More documents than fit in one batch.
     let server = users(2500);
     for (query, deleted, left) in [
         ("from Users where startsWith(id(), 'users/24')", 111, 2390),
@@ -72,7 +72,7 @@ fn the_documents_that_a_query_chooses_are_deleted() {
 }
 
 #[test]
-fn deleting_by_a_query_that_cannot_be_answered_fails_in_its_own_way() {
+fn deleting_by_an_invalid_query_fails_with_its_reason() {
     let server = users(3);
     let state = delete(&server, "from index 'no/such'");
     assert_eq!(state["Status"], "Faulted");
@@ -92,7 +92,7 @@ fn deleting_by_a_query_that_cannot_be_answered_fails_in_its_own_way() {
 }
 
 #[test]
-fn an_index_says_what_is_deleted() {
+fn documents_that_match_an_index_query_are_deleted() {
     let server = users(3000);
     for (query, deleted, left) in [
         ("from Users where N < 10", 10, 2991),
@@ -120,7 +120,7 @@ fn an_index_says_what_is_deleted() {
 }
 
 #[test]
-fn nothing_is_deleted_after_a_stale_index_unless_it_is_allowed() {
+fn nothing_is_deleted_by_a_stale_index_unless_allowed() {
     let server = users(3);
     let found = json!({"Query": "from Users where N = 1"}).to_string();
     server.send("POST", "/databases/db/queries", found.as_bytes());
@@ -138,11 +138,11 @@ fn nothing_is_deleted_after_a_stale_index_unless_it_is_allowed() {
     }
     assert_eq!(count(&server), json!(5));
     assert_eq!(delete("?allowStale=true")["Result"]["Total"], 1);
-    assert_eq!(count(&server), json!(4), "what the index does not know yet stays");
+    assert_eq!(count(&server), json!(4), "documents not yet indexed are not deleted");
 }
 
 #[test]
-fn a_slow_delete_tells_how_far_it_is_and_can_be_stopped() {
+fn a_slow_delete_reports_progress_and_can_be_killed() {
     let server = users(500);
     let body = br#"{"Query":"from Users"}"#;
     let started = server.send("DELETE", "/databases/db/queries?maxOpsPerSec=1", body).json();
@@ -161,13 +161,13 @@ fn a_slow_delete_tells_how_far_it_is_and_can_be_stopped() {
 }
 
 #[test]
-fn compacting_shows_how_far_it_is_and_can_be_stopped() {
+fn compaction_reports_progress_and_can_be_killed() {
     let server = users(20_000);
     let documents = count(&server);
     let body = br#"{"DatabaseName":"db","Documents":true}"#;
-    let (mut told, mut stopped) = (false, false);
-    // Whether a request meets the copying is a matter of time.
-    while !(told && stopped) {
+    let (mut reported, mut stopped) = (false, false);
+    // Whether a request arrives while trees are copied depends on timing, so it is repeated.
+    while !(reported && stopped) {
         let started = server.send("POST", "/admin/compact", body).json();
         let id = &started["OperationId"];
         let state = loop {
@@ -179,7 +179,7 @@ fn compacting_shows_how_far_it_is_and_can_be_stopped() {
             let kind = progress["$type"].as_str().unwrap();
             assert!(kind.contains("CompactionProgress"), "{progress}");
             if progress["TreeTotal"].as_u64() > Some(1024) && progress["TreeProgress"] != 0 {
-                told = true;
+                reported = true;
                 assert!(progress["GlobalProgress"].as_u64() < progress["GlobalTotal"].as_u64());
                 assert!(progress["TreeName"].is_string(), "{progress}");
                 let kill = format!("/admin/operations/kill?id={id}");
@@ -232,7 +232,7 @@ fn a_compacted_database_keeps_its_documents() {
 }
 
 #[test]
-fn an_operation_of_a_route_that_is_not_there_yet_ends_with_the_refusal() {
+fn an_operation_of_an_unimplemented_route_ends_with_the_error() {
     let server = TestServer::with_database();
     let id = server.get("/databases/db/operations/next-operation-id").json()["Id"].clone();
     let export = format!("/databases/db/smuggler/export?operationId={id}");
@@ -243,7 +243,7 @@ fn an_operation_of_a_route_that_is_not_there_yet_ends_with_the_refusal() {
     assert_eq!(state["Result"]["Type"], refused["Type"]);
     assert_eq!(state["Result"]["Message"], refused["Message"]);
 
-    // One that is there is not touched, and a database that is not there is said to be missing.
+    // An existing operation is not affected, and a missing database is reported as missing.
     let started =
         server.send("DELETE", "/databases/db/queries", br#"{"Query":"from Nope"}"#).json();
     assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Completed");

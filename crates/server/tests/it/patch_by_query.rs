@@ -1,4 +1,4 @@
-//! Changing the documents that a query chooses: `PATCH /queries` and `PATCH /queries/test`.
+//! Patching the documents that match a query: `PATCH /queries` and `PATCH /queries/test`.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn ages(server: &TestServer, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_documents_that_a_query_chooses_are_changed() {
+fn documents_that_match_a_query_are_patched() {
     let server = people();
     let none = Value::Null;
     let stale = "staleTimeout=00:01:00";
@@ -72,7 +72,7 @@ fn the_documents_that_a_query_chooses_are_changed() {
 }
 
 #[test]
-fn details_tell_what_became_of_each_document() {
+fn details_report_the_outcome_for_each_document() {
     let server = people();
     let query = "from Us as u where u.Age > 2 update { if (u.Age === 4) u.X = 1 }";
     let state = patch(&server, "details=true", query);
@@ -88,7 +88,7 @@ fn details_tell_what_became_of_each_document() {
 }
 
 #[test]
-fn a_script_may_delete_and_make_documents() {
+fn a_script_can_delete_and_create_documents() {
     let server = people();
     let query = "from Us update { del(id(this)); put('made/', { Of: id(this), '@metadata': { '@collection': 'Us' } }) }";
     let state = patch(&server, "", query);
@@ -100,7 +100,7 @@ fn a_script_may_delete_and_make_documents() {
 }
 
 #[test]
-fn more_documents_than_fit_into_one_batch_are_changed_once_each() {
+fn documents_in_several_batches_are_patched_once_each() {
     let server = TestServer::with_database();
     let put = |n: usize| {
         format!(
@@ -116,7 +116,7 @@ fn more_documents_than_fit_into_one_batch_are_changed_once_each() {
 }
 
 #[test]
-fn what_fails_at_once_and_what_fails_as_an_operation() {
+fn errors_are_returned_at_once_or_by_the_operation() {
     let server = people();
     let before = server.get("/databases/db/docs").text();
     let options = "";
@@ -166,7 +166,7 @@ fn what_fails_at_once_and_what_fails_as_an_operation() {
 }
 
 #[test]
-fn an_operation_that_is_killed_stops_soon_and_keeps_what_it_did() {
+fn a_killed_operation_stops_soon_and_keeps_committed_changes() {
     let server = people();
     let started =
         start(&server, "maxOpsPerSec=1", "from Us update { this.K = 1 }", &Value::Null).json();
@@ -184,7 +184,7 @@ fn an_operation_that_is_killed_stops_soon_and_keeps_what_it_did() {
 }
 
 #[test]
-fn an_update_can_be_tried_on_one_document() {
+fn an_update_can_be_tested_on_one_document() {
     let server = people();
     let test = |id: &str, query: &str| {
         let body = json!({"Query": {"Query": query, "QueryParameters": {"a": 5}}}).to_string();

@@ -1,5 +1,5 @@
-//! Changing documents by scripts: `PATCH /docs`, and patches in batches. The answers are those of the
-//! real server, with versions and times left out.
+//! Changing documents by scripts: `PATCH /docs`, and patches in batches. The responses are those of
+//! RavenDB, without versions and times.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const USER: &str = r#"{"Name":"n","Age":2,"@metadata":{"@collection":"Users"}}"#
 const NO_DEBUG: &str = r#""LoadDocument":[],"PutDocument":[],"DeleteDocument":[]"#;
 const OTHER: &str = r#""GetCounter":[],"IncrementCounter":[],"DeleteCounter":[],"GetTimeSeries":[],"AppendTimeSeries":[],"IncrementTimeSeries":[],"DeleteTimeSeries":[]"#;
 
-/// The body of an answer with `CV` and `TS` for versions and times.
+/// The body of a response, with `CV` and `TS` in place of versions and times.
 fn masked(reply: &Reply) -> String {
     let mut text = reply.text();
     for (name, mask) in [("ChangeVector", "CV"), ("LastModified", "TS")] {
@@ -85,7 +85,7 @@ fn a_script_changes_its_document_and_nothing_is_written_when_it_does_not() {
 }
 
 #[test]
-fn versions_decide_whether_a_document_is_changed() {
+fn a_patch_at_another_version_is_rejected_or_skipped() {
     let server = TestServer::with_database();
     let version = server.put("u/1", USER);
     let script = json!({"Patch": {"Script": "this.N = 1"}, "PatchIfMissing": {"Script": ""}});
@@ -114,7 +114,7 @@ fn versions_decide_whether_a_document_is_changed() {
 }
 
 #[test]
-fn a_missing_document_can_be_made() {
+fn a_missing_document_can_be_created() {
     let server = TestServer::with_database();
     let made = |id: &str, script: &str| {
         let body = json!({"Patch": {"Script": "this.X = 1"}, "PatchIfMissing": {"Script": script, "Values": {"a": 5}}});
@@ -138,7 +138,7 @@ fn a_missing_document_can_be_made() {
 }
 
 #[test]
-fn a_script_that_is_tried_changes_nothing_and_tells_what_it_called() {
+fn a_dry_run_changes_nothing_and_lists_the_actions_of_the_script() {
     let server = TestServer::with_database();
     server.put("u/1", USER);
     server.put("u/2", USER);
@@ -168,7 +168,7 @@ fn a_script_that_is_tried_changes_nothing_and_tells_what_it_called() {
 }
 
 #[test]
-fn scripts_reach_other_documents_of_the_transaction() {
+fn scripts_can_access_other_documents_in_the_transaction() {
     let server = TestServer::with_database();
     server.put("u/1", USER);
     server.put("u/2", r#"{"Name":"two","@metadata":{"@collection":"Users"}}"#);
@@ -208,7 +208,7 @@ fn scripts_reach_other_documents_of_the_transaction() {
 }
 
 #[test]
-fn scripts_that_fail_change_nothing_and_say_why() {
+fn failed_scripts_change_nothing_and_return_the_reason() {
     let server = TestServer::with_database();
     server.put("u/1", USER);
     server.put("u/2", USER);
@@ -242,16 +242,16 @@ fn scripts_that_fail_change_nothing_and_say_why() {
     for (script, status, kind, message) in scripts {
         let script = format!("put('left/1', {{}}); {script}");
         let reply = patch(&server, "u/1", &script);
-        let (given_status, given_kind, given) = error(&reply);
-        assert_eq!((given_status, given_kind.as_str()), (status, kind), "{script}: {given}");
-        assert!(given.starts_with(&message), "{script}: {given}");
+        let (actual_status, actual_kind, actual) = error(&reply);
+        assert_eq!((actual_status, actual_kind.as_str()), (status, kind), "{script}: {actual}");
+        assert!(actual.starts_with(&message), "{script}: {actual}");
         assert_eq!(server.get("/databases/db/docs").text(), before, "{script}");
     }
     assert_eq!(patch(&server, "u/1", "this.works = 1").status, 200);
 }
 
 #[test]
-fn patches_of_a_batch_see_what_came_before_and_fail_with_it() {
+fn patches_in_a_batch_see_earlier_commands_and_fail_with_them() {
     let server = TestServer::with_database();
     let reply = server.batch(
         r#"{"Type":"PUT","Id":"q/1","Document":{"A":1}},
@@ -275,9 +275,9 @@ fn patches_of_a_batch_see_what_came_before_and_fail_with_it() {
         r#"{"Id":"c/1","ChangeVector":"CV","LastModified":"TS","Type":"PATCH","PatchStatus":"Created","Debug":null,"ModifiedDocument":{"Q":1,"@metadata":{"@collection":"Cs"}}}"#,
         r#"{"Id":"c/1","ChangeVector":"CV","LastModified":"TS","Type":"PATCH","PatchStatus":"Patched","Debug":null}"#,
     ];
-    let given = masked(&reply);
-    let given = given.split_once("},").unwrap().1;
-    assert_eq!(given, format!("{}]}}", expected.join(",")));
+    let actual = masked(&reply);
+    let actual = actual.split_once("},").unwrap().1;
+    assert_eq!(actual, format!("{}]}}", expected.join(",")));
     assert_eq!(server.document("q/2")["E"], 1);
     assert_eq!(server.document("q/4")["N"], Value::Null);
     assert_eq!(server.document("c/1")["A"], 1);
@@ -305,14 +305,14 @@ fn patches_of_a_batch_see_what_came_before_and_fail_with_it() {
         let reply = server.batch(&format!(
             r#"{{"Type":"PATCH","Id":"q/2","Patch":{{"Script":"this.T = 1"}}}},{command}"#
         ));
-        let (given_status, given_kind, message) = error(&reply);
-        assert_eq!((given_status, given_kind.as_str()), (status, kind), "{command}: {message}");
+        let (actual_status, actual_kind, message) = error(&reply);
+        assert_eq!((actual_status, actual_kind.as_str()), (status, kind), "{command}: {message}");
         assert_eq!(server.get("/databases/db/docs").text(), before, "{command}");
     }
 }
 
 #[test]
-fn operations_change_a_document_all_or_none() {
+fn json_patch_operations_are_applied_atomically() {
     let server = TestServer::with_database();
     let user = r#"{"Name":"n","A":{"x":1,"a/b":2},"T":[1,2,3],"D":1.50,"@metadata":{"@collection":"Users"}}"#;
     let send = |id: &str, operations: &Value| {

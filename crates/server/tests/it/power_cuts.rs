@@ -1,5 +1,5 @@
-//! Power cuts under a whole server: what it acknowledged survives, and what belongs together
-//! survives together.
+//! Power cuts under a whole server: acknowledged writes survive, and transactions survive as a
+//! whole.
 //!
 //! `SERVER_POWER_CUTS=500 SERVER_POWER_CUTS_SEED=7 cargo test -p server --release --test it power_cuts`
 //! runs more of them; `cargo xtask server-cuts` does that.
@@ -19,32 +19,32 @@ use serde_json::{Value, json};
 
 use crate::{tcp_client::TcpClient, test_server::TestServer};
 
-/// Histories in an ordinary run; each has several cuts.
+/// Histories in a normal run; each has several cuts.
 const HISTORIES: u64 = 20;
 const CUTS: usize = 4;
 const STEPS: u64 = 40;
 /// A cut happens within this many operations of the disk.
 const OPERATIONS_MAX: u64 = 120;
 const DOCUMENTS: u64 = 5;
-/// How long a worker waits whether something comes.
+/// How long a worker waits for a message.
 const SILENCE: Duration = Duration::from_millis(10);
-/// Maximum number of checks for the rest, at the end.
-const LAST_LOOKS_MAX: usize = 3000;
+/// Maximum number of attempts to receive the remaining documents at the end.
+const LAST_ATTEMPTS_MAX: usize = 3000;
 /// Pairs of documents that change together.
 const PAIRS: usize = 2;
 const WITH_GUARDS: &str = "Raven-Client-Version: 5.4.0\r\n";
 
-fn asked(name: &str, default: u64) -> u64 {
-    let asked = std::env::var(name).ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(default)
+fn setting(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let first = asked("SERVER_POWER_CUTS_SEED", 1);
-    first..first + asked("SERVER_POWER_CUTS", HISTORIES)
+    let first = setting("SERVER_POWER_CUTS_SEED", 1);
+    first..first + setting("SERVER_POWER_CUTS", HISTORIES)
 }
 
-/// A server on a disk that loses power; time is real.
+/// A server on a simulated disk that loses power; time is real.
 pub(crate) struct Machine {
     simulation: Simulation,
     server: Option<TestServer>,
@@ -76,14 +76,14 @@ impl Machine {
         self.simulation.disk.is_power_lost()
     }
 
-    /// The power is lost, if it was not yet, and comes back.
+    /// Cuts the power unless it is already cut, and restarts.
     pub(crate) fn restart(&mut self) {
         self.server.take().unwrap().stop();
         self.simulation.disk.restart().unwrap();
         self.start();
     }
 
-    /// The server ends.
+    /// Stops the server.
     pub(crate) fn stop(&mut self) {
         self.server.take().unwrap().stop();
     }
@@ -121,13 +121,13 @@ struct Following {
     seed: u64,
     machine: Machine,
     workers: Vec<Connected>,
-    /// Versions that were tried to be written; those that the server said to have.
+    /// The newest version for which a write was attempted, and the newest acknowledged one, by id.
     tried: BTreeMap<String, u64>,
     written: BTreeMap<String, u64>,
     confirmed: BTreeMap<String, u64>,
-    /// Versions that were acknowledged without being certainly stored.
+    /// Versions that a worker acknowledged without receiving a confirmation.
     doubtful: BTreeMap<String, u64>,
-    /// The furthest position that anybody has seen.
+    /// The highest position observed so far.
     position: u64,
 }
 
@@ -171,7 +171,7 @@ impl Following {
         }
     }
 
-    /// Receives a batch, if one comes soon. A worker whose connection is over goes.
+    /// Receives a batch if one arrives soon. Removes a worker whose connection has ended.
     fn receive(&mut self, place: usize) {
         let (worker, batch) = &mut self.workers[place];
         if !batch.is_empty() || worker.is_silent(SILENCE) {
@@ -207,8 +207,8 @@ impl Following {
         }
     }
 
-    /// How far the subscription is, which never is less than it was.
-    fn look(&mut self) {
+    /// Reads the position of the subscription, which must never decrease.
+    fn check_position(&mut self) {
         let target = "/databases/db/subscriptions/state?name=s";
         let Some((200, state)) = self.machine.ask("GET", target, "", &Value::Null) else { return };
         let vector = state["ChangeVectorForNextBatchStartingPoint"].as_str().unwrap_or("A:0-");
@@ -226,13 +226,13 @@ impl Following {
             (6..=8, _) if self.workers.len() < 3 => self.connect(),
             (9..=13, Some(place)) => self.receive(place),
             (14..=17, Some(place)) => self.acknowledge(place),
-            (18, _) => self.look(),
+            (18, _) => self.check_position(),
             (19, Some(place)) => drop(self.workers.remove(place)),
             _ => {}
         }
     }
 
-    /// Whether the power went while something was under way.
+    /// Runs steps until the power is cut; returns whether it was cut during a step.
     fn live_until_the_cut(&mut self, random: &mut Random) -> bool {
         self.machine.cut_soon(random);
         for _ in 0..STEPS {
@@ -244,12 +244,12 @@ impl Following {
         let was_dark = self.machine.is_dark();
         self.workers.clear();
         self.machine.restart();
-        self.look();
+        self.check_position();
         self.check_written();
         was_dark
     }
 
-    /// Nothing that the server said to have is gone, and what it did not say is there or not.
+    /// Acknowledged versions are present; unacknowledged ones may or may not be.
     fn check_written(&mut self) {
         for (id, tried) in &self.tried {
             let stored = self.machine.server().document(id);
@@ -268,9 +268,9 @@ impl Following {
         })
     }
 
-    /// Everything comes in its last version.
+    /// Every document is received in its last version.
     fn finish(&mut self) {
-        for _ in 0..LAST_LOOKS_MAX {
+        for _ in 0..LAST_ATTEMPTS_MAX {
             if self.workers.is_empty() {
                 self.connect();
             }
@@ -281,7 +281,7 @@ impl Following {
                 self.acknowledge(0);
             }
             if self.is_done() {
-                return self.look();
+                return self.check_position();
             }
         }
         panic!("seed {}: {:?} of {:?}", self.seed, self.confirmed, self.written);
@@ -289,7 +289,7 @@ impl Following {
 }
 
 #[test]
-fn an_acknowledged_position_survives_and_never_moves_back() {
+fn an_acknowledged_position_survives_and_never_decreases() {
     let mut cuts_in_the_middle = 0;
     for seed in seeds() {
         let mut random = Random::new(seed);
@@ -301,14 +301,14 @@ fn an_acknowledged_position_survives_and_never_moves_back() {
         following.workers.clear();
         following.machine.server.take().unwrap().stop();
     }
-    assert!(0 < cuts_in_the_middle, "no cut ever fell into anything");
+    assert!(0 < cuts_in_the_middle, "no cut happened during a step");
 }
 
-/// Two documents and a value that change together, as their writer knows them.
+/// Two documents and a value that change in one transaction, as their writer knows them.
 #[derive(Clone, Default)]
 struct Pair {
-    /// The last number that the server acknowledged, and the last one that was tried.
-    told: u64,
+    /// The last number that the server acknowledged, and the last one attempted.
+    acknowledged: u64,
     tried: u64,
     /// The versions of the documents, empty while they do not exist.
     versions: [String; 2],
@@ -324,7 +324,7 @@ fn value_key(pair: usize) -> String {
     format!("pairs/{pair}")
 }
 
-/// Writes the next number to both documents and the value; both or none of them take it.
+/// Writes the next number to both documents and the value in one transaction.
 fn transact(machine: &Machine, number: usize, pair: &mut Pair) {
     pair.tried += 1;
     let put = |which: usize| {
@@ -340,7 +340,7 @@ fn transact(machine: &Machine, number: usize, pair: &mut Pair) {
     let body = json!({"Commands": [put(0), value, put(1)], "TransactionMode": "ClusterWide"});
     let answer = machine.ask("POST", "/databases/db/bulk_docs", WITH_GUARDS, &body);
     let Some((201, answer)) = answer else { return };
-    pair.told = pair.tried;
+    pair.acknowledged = pair.tried;
     for which in [0, 1] {
         let version = answer["Results"][which]["@change-vector"].as_str().unwrap();
         pair.versions[which] = version.to_owned();
@@ -348,20 +348,20 @@ fn transact(machine: &Machine, number: usize, pair: &mut Pair) {
     pair.index = answer["TransactionIndex"].as_u64().unwrap();
 }
 
-/// What is there after a cut: the same number everywhere, and guards of the same transaction.
+/// After a cut, all three have the same number, and the guards belong to the same transaction.
 fn check_pair(machine: &Machine, number: usize, pair: &mut Pair, seed: u64) {
     let server = machine.server();
     let documents = [0, 1].map(|which| server.document(&document_id(number, which)));
     let target = format!("/databases/db/cmpxchg?key={}", value_key(number));
-    // There is none: the answer has no body.
+    // The value is missing: the response has no body.
     let value = server.get(&target);
     let value = if value.status == 200 { value.json()["Results"][0].clone() } else { Value::Null };
     let stored = documents.each_ref().map(|document| document["N"].as_u64().unwrap_or_default());
     let shown = format!("seed {seed}, pair {number}: {documents:?} {value}");
     assert_eq!(stored[0], stored[1], "{shown}");
     assert_eq!(value["Value"]["Object"].as_u64().unwrap_or_default(), stored[0], "{shown}");
-    assert!((pair.told..=pair.tried).contains(&stored[0]), "{shown}");
-    (pair.told, pair.tried) = (stored[0], stored[0]);
+    assert!((pair.acknowledged..=pair.tried).contains(&stored[0]), "{shown}");
+    (pair.acknowledged, pair.tried) = (stored[0], stored[0]);
     if stored[0] == 0 {
         return;
     }
@@ -379,7 +379,7 @@ fn check_pair(machine: &Machine, number: usize, pair: &mut Pair, seed: u64) {
 }
 
 #[test]
-fn a_cluster_wide_transaction_is_there_as_a_whole_or_not_at_all() {
+fn a_cluster_wide_transaction_survives_entirely_or_not_at_all() {
     let mut cuts_in_the_middle = 0;
     for seed in seeds() {
         let mut random = Random::new(seed);
@@ -393,27 +393,28 @@ fn a_cluster_wide_transaction_is_there_as_a_whole_or_not_at_all() {
                     scope.spawn(move || {
                         for _ in 0..STEPS {
                             transact(machine, number, pair);
-                            // Another one could not know what it is based on.
-                            if pair.told != pair.tried || machine.is_dark() {
+                            // The next transaction would not know which version it is based on.
+                            if pair.acknowledged != pair.tried || machine.is_dark() {
                                 break;
                             }
                         }
                     });
                 }
             });
-            cuts_in_the_middle += usize::from(pairs.iter().any(|pair| pair.told != pair.tried));
+            cuts_in_the_middle +=
+                usize::from(pairs.iter().any(|pair| pair.acknowledged != pair.tried));
             machine.restart();
             for (number, pair) in pairs.iter_mut().enumerate() {
                 check_pair(&machine, number, pair, seed);
             }
         }
-        // Afterwards it goes on as if nothing had happened.
+        // Afterwards the server works as if nothing had happened.
         for (number, pair) in pairs.iter_mut().enumerate() {
             transact(&machine, number, pair);
-            assert_eq!(pair.told, pair.tried, "seed {seed}");
+            assert_eq!(pair.acknowledged, pair.tried, "seed {seed}");
             check_pair(&machine, number, pair, seed);
         }
         machine.server.take().unwrap().stop();
     }
-    assert!(0 < cuts_in_the_middle, "no cut ever fell into a transaction");
+    assert!(0 < cuts_in_the_middle, "no cut happened during a transaction");
 }

@@ -20,7 +20,7 @@ fn query(server: &TestServer, body: &str) -> crate::http_client::Reply {
 }
 
 #[test]
-fn a_collection_query_is_answered_in_the_protocols_envelope() {
+fn a_collection_query_returns_the_envelope_of_the_protocol() {
     let server = three_users();
     let reply = query(&server, r#"{"Query":"from Users","PageSize":2,"QueryParameters":null}"#);
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -54,7 +54,7 @@ fn a_collection_query_is_answered_in_the_protocols_envelope() {
 }
 
 #[test]
-fn a_query_whose_result_is_known_is_answered_304() {
+fn a_query_with_an_unchanged_result_returns_304() {
     let server = three_users();
     let body = r#"{"Query":"from Users"}"#;
     let etag = query(&server, body).header("etag").unwrap().to_owned();
@@ -83,7 +83,7 @@ fn queries_project_page_and_include() {
 }
 
 #[test]
-fn queries_that_cannot_be_answered_say_why() {
+fn invalid_queries_return_the_reason() {
     let server = three_users();
     let table = [
         ("", "System.IO.EndOfStreamException"),
@@ -128,7 +128,7 @@ fn streams_begin_with_statistics() {
 }
 
 #[test]
-fn scripts_make_rows_of_documents_and_of_what_is_loaded_beside_them() {
+fn scripts_project_rows_from_documents_and_loaded_documents() {
     let server = three_users();
     server.put("c/1", r#"{"City":"Oz"}"#);
     let rows = |text: &str, parameters: &str| {
@@ -177,7 +177,7 @@ fn scripts_make_rows_of_documents_and_of_what_is_loaded_beside_them() {
 }
 
 #[test]
-fn a_script_makes_none_one_or_several_rows_of_a_document() {
+fn a_script_returns_any_number_of_rows_per_document() {
     let server = three_users();
     let text = "declare function f(u) { var rows = []; for (var i = 1; i < u.N; i++) \
                 rows.push({ N: u.N, I: i }); return rows; } from Users as u select f(u)";

@@ -36,7 +36,7 @@ fn ask(server: &TestServer, text: &str, parameters: &Value) -> Value {
 }
 
 #[test]
-fn what_was_found_is_highlighted() {
+fn matches_are_highlighted() {
     let server = server_with_texts();
     let none = json!({});
     let yellow = |text: &str| format!("<b style=\"background:yellow\">{text}</b>");
@@ -115,7 +115,7 @@ fn what_was_found_is_highlighted() {
 }
 
 #[test]
-fn tags_and_keys_of_fragments_are_chosen() {
+fn tags_and_keys_of_fragments_are_configurable() {
     let server = server_with_texts();
     let text = "from index 'HL' where search(B,'quick fox') include highlight(B,60,2,$o)";
     let found = |options: Value| ask(&server, text, &json!({"o": options}));
@@ -186,8 +186,11 @@ fn scores_are_explained() {
         let metadata = &row["@metadata"];
         let text = explained[metadata["@id"].as_str().unwrap()][0].as_str().unwrap();
         let (score, what) = text.split_once(" = ").unwrap();
-        let told: f64 = score.parse().unwrap();
-        assert!((told - metadata["@index-score"].as_f64().unwrap()).abs() < 1e-4, "{text}");
+        let explained_score: f64 = score.parse().unwrap();
+        assert!(
+            (explained_score - metadata["@index-score"].as_f64().unwrap()).abs() < 1e-4,
+            "{text}"
+        );
         assert!(what.starts_with("(MATCH) weight(B:fox in "), "{text}");
         assert!(text.contains("\n  ") && text.contains("idf(docFreq=2, maxDocs=3)"), "{text}");
     }

@@ -1,7 +1,8 @@
-//! What RavenDB 5.4 answered is answered here, but for the differences that are listed with their
+//! Responses equal those of RavenDB 5.4, except for the differences that are listed with their
 //! reasons in `tests/recorded/differences.txt`.
 //!
-//! `cargo xtask record` wrote the answers. A listed difference has the answer of Corvus, and must be one.
+//! `cargo xtask record` wrote the answers. A listed difference contains the answer of Corvus, and
+//! must actually differ.
 
 use std::{collections::HashMap, fmt::Write, fs, path::Path};
 
@@ -22,7 +23,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What is compared with what was recorded: the answers that Corvus gives on purpose, by request.
+/// The expected answers where Corvus differs on purpose, by request.
 struct Differences {
     ours: HashMap<String, String>,
     wrong: String,
@@ -47,7 +48,7 @@ impl Differences {
 }
 
 #[test]
-fn queries_are_answered_as_ravendb_answers_them() {
+fn queries_match_recorded_answers_of_ravendb() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
     let server = TestServer::with_database();
     let documents = read(&folder.join("documents.jsonl"));
@@ -81,7 +82,7 @@ fn queries_are_answered_as_ravendb_answers_them() {
         }
     }
     for request in differences.ours.keys() {
-        let _ = writeln!(differences.wrong, "listed, and not asked: {request}");
+        let _ = writeln!(differences.wrong, "listed, and not queried: {request}");
     }
     assert!(differences.wrong.is_empty(), "\n{}", differences.wrong);
 }

@@ -51,7 +51,7 @@ fn settle(server: &TestServer) {
     });
 }
 
-/// The documents of a collection by their ids, with what their metadata says.
+/// The documents of a collection by their ids, with their metadata.
 fn documents(server: &TestServer, collection: &str) -> BTreeMap<String, Value> {
     let body = json!({"Query": format!("from '{collection}'")}).to_string();
     let answer = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
@@ -91,7 +91,7 @@ fn of(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn results_become_documents_that_follow_their_sources() {
+fn output_documents_are_updated_with_their_sources() {
     let server = TestServer::with_database();
     order(&server, 1, "a", 1, 1);
     order(&server, 2, "b", 2, 1);
@@ -130,7 +130,7 @@ fn results_become_documents_that_follow_their_sources() {
 }
 
 #[test]
-fn a_changed_definition_leaves_nothing_of_the_one_before() {
+fn a_changed_definition_removes_the_outputs_of_the_previous_one() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -163,7 +163,7 @@ fn a_changed_definition_leaves_nothing_of_the_one_before() {
 
     server.send("RESET", "/databases/db/indexes?name=S", b"");
     settle(&server);
-    assert_eq!(documents(&server, "Sums"), second, "what is the same is not written again");
+    assert_eq!(documents(&server, "Sums"), second, "unchanged outputs are not written again");
     server.stop();
     let server = TestServer::start(platform, &[]);
     settle(&server);
@@ -183,7 +183,7 @@ fn a_changed_definition_leaves_nothing_of_the_one_before() {
     assert_eq!(totals(&server, "Sums"), ["\"mine\" 0"]);
     assert_eq!(totals(&server, "Others").len(), 20);
 
-    // Outputs of an index that is gone stay, as they do on the real server.
+    // Outputs of a deleted index are kept, as in RavenDB.
     server.send("DELETE", "/databases/db/indexes?name=S", b"");
     assert_eq!(totals(&server, "Others").len(), 20);
     let refused = define(&server, &changed);
@@ -218,7 +218,7 @@ fn outputs_are_indexed_like_other_documents() {
                    Count = g.Sum(x => x.Count) }",
     });
     assert_eq!(define(&server, &cycle).status, 500);
-    // The second look is for outputs that came between the looks at two indexes.
+    // The second check covers outputs that were written between the checks of two indexes.
     let total = |company: &str| {
         settle(&server);
         settle(&server);

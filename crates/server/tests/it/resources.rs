@@ -1,4 +1,4 @@
-//! A disk that fills up, memory that runs out and I/O that is slow, as clients and operators see it.
+//! Low disk space, low memory and slow I/O, as seen by clients and operators.
 
 use std::{io::Write, net::TcpStream};
 
@@ -10,7 +10,7 @@ use crate::{http_client::Reply, test_server::TestServer};
 
 const MB: u64 = 1 << 20;
 
-/// A server whose disk and memory the test decides about; time is real.
+/// A server with simulated disk space and memory; time is real.
 pub(crate) fn server_with(arguments: &[&str]) -> (TestServer, Simulation) {
     let simulation = Platform::simulated(1);
     simulation.memory.set_limit(1024 * MB);
@@ -31,7 +31,7 @@ pub(crate) fn notifications(server: &TestServer) -> Vec<Value> {
     results
 }
 
-/// How often something is asked before one gives up, which takes more than a minute.
+/// Maximum number of polls, which takes more than a minute.
 const QUESTIONS_MAX: usize = 1_000_000;
 
 /// The server checks once a second; polls until the result is as expected.
@@ -43,11 +43,11 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
         }
         std::thread::yield_now();
     }
-    panic!("it does not come to what is expected");
+    panic!("the expected state was not reached");
 }
 
 #[test]
-fn a_low_disk_refuses_writes_and_says_why_until_there_is_room() {
+fn writes_are_refused_with_the_reason_while_disk_space_is_low() {
     let (server, simulation) = server_with(&["--Storage.FreeSpaceAlertThresholdInPercentages=0"]);
     server.put("users/1", r#"{"N":1}"#);
     server.put("users/0", "{}");
@@ -98,7 +98,7 @@ fn a_low_disk_refuses_writes_and_says_why_until_there_is_room() {
 }
 
 #[test]
-fn low_memory_is_told_and_critical_memory_refuses_large_bodies_only() {
+fn low_memory_is_reported_and_critical_memory_refuses_only_large_bodies() {
     let (server, simulation) = server_with(&[]);
     let stats = || server.get("/admin/debug/memory/stats").json();
     let before = stats();
@@ -130,7 +130,7 @@ fn low_memory_is_told_and_critical_memory_refuses_large_bodies_only() {
 
     simulation.memory.set_taken(100 * MB);
     wait_until(|| stats()["State"] == "Normal");
-    // What was taken just now may be taken again.
+    // The space that was just released can be reserved again.
     wait_until(|| stats()["Usage"]["UncountedBytes"].as_u64() < Some(200 * MB));
     server.put("large", &large);
     let log = server.get("/admin/debug/memory/low-mem-log").json();
@@ -140,7 +140,7 @@ fn low_memory_is_told_and_critical_memory_refuses_large_bodies_only() {
 }
 
 #[test]
-fn large_bodies_share_what_they_may_take_and_give_it_back() {
+fn large_bodies_share_a_budget_and_release_it() {
     let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
     simulation.memory.set_taken(0);
     let text = |megabytes: usize| format!("{{\"Text\":\"{}\"}}", "x".repeat(megabytes << 20));
@@ -156,10 +156,10 @@ fn large_bodies_share_what_they_may_take_and_give_it_back() {
     assert_eq!(stats["Limit"]["LimitedBy"], "Memory.LimitInMb");
 }
 
-/// The beginning of requests whose clients send no more: less than a large body, and all of it has to be
-/// kept.
+/// The start of requests whose clients send nothing more: less than a large body, all of which has
+/// to be buffered.
 #[test]
-fn bodies_that_do_not_end_take_what_they_may_and_leave_it_to_those_that_come() {
+fn incomplete_bodies_release_their_budget_to_new_requests() {
     let settings = ["--Memory.LimitInMb=64", "--Http.MinDataRateGracePeriodInSec=1"];
     let beginnings = [
         "PUT /databases/db/docs?id=a HTTP/1.1\r\nContent-Length: 250000\r\n",
@@ -175,7 +175,7 @@ fn bodies_that_do_not_end_take_what_they_may_and_leave_it_to_those_that_come() {
             let begun = beginning.replace("id=1 ", &format!("id={client} "));
             let mut stream = TcpStream::connect(server.address).unwrap();
             let request = format!("{begun}Host: localhost\r\n\r\n{body}");
-            // What finds no room is not read.
+            // A body for which there is no room is not read.
             drop(stream.write_all(request.as_bytes()));
             clients.push(stream);
         }
@@ -191,8 +191,8 @@ fn bodies_that_do_not_end_take_what_they_may_and_leave_it_to_those_that_come() {
 }
 
 #[test]
-fn io_that_is_too_slow_is_listed() {
-    // In memory nothing takes a millisecond by itself, but a megabyte to compress and write does.
+fn slow_io_is_listed() {
+    // On a disk in memory only compressing and writing a megabyte takes a millisecond.
     let (server, _simulation) = server_with(&["--Storage.SlowIoThresholdInMs=1"]);
     wait_until(|| {
         !notifications(&server).is_empty() || {
@@ -208,7 +208,7 @@ fn io_that_is_too_slow_is_listed() {
     assert!(slow["File"].is_string() && slow["Bytes"].as_u64().is_some(), "{hint}");
 }
 
-/// Letters that hardly compress.
+/// Letters that are hardly compressible.
 pub(crate) fn pseudo_random(length: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -239,10 +239,11 @@ fn older_io_becomes_history() {
     assert!(writes["ActiveDuration"].as_f64() <= writes["Duration"].as_f64());
 }
 
-/// Listings and trials whose values are megabytes are counted while they are made, and until they are with
-/// their clients: more at once than there is memory for wait, or are refused.
+/// Listings and subscription tests with megabytes of values are accounted for from their creation
+/// until their clients have received them; when the memory is used up, further requests wait or are
+/// refused.
 #[test]
-fn listed_values_and_trials_of_subscriptions_take_no_more_memory_than_there_is() {
+fn the_memory_of_value_lists_and_subscription_tests_is_limited() {
     let (server, simulation) = server_with(&["--Memory.LimitInMb=128"]);
     simulation.memory.set_taken(0);
     for number in 0..6 {

@@ -1,4 +1,4 @@
-//! Documents that expire or are refreshed at a time, over the wire.
+//! Documents that expire or are refreshed at a set time, over HTTP.
 
 use platform::Platform;
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn configure(server: &TestServer, what: &str, body: &str) -> u16 {
 }
 
 #[test]
-fn configurations_are_kept_and_shown_in_full() {
+fn configurations_are_persisted_and_returned_in_full() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -36,13 +36,13 @@ fn configurations_are_kept_and_shown_in_full() {
 }
 
 #[test]
-fn what_is_due_is_done_by_itself() {
+fn expiration_and_refresh_run_automatically() {
     let server = TestServer::with_database();
     server.put("t/expires", PAST);
     let version = server.put("t/refreshed", REFRESHED);
     assert_eq!(configure(&server, "expiration", r#"{"DeleteFrequencyInSec":1}"#), 200);
     assert_eq!(configure(&server, "refresh", r#"{"RefreshFrequencyInSec":1}"#), 200);
-    // Ends when it is done; a server that never does it is a test that never ends.
+    // Ends when both have happened; if the server never does it, the test does not end.
     while !server.document("t/expires").is_null()
         || !server.document("t/refreshed")["@metadata"]["@refresh"].is_null()
     {
@@ -52,7 +52,7 @@ fn what_is_due_is_done_by_itself() {
 }
 
 #[test]
-fn archived_documents_leave_the_indexes_that_do_not_want_them() {
+fn archived_documents_are_removed_from_indexes_that_exclude_them() {
     let server = TestServer::with_database();
     let map = r#"{"Name":"@","Maps":["from t in docs.Ts select new { t.N }"]#}"#;
     let index = |name: &str, behavior: &str| {

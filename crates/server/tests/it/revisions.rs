@@ -1,4 +1,4 @@
-//! Revisions over the wire, as a real server answers.
+//! Revisions over the wire, with the responses of RavenDB 5.4.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn configure(server: &TestServer, configuration: &Value) {
     assert!(reply.json()["RaftCommandIndex"].is_u64());
 }
 
-/// Names and flags of a document's revisions, the newest first.
+/// Names and flags of a document's revisions, newest first.
 fn revisions(server: &TestServer, id: &str) -> Vec<String> {
     let reply = server.get(&format!("/databases/db/revisions?id={id}"));
     let results = reply.json()["Results"].as_array().unwrap().clone();
@@ -47,7 +47,7 @@ fn finished(server: &TestServer, started: &Value) -> Value {
 }
 
 #[test]
-fn the_configuration_is_replaced_kept_and_shown_in_full() {
+fn the_configuration_is_replaced_persisted_and_returned_in_full() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -79,7 +79,7 @@ fn the_configuration_is_replaced_kept_and_shown_in_full() {
 }
 
 #[test]
-fn revisions_of_a_document_are_listed_the_newest_first() {
+fn revisions_of_a_document_are_listed_newest_first() {
     let server = keeping(3);
     let versions: Vec<String> =
         ["a", "b", "c", "d"].iter().map(|name| server.put("u/1", &user(name))).collect();
@@ -154,7 +154,7 @@ fn revisions_are_found_by_version_and_by_time() {
 }
 
 #[test]
-fn deleted_documents_are_in_the_bin() {
+fn deleted_documents_are_listed_in_the_revisions_bin() {
     let server = keeping(3);
     for id in ["u/1", "u/2", "u/3"] {
         server.put(id, &user("a"));
@@ -234,7 +234,7 @@ fn a_batch_can_ask_for_revisions() {
 }
 
 #[test]
-fn revisions_are_given_along_with_documents() {
+fn revisions_are_included_with_documents() {
     let server = keeping(9);
     let first = server.put("r/1", &user("a"));
     let second = server.put("r/1", &user("b"));
@@ -297,7 +297,7 @@ fn revisions_are_given_along_with_documents() {
 }
 
 #[test]
-fn the_configuration_is_enforced_on_what_is_there() {
+fn the_configuration_is_enforced_on_existing_revisions() {
     let server = keeping(9);
     for name in ["a", "b", "c"] {
         server.put("u/1", &user(name));
@@ -329,7 +329,7 @@ fn the_configuration_is_enforced_on_what_is_there() {
 }
 
 #[test]
-fn the_database_is_set_back_to_a_moment() {
+fn the_database_is_reverted_to_a_point_in_time() {
     let server = keeping(9);
     server.put("u/1", &user("a"));
     server.put("u/2", &user("a"));
@@ -362,7 +362,7 @@ fn the_database_is_set_back_to_a_moment() {
 }
 
 #[test]
-fn the_difference_between_two_versions_is_a_patch() {
+fn the_diff_of_two_revisions_is_a_patch() {
     let server = keeping(9);
     let first =
         server.put("u/1", r#"{"Name":"a","Tags":[1,2],"@metadata":{"@collection":"Users"}}"#);
@@ -414,7 +414,7 @@ fn long_histories_are_listed_to_their_end() {
 }
 
 #[test]
-fn what_a_collection_occupies_is_told_by_kind() {
+fn the_size_of_a_collection_is_reported_by_kind() {
     let server = keeping(10);
     for number in 0..3 {
         let target = format!("/databases/db/docs?id=users/{number}");

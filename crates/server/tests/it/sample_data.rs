@@ -1,4 +1,4 @@
-//! Sample data: how much there is of what, and that its indexes find it.
+//! Sample data: the number of documents per collection, and that its indexes find them.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn query(server: &TestServer, text: &str) -> Value {
 }
 
 #[test]
-fn there_is_as_much_of_everything_as_in_the_sample_data_of_ravendb() {
+fn collections_have_as_many_documents_as_ravendbs_sample_data() {
     let server = TestServer::with_database();
     create(&server, "");
     assert_eq!(
@@ -43,7 +43,7 @@ fn there_is_as_much_of_everything_as_in_the_sample_data_of_ravendb() {
     let series = server.get("/databases/db/timeseries/config").json();
     assert_eq!(series["NamedValues"]["Employees"]["HeartRates"], json!(["BPM"]));
 
-    // Every reference leads somewhere, and the numbers fit.
+    // Every reference names a document, and the counts match.
     let order = server.document("orders/1-A");
     for reference in ["Company", "Employee", "ShipVia"] {
         assert_ne!(server.document(order[reference].as_str().unwrap()), Value::Null, "{reference}");
@@ -90,7 +90,7 @@ fn every_index_of_the_sample_data_has_results() {
 }
 
 #[test]
-fn a_database_gets_what_was_asked_for_and_only_once() {
+fn sample_data_is_created_as_requested_and_only_once() {
     let server = TestServer::with_database();
     create(&server, "?operateOnTypes=Documents&operateOnTypes=Identities");
     let statistics = server.get("/databases/db/stats").json();

@@ -1,4 +1,4 @@
-//! What `select` shows: whole documents inside of rows, parameters, stored values, different rows.
+//! The rows of `select`: whole documents within rows, parameters, stored fields, distinct rows.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn rows(answer: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn rows_show_documents_parameters_and_metadata() {
+fn rows_contain_documents_parameters_and_metadata() {
     let server = server_with_rows();
     let whole =
         json!({"A": "x", "N": 1, "R": "t/2", "@metadata": {"@collection": "T", "@id": "t/1"}});
@@ -85,10 +85,10 @@ fn scripts_and_functions_may_end_with_a_comment() {
 }
 
 #[test]
-fn a_function_that_is_the_whole_row_has_the_parameters_as_its_last_argument() {
+fn a_projection_function_gets_the_parameters_as_its_last_argument() {
     let server = server_with_rows();
     let f = "declare function f(t, p, q) { return { P: p, Q: q, N: arguments.length }; }";
-    // As RavenDB 5.4 and 7.1 answer.
+    // As RavenDB 5.4 and 7.1 respond.
     for (call, parameters, expected) in [
         ("f(t)", json!({"p": 1, "if": [2]}), json!({"P": {"p": 1, "if": [2]}, "Q": null, "N": 2})),
         ("f(t, 5)", json!({"p": 1}), json!({"P": 5, "Q": {"p": 1}, "N": 3})),
@@ -103,7 +103,7 @@ fn a_function_that_is_the_whole_row_has_the_parameters_as_its_last_argument() {
 }
 
 #[test]
-fn the_metadata_alone_is_that_of_the_row() {
+fn selected_metadata_is_that_of_the_row() {
     let server = server_with_rows();
     for select in ["", "select A", "select { A: t.A }", "select { A: t.A, '@metadata': { M: 1 } }"]
     {
@@ -124,7 +124,7 @@ fn the_metadata_alone_is_that_of_the_row() {
 }
 
 #[test]
-fn scripts_see_what_the_index_stored() {
+fn scripts_see_stored_fields() {
     let server = server_with_rows();
     let text = "from index 'I' as i where i.A = 'y' select { A: i.A, Z: i.Z, Y: i.Y, N: i.N }";
     let mut etags = std::collections::HashSet::new();
@@ -143,7 +143,7 @@ fn scripts_see_what_the_index_stored() {
 }
 
 #[test]
-fn distinct_rows_are_made_by_scripts_loads_and_backwards_too() {
+fn distinct_applies_to_scripts_loads_and_descending_order() {
     let server = server_with_rows();
     let f = "declare function f(t) { return { A: t.A }; }";
     for (text, more, expected, skipped) in [
@@ -192,7 +192,7 @@ fn distinct_rows_are_made_by_scripts_loads_and_backwards_too() {
 }
 
 #[test]
-fn what_cannot_be_shown_or_sorted_says_so() {
+fn invalid_projections_and_orders_are_rejected() {
     let server = server_with_rows();
     for (text, kind, message) in [
         (
@@ -239,7 +239,7 @@ fn what_cannot_be_shown_or_sorted_says_so() {
 }
 
 #[test]
-fn a_page_of_a_few_rows_may_be_larger_than_what_is_produced_at_once() {
+fn a_page_can_be_larger_than_one_chunk_of_the_response() {
     let server = TestServer::with_database();
     let text = "x".repeat(300_000);
     let document = json!({"W": text, "@metadata": {"@collection": "T"}});

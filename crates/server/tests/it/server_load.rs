@@ -1,4 +1,4 @@
-//! What the server shows of its load and of its settings.
+//! What the server reports about its load and its settings.
 
 use std::{io::Read, sync::Arc};
 
@@ -17,7 +17,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_server_says_how_long_it_runs_and_how_much_it_works() {
+fn the_server_reports_uptime_and_load() {
     let server = TestServer::with_database();
     let statistics = server.get("/admin/stats").json();
     assert_eq!(
@@ -44,14 +44,14 @@ fn the_server_says_how_long_it_runs_and_how_much_it_works() {
         ]
     );
     assert!(processor["CpuStats"][0]["TotalProcessorTime"].as_str().unwrap().starts_with("00:"));
-    // A bit for each processor that may be used.
+    // One bit for each available processor.
     let allowed = processor["CpuStats"][0]["ProcessorAffinity"].as_u64().unwrap();
     let cores = std::thread::available_parallelism().unwrap().get();
     assert!(cores <= allowed.count_ones() as usize, "{allowed}");
 }
 
 #[test]
-fn widgets_are_shown_to_those_who_ask_for_them() {
+fn dashboard_widgets_are_sent_to_subscribers() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let subscription = br#"{"Query":"from Orders"}"#;
@@ -105,7 +105,7 @@ fn widgets_are_shown_to_those_who_ask_for_them() {
     assert!(watch(7, "StorageUsage")["Items"][0]["TotalCapacity"].is_u64());
     assert!(watch(8, "Indexing")["MappedPerSecond"].is_number());
     assert_eq!(watch(9, "DatabaseIndexing")["Items"][0]["Database"], "db");
-    assert_eq!(watch(10, "Traffic")["RequestsPerSecond"], 0.0, "a rate needs two looks");
+    assert_eq!(watch(10, "Traffic")["RequestsPerSecond"], 0.0, "a rate needs two measurements");
     assert_eq!(watch(11, "DatabaseTraffic")["Items"][0]["Database"], "db");
     for refused in ["/cluster-dashboard/watch", "/cluster-dashboard/watch?node=B"] {
         assert_eq!(server.get(refused).status, 500, "{refused}");
@@ -113,9 +113,9 @@ fn widgets_are_shown_to_those_who_ask_for_them() {
 }
 
 #[test]
-fn the_log_is_watched_as_it_is_made() {
+fn the_log_is_streamed_live() {
     let server = TestServer::with_database();
-    assert_eq!(server.get("/admin/logs/watch").status, 500, "nobody shows it");
+    assert_eq!(server.get("/admin/logs/watch").status, 500, "no watcher is connected");
     let feed = LogFeed::new();
     server.running().show_log(Arc::clone(&feed));
     assert!(!feed.is_watched());
@@ -143,7 +143,7 @@ fn the_log_is_watched_as_it_is_made() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "log files lie beside the data, on the real disk")]
+#[expect(clippy::disallowed_methods, reason = "log files are on the real disk")]
 fn log_files_are_downloaded_as_an_archive() {
     let refused = TestServer::with_database().get("/admin/logs/download");
     assert_eq!(refused.status, 500);
@@ -207,7 +207,7 @@ fn archive_length(archive: &[u8]) -> usize {
 }
 
 #[test]
-fn a_client_chooses_which_requests_are_logged() {
+fn request_logging_is_configurable() {
     let server = TestServer::with_database();
     let path = "/admin/traffic-watch/configuration";
     let begin = json!({
@@ -237,7 +237,7 @@ fn a_client_chooses_which_requests_are_logged() {
 }
 
 #[test]
-fn traffic_is_what_happened_between_two_looks() {
+fn traffic_is_measured_between_two_reports() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let mut socket = connect(&server, "/server-dashboard/watch");
@@ -262,7 +262,7 @@ fn traffic_is_what_happened_between_two_looks() {
 }
 
 #[test]
-fn a_widget_that_is_watched_twice_shows_the_same_rates_twice() {
+fn two_watchers_of_a_widget_receive_the_same_rates() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let mut socket = connect(&server, "/cluster-dashboard/watch?node=A");
@@ -283,7 +283,7 @@ fn a_widget_that_is_watched_twice_shows_the_same_rates_twice() {
 }
 
 #[test]
-fn settings_are_shown_with_where_they_come_from() {
+fn settings_are_listed_with_their_sources() {
     let platform = Platform::memory();
     let server = TestServer::start(platform, &["--Documents.MaxNestingDepth=200"]);
     let record =
@@ -334,7 +334,7 @@ fn settings_are_shown_with_where_they_come_from() {
 }
 
 #[test]
-fn requests_are_reported_to_those_who_watch_them() {
+fn requests_are_reported_to_traffic_watchers() {
     let server = TestServer::with_database();
     server.create("other");
     let mut of_one = connect(&server, "/admin/traffic-watch?resourceName=DB");

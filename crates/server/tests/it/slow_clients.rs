@@ -1,5 +1,5 @@
-//! Clients that do not read their responses: each costs only its own place, and learns what went
-//! wrong.
+//! Clients that do not read their responses: each occupies only its own place, and receives the
+//! reason when it is cut off.
 
 use std::{
     io::{Read, Write},
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::{resources::wait_until, test_server::TestServer};
 
-/// The memory of the servers here: a database has 32 places for long responses, which together are
-/// counted as this many bytes.
+/// The memory limit of the servers in these tests: a database has 32 places for long responses,
+/// which together are accounted for as this many bytes.
 const LITTLE: &str = "--Memory.LimitInMb=256";
 const PLACES_BYTES: u64 = 16 << 20;
-/// The places of a database with so little memory.
+/// The number of places for long responses of a database with this memory limit.
 const PLACES: usize = 32;
 /// More clients than there are places, threads for responses, and threads for other work.
 const CLIENTS: usize = 100;
@@ -27,9 +27,9 @@ const LONG_ANSWERS: &[&str] = &[
     "/databases/db/queries?query=from%20@all_docs%20order%20by%20n%20as%20long%20limit%20200",
 ];
 
-/// A database `db` with documents that together are more than sockets and pieces hold.
+/// A database `db` whose documents exceed socket buffers and response chunks.
 fn with_documents(settings: &[&str]) -> TestServer {
-    // What the other tests of this process take is not the server's.
+    // Memory that other tests of this process use is not counted.
     let memory = Platform::simulated(1).platform.memory;
     let server = TestServer::start(Platform { memory, ..Platform::memory() }, settings);
     server.create("db");
@@ -54,7 +54,7 @@ fn slow(server: &TestServer, target: &str, count: usize) -> Vec<TcpStream> {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_up_nobody_of_another_database() {
+fn clients_that_do_not_read_do_not_delay_other_databases() {
     for target in LONG_ANSWERS {
         let server = with_documents(&[LITTLE]);
         server.create("other");
@@ -77,10 +77,10 @@ fn clients_that_do_not_read_hold_up_nobody_of_another_database() {
 }
 
 #[test]
-fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
+fn a_client_that_does_not_read_loses_its_place_to_one_that_does() {
     let server = with_documents(&[LITTLE, "--Http.MinDataRateGracePeriodInSec=1"]);
     let mut clients = slow(&server, "/databases/db/streams/docs", PLACES);
-    // Each has its place when its response has begun.
+    // Each occupies its place once its response has started.
     clients.iter_mut().for_each(|client| client.read_exact(&mut [0]).unwrap());
     let reply = server.get("/databases/db/streams/docs");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -90,12 +90,12 @@ fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
         drop(stream.read_to_end(&mut answer));
         answer.ends_with(b"0\r\n\r\n")
     };
-    // A client whose response had to end must not mistake it for a complete one.
+    // A client whose response was aborted must not take it for a complete one.
     assert!(clients.iter_mut().any(|client| !whole(client)));
 }
 
 #[test]
-fn what_fails_at_the_beginning_is_a_status_and_later_the_answer_says_why_and_breaks_off() {
+fn an_early_error_is_a_status_and_a_late_one_ends_the_body_with_the_reason() {
     let server = with_documents(&[]);
     let failing = |when: &str| {
         let query = format!(
@@ -116,20 +116,20 @@ fn what_fails_at_the_beginning_is_a_status_and_later_the_answer_says_why_and_bre
         let end =
             String::from_utf8_lossy(&answer[answer.len().saturating_sub(1000)..]).into_owned();
         assert!(end.contains("],\"Error\":\"") && end.contains("planned"), "{route}: {end}");
-        assert!(!answer.ends_with(b"0\r\n\r\n"), "{route}: it looks like a whole answer");
+        assert!(!answer.ends_with(b"0\r\n\r\n"), "{route}: it looks like a complete response");
     }
 }
 
 #[test]
-fn a_client_that_takes_less_than_the_least_rate_is_cut_off() {
+fn a_client_below_the_minimum_rate_is_disconnected() {
     let settings =
         ["--Http.MinDataRateBytesPerSec=100000000", "--Http.MinDataRateGracePeriodInSec=1"];
     let server = with_documents(&settings);
     let mut client = slow(&server, "/databases/db/streams/docs", 1).remove(0);
-    // The end of the connection comes after what the systems have in their buffers.
+    // The end of the connection arrives after the data in the socket buffers.
     let mut byte = [0];
     client.read_exact(&mut byte).unwrap();
-    // Each of these takes as long as the server lets clients be slow.
+    // Each of these takes as long as the server tolerates slow clients.
     for _ in 0..4 {
         let mut pauses = server.open();
         let head = "POST /databases/db/queries HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
@@ -143,9 +143,10 @@ fn a_client_that_takes_less_than_the_least_rate_is_cut_off() {
     assert!(!answer.ends_with(b"0\r\n\r\n"), "all {} bytes came", answer.len());
 }
 
-/// A query whose client has gone ends, also one that scans or computes and has sent nothing yet.
+/// A query is cancelled when its client disconnects, even if it scans or computes and has sent
+/// nothing yet.
 #[test]
-fn a_query_ends_soon_after_its_client_has_gone() {
+fn a_query_is_cancelled_soon_after_its_client_disconnects() {
     let server = TestServer::with_database();
     for number in 0..1_500 {
         let document = format!(r#"{{"N":{number},"@metadata":{{"@collection":"Things"}}}}"#);
@@ -160,7 +161,7 @@ fn a_query_ends_soon_after_its_client_has_gone() {
         let body = serde_json::json!({ "Query": query }).to_string();
         let running = || {
             let listed = server.get("/databases/db/debug/queries/running").json();
-            // Beside the metadata, by index.
+            // By index, in addition to the metadata.
             listed.as_object().unwrap().len() - 1
         };
         let mut client = TcpStream::connect(server.address).unwrap();

@@ -17,7 +17,7 @@ fn server() -> TestServer {
     server
 }
 
-fn asked(server: &TestServer, body: &Value) -> (String, Value) {
+fn queried(server: &TestServer, body: &Value) -> (String, Value) {
     let reply = server.send("POST", "/databases/db/queries", body.to_string().as_bytes());
     assert_eq!(reply.status, 200, "{body}: {}", reply.text());
     (reply.text(), reply.json())
@@ -27,7 +27,7 @@ fn asked(server: &TestServer, body: &Value) -> (String, Value) {
 fn row(server: &TestServer, id: &str, rest: &str) -> Value {
     let (declared, shown) = rest.split_once(" | ").unwrap_or(("", rest));
     let text = format!("{declared} from Users as u where id() = '{id}' {shown}");
-    let (text, answer) = asked(server, &json!({ "Query": text }));
+    let (text, answer) = queried(server, &json!({ "Query": text }));
     let row = answer["Results"][0].clone();
     let rows = answer["Results"].as_array().map_or(0, Vec::len);
     assert_eq!(text.matches("\"@metadata\":").count(), rows, "metadata once in a row: {text}");
@@ -35,7 +35,7 @@ fn row(server: &TestServer, id: &str, rest: &str) -> Value {
 }
 
 #[test]
-fn what_a_script_gives_has_its_metadata_once() {
+fn a_row_returned_by_a_script_has_metadata_once() {
     let server = server();
     for (id, query, fields, metadata) in [
         (
@@ -81,7 +81,7 @@ fn what_a_script_gives_has_its_metadata_once() {
 }
 
 #[test]
-fn references_that_repeat_are_loaded_once() {
+fn repeated_references_are_loaded_once() {
     let server = server();
     for (query, field, expected) in [
         ("load u.Refs as rs[] select { N: rs.map(r => r.Name) }", "N", json!(["B", "C"])),
@@ -93,7 +93,7 @@ fn references_that_repeat_are_loaded_once() {
 }
 
 #[test]
-fn values_keep_what_they_are() {
+fn a_raw_scalar_keeps_a_large_integer() {
     let server = server();
     let big = row(&server, "u/1", "select { B: scalarToRawString(u, x => x.Big) }");
     assert_eq!(big["B"], json!(9_007_199_254_740_993_i64));
@@ -109,7 +109,7 @@ fn scripts_over_stored_values_know_the_collection() {
     let path = "/databases/db/admin/indexes";
     assert_eq!(server.send("PUT", path, definition.to_string().as_bytes()).status, 201);
     let query = "from index 'N' as o select { M: getMetadata(o)['@collection'], N: o.Name }";
-    let (_, answer) = asked(
+    let (_, answer) = queried(
         &server,
         &json!({
             "Query": query, "ProjectionBehavior": "FromIndex", "WaitForNonStaleResults": true,
@@ -129,7 +129,7 @@ fn all_stored_fields_of_a_reduce_are_shown() {
     let path = "/databases/db/admin/indexes";
     assert_eq!(server.send("PUT", path, definition.to_string().as_bytes()).status, 201);
     let query = "from index 'R' where Ref = 'u/1' select __all_stored_fields";
-    let (_, answer) = asked(&server, &json!({ "Query": query, "WaitForNonStaleResults": true }));
+    let (_, answer) = queried(&server, &json!({ "Query": query, "WaitForNonStaleResults": true }));
     let row = &answer["Results"][0];
     assert_eq!((&row["Ref"], &row["Count"]), (&json!("u/1"), &json!("1")), "{answer}");
 }
@@ -149,7 +149,7 @@ fn a_document_known_to_be_missing_is_not_modified() {
 }
 
 #[test]
-fn a_page_behind_the_last_entry_has_the_document_beside_it() {
+fn an_empty_page_of_a_series_still_includes_its_document() {
     let server = server();
     let body = json!({"Name": "HR", "Appends": [
         {"Timestamp": "2020-01-01T00:00:00.0000000Z", "Values": [1.0], "Tag": "u/2"},
@@ -173,11 +173,11 @@ fn an_order_by_distance_is_not_rounded_by_null() {
     let body = json!({
         "Query": query, "QueryParameters": parameters, "WaitForNonStaleResults": true,
     });
-    assert_eq!(asked(&server, &body).1["Results"][0]["@metadata"]["@id"], "u/1");
+    assert_eq!(queried(&server, &body).1["Results"][0]["@metadata"]["@id"], "u/1");
 }
 
 #[test]
-fn sources_and_moments_are_written_as_clients_write_them() {
+fn index_sources_and_dates_are_accepted_in_every_form_that_clients_send() {
     let server = server();
     let body = json!({"Name": "HR", "Appends": [
         {"Timestamp": "2020-01-01T00:00:00.0000000Z", "Values": [7.0]},
@@ -216,7 +216,7 @@ fn sources_and_moments_are_written_as_clients_write_them() {
 }
 
 #[test]
-fn text_before_a_wildcard_is_taken_apart_like_any_other() {
+fn text_before_a_wildcard_is_analyzed() {
     let server = TestServer::with_database();
     for (id, text) in
         [("d/1", "the wi-fi network is here"), ("d/2", "wi and fiber"), ("d/3", "fish")]
@@ -225,7 +225,7 @@ fn text_before_a_wildcard_is_taken_apart_like_any_other() {
     }
     let found = |query: &str| {
         let body = json!({ "Query": query, "WaitForNonStaleResults": true });
-        let answer = asked(&server, &body).1;
+        let answer = queried(&server, &body).1;
         let rows = answer["Results"].as_array().unwrap().iter();
         let mut ids: Vec<String> =
             rows.map(|row| row["@metadata"]["@id"].as_str().unwrap().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! States that are held for a client: the header `Corvus-Snapshot`.
+//! Snapshots that are kept for a client: the header `Corvus-Snapshot`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,14 +24,15 @@ fn read(server: &TestServer, token: &str, method: &str, target: &str, body: &str
     server.send_with(method, &target, &[(HEADER, token)], body.as_bytes())
 }
 
-/// The reason for which a read under the token is refused.
+/// The reason why a read with the token is rejected.
 fn refusal(server: &TestServer, token: &str) -> String {
     let reply = read(server, token, "GET", "/docs?id=a", "");
     assert_eq!(reply.status, 412, "{}", reply.text());
     reply.json()["Message"].as_str().unwrap().to_owned()
 }
 
-/// One request for each route that reads from snapshots, whose answer the changes of the test change.
+/// One request for each route that reads from snapshots; the changes in the test change its
+/// response.
 const READS: &[(&str, &str, &str, &str)] = &[
     ("GET", "/databases/*/docs", "?id=t/1&id=t/2&id=t/3&include=other", ""),
     ("GET", "/databases/*/docs", "?startsWith=t/", ""),
@@ -81,10 +82,10 @@ fn request(server: &TestServer, read: &(&str, &str, &str, &str), token: Option<&
     reply
 }
 
-/// An answer without what tells how long it took and when an index was last asked.
+/// A response without durations and the time of the last query of an index.
 fn content(reply: &Reply) -> Value {
     let etag = reply.header("etag").unwrap_or_default().to_owned();
-    // Not every stream of the protocol is JSON.
+    // Some streams of the protocol are not JSON.
     let mut body: Value =
         serde_json::from_slice(&reply.body).unwrap_or_else(|_| reply.text().into());
     if let Some(object) = body.as_object_mut() {
@@ -95,7 +96,7 @@ fn content(reply: &Reply) -> Value {
 }
 
 #[test]
-fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
+fn every_route_that_reads_snapshots_uses_the_requested_one() {
     let server = TestServer::with_database();
     let revisions = br#"{"Default":{"Disabled":false}}"#;
     assert_eq!(server.send("POST", "/databases/db/admin/revisions/config", revisions).status, 200);
@@ -156,7 +157,7 @@ fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
         let held = content(&request(&server, read, Some(token)));
         assert_eq!(held, content(before), "{read:?}");
         let newest = request(&server, read, None);
-        assert_ne!(held, content(&newest), "{read:?} shows nothing of the changes");
+        assert_ne!(held, content(&newest), "{read:?} does not show the changes");
         assert_eq!(newest.header(HEADER), None, "{read:?}");
     }
     for (method, path) in server::snapshot_routes() {
@@ -168,7 +169,7 @@ fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
 }
 
 #[test]
-fn every_other_route_refuses_a_snapshot_and_does_nothing() {
+fn every_other_route_rejects_a_snapshot_token_without_effect() {
     let server = TestServer::with_database();
     server.put("a", "{}");
     let token = token(&server);
@@ -198,7 +199,7 @@ fn every_other_route_refuses_a_snapshot_and_does_nothing() {
 }
 
 #[test]
-fn an_index_that_is_younger_than_the_snapshot_is_refused_and_none_is_made() {
+fn an_index_newer_than_the_snapshot_is_refused_and_none_is_created() {
     let server = TestServer::with_database();
     server.put("t/1", r#"{"N":1,"@metadata":{"@collection":"T"}}"#);
     let token = token(&server);
@@ -215,7 +216,7 @@ fn an_index_that_is_younger_than_the_snapshot_is_refused_and_none_is_made() {
 }
 
 #[test]
-fn a_query_whose_entries_are_behind_the_snapshot_says_so_and_does_not_wait() {
+fn a_query_whose_index_is_behind_the_snapshot_is_stale_and_does_not_wait() {
     let server = TestServer::with_database();
     server.put("t/1", r#"{"N":1,"@metadata":{"@collection":"T"}}"#);
     let query = r#"{"Query":"from T where N > 0","WaitForNonStaleResults":true}"#;
@@ -231,7 +232,7 @@ fn a_query_whose_entries_are_behind_the_snapshot_says_so_and_does_not_wait() {
 }
 
 #[test]
-fn a_snapshot_ends_by_release_and_by_time_and_says_which() {
+fn a_snapshot_ends_by_release_or_timeout_and_errors_say_which() {
     let clock = Arc::new(SimulatedClock::default());
     let platform = Platform { clock: Arc::clone(&clock) as _, ..Platform::memory() };
     let server = TestServer::start(platform, &["--Snapshots.MaxLifetimeInSec=20"]);
@@ -247,8 +248,8 @@ fn a_snapshot_ends_by_release_and_by_time_and_says_which() {
     clock.advance(Duration::from_millis(4_900));
     assert_eq!(read(&server, &kept, "GET", "/docs?id=a", "").status, 200);
     clock.advance(Duration::from_millis(100));
-    assert!(refusal(&server, &kept).contains("it has expired"));
-    assert!(refusal(&server, "none").contains("none of that token"));
+    assert!(refusal(&server, &kept).contains("its lifetime has expired"));
+    assert!(refusal(&server, "none").contains("no snapshot with this token"));
     for (lifetime, status) in [("20", 201), ("21", 500), ("0", 500), ("-1", 500), ("x", 500)] {
         let reply = open(&server, &format!("?lifetimeInSec={lifetime}"));
         assert_eq!(reply.status, status, "{lifetime}: {}", reply.text());
@@ -256,7 +257,7 @@ fn a_snapshot_ends_by_release_and_by_time_and_says_which() {
 }
 
 #[test]
-fn only_so_many_are_held_at_once_and_each_is_of_its_own_moment() {
+fn the_number_of_snapshots_is_limited_and_each_has_its_own_state() {
     let server = TestServer::start(Platform::memory(), &["--Snapshots.MaxOpenPerDatabase=2"]);
     server.create("db");
     server.create("other");
@@ -282,17 +283,17 @@ fn only_so_many_are_held_at_once_and_each_is_of_its_own_moment() {
 }
 
 #[test]
-fn a_snapshot_that_keeps_too_much_in_memory_ends_before_a_write_is_refused() {
+fn a_snapshot_that_retains_too_much_memory_ends_before_a_write_is_refused() {
     let server = TestServer::start(Platform::memory(), &["--Storage.MaxUnflushedInMb=8"]);
     server.create("db");
     server.put("a", r#"{"N":0}"#);
     let token = token(&server);
-    // Long texts are compressed, so this one has no repetitions.
+    // Long texts are compressed, so this one contains no repetitions.
     let words = (0..12_000u32).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9)));
     let filler: String = words.collect();
     for n in 0..400 {
         server.put(&format!("d/{n}"), &format!(r#"{{"F":"{filler}"}}"#));
     }
-    assert!(refusal(&server, &token).contains("kept too much"));
+    assert!(refusal(&server, &token).contains("retained too much"));
     assert_eq!(server.document("d/399")["F"], filler);
 }

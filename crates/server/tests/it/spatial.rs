@@ -1,4 +1,4 @@
-//! Places and shapes from the request to the response: what the real server returned, and where the
+//! Points and shapes from the request to the response: what RavenDB returned, and where the
 //! exact answer differs.
 
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn with_places() -> TestServer {
 const POINT: &str = "spatial.point(Lat, Lng)";
 
 #[test]
-fn conditions_and_orders_find_what_was_measured() {
+fn conditions_and_orders_match_recorded_results() {
     let server = with_places();
     let square = "POLYGON((19.9 9.9, 20.05 9.9, 20.05 10.05, 19.9 10.05, 19.9 9.9))";
     let from = |place: &str| format!("spatial.distance({POINT}, {place}");
@@ -125,7 +125,7 @@ fn conditions_and_orders_find_what_was_measured() {
 }
 
 #[test]
-fn rows_tell_their_place_and_distance() {
+fn rows_include_position_and_distance() {
     let server = with_places();
     let text = format!("from U order by spatial.distance({POINT}, spatial.point(10, 20))");
     let rows = answer(&server, &text);
@@ -160,7 +160,7 @@ fn rows_tell_their_place_and_distance() {
 }
 
 #[test]
-fn indexes_of_applications_have_places_too() {
+fn static_indexes_support_spatial_fields() {
     let server = with_places();
     let point = "from u in docs.U select new { Loc = CreateSpatialField(u.Lat, u.Lng), u.N }";
     define(&server, "L", point, json!({}));
@@ -215,7 +215,7 @@ fn indexes_of_applications_have_places_too() {
 }
 
 #[test]
-fn shapes_are_found_and_changed_and_forgotten() {
+fn shapes_are_found_updated_and_removed() {
     let server = TestServer::with_database();
     for (id, text) in [
         ("s/a", json!("POINT(20 10)")),
@@ -231,19 +231,19 @@ fn shapes_are_found_and_changed_and_forgotten() {
     ] {
         put(&server, id, json!({"Loc": text}));
     }
-    let asked = |method: &str, shape: &str| {
+    let queried = |method: &str, shape: &str| {
         found(&server, &format!("from U where spatial.{method}(spatial.wkt(Loc), {shape})"))
     };
     let circle = "spatial.circle(10, 10, 20)";
-    assert_eq!(asked("intersects", circle), "s/a s/b s/d s/j");
-    assert_eq!(asked("within", circle), "s/a s/d s/j");
-    assert_eq!(asked("contains", circle), "s/b");
-    assert_eq!(asked("disjoint", circle), "s/c s/e s/f");
-    assert_eq!(asked("intersects", "spatial.wkt('POINT(180 0)')"), "s/e");
-    assert_eq!(asked("within", "spatial.wkt('ENVELOPE(18, 22, 13, 8)')"), "s/a s/b s/c s/d s/j");
+    assert_eq!(queried("intersects", circle), "s/a s/b s/d s/j");
+    assert_eq!(queried("within", circle), "s/a s/d s/j");
+    assert_eq!(queried("contains", circle), "s/b");
+    assert_eq!(queried("disjoint", circle), "s/c s/e s/f");
+    assert_eq!(queried("intersects", "spatial.wkt('POINT(180 0)')"), "s/e");
+    assert_eq!(queried("within", "spatial.wkt('ENVELOPE(18, 22, 13, 8)')"), "s/a s/b s/c s/d s/j");
     put(&server, "s/b", json!({"Loc": "POINT(50 50)"}));
     assert_eq!(server.send("DELETE", "/databases/db/docs?id=s/d", b"").status, 204);
-    assert_eq!(asked("intersects", circle), "s/a s/j");
+    assert_eq!(queried("intersects", circle), "s/a s/j");
     let nearest =
         "from U order by spatial.distance(spatial.wkt(Loc), spatial.point(50, 50)) limit 1";
     assert_eq!(found(&server, nearest), "s/b");
@@ -282,7 +282,7 @@ from index 'L' where within(Nope, spatial.circle(1, 2, 3)) => ArgumentException:
 ";
 
 #[test]
-fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
+fn a_definition_can_limit_matching_to_bounding_boxes() {
     let server = TestServer::with_database();
     let shapes = [
         ("u", "POLYGON ((0 0, 0 5, 1 5, 1 1, 5 1, 5 5, 6 5, 6 0, 0 0))"),
@@ -300,7 +300,7 @@ fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
     define(&server, "Geography", map, json!({"Type": "Geography", "Strategy": "BoundingBox"}));
     define(&server, "Cartesian", map, plane);
     let triangle = "POLYGON((0 0, 20 0, 3 9, 0 0))";
-    for (relation, asked, expected) in [
+    for (relation, queried, expected) in [
         ("intersects", "2 2 4 4", "u p l"),
         ("intersects", "CIRCLE(3 3 d=1)", "u p l"),
         ("intersects", "POINT(3 4)", "u l"),
@@ -315,7 +315,7 @@ fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
     ] {
         for index in ["Geography", "Cartesian"] {
             let text = format!(
-                "from index '{index}' where spatial.{relation}(Loc, spatial.wkt('{asked}'))"
+                "from index '{index}' where spatial.{relation}(Loc, spatial.wkt('{queried}'))"
             );
             assert_eq!(found(&server, &text), expected, "{text}");
         }
@@ -323,17 +323,17 @@ fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_as_clients_know_it() {
+fn invalid_spatial_queries_are_rejected_with_the_errors_of_the_protocol() {
     let server = with_places();
     let script = "map('U', u => ({ Loc: createSpatialField(u.Lat, u.Lng), N: u.N }))";
     define(&server, "L", script, json!({}));
     for line in REFUSALS.trim().lines() {
-        let (asked, refusal) = line.split_once(" => ").unwrap();
-        let asked = asked
+        let (queried, refusal) = line.split_once(" => ").unwrap();
+        let queried = queried
             .replace(" within(", " spatial.within(")
             .replace(" distance(", " spatial.distance(")
             .replace('@', POINT);
-        let text = if asked.starts_with("from") { asked } else { format!("from U {asked}") };
+        let text = if queried.starts_with("from") { queried } else { format!("from U {queried}") };
         let error = answer(&server, &text);
         let kind = error["Type"].as_str().unwrap().rsplit('.').next().unwrap();
         let message = error["Message"].as_str().unwrap().lines().next().unwrap();
@@ -342,7 +342,7 @@ fn what_cannot_be_is_refused_as_clients_know_it() {
 }
 
 #[test]
-fn documents_with_places_that_cannot_be_are_errors_of_the_index() {
+fn documents_with_invalid_coordinates_are_index_errors() {
     let server = TestServer::with_database();
     for number in 0..20 {
         put(&server, &format!("u/{number}"), json!({"Lat": 1, "Lng": 2}));

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::test_server::TestServer;
 
 #[test]
-fn the_storage_reports_name_files_trees_and_tables() {
+fn storage_reports_list_files_trees_and_tables() {
     let server = TestServer::with_database();
     for number in 0..20 {
         let target = format!("/databases/db/docs?id=users/{number}");

@@ -1,4 +1,4 @@
-//! What a studio requests to show its pages.
+//! The requests that a studio needs for its pages.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_configurations_of_server_and_database_are_kept() {
+fn server_and_database_configurations_are_persisted() {
     let server = TestServer::with_database();
     for (read, write, factor) in [
         ("/configuration/studio", "/admin/configuration/studio", true),
@@ -44,7 +44,7 @@ fn the_configurations_of_server_and_database_are_kept() {
 }
 
 #[test]
-fn names_times_and_keys_are_checked_and_made() {
+fn names_and_schedules_are_validated_and_keys_are_generated() {
     let server = TestServer::with_database();
     let name = |parameters: &str| {
         get(&server, &format!("/studio-tasks/is-valid-name?{parameters}"))["ErrorMessage"].clone()
@@ -85,7 +85,7 @@ fn names_times_and_keys_are_checked_and_made() {
 }
 
 #[test]
-fn directories_are_shown_where_databases_may_be() {
+fn directories_are_listed_where_databases_are_allowed() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
     let directory = |parameters: &str| {
@@ -130,7 +130,7 @@ fn table(server: &TestServer, parameters: &str) -> Value {
 }
 
 #[test]
-fn a_table_of_documents_shows_what_is_short() {
+fn a_table_of_documents_contains_short_values_only() {
     let server = TestServer::with_database();
     let mut wide: Value =
         (0..12).map(|n| (format!("C{n:02}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
@@ -143,7 +143,7 @@ fn a_table_of_documents_shows_what_is_short() {
     server.put("v/2", &other.to_string());
     server.put("w/1", r#"{"A":1,"@metadata":{"@collection":"Ws"}}"#);
 
-    // The ten first columns of the page, which begins with the newest document.
+    // The first ten columns of the page; the newest document comes first.
     let shown = table(&server, "?collection=Vs");
     assert_eq!(keys(&shown), ["Results", "TotalResults", "AvailableColumns"]);
     assert_eq!(shown["TotalResults"], 2);
@@ -163,7 +163,7 @@ fn a_table_of_documents_shows_what_is_short() {
     let chosen =
         table(&server, "?collection=Vs&binding=Obj&fullBinding=Arr&fullBinding=Long&pageSize=1");
     assert_eq!(keys(&chosen["Results"][0]), ["Long", "Arr", "@metadata"]);
-    assert_eq!(chosen["Results"][0]["Long"], long, "a column that is shown whole is not cut");
+    assert_eq!(chosen["Results"][0]["Long"], long, "a column requested in full is not truncated");
     assert_eq!(chosen["Results"][0]["@metadata"]["$t"], json!([]));
     assert_eq!(chosen["Results"][0]["@metadata"]["$o"], json!({"Obj": 1}));
     assert_eq!(table(&server, "?collection=Vs&start=1&pageSize=1")["Results"][0]["C00"], 0);
@@ -209,7 +209,7 @@ fn fields_have_the_types_of_the_newest_documents() {
 }
 
 #[test]
-fn all_of_a_collection_is_deleted_but_what_is_kept() {
+fn a_collection_is_deleted_except_for_excluded_ids() {
     let server = TestServer::with_database();
     for n in 0..30 {
         server.put(&format!("w/{n}"), r#"{"@metadata":{"@collection":"W's"}}"#);
@@ -239,7 +239,7 @@ fn all_of_a_collection_is_deleted_but_what_is_kept() {
 }
 
 #[test]
-fn numbers_for_the_footer_the_indexes_and_the_databases() {
+fn the_studio_reports_statistics_of_databases_and_indexes() {
     let server = TestServer::with_database();
     server.put("v/1", r#"{"N":1,"@metadata":{"@collection":"Vs"}}"#);
     let index = br#"{"Indexes":[{"Name":"Bad","Maps":["from d in docs.Vs select new { X = 1 / (d.N - d.N) }"]}]}"#;
@@ -290,7 +290,7 @@ fn numbers_for_the_footer_the_indexes_and_the_databases() {
 }
 
 #[test]
-fn revisions_are_shown_in_a_table() {
+fn revisions_are_listed_in_a_table() {
     let server = TestServer::with_database();
     let configuration = br#"{"Default":{"Disabled":false}}"#;
     server.send("POST", "/databases/db/admin/revisions/config", configuration);
@@ -331,7 +331,7 @@ fn revisions_are_shown_in_a_table() {
 }
 
 #[test]
-fn the_routes_that_are_answered_are_listed() {
+fn the_supported_routes_are_listed() {
     let server = TestServer::with_database();
     let routes = get(&server, "/debug/routes");
     let of_indexes = json!({"Path": "/databases/*/indexes", "Methods": "GET, PUT, DELETE, RESET"});

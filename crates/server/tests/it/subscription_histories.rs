@@ -1,8 +1,8 @@
-//! Workers, connections and servers that go at any moment, over real sockets: every document comes in
-//! its last version, and nothing older than what was confirmed comes again.
+//! Workers, connections and servers that end at any moment, over real sockets: every document is
+//! sent in its last version, and nothing older than a confirmed version is sent again.
 //!
-//! `SUBSCRIPTION_SERVER_HISTORIES=500 cargo test -p server --release --test it subscription_histories`
-//! runs more of them.
+//! `SUBSCRIPTION_SERVER_HISTORIES=500 cargo test -p server --release --test it
+//! subscription_histories` runs more of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,9 +15,9 @@ const HISTORIES: u64 = 8;
 const STEPS: u64 = 60;
 const DOCUMENTS: u64 = 6;
 const WORKERS: usize = 3;
-/// How long a worker waits whether something comes.
+/// How long a worker waits for a message.
 const SILENCE: Duration = Duration::from_millis(15);
-/// Looks for what is still to come, at the end.
+/// Maximum number of attempts to receive the remaining documents at the end.
 const LAST_LOOKS_MAX: usize = 1000;
 
 /// One worker and the versions of documents that it has not acknowledged.
@@ -71,7 +71,7 @@ impl Stage {
         }
     }
 
-    /// Receives a batch, if one comes soon.
+    /// Receives a batch if one arrives soon.
     fn receive(&mut self, place: usize) {
         let seed = self.seed;
         let (worker, batch) = &mut self.workers[place];
@@ -103,7 +103,7 @@ impl Stage {
         let server = self.server.take().unwrap();
         match in_order {
             true => server.stop(),
-            // The workers go first, as they would with the machine.
+            // The workers disconnect first, as after a crash of the machine.
             false => {
                 self.workers.clear();
                 server.stop();
@@ -141,16 +141,16 @@ impl Stage {
 }
 
 #[test]
-fn every_document_comes_in_its_last_version() {
-    let asked = std::env::var("SUBSCRIPTION_SERVER_HISTORIES").ok();
-    let histories = asked.and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
+fn every_document_is_sent_in_its_last_version() {
+    let requested = std::env::var("SUBSCRIPTION_SERVER_HISTORIES").ok();
+    let histories = requested.and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
     for seed in 1..=histories {
         Stage::new(seed).run(&mut Random::new(seed));
     }
 }
 
 #[test]
-fn an_operator_sees_how_far_a_subscription_has_come() {
+fn an_operator_sees_the_progress_of_a_subscription() {
     let server = TestServer::with_database();
     let body = json!({"Name": "s", "Query": "from @all_docs (Revisions = true)"}).to_string();
     server.send("PUT", "/databases/db/subscriptions", body.as_bytes());
@@ -173,7 +173,7 @@ fn an_operator_sees_how_far_a_subscription_has_come() {
 }
 
 #[test]
-fn counters_are_given_along() {
+fn counters_are_included() {
     let server = TestServer::with_database();
     let query = "from Things include counters('likes')";
     let body = json!({"Name": "s", "Query": query}).to_string();

@@ -1,4 +1,4 @@
-//! What an operator sees of subscriptions and their workers, and can do about them.
+//! What an operator can see about subscriptions and their workers, and do with them.
 
 use serde_json::{Value, json};
 
@@ -33,14 +33,14 @@ fn drop_worker(server: &TestServer, id: &str) {
 }
 
 /// The initial report of the subscription.
-fn told(server: &TestServer) -> Value {
+fn report(server: &TestServer) -> Value {
     read_json(&mut connect(server, LIVE))["Results"][0].clone()
 }
 
-/// The same as soon as something holds of it.
-fn told_when(server: &TestServer, holds: impl Fn(&Value) -> bool) -> Value {
-    let mut looks = (0..1000).map(|_| told(server));
-    looks.find(|told| holds(told)).expect("it comes to hold")
+/// The report, as soon as it meets a condition.
+fn report_when(server: &TestServer, condition: impl Fn(&Value) -> bool) -> Value {
+    let mut reports = (0..1000).map(|_| report(server));
+    reports.find(|report| condition(report)).expect("the condition is met")
 }
 
 fn running(server: &TestServer) -> Value {
@@ -48,7 +48,7 @@ fn running(server: &TestServer) -> Value {
 }
 
 #[test]
-fn a_function_may_see_the_document_as_this() {
+fn a_function_can_use_this_for_the_document() {
     let server = TestServer::with_database();
     (1..=3).for_each(|number| user(&server, number));
     let query = "declare function predicate(least) { return this.Number>=least&&id(this)!='users/3' }\n\
@@ -63,7 +63,7 @@ fn a_function_may_see_the_document_as_this() {
 }
 
 #[test]
-fn connections_and_batches_are_told_live() {
+fn connections_and_batches_are_reported_live() {
     let server = with_subscription("from Users");
     let mut feed = connect(&server, LIVE);
     let first = read_json(&mut feed)["Results"].clone();
@@ -76,10 +76,10 @@ fn connections_and_batches_are_told_live() {
     (1..=3).for_each(|number| user(&server, number));
     let mut first_worker = worker(&server, "one");
     assert_eq!(first_worker.batch().items.len(), 3);
-    // The worker may have the whole batch before the server notes that it was sent.
+    // The worker may have received the whole batch before the server records that it was sent.
     let is_sent =
-        |told: &Value| told["BatchPerformance"][0]["Details"]["Operations"][1].is_object();
-    let under_way = told_when(&server, is_sent);
+        |report: &Value| report["BatchPerformance"][0]["Details"]["Operations"][1].is_object();
+    let under_way = report_when(&server, is_sent);
     let connection = &under_way["ConnectionPerformance"][0];
     assert_eq!(connection["WorkerId"], "one");
     assert_eq!(connection["Strategy"], "OpenIfFree");
@@ -109,50 +109,55 @@ fn connections_and_batches_are_told_live() {
     drop_worker(&server, "one");
     assert_eq!(first_worker.receive().unwrap()["Message"], "Dropped by API request");
     let news = read_json(&mut feed)["Results"][0].clone();
-    let told = news["ConnectionPerformance"].as_array().unwrap();
+    let report = news["ConnectionPerformance"].as_array().unwrap();
     let of_type = |wanted: &str| {
-        let found = told.iter().find(|connection| connection["ErrorType"] == wanted);
+        let found = report.iter().find(|connection| connection["ErrorType"] == wanted);
         found.unwrap_or_else(|| panic!("{wanted}: {news}")).clone()
     };
     assert_eq!(of_type("Error")["Exception"], "Dropped by API request");
     assert!(of_type("Error")["Completed"].is_string());
     let occupied = "Subscription s is occupied, connection cannot be opened";
     assert_eq!(of_type("ConnectionRejected")["Exception"], occupied);
-    assert!(news.get("BatchPerformance").is_none(), "a batch is told once when it is over: {news}");
+    assert!(
+        news.get("BatchPerformance").is_none(),
+        "a batch is reported once when it has ended: {news}"
+    );
     let news = read_json(&mut feed)["Results"][0].clone();
     assert!(news.get("ConnectionPerformance").is_none(), "so is a connection: {news}");
 }
 
 #[test]
-fn a_batch_that_its_worker_left_is_told_with_the_reason() {
+fn an_abandoned_batch_is_reported_with_the_reason() {
     let server = with_subscription("from Users");
     user(&server, 1);
     let mut only = worker(&server, "one");
     only.batch();
     drop_worker(&server, "one");
     only.receive();
-    let ended = |told: &Value| told["BatchPerformance"][0]["Completed"].is_string();
-    let told = told_when(&server, ended);
-    assert_eq!(told["BatchPerformance"][0]["Exception"], "Dropped by API request");
-    // Another one gets it, under another number.
+    let ended = |report: &Value| report["BatchPerformance"][0]["Completed"].is_string();
+    let report = report_when(&server, ended);
+    assert_eq!(report["BatchPerformance"][0]["Exception"], "Dropped by API request");
+    // Another worker gets it, with another batch id.
     let mut second = worker(&server, "two");
     assert_eq!(second.batch().ids(), ["users/1"]);
     second.acknowledge();
-    let done = |told: &Value| told["BatchPerformance"][1]["Exception"].is_null();
-    let told = told_when(&server, |told| told["BatchPerformance"][1].is_object() && done(told));
-    let numbers = [0, 1].map(|place| told["BatchPerformance"][place]["BatchId"].as_u64().unwrap());
+    let done = |report: &Value| report["BatchPerformance"][1]["Exception"].is_null();
+    let report =
+        report_when(&server, |report| report["BatchPerformance"][1].is_object() && done(report));
+    let numbers =
+        [0, 1].map(|place| report["BatchPerformance"][place]["BatchId"].as_u64().unwrap());
     assert!(numbers[0] < numbers[1], "{numbers:?}");
 }
 
 #[test]
-fn what_goes_wrong_is_remembered() {
+fn errors_of_documents_and_connections_are_kept() {
     let query = "from Users as u where u.Number > 0 select { Ratio: check(u) }";
     let declared = format!(
         "declare function check(u) {{ if (u.Number === 2) throw 'no twos'; return 1; }} {query}"
     );
     let server = with_subscription(&declared);
     (1..=3).for_each(|number| user(&server, number));
-    assert_eq!(running(&server), Value::Null, "nobody has worked on it");
+    assert_eq!(running(&server), Value::Null, "no worker has been connected");
     let mut only = worker(&server, "one");
     let batch = only.batch();
     assert_eq!(batch.items.len(), 3);
@@ -165,13 +170,13 @@ fn what_goes_wrong_is_remembered() {
     assert_eq!(shown["UnacknowledgedDocuments"], 3);
     only.acknowledge();
 
-    // What is no message ends the connection, and an operator sees why.
+    // An invalid message ends the connection, and an operator sees the reason.
     only.send_bytes(b"x");
-    let told = only.receive().unwrap();
-    let message = told["Message"].as_str().unwrap();
-    assert!(message.contains("'x'"), "{told}");
+    let reply = only.receive().unwrap();
+    let message = reply["Message"].as_str().unwrap();
+    assert!(message.contains("'x'"), "{reply}");
     let recent =
-        told_when(&server, |told| told["ConnectionPerformance"][0]["Completed"].is_string());
+        report_when(&server, |report| report["ConnectionPerformance"][0]["Completed"].is_string());
     assert_eq!(recent["ConnectionPerformance"][0]["Exception"], message);
     assert_eq!(running(&server)["RecentConnections"][0]["ConnectionException"], message);
     user(&server, 4);
@@ -179,7 +184,7 @@ fn what_goes_wrong_is_remembered() {
 }
 
 #[test]
-fn a_worker_without_a_name_can_be_dropped_alone() {
+fn an_unnamed_worker_can_be_dropped_by_itself() {
     let server = with_subscription("from Users");
     let options = json!({"SubscriptionName": "s", "Strategy": "Concurrent"});
     let mut workers = [0; 2].map(|_| TcpClient::accepted(&server, &options));

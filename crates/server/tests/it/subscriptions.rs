@@ -30,7 +30,7 @@ fn state(server: &TestServer) -> Value {
 }
 
 #[test]
-fn documents_come_in_batches_that_are_acknowledged() {
+fn documents_are_sent_in_batches_and_acknowledged() {
     let (server, options) = named("from Users");
     let vectors: Vec<String> = (0..5).map(|number| user(&server, number, number)).collect();
     let mut options = options;
@@ -53,7 +53,7 @@ fn documents_come_in_batches_that_are_acknowledged() {
 }
 
 #[test]
-fn what_was_not_acknowledged_comes_again_unless_it_was_changed_or_deleted() {
+fn unacknowledged_documents_are_sent_again_unless_changed_or_deleted() {
     let (server, options) = named("from Users");
     (0..4).for_each(|number| drop(user(&server, number, 0)));
     let mut worker = TcpClient::accepted(&server, &options);
@@ -77,7 +77,7 @@ fn what_was_not_acknowledged_comes_again_unless_it_was_changed_or_deleted() {
 }
 
 #[test]
-fn a_restarted_server_goes_on_behind_the_last_acknowledged_batch() {
+fn a_restarted_server_continues_after_the_last_acknowledged_batch() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
@@ -98,7 +98,7 @@ fn a_restarted_server_goes_on_behind_the_last_acknowledged_batch() {
 }
 
 #[test]
-fn a_query_chooses_projects_and_gives_documents_along() {
+fn a_query_filters_projects_and_includes_documents() {
     let (server, options) = named(
         "declare function f(u) { if (u.Age === 3) throw new Error('boom'); return {Old: u.Age}; } \
          from Users as u where u.Age > 1 select f(u) include u.Company",
@@ -117,7 +117,7 @@ fn a_query_chooses_projects_and_gives_documents_along() {
 }
 
 #[test]
-fn the_last_entries_of_time_series_are_given_along() {
+fn the_last_entries_of_time_series_are_included() {
     let (server, options) =
         named("from Users include timeseries('HR', last(2)), timeseries(last(1, 'hour'))");
     (0..2).for_each(|number| drop(user(&server, number, number)));
@@ -151,7 +151,7 @@ fn the_last_entries_of_time_series_are_given_along() {
 }
 
 #[test]
-fn changes_that_are_not_chosen_are_passed_for_good() {
+fn filtered_out_changes_are_skipped_permanently() {
     let (server, mut options) = named("from Users where Age > 100");
     let last = (0..3).map(|number| user(&server, number, number)).next_back().unwrap();
     options["CloseWhenNoDocsLeft"] = json!(true);
@@ -166,7 +166,7 @@ fn changes_that_are_not_chosen_are_passed_for_good() {
 }
 
 #[test]
-fn strategies_decide_who_works() {
+fn opening_strategies_decide_which_worker_is_connected() {
     let (server, _) = named("from Users");
     let of = |strategy: &str| json!({"SubscriptionName": "s", "Strategy": strategy});
     let mut holder = TcpClient::accepted(&server, &of("OpenIfFree"));
@@ -188,7 +188,7 @@ fn strategies_decide_who_works() {
 }
 
 #[test]
-fn concurrent_workers_share_and_keep_the_order_of_a_document() {
+fn concurrent_workers_share_documents_and_keep_the_order_of_each() {
     let (server, _) = named("from Users");
     let options = json!({"SubscriptionName": "s", "Strategy": "Concurrent", "MaxDocsPerBatch": 2});
     (0..4).for_each(|number| drop(user(&server, number, 0)));
@@ -198,7 +198,7 @@ fn concurrent_workers_share_and_keep_the_order_of_a_document() {
     assert_eq!(second.batch().ids(), ["users/2", "users/3"]);
     user(&server, 0, 5);
     second.acknowledge();
-    // The newer version waits for the worker that has the older one.
+    // The newer version is held back until the worker with the older one has acknowledged it.
     assert!(second.is_silent(Duration::from_millis(300)));
     let details = server.get("/databases/db/subscriptions/connection-details?name=s").json();
     assert_eq!(details["SubscriptionMode"], "Concurrent");
@@ -212,7 +212,7 @@ fn concurrent_workers_share_and_keep_the_order_of_a_document() {
 }
 
 #[test]
-fn workers_are_told_when_their_subscription_changes() {
+fn workers_are_notified_when_their_subscription_changes() {
     let table: [(&str, &str, Value, &str, Option<bool>); 5] = [
         ("DELETE", "/databases/db/subscriptions?taskName=s", json!(null), "NotFound", None),
         (
@@ -244,15 +244,15 @@ fn workers_are_told_when_their_subscription_changes() {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let reply = server.send(method, target, body.as_bytes());
         assert!(reply.status < 300, "{target} {}", reply.text());
-        let told = worker.receive().unwrap();
-        assert_eq!(told["Status"], status, "{target}");
-        assert_eq!(told["Data"]["CanReconnect"].as_bool(), can_reconnect, "{target}");
+        let closing = worker.receive().unwrap();
+        assert_eq!(closing["Status"], status, "{target}");
+        assert_eq!(closing["Data"]["CanReconnect"].as_bool(), can_reconnect, "{target}");
         assert_eq!(worker.receive(), None, "{target}");
     }
 }
 
 #[test]
-fn revisions_come_with_the_version_before() {
+fn revisions_are_sent_with_the_previous_version() {
     let (server, options) = named("from Users (Revisions = true)");
     let refused = TcpClient::accepted(&server, &options).receive().unwrap();
     assert_eq!(refused["Status"], "Invalid");
@@ -276,7 +276,7 @@ fn revisions_come_with_the_version_before() {
 }
 
 #[test]
-fn connections_that_cannot_be_served_are_told_why() {
+fn connections_that_cannot_be_served_receive_the_reason() {
     let (server, _) = named("from Users");
     let mut client = TcpClient::connect(server.address);
     client.send(
@@ -306,24 +306,24 @@ fn connections_that_cannot_be_served_are_told_why() {
 }
 
 #[test]
-fn a_listener_for_tcp_alone_is_what_clients_are_told() {
+fn clients_receive_the_address_of_a_dedicated_tcp_listener() {
     let server = TestServer::start(Platform::memory(), &["--ServerUrl.Tcp=tcp://127.0.0.1:0"]);
     server.create("db");
     create(&server, &json!({"Name": "s", "Query": "from Users"}));
-    let told = server.get("/info/tcp?tag=x").json();
-    let url = told["Url"].as_str().unwrap();
+    let info = server.get("/info/tcp?tag=x").json();
+    let url = info["Url"].as_str().unwrap();
     let address: std::net::SocketAddr = url.strip_prefix("tcp://").unwrap().parse().unwrap();
     assert_ne!(address, server.address);
     let mut worker = TcpClient::agreed(address, "db");
     worker.send(&json!({"SubscriptionName": "s"}));
     assert_eq!(worker.receive().unwrap()["Status"], "Accepted");
     let shared = TestServer::with_database();
-    let told = shared.get("/databases/db/info/tcp?tag=Subscription").json();
-    assert_eq!(told["Url"], format!("tcp://{}", shared.address));
+    let info = shared.get("/databases/db/info/tcp?tag=Subscription").json();
+    assert_eq!(info["Url"], format!("tcp://{}", shared.address));
 }
 
 #[test]
-fn a_trial_may_say_that_its_beginning_does_not_change() {
+fn a_subscription_test_accepts_a_change_vector_that_does_not_change() {
     let server = TestServer::with_database();
     server.put("u/1", r#"{"A":1,"@metadata":{"@collection":"Users"}}"#);
     let body = br#"{"Query":"from Users","ChangeVector":"DoNotChange"}"#;

@@ -1,4 +1,4 @@
-//! The live tail of the document log: its events, filters, reconnecting, and how it ends.
+//! The live tail of the document log: events, filters, reconnecting, and the end of the response.
 
 use std::{
     collections::BTreeMap,
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::test_server::TestServer;
 
 const USER: &str = r#"{"n":1,"@metadata":{"@collection":"Users"}}"#;
-/// Longer than the server is silent.
+/// Longer than the interval between comments.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// A reader of server-sent events.
 struct Reader {
     body: BufReader<Chunks>,
-    /// The id of the last event, as a browser keeps it.
+    /// The id of the last event, kept as in a browser.
     last_id: Option<String>,
 }
 
@@ -29,7 +29,7 @@ struct Event {
     data: Value,
 }
 
-/// The body of an answer in chunks.
+/// The body of a response in chunks.
 struct Chunks {
     stream: BufReader<TcpStream>,
     left: usize,
@@ -85,7 +85,7 @@ impl Reader {
         loop {
             let mut line = String::new();
             if self.body.read_line(&mut line)? == 0 {
-                assert!(lines.is_empty(), "it ends between events");
+                assert!(lines.is_empty(), "the response ends between events");
                 return Ok(None);
             }
             match line.trim_end_matches('\n') {
@@ -120,7 +120,7 @@ impl Reader {
     }
 
     /// The next events as `put users/1 Users`.
-    fn told(&mut self, count: usize) -> Vec<String> {
+    fn summaries(&mut self, count: usize) -> Vec<String> {
         let mut one = || {
             let Event { name, data } = self.next().unwrap();
             let text = |name: &str| data[name].as_str().unwrap().to_owned();
@@ -146,11 +146,11 @@ fn delete(server: &TestServer, id: &str) {
 }
 
 #[test]
-fn a_tail_tells_what_changes_from_now_on() {
+fn a_tail_reports_changes_from_now_on() {
     let server = TestServer::with_database();
     server.put("before", USER);
     let mut reader = Reader::open(&server, "", None);
-    // The first block only says where the reader is.
+    // The first block contains only the position.
     assert!(reader.block().unwrap().unwrap()[1].starts_with("id: 1-"));
     let vector = server.put("Users/1", USER);
     let event = reader.next().unwrap();
@@ -162,23 +162,23 @@ fn a_tail_tells_what_changes_from_now_on() {
     assert_eq!(event.data, expected);
     delete(&server, "users/1");
     server.put("x", "{}");
-    assert_eq!(reader.told(2), ["delete Users/1 Users", "put x @empty"]);
+    assert_eq!(reader.summaries(2), ["delete Users/1 Users", "put x @empty"]);
 }
 
 #[test]
-fn a_tail_from_the_beginning_tells_the_last_change_of_each_document() {
+fn a_tail_from_the_beginning_reports_the_last_change_of_each_document() {
     let server = TestServer::with_database();
     for id in ["a", "b", "c", "a"] {
         server.put(id, USER);
     }
     delete(&server, "b");
     let mut reader = Reader::open(&server, "etag=0&follow=false", None);
-    let told: Vec<_> = reader.rest().into_iter().map(|event| event.data["Id"].clone()).collect();
-    assert_eq!(told, ["c", "a", "b"]);
+    let ids: Vec<_> = reader.rest().into_iter().map(|event| event.data["Id"].clone()).collect();
+    assert_eq!(ids, ["c", "a", "b"]);
 }
 
 #[test]
-fn filters_choose_by_collection_and_by_prefix() {
+fn a_tail_filters_by_collection_and_prefix() {
     let server = TestServer::with_database();
     server.put("Users/1", USER);
     server.put("users/2", "{}");
@@ -203,7 +203,7 @@ fn filters_choose_by_collection_and_by_prefix() {
 }
 
 #[test]
-fn documents_are_given_along_on_one_line_each() {
+fn documents_are_included_on_one_line_each() {
     let server = TestServer::with_database();
     server
         .put("a", r#"{"text":"one\ntwo\r\nthree\u2028four","@metadata":{"@collection":"Users"}}"#);
@@ -214,7 +214,7 @@ fn documents_are_given_along_on_one_line_each() {
 }
 
 #[test]
-fn what_is_no_position_is_refused() {
+fn an_invalid_position_is_rejected() {
     let server = TestServer::with_database();
     server.put("a", USER);
     let refused = |etag: &str| {
@@ -227,33 +227,33 @@ fn what_is_no_position_is_refused() {
     refused("2");
     refused("1-AAAAAAAAAAAAAAAAAAAAAA");
     assert_eq!(server.get("/databases/nope/tail").status, 500);
-    // It has no end, so it cannot be part of another response.
+    // It is endless, so it cannot be part of a multi-get.
     let body = br#"{"Requests":[{"Url":"/databases/db/tail"}]}"#;
     let inner = server.send("POST", "/databases/db/multi_get", body);
     assert!(!inner.text().contains("event:"), "{}", inner.text());
 }
 
 #[test]
-fn a_tail_ends_with_its_database_and_with_the_server() {
+fn a_tail_ends_when_its_database_is_deleted_or_the_server_stops() {
     let server = TestServer::with_database();
     let mut reader = Reader::open(&server, "", None);
     let body = br#"{"DatabaseNames":["db"]}"#;
     assert_eq!(server.send("POST", "/admin/databases/disable", body).status, 200);
-    assert!(reader.next().is_none(), "it ends as it should");
+    assert!(reader.next().is_none(), "the response ends properly");
     assert_eq!(server.send("POST", "/admin/databases/enable", body).status, 200);
     let mut reader = Reader::open(&server, "", None);
     server.put("a", USER);
-    assert_eq!(reader.told(1), ["put a Users"]);
+    assert_eq!(reader.summaries(1), ["put a Users"]);
     server.stop();
-    assert!(reader.next().is_none(), "it ends as it should");
+    assert!(reader.next().is_none(), "the response ends properly");
 }
 
 #[test]
-fn a_silent_tail_sends_comments_with_the_position() {
+fn an_idle_tail_sends_comments_with_the_position() {
     let server = TestServer::with_database();
     let mut reader = Reader::open(&server, "collection=Users", None);
     reader.block().unwrap();
-    // It is not for this reader, which need not scan it again nevertheless.
+    // The filter excludes this change, but the position still advances past it.
     server.put("a", "{}");
     loop {
         let lines = reader.block().unwrap().unwrap();
@@ -264,7 +264,7 @@ fn a_silent_tail_sends_comments_with_the_position() {
     }
 }
 
-/// What a reader of the whole tail comes to know: the version of each document, if it lives.
+/// What a reader of the whole tail learns: the version of each document that exists.
 #[derive(Default)]
 struct Known {
     versions: BTreeMap<String, Option<String>>,
@@ -284,13 +284,13 @@ impl Known {
 }
 
 #[test]
-fn readers_that_lose_their_connections_come_to_know_everything() {
+fn readers_that_lose_their_connections_miss_no_change() {
     const WRITERS: u64 = 3;
     const CHANGES: u64 = 300;
     const READERS: u64 = 3;
     let server = TestServer::start(Platform::memory(), &[]);
     server.create("db");
-    // Nobody waits any more; and everything is written.
+    // No more readers wait, and everything is written.
     let (ends, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let (server, ends, ended) = (&server, &ends, &ended);
     let known: Vec<Known> = std::thread::scope(|scope| {
@@ -321,7 +321,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
                             false => "etag=0",
                         };
                         let mut reader = Reader::open(server, query, last_id.as_deref());
-                        // It goes away after some events, or reads all there are at the end.
+                        // It disconnects after some events, or reads all of them at the end.
                         let events = if is_last { u64::MAX } else { 1 + random.next_u64() % 30 };
                         for _ in 0..events {
                             if !is_last && ends.load(Ordering::SeqCst) {
@@ -338,7 +338,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
             .collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         ends.store(true, Ordering::SeqCst);
-        // Every client that waits for an event gets one.
+        // Every client that waits for an event receives one.
         server.put("end", USER);
         ended.store(true, Ordering::SeqCst);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! A client of the TCP protocol that sees every message.
+//! A client of the TCP protocol that exposes every message.
 
 use std::{
     io::{Read, Write},
@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct TcpClient {
     stream: TcpStream,
     received: Vec<u8>,
-    /// Heartbeats that came between messages.
+    /// Number of heartbeats received between messages.
     pub(crate) heartbeats: usize,
 }
 
@@ -44,7 +44,7 @@ impl TcpClient {
         TcpClient { stream, received: Vec::new(), heartbeats: 0 }
     }
 
-    /// A connection on which subscriptions of a database are spoken of.
+    /// A connection for the subscriptions of a database.
     pub(crate) fn agreed(address: SocketAddr, database: &str) -> TcpClient {
         let mut client = TcpClient::connect(address);
         client.send(&json!({
@@ -54,7 +54,7 @@ impl TcpClient {
         client
     }
 
-    /// The same, if the server is there and agrees.
+    /// The same, or `None` if the server is not reachable or refuses.
     pub(crate) fn try_agreed(address: SocketAddr, database: &str) -> Option<TcpClient> {
         let mut client = TcpClient::connect(address);
         client.send(&json!({
@@ -63,14 +63,14 @@ impl TcpClient {
         client.receive().filter(|message| message["Status"] == "Ok").map(|_| client)
     }
 
-    /// A worker of a subscription of `db`, before it knows whether it may begin.
+    /// A worker of a subscription of `db`, before the server has accepted it.
     pub(crate) fn worker(server: &TestServer, options: &Value) -> TcpClient {
         let mut client = TcpClient::agreed(server.address, "db");
         client.send(options);
         client
     }
 
-    /// A worker that may begin.
+    /// A worker that the server has accepted.
     pub(crate) fn accepted(server: &TestServer, options: &Value) -> TcpClient {
         let mut client = TcpClient::worker(server, options);
         assert_eq!(
@@ -110,7 +110,7 @@ impl TcpClient {
                 Ok(0) => return None,
                 Ok(count) => self.received.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("no message came: {error}"),
+                Err(error) => panic!("no message arrived: {error}"),
             }
         }
     }
@@ -120,7 +120,7 @@ impl TcpClient {
         self.batch_or_end().unwrap_or_else(|end| panic!("{end:?}"))
     }
 
-    /// The same; `None` when the connection is over before.
+    /// The same; `None` when the connection ends before that.
     pub(crate) fn try_batch(&mut self) -> Option<Batch> {
         self.batch_or_end().ok()
     }
@@ -140,13 +140,13 @@ impl TcpClient {
         }
     }
 
-    /// Acknowledges a batch and waits until that is understood.
+    /// Acknowledges a batch and waits for the confirmation.
     pub(crate) fn acknowledge(&mut self) {
         self.send(&json!({"Type": "Acknowledge", "ChangeVector": "whatever"}));
         assert_eq!(self.receive(), Some(json!({"Type": "Confirm"})));
     }
 
-    /// Whether nothing comes for a while.
+    /// Whether nothing arrives for a while.
     pub(crate) fn is_silent(&mut self, for_so_long: Duration) -> bool {
         self.stream.set_read_timeout(Some(for_so_long)).unwrap();
         let read = self.stream.peek(&mut [0]);

@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 
 use crate::http_client::{Connection, Reply};
 
-/// A running server and the runtime it runs on.
+/// A running server and its runtime.
 pub(crate) struct TestServer {
     runtime: Runtime,
     server: Option<RunningServer>,
     pub(crate) address: SocketAddr,
 }
 
-/// Settings as a command line would set them, on a free port.
+/// Settings as on a command line, on a free port.
 fn settings(arguments: &[&str]) -> Settings {
     let has_place = arguments.iter().any(|argument| argument.starts_with("--DataDir="));
     let place = if has_place { None } else { Some("--DataDir=/data") };
@@ -55,7 +55,7 @@ impl TestServer {
         Ok(TestServer { runtime, server: Some(server), address })
     }
 
-    /// Stops it the orderly way.
+    /// Stops the server gracefully.
     pub(crate) fn stop(mut self) {
         self.runtime.block_on(self.server.take().unwrap().stop());
     }
@@ -89,7 +89,7 @@ impl TestServer {
         self.send_from(&self.address.to_string(), method, target, headers, body)
     }
 
-    /// Sends a request to the server under the name `host`.
+    /// Sends a request with the header `Host: host`.
     pub(crate) fn send_from(
         &self,
         host: &str,

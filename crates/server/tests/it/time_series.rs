@@ -1,5 +1,5 @@
-//! Time series over HTTP: changes, ranges, pages, streams; in batches and bulk inserts. The answers are
-//! those of RavenDB 5.4.
+//! Time series over HTTP: changes, ranges, pages, streams; in batches and bulk inserts. The
+//! responses are those of RavenDB 5.4.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn entry(minute: i64, value: i64, tag: Option<&str>) -> Value {
     json!({ "Timestamp": moment(minute), "Tag": tag, "Values": [value] })
 }
 
-/// An entry as ranges show it.
+/// An entry as returned in ranges.
 fn shown(minute: i64, tag: Option<&str>) -> Value {
     let values = [minute + 60];
     json!({ "Timestamp": moment(minute), "Tag": tag, "Values": values, "IsRollup": false })
@@ -48,14 +48,14 @@ fn refused(server: &TestServer, id: &str, change: &str) -> String {
 }
 
 #[test]
-fn ranges_and_pages_have_the_ends_of_what_they_show() {
+fn ranges_and_pages_return_their_bounds() {
     let server = server();
     let (start, end) = (Some("2020-01-01T00:01:00Z"), Some("2020-01-01T00:08:00Z"));
     let first = Some("2020-01-01T00:00:00Z");
     let at = |minute| json!(moment(minute));
     let null = Value::Null;
     let all = [0, 1, 2, 3, 4, 5, 7, 8];
-    // From, to, start, size of the page; and the ends, the minutes and the total that are answered.
+    // From, to, start and page size; then the bounds, the minutes and the total in the response.
     let cases = [
         (None, None, "", (null.clone(), null.clone()), &all[..], true),
         (None, None, "&start=2", (at(2), null.clone()), &all[2..], true),
@@ -97,7 +97,7 @@ fn ranges_and_pages_have_the_ends_of_what_they_show() {
 }
 
 #[test]
-fn an_answer_that_is_known_is_not_sent_again() {
+fn an_unchanged_result_returns_304() {
     let server = server();
     let path = format!("{AT}?docId=c/4&name=HR");
     let etag = server.get(&path).header("etag").unwrap().to_owned();
@@ -109,7 +109,7 @@ fn an_answer_that_is_known_is_not_sent_again() {
 }
 
 #[test]
-fn documents_are_included_that_have_the_series_or_are_named_by_its_tags() {
+fn the_document_of_a_series_and_documents_named_by_its_tags_are_included() {
     let server = server();
     let get = |more: &str| server.get(&format!("{AT}?docId=c/4&name=HR{more}")).json();
     let includes = get("&includeDocument=true&includeTags=true&start=5")["Includes"].clone();
@@ -121,7 +121,7 @@ fn documents_are_included_that_have_the_series_or_are_named_by_its_tags() {
 }
 
 #[test]
-fn several_ranges_are_one_answer() {
+fn several_ranges_are_returned_in_one_response() {
     let server = server();
     let get = |more: &str| server.get(&format!("{AT}/ranges?docId=c/4{more}"));
     let two = "&name=HR&from=2020-01-01T00:01:00Z&to=2020-01-01T00:02:00Z\
@@ -142,7 +142,7 @@ fn several_ranges_are_one_answer() {
     assert_eq!(found["Values"]["HR"], json!(paged));
     let found = get(&format!("{two}&pageSize=1")).json();
     assert_eq!(found["Values"]["HR"], json!([range(1, 1, &[one])]));
-    // Told of the whole series only.
+    // Only present for the whole series.
     for (more, total) in [
         ("&name=HR&from=&to=", json!(8)),
         ("&name=HR&from=2020-01-01T00:00:00Z&to=2020-01-01T00:08:00Z&pageSize=8", json!(8)),
@@ -167,7 +167,7 @@ fn several_ranges_are_one_answer() {
 }
 
 #[test]
-fn a_stream_has_a_comma_behind_every_entry() {
+fn a_stream_has_a_comma_after_every_entry() {
     let server = server();
     let get = |more: &str| server.get(&format!("/databases/db/streams/timeseries?docId=c/4{more}"));
     let expected = r#"{"Results":[{"Tag":"w/none","Timestamp":"2020-01-01T00:07:00.0000000Z","Values":[67.0],"IsRollup":false},{"Tag":"w/1","Timestamp":"2020-01-01T00:08:00.0000000Z","Values":[68.0],"IsRollup":false},]}"#;
@@ -176,7 +176,7 @@ fn a_stream_has_a_comma_behind_every_entry() {
 }
 
 #[test]
-fn a_document_tells_what_series_it_has() {
+fn a_document_lists_its_series() {
     let server = server();
     let stats = |id: &str| server.get(&format!("{AT}/stats?docId={id}"));
     let expected = r#"{"DocumentId":"c/4","TimeSeries":[{"Name":"HR","NumberOfEntries":8,"StartDate":"2020-01-01T00:00:00.0000000Z","EndDate":"2020-01-01T00:08:00.0000000Z"}]}"#;
@@ -189,7 +189,7 @@ fn a_document_tells_what_series_it_has() {
 }
 
 #[test]
-fn counting_shows_the_sum_and_what_each_node_counted() {
+fn incremental_series_return_the_sum_and_the_value_of_each_node() {
     let server = server();
     let count = |minute: i64, values: &Value| {
         let increments = json!([{ "Timestamp": moment(minute), "Values": values }]);
@@ -210,7 +210,7 @@ fn counting_shows_the_sum_and_what_each_node_counted() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_in_the_protocols_words() {
+fn invalid_writes_are_rejected_with_the_errors_of_the_protocol() {
     let server = server();
     let one = |entry: &str| format!(r#"{{"Name":"A","Appends":[{entry}]}}"#);
     let stamp = r#""Timestamp":"2020-01-01T00:00:00Z""#;
@@ -322,7 +322,7 @@ fn batches_change_and_copy_series_with_their_documents() {
 }
 
 #[test]
-fn a_bulk_insert_packs_entries() {
+fn a_bulk_insert_appends_time_series_entries() {
     let server = server();
     let body = r#"[{"Id":"c/7","Type":"PUT","Document":{"@metadata":{"@collection":"Cos"}}},
         {"Id":"c/7","Type":"TimeSeriesBulkInsert","TimeSeries":{"Name":"HR","TimeFormat":"UnixTimeInMs",
@@ -340,7 +340,7 @@ fn a_bulk_insert_packs_entries() {
 }
 
 #[test]
-fn a_long_series_is_sent_while_it_is_read() {
+fn a_long_series_is_streamed() {
     let server = server();
     for batch in 0..8 {
         let entries: Vec<String> = (0..5000)
@@ -365,7 +365,7 @@ fn a_long_series_is_sent_while_it_is_read() {
 }
 
 #[test]
-fn loads_give_ranges_along() {
+fn loads_include_ranges() {
     let server = server();
     let load = |more: &str| server.get(&format!("/databases/db/docs?id=c/4{more}"));
     let included = |more: &str| load(more).json()["TimeSeriesIncludes"]["c/4"].clone();
@@ -404,7 +404,7 @@ fn loads_give_ranges_along() {
 }
 
 #[test]
-fn patches_change_series_and_read_them() {
+fn patches_change_and_read_series() {
     let server = server();
     let patch = |script: &str| {
         let body = json!({ "Patch": { "Script": script } });
@@ -432,7 +432,7 @@ fn patches_change_series_and_read_them() {
 }
 
 #[test]
-fn revisions_tell_how_far_series_went() {
+fn revisions_record_the_bounds_of_series() {
     let server = server();
     let path = "/databases/db/admin/revisions/config";
     let rules = br#"{"Default":{"Disabled":false}}"#;

@@ -1,4 +1,4 @@
-//! Indexes of time series: their entries, and that they follow every change.
+//! Indexes of time series: their entries, and that they are updated by every change.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn texts(rows: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn entries_are_mapped_in_both_languages_by_collection_and_name() {
+fn entries_are_mapped_by_collection_and_name_in_both_languages() {
     let server = server();
     let select = "select new { V = e.Value, All = e.Values, e.Tag, e.Timestamp, D = s.DocumentId }";
     let lambda =
@@ -86,7 +86,7 @@ fn entries_are_mapped_in_both_languages_by_collection_and_name() {
         row("cs/1", 3, &[5.0, 2.0], Some("w/1")),
         row("cs/2", 1, &[60.0], Some("as/1")),
     ];
-    // Scripts show whole numbers as such.
+    // Scripts print whole numbers without a fraction.
     let of_script = |rows: &[Value]| {
         let rows =
             json!(rows).to_string().replace(".0,", ",").replace(".0]", "]").replace(".0}", "}");
@@ -127,7 +127,7 @@ fn entries_are_mapped_in_both_languages_by_collection_and_name() {
 }
 
 #[test]
-fn segments_tell_of_all_their_entries() {
+fn segments_expose_all_their_entries() {
     let server = server();
     let counted = |at, values: [i64; 2]| {
         let increments = json!([{ "Timestamp": hour(at), "Values": values }]);
@@ -149,7 +149,7 @@ fn segments_tell_of_all_their_entries() {
         row("Rate", [1, 3], [3, 3], [&[3.0, 1.5], &[7.0, 2.0], &[15.0, 3.5]]),
         row("rate", [1, 1], [1, 1], [&[60.0], &[60.0], &[60.0]]),
         row("Likes", [5, 5], [1, 1], [&[9.0], &[9.0], &[9.0]]),
-        // Entries of the same moment are one to a reader.
+        // Entries with the same timestamp are read as one.
         row("INC:V", [1, 2], [2, 3], [&[1.0, 1.0], &[3.0, 2.0], &[4.0, 3.0]]),
     ];
     assert_eq!(rows(&server, "from index Ss"), texts(&expected));
@@ -163,7 +163,7 @@ fn segments_tell_of_all_their_entries() {
 }
 
 #[test]
-fn an_index_follows_every_change_of_its_series_and_no_others() {
+fn an_index_is_updated_by_changes_of_its_series_only() {
     let server = server();
     let map = "from s in timeSeries.Cs.Rate from e in s.Entries \
                select new { D = s.DocumentId, e.Value, H = e.Timestamp.Hour }";
@@ -175,7 +175,7 @@ fn an_index_follows_every_change_of_its_series_and_no_others() {
             .collect::<Vec<_>>()
     };
     assert_eq!(values(), ["cs/1 1 7.0", "cs/1 2 3.0", "cs/1 3 5.0", "cs/2 1 60.0"]);
-    // In front of all others: the segment begins elsewhere.
+    // Before all others, so that the start of the segment changes.
     append(&server, "cs/1", "RATE", &[(0, &[1.0], None), (2, &[4.0], None)]);
     assert_eq!(values(), ["cs/1 0 1.0", "cs/1 1 7.0", "cs/1 2 4.0", "cs/1 3 5.0", "cs/2 1 60.0"]);
     delete(&server, "cs/1", "rate", Some(0), Some(1));
@@ -193,7 +193,7 @@ fn an_index_follows_every_change_of_its_series_and_no_others() {
     append(&server, "us/1", "Rate", &[(7, &[1.0], None)]);
     server.put("cs/1", r#"{"Name":"z","@metadata":{"@collection":"Cs"}}"#);
     assert_eq!(values().len(), 1);
-    assert_eq!(mapped(), before, "documents and other collections are nothing to it");
+    assert_eq!(mapped(), before, "documents and other collections do not affect it");
     let reset = server.send("RESET", "/databases/db/indexes?name=Rs", b"");
     assert_eq!(reset.status, 200, "{}", reset.text());
     assert_eq!(values(), ["cs/1 2 8.0"]);
@@ -232,7 +232,7 @@ fn series_are_reduced_across_documents_and_maps() {
 }
 
 #[test]
-fn maps_of_time_series_look_at_documents_and_follow_them() {
+fn maps_of_time_series_load_documents_and_are_updated_with_them() {
     let server = server();
     let map = "from s in timeSeries.Cs.Rate from e in s.Entries let a = LoadDocument(e.Tag, \"As\") \
                let c = LoadDocument(s.DocumentId, \"Cs\") select new { a.City, c.Name, e.Value }";
@@ -261,7 +261,7 @@ fn maps_of_time_series_look_at_documents_and_follow_them() {
 }
 
 #[test]
-fn maps_of_documents_know_the_names_of_their_series() {
+fn maps_of_documents_can_read_series_names() {
     let server = server();
     define(&server, "Names", "from c in docs.Cs select new { N = TimeSeriesNamesFor(c) }", None);
     define(&server, "JsNames", "map('Cs', c => ({ N: timeSeriesNamesFor(c) }))", None);
@@ -285,7 +285,7 @@ fn maps_of_documents_know_the_names_of_their_series() {
 }
 
 #[test]
-fn what_an_index_of_time_series_has_still_to_do_is_told() {
+fn pending_work_of_a_time_series_index_is_reported() {
     let server = server();
     define(&server, "Rs", "from s in timeSeries.Cs select new { s.Name }", None);
     define(&server, "All", "from s in timeSeries select new { s.Name }", None);
@@ -295,10 +295,10 @@ fn what_an_index_of_time_series_has_still_to_do_is_told() {
     append(&server, "cs/2", "rate", &[(24, &[5.0], None)]);
     delete(&server, "cs/2", "rate", Some(0), Some(5));
     for (index, collection) in [("Rs", "Cs"), ("All", "@all_docs")] {
-        let told = server.get(&format!("/databases/db/indexes/staleness?name={index}")).json();
-        assert_eq!(told["IsStale"], true);
-        let [first, second] = told["StalenessReasons"].as_array().unwrap().as_slice() else {
-            panic!("{told}")
+        let staleness = server.get(&format!("/databases/db/indexes/staleness?name={index}")).json();
+        assert_eq!(staleness["IsStale"], true);
+        let [first, second] = staleness["StalenessReasons"].as_array().unwrap().as_slice() else {
+            panic!("{staleness}")
         };
         let (first, second) = (first.as_str().unwrap(), second.as_str().unwrap());
         assert!(
@@ -328,12 +328,12 @@ fn what_an_index_of_time_series_has_still_to_do_is_told() {
 }
 
 #[test]
-fn a_new_definition_takes_the_place_of_an_old_one() {
+fn a_new_definition_replaces_the_old_one() {
     let server = server();
     define(&server, "Rs", "from s in timeSeries.Cs select new { s.Name }", None);
     assert_eq!(rows(&server, "from index Rs").len(), 3);
     define(&server, "Rs", "from s in timeSeries.Us select new { D = s.DocumentId }", None);
-    // The old one answers until the new one has everything.
+    // The old index answers until the new one has caught up.
     let query = || rows(&server, "from index Rs");
     while query() != [r#"{"D":"us/1"}"#] {
         std::thread::yield_now();
@@ -341,7 +341,7 @@ fn a_new_definition_takes_the_place_of_an_old_one() {
 }
 
 #[test]
-fn what_cannot_be_an_index_of_time_series_is_refused() {
+fn invalid_time_series_indexes_are_rejected() {
     let server = server();
     let put = |maps: &[&str]| {
         let body = json!({ "Indexes": [{ "Name": "Refused", "Maps": maps }] }).to_string();
@@ -361,7 +361,7 @@ fn what_cannot_be_an_index_of_time_series_is_refused() {
     let body = json!({ "Query": "from index Wrong", "WaitForNonStaleResults": true }).to_string();
     server.send("POST", "/databases/db/queries", body.as_bytes());
     let errors = server.get("/databases/db/indexes/errors?name=Wrong").json();
-    assert_eq!(errors["Results"][0]["Errors"], json!([]), "a missing entry is nothing");
+    assert_eq!(errors["Results"][0]["Errors"], json!([]), "a missing entry has no value");
     define(&server, "Thrown", "timeSeries.map('Cs', s => { throw new Error('no'); })", None);
     server.send(
         "POST",

@@ -1,4 +1,4 @@
-//! Policies of time series: rollups, retention, and what queries see of them.
+//! Policies of time series: rollups, retention, and their effect on queries.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::test_server::TestServer;
 use crate::time_series::{AT, moment, server};
 
 #[test]
-fn policies_and_names_of_values_are_kept() {
+fn policies_and_value_names_are_persisted() {
     let server = server();
     let send = |method: &str, path: &str, body: &Value| {
         server.send(method, &format!("/databases/db{path}"), body.to_string().as_bytes())
@@ -58,7 +58,7 @@ fn span(seconds: i64) -> Value {
     json!({ "Value": seconds, "Unit": "Second" })
 }
 
-/// Entries are kept for an hour, and those by two minutes for ever.
+/// Entries are kept for an hour, and rollups of two minutes forever.
 fn configure(server: &TestServer) {
     let policies = json!({
         "PolicyCheckFrequency": "00:00:01",
@@ -74,7 +74,7 @@ fn configure(server: &TestServer) {
     assert_eq!(server.send("POST", path, policies.to_string().as_bytes()).status, 200);
 }
 
-/// Ends when the old entries are gone; a server that never does it is a test that never ends.
+/// Waits until the old entries are removed; if the server never does it, the test does not end.
 fn wait_for_policies(server: &TestServer) {
     while server.get(&format!("{AT}?docId=c/4&name=HR")).status != 404 {
         std::thread::yield_now();
@@ -82,7 +82,7 @@ fn wait_for_policies(server: &TestServer) {
 }
 
 #[test]
-fn rollups_are_made_by_themselves_and_old_entries_go() {
+fn rollups_are_created_and_old_entries_removed_automatically() {
     let server = server();
     configure(&server);
     wait_for_policies(&server);
@@ -99,7 +99,7 @@ fn rollups_are_made_by_themselves_and_old_entries_go() {
 }
 
 #[test]
-fn queries_go_on_with_rollups_where_entries_are_gone() {
+fn queries_continue_with_rollups_where_entries_were_removed() {
     let server = server();
     configure(&server);
     let ask = |select: &str| {
@@ -118,12 +118,12 @@ fn queries_go_on_with_rollups_where_entries_are_gone() {
         (&entries[1]["Timestamp"], &entries[1]["IsRollup"]),
         (&json!(moment(2)), &json!(true))
     );
-    // What only entries know is not made up.
+    // Values that only raw entries have are not invented.
     assert_eq!(ask("where Value > 0 group by 1d select count()")["Results"], json!([]));
 }
 
 #[test]
-fn clients_write_rollups_of_policies_that_there_are() {
+fn clients_can_write_rollups_of_existing_policies() {
     let server = server();
     let change = |id: &str, name: &str| {
         let values = [1, 2, 3, 4, 5, 6];

@@ -38,7 +38,7 @@ fn query(server: &TestServer, text: &str) -> Value {
     server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
 }
 
-/// The ranges with the numbers of their entries.
+/// The ranges with their numbers of entries.
 fn ranges(answer: &Value) -> Value {
     let mut found = answer["TimeSeriesIncludes"].clone();
     for document in found.as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
@@ -53,7 +53,7 @@ fn ranges(answer: &Value) -> Value {
 }
 
 #[test]
-fn a_query_gives_time_series_along() {
+fn a_query_includes_time_series() {
     let server = server();
     let (half_past, four) = ("2020-01-01T00:20:00.0000000Z", "2020-01-01T04:00:00.0000000Z");
     let last = "2021-01-01T00:00:00.0000000Z";
@@ -100,7 +100,7 @@ fn a_query_gives_time_series_along() {
 }
 
 #[test]
-fn what_cannot_be_given_along_is_refused() {
+fn invalid_includes_are_rejected() {
     let server = server();
     for (include, message) in [
         ("timeseries('HR')", "Expected to get include 'TimeSeries' clause expression"),
@@ -117,7 +117,7 @@ fn what_cannot_be_given_along_is_refused() {
 }
 
 #[test]
-fn values_are_found_by_the_names_that_they_were_given() {
+fn values_are_found_by_their_configured_names() {
     let server = server();
     let names = json!({ "Collection": "cos", "TimeSeries": "hr", "ValueNames": ["Bpm", "Steps"] });
     let path = "/databases/db/timeseries/names/config";
@@ -127,7 +127,7 @@ fn values_are_found_by_the_names_that_they_were_given() {
         let path = "/databases/db/queries?addTimeSeriesNames=true";
         server.send("POST", path, body.as_bytes()).json()
     };
-    let told = json!(["Bpm", "Steps"]);
+    let names = json!(["Bpm", "Steps"]);
     for text in [
         "from Cos as c select timeseries(from c.HR where Bpm > 75)",
         "from Cos as c select timeseries(from HR where Bpm > $x and Bpm < 100)",
@@ -138,7 +138,7 @@ fn values_are_found_by_the_names_that_they_were_given() {
         let answer = ask(text);
         let row = &answer["Results"][0];
         assert_eq!(row["Count"], json!(1), "{text}: {answer}");
-        assert_eq!(row["@metadata"]["@timeseries-named-values"], told, "{text}");
+        assert_eq!(row["@metadata"]["@timeseries-named-values"], names, "{text}");
     }
     assert_eq!(
         ask("from Cos as c select timeseries(from c.HR)")["TimeSeriesFields"],
@@ -148,11 +148,11 @@ fn values_are_found_by_the_names_that_they_were_given() {
     assert_eq!(ask("from Cos as c select c.Age").get("TimeSeriesFields"), None);
     let answer = ask("from Cos as c select timeseries(from c.HR where Bpm > 75) as T, c.Age");
     assert_eq!(answer["TimeSeriesFields"], json!(["T"]));
-    assert_eq!(answer["Results"][0]["T"]["@metadata"]["@timeseries-named-values"], told);
+    assert_eq!(answer["Results"][0]["T"]["@metadata"]["@timeseries-named-values"], names);
     let script = "declare timeseries o(c) { from c.HR where Bpm > 75 } \
          declare function f(c) { return { R: o(c) } } from Cos as c select f(c)";
     assert_eq!(ask(script)["Results"][0]["R"]["Count"], json!(1));
-    // Names are those of one series of one collection, to the letter.
+    // Value names apply to one series of one collection, and are case-sensitive.
     for (text, unknown) in [
         ("from Cos as c select timeseries(from c.HR where bpm > 75)", "bpm"),
         ("from Cos as c select timeseries(from c.'Two words' where Bpm > 75)", "Bpm"),
@@ -165,7 +165,7 @@ fn values_are_found_by_the_names_that_they_were_given() {
 }
 
 #[test]
-fn streams_show_series_as_arrays_and_tables_their_entries_as_lines() {
+fn streams_return_series_as_arrays_and_csv_returns_entries_as_lines() {
     let server = server();
     let stream = |format: &str, text: &str| {
         let body = json!({ "Query": text }).to_string();

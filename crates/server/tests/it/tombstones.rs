@@ -1,4 +1,5 @@
-//! Tombstones over HTTP: who keeps them, when they go, and that no index and no reader misses a deletion.
+//! Tombstones over HTTP: who retains them, when they are removed, and that no reader misses a
+//! deletion.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ const CUTS: usize = 3;
 const STEPS: u64 = 60;
 const DOCUMENTS: u64 = 8;
 const VALUES: u64 = 4;
-/// Queries that are tried until an index that is opened again after a cut answers.
+/// Maximum number of queries until an index that is reopened after a cut answers.
 const TRIES_MAX: usize = 2000;
 
 fn put_index(server: &TestServer, name: &str, map: &str, reduce: Option<&str>) {
@@ -57,14 +58,14 @@ fn wait_for(server: &TestServer, index: &str) {
     assert_eq!(reply.json()["IsStale"], false, "{}", reply.text());
 }
 
-/// The row of a collection, which is named in lower case as in RavenDB.
+/// The row of a collection, whose name is in lower case as in RavenDB.
 fn row(state: &Value, collection: &str) -> Value {
     let rows = state["Results"].as_array().unwrap();
     rows.iter().find(|row| row["Collection"] == collection).unwrap().clone()
 }
 
 #[test]
-fn a_paused_index_keeps_the_tombstones_of_its_collections_and_is_named() {
+fn a_paused_index_retains_the_tombstones_of_its_collections_and_is_reported() {
     let server = TestServer::with_database();
     put_index(&server, "Users/ByN", "from u in docs.Users select new { u.N }", None);
     put_index(&server, "All", "from d in docs select new { d.N }", None);
@@ -81,9 +82,9 @@ fn a_paused_index_keeps_the_tombstones_of_its_collections_and_is_named() {
     let shown = state(&server);
     let users = row(&shown, "users");
     assert_eq!(users["Documents"], json!({"Component": "Index 'Users/ByN'", "Etag": 5}));
-    let nobody = json!({"Component": null, "Etag": i64::MAX});
-    assert_eq!(row(&shown, "dogs")["Documents"], nobody);
-    assert_eq!(row(&shown, "Attachments.Tombstones")["Documents"], nobody);
+    let none = json!({"Component": null, "Etag": i64::MAX});
+    assert_eq!(row(&shown, "dogs")["Documents"], none);
+    assert_eq!(row(&shown, "Attachments.Tombstones")["Documents"], none);
     assert_eq!(shown["MinAllDocsEtag"], 9);
     assert_eq!(shown["MinAllCountersEtag"], i64::MAX);
     let holders = shown["PerSubscriptionInfoExtended"].as_array().unwrap();
@@ -104,7 +105,7 @@ fn a_paused_index_keeps_the_tombstones_of_its_collections_and_is_named() {
 }
 
 #[test]
-fn disabled_and_unfinished_indexes_hold_and_deleted_ones_and_later_ones_do_not() {
+fn disabled_and_unfinished_indexes_retain_tombstones_and_deleted_and_newer_ones_do_not() {
     let server = TestServer::with_database();
     let map = "from u in docs.Users select new { u.N }";
     put(&server, "users/1", "Users");
@@ -117,13 +118,13 @@ fn disabled_and_unfinished_indexes_hold_and_deleted_ones_and_later_ones_do_not()
     delete(&server, "users/2");
     assert_eq!(clean(&server), 0, "a disabled index");
     assert_eq!(row(&state(&server), "users")["Documents"]["Component"], "Index 'Users/ByN'");
-    // One that is to take its place.
+    // Its replacement.
     let map = "from u in docs.Users select new { M = u.N }";
     put_index(&server, "Users/ByN", map, None);
     let reply = server.send("DELETE", "/databases/db/indexes?name=Users/ByN", b"");
     assert_eq!(reply.status, 204, "{}", reply.text());
-    assert_eq!((clean(&server), tombstones(&server)), (1, 0), "nobody is left");
-    // A reset index begins with what is there.
+    assert_eq!((clean(&server), tombstones(&server)), (1, 0), "no reader retains it");
+    // A reset index starts from the current documents.
     put_index(&server, "Users/ByN", map, None);
     wait_for(&server, "Users/ByN");
     post(&server, "/databases/db/admin/indexes/stop?name=Users/ByN");
@@ -137,7 +138,7 @@ fn disabled_and_unfinished_indexes_hold_and_deleted_ones_and_later_ones_do_not()
 }
 
 #[test]
-fn a_tail_that_goes_on_from_before_forgotten_deletions_is_told_so() {
+fn a_tail_that_resumes_before_removed_tombstones_is_rejected() {
     let server = TestServer::with_database();
     put(&server, "users/1", "Users");
     put(&server, "dogs/1", "Dogs");
@@ -149,9 +150,10 @@ fn a_tail_that_goes_on_from_before_forgotten_deletions_is_told_so() {
     assert_eq!(reply.status, 410, "{}", reply.text());
     assert!(reply.text().contains("Read the log from its beginning"), "{}", reply.text());
     assert_eq!(ask("etag=1&collection=Users").status, 410);
-    assert_eq!(ask("etag=2&collection=Dogs").status, 200, "nothing of it is forgotten");
+    assert_eq!(ask("etag=2&collection=Dogs").status, 200, "its tombstones have not been removed");
     assert_eq!(ask("etag=3").status, 200);
-    // From the beginning, everything is sent that is there; the position says where that began.
+    // From the beginning, all current documents are sent; the position states where that read
+    // began.
     let reply = ask("etag=0");
     assert_eq!(reply.status, 200);
     let text = reply.text();
@@ -163,13 +165,13 @@ fn a_tail_that_goes_on_from_before_forgotten_deletions_is_told_so() {
     assert!(ids[1].starts_with("2-") && ids[1].ends_with("-3"), "{ids:?}");
     let again = [("Last-Event-ID", ids[1].as_str())];
     let reply = server.send_with("GET", "/databases/db/tail?follow=false", &again, b"");
-    assert_eq!(reply.status, 200, "it began behind what is forgotten: {}", reply.text());
+    assert_eq!(reply.status, 200, "it starts after the removed tombstones: {}", reply.text());
     assert_eq!(ask("etag=2-x-3-4").status, 400);
     server.stop();
 }
 
 #[test]
-fn tombstones_are_flat_while_documents_come_and_go() {
+fn the_number_of_tombstones_stays_constant_while_documents_are_created_and_deleted() {
     let server = TestServer::with_database();
     let reduce = "from r in results group r by r.N into g \
                   select new { N = g.Key, Count = g.Sum(x => x.Count) }";
@@ -185,7 +187,7 @@ fn tombstones_are_flat_while_documents_come_and_go() {
     server.stop();
 }
 
-/// The indexes of a history: name, map, reduce.
+/// The indexes of a history, each with name, map and reduce.
 const INDEXES: [(&str, &str, Option<&str>); 4] = [
     ("ByN", "from u in docs.Users select new { u.N }", None),
     (
@@ -205,7 +207,7 @@ const INDEXES: [(&str, &str, Option<&str>); 4] = [
     ),
 ];
 
-/// One history: documents that come, go and change their collections, and indexes that do.
+/// One history: documents and indexes are created, changed and deleted.
 struct History {
     seed: u64,
     machine: Machine,
@@ -213,12 +215,12 @@ struct History {
 
 impl History {
     fn ask(&self, method: &str, target: &str, body: &Value) {
-        // Any answer will do: the power may be gone, or the index not there.
+        // Any response is accepted: the power may be cut, or the index may not exist.
         drop(self.machine.ask(method, target, "", body));
     }
 
     fn put_index(&self, (name, map, reduce): (&str, &str, Option<&str>), is_other: bool) {
-        // Another definition with the same entries but for a field.
+        // Another definition, which adds a field to the same entries.
         let map = if is_other { map.replacen("new {", "new { X = 1,", 1) } else { map.to_owned() };
         let is_other = is_other && reduce.is_none();
         let maps = if is_other || reduce.is_none() { vec![map] } else { vec![INDEXES[1].1.into()] };
@@ -229,7 +231,7 @@ impl History {
     fn step(&self, random: &mut Random) {
         let number = random.below(DOCUMENTS);
         let is_dog = random.below(3) == 0;
-        // Some ids are in either collection, one after the other.
+        // Some ids change their collection.
         let (collection, kind) = if is_dog { ("Dogs", "dogs") } else { ("Users", "users") };
         let id = if number < 3 { format!("both/{number}") } else { format!("{kind}/{number}") };
         let index = INDEXES[random.below(INDEXES.len() as u64) as usize];
@@ -267,7 +269,7 @@ impl History {
         self.machine.restart();
     }
 
-    /// The documents as they are now: collection, number, and the id of another.
+    /// The current documents: collection, number, and the id of another document.
     fn documents(&self) -> BTreeMap<String, Value> {
         let answer = self.machine.server().get("/databases/db/docs?start=0&pageSize=1000");
         let found = answer.json()["Results"].as_array().unwrap().clone();
@@ -281,7 +283,7 @@ impl History {
         for _ in 0..TRIES_MAX {
             let reply = server.send("POST", "/databases/db/queries", query.as_bytes());
             let answer = reply.json();
-            // Stale ones are those of an index that has given way to another one meanwhile.
+            // A result is stale if the index was replaced in the meantime.
             if reply.status == 200 && answer["IsStale"] == false {
                 return answer;
             }
@@ -290,7 +292,7 @@ impl History {
         panic!("seed {}: {text} stays stale", self.seed);
     }
 
-    /// What every index says is what the documents say.
+    /// The results of every index match the documents.
     fn check(&self) {
         for index in INDEXES {
             self.put_index(index, false);
@@ -328,7 +330,7 @@ impl History {
 }
 
 #[test]
-fn indexes_are_right_whenever_tombstones_are_removed_and_whenever_the_power_goes() {
+fn indexes_are_correct_after_tombstone_removal_and_power_cuts() {
     for seed in 1..=HISTORIES {
         let mut random = Random::new(seed);
         let mut history = History { seed, machine: Machine::new(seed) };
@@ -337,7 +339,11 @@ fn indexes_are_right_whenever_tombstones_are_removed_and_whenever_the_power_goes
         }
         history.check();
         clean(history.machine.server());
-        assert_eq!(tombstones(history.machine.server()), 0, "seed {seed}: something still holds");
+        assert_eq!(
+            tombstones(history.machine.server()),
+            0,
+            "seed {seed}: a reader still retains tombstones"
+        );
         history.machine.stop();
     }
 }

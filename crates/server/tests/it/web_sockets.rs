@@ -25,7 +25,7 @@ fn read_text(socket: &mut WebSocket<TcpStream>) -> String {
     }
 }
 
-/// The next text that is no heartbeat.
+/// The next text that is not a heartbeat.
 pub(crate) fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
     loop {
         let text = read_text(socket);
@@ -36,7 +36,7 @@ pub(crate) fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
 }
 
 #[test]
-fn live_io_metrics_begin_with_everything_and_go_on_with_what_is_new() {
+fn live_io_metrics_start_with_all_and_continue_with_new_entries() {
     let server = TestServer::with_database();
     server.put("before", "{}");
     let mut socket = connect(&server, LIVE);
@@ -57,9 +57,9 @@ fn live_io_metrics_begin_with_everything_and_go_on_with_what_is_new() {
     assert!(!files.is_empty());
     for file in files {
         assert_eq!(file["History"], json!([]));
-        assert!(start(&file) > newest, "nothing is told twice: {news}");
+        assert!(start(&file) > newest, "nothing is reported twice: {news}");
     }
-    // A ping is answered, a text is nothing to it.
+    // A ping is answered, a text is ignored.
     socket.send(Message::text("hello")).unwrap();
     socket.send(Message::Ping(vec![7].into())).unwrap();
     loop {
@@ -73,7 +73,7 @@ fn live_io_metrics_begin_with_everything_and_go_on_with_what_is_new() {
 }
 
 #[test]
-fn a_silent_database_sends_a_heartbeat() {
+fn an_idle_database_sends_heartbeats() {
     let server = TestServer::with_database();
     let mut socket = connect(&server, LIVE);
     read_json(&mut socket);
@@ -81,7 +81,7 @@ fn a_silent_database_sends_a_heartbeat() {
 }
 
 #[test]
-fn what_is_no_handshake_is_refused_in_the_shape_of_the_protocol() {
+fn invalid_handshakes_are_rejected_with_the_errors_of_the_protocol() {
     let server = TestServer::with_database();
     let refused = server.get(LIVE);
     assert_eq!(refused.status, 500);
@@ -98,7 +98,7 @@ fn what_is_no_handshake_is_refused_in_the_shape_of_the_protocol() {
 }
 
 #[test]
-fn a_session_ends_with_its_database_and_holds_nothing_up() {
+fn a_session_ends_when_its_database_is_disabled() {
     let server = TestServer::with_database();
     let mut socket = connect(&server, LIVE);
     read_json(&mut socket);
@@ -108,7 +108,7 @@ fn a_session_ends_with_its_database_and_holds_nothing_up() {
 }
 
 #[test]
-fn a_server_that_stops_ends_its_sessions() {
+fn shutdown_ends_all_sessions() {
     let server = TestServer::with_database();
     let mut socket = connect(&server, LIVE);
     read_json(&mut socket);
@@ -117,28 +117,28 @@ fn a_server_that_stops_ends_its_sessions() {
 }
 
 #[test]
-fn a_session_keeps_its_place_among_the_connections() {
+fn a_session_counts_as_a_connection() {
     let server = TestServer::start(Platform::memory(), &["--Server.MaxConnections=2"]);
     server.create("db");
     let mut first = connect(&server, LIVE);
     read_json(&mut first);
     let mut second = connect(&server, LIVE);
     read_json(&mut second);
-    // The third waits for a place, and gets it when a session ends.
+    // The third connection waits, and is accepted when a session ends.
     let mut third = server.open();
     third.send(b"GET /build/version HTTP/1.1\r\nHost: localhost\r\n\r\n");
     read_text(&mut second);
-    assert!(!third.has_anything(), "there was no place for it");
+    assert!(!third.has_anything(), "the limit was reached");
     drop(first);
     assert_eq!(third.read_reply(false).status, 200);
 }
 
 #[test]
-fn a_client_that_sends_too_much_is_let_go_of() {
+fn a_client_that_sends_too_much_is_disconnected() {
     let server = TestServer::with_database();
     let mut socket = connect(&server, LIVE);
     read_json(&mut socket);
-    // It may be gone before everything is sent.
+    // The connection may be closed before everything is sent.
     drop(socket.send(Message::text("x".repeat(1 << 20))));
     while socket.read().is_ok() {}
     assert_eq!(server.get("/build/version").status, 200);

@@ -108,7 +108,7 @@ pub enum Found<'a> {
 /// What was copied of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SalvagedTree {
-    /// Its name.
+    /// The name of the tree.
     pub name: String,
     /// Entries that were copied.
     pub entries: u64,

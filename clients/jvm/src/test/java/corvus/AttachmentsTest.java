@@ -30,7 +30,7 @@ import net.ravendb.client.documents.operations.attachments.PutAttachmentOperatio
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.ConcurrencyException;
 
-/** Attachments: stored and read by sessions and operations, many at once, copied, moved, renamed. */
+/** Attachments: stored and read by sessions and operations, in bulk, copied, moved, renamed. */
 class AttachmentsTest extends DatabaseTest {
     private static final String HELLO = "Mk3PAn3UowqTLEQfNlol6GsXPe+kuOWJSCU0cbgbcs8=";
 
@@ -118,7 +118,7 @@ class AttachmentsTest extends DatabaseTest {
     }
 
     @Test
-    void manyAreReadAtOnce() throws Exception {
+    void manyAttachmentsAreReadAtOnce() throws Exception {
         Server.save(store, new City("many", 1), "attached/6");
         attach("attached/6", "a", "first");
         attach("attached/6", "b", "second");
@@ -137,7 +137,7 @@ class AttachmentsTest extends DatabaseTest {
     }
 
     @Test
-    void bulkInsertsBringAttachments() throws IOException {
+    void bulkInsertsCanContainAttachments() throws IOException {
         try (BulkInsertOperation insert = store.bulkInsert()) {
             insert.store(new City("bulk", 1), "attached/7");
             insert.attachmentsFor("attached/7").store("a", "],}".getBytes(StandardCharsets.UTF_8));

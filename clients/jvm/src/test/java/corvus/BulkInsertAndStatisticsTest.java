@@ -40,7 +40,7 @@ class BulkInsertAndStatisticsTest extends DatabaseTest {
     }
 
     @Test
-    void hiloIdsAreGivenByTheClient() {
+    void hiloIdsAreAssignedByTheClient() {
         try (BulkInsertOperation insert = store.bulkInsert()) {
             String id = insert.store(new City("hilo", 1));
             assertTrue(id.matches("cities/\\d+-A"), id);
@@ -59,7 +59,7 @@ class BulkInsertAndStatisticsTest extends DatabaseTest {
     }
 
     @Test
-    void statisticsMoveWithWrites() {
+    void statisticsChangeWithWrites() {
         DatabaseStatistics before = store.maintenance().send(new GetStatisticsOperation());
         Server.save(store, new City("one more", 1), "statistics/1");
         DatabaseStatistics after = store.maintenance().send(new GetStatisticsOperation());

@@ -34,7 +34,7 @@ import net.ravendb.client.documents.operations.indexes.PutIndexesOperation;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.primitives.CleanCloseable;
 
-/** The Changes API and what stands on it: documents, indexes, operations, and answers that are kept. */
+/** The Changes API and its users: documents, indexes, operations, and aggressive caching. */
 class ChangesTest extends DatabaseTest {
     private static final long MILLISECONDS_MAX = 15_000;
     private static final int OPERATIONS_MAX = 20;
@@ -52,7 +52,7 @@ class ChangesTest extends DatabaseTest {
         changes.close();
     }
 
-    /** What an observable reports, once its watch has begun. */
+    /** What an observable reports, once its watch has started. */
     private static final class Listener<T> implements AutoCloseable {
         private final List<T> received = new CopyOnWriteArrayList<>();
         private final CleanCloseable subscription;
@@ -114,7 +114,7 @@ class ChangesTest extends DatabaseTest {
     }
 
     @Test
-    void whatHappensToAnIndexIsTold() throws InterruptedException {
+    void changesOfAnIndexAreReported() throws InterruptedException {
         try (Listener<IndexChange> listener = new Listener<>(changes.forIndex("Cities/ByName"))) {
             IndexDefinition definition = new IndexDefinition();
             definition.setName("Cities/ByName");
@@ -128,7 +128,7 @@ class ChangesTest extends DatabaseTest {
     }
 
     @Test
-    void anOperationIsFollowedToItsEnd() throws InterruptedException {
+    void anOperationIsReportedUntilItCompletes() throws InterruptedException {
         Server.save(store, new City("Arosa", 5), "patched/1");
         try (Listener<OperationStatusChange> listener = new Listener<>(changes.forAllOperations())) {
             Operation operation =
@@ -140,10 +140,10 @@ class ChangesTest extends DatabaseTest {
     }
 
     @Test
-    void oneOperationIsFollowedToItsEnd() throws InterruptedException {
+    void oneOperationIsReportedUntilItCompletes() throws InterruptedException {
         Server.save(store, new City("Aarau", 5), "patched/2");
-        // The end of an operation is sent to those that watch it then, and not repeated. A short one may end
-        // before its id is known here; then another one is followed.
+        // The end of an operation is sent only to its current watchers. A short operation may end before
+        // its id is known here; then the test follows another one.
         boolean isFollowed = false;
         for (int attempt = 0; attempt < OPERATIONS_MAX && !isFollowed; attempt++) {
             Operation operation = store.operations()
@@ -220,7 +220,7 @@ class ChangesTest extends DatabaseTest {
     }
 
     @Test
-    void answersThatAreKeptFollowWhatOthersChange() throws InterruptedException {
+    void cachedResponsesAreInvalidatedByChangesOfOtherClients() throws InterruptedException {
         Server.save(store, new City("Davos", 1), "kept/1");
         try (IDocumentStore reader = Server.open(store.getDatabase())) {
             assertEquals(1, populationKept(reader));

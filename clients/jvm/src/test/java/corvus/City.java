@@ -3,7 +3,7 @@ package corvus;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A document with values of every plain kind. */
+/** A document with values of every simple type. */
 public class City {
     private String name;
     private long population;

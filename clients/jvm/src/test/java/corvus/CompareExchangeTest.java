@@ -26,7 +26,7 @@ import net.ravendb.client.documents.session.SessionOptions;
 import net.ravendb.client.documents.session.TransactionMode;
 import net.ravendb.client.exceptions.ClusterTransactionConcurrencyException;
 
-/** Compare exchange and cluster-wide sessions: who has not seen the newest version changes nothing. */
+/** Compare exchange and cluster-wide sessions: a change requires the newest version. */
 class CompareExchangeTest extends DatabaseTest {
     private CompareExchangeResult<String> put(String key, String value, long index) {
         return store.operations().send(new PutCompareExchangeValueOperation<>(key, value, index));
@@ -43,7 +43,7 @@ class CompareExchangeTest extends DatabaseTest {
     }
 
     @Test
-    void aValueChangesOnlyForWhoHasSeenItsNewestVersion() {
+    void aValueChangesOnlyIfItsNewestVersionIsGiven() {
         CompareExchangeResult<String> first = put("locks/1", "anna", 0);
         assertTrue(first.isSuccessful());
         CompareExchangeResult<String> refused = put("LOCKS/1", "bert", 0);
@@ -80,7 +80,7 @@ class CompareExchangeTest extends DatabaseTest {
     }
 
     @Test
-    void aTakenNameRefusesTheWholeSession() {
+    void aTakenNameRejectsTheWholeSession() {
         put("names/2", "somebody", 0);
         try (IDocumentSession session = clusterWide()) {
             session.store(new City("Oslo", 1), "refused/1");
@@ -106,7 +106,7 @@ class CompareExchangeTest extends DatabaseTest {
     }
 
     @Test
-    void aValueIsGivenAlongWithItsDocument() {
+    void aValueIsIncludedWithItsDocument() {
         put("Stavanger", "in the west", 0);
         Server.save(store, new City("Stavanger", 0), "along/1");
         try (IDocumentSession session = clusterWide()) {
@@ -130,7 +130,7 @@ class CompareExchangeTest extends DatabaseTest {
     }
 
     @Test
-    void queriesAndIndexesLookAtValues() {
+    void queriesAndIndexesReadValues() {
         try (IDocumentSession session = store.openSession()) {
             session.store(new City("Chur", 1), "ranked/1");
             session.store(new City("Arosa", 2), "ranked/2");

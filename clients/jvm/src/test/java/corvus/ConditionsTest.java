@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import net.ravendb.client.documents.queries.QueryOperator;
 import net.ravendb.client.documents.queries.SearchOperator;
 
-/** Every condition that the client can write, through the indexes that the server makes for them. */
+/** Every condition that the client can build, through automatic indexes. */
 class ConditionsTest extends HutsTest {
     private static final Set<String> ALL = Set.of(
         "Monte Rosa", "Hörnli", "Britannia", "Blüemlisalp", "Finsteraar", "Coaz", "Boval", "Tin Box");
@@ -39,7 +39,7 @@ class ConditionsTest extends HutsTest {
     }
 
     @Test
-    void equalityKnowsNumbersItemsOfListsNullsAndIds() {
+    void equalityOfNumbersItemsOfListsNullsAndIds() {
         assertFinds(Set.of("Monte Rosa"), q -> q.whereEquals("beds", 120));
         assertFinds(Set.of("Blüemlisalp"), q -> q.whereEquals("price", 75.5));
         assertFinds(Set.of("Britannia", "Finsteraar"), q -> q.whereEquals("tags", "ski"));
@@ -50,7 +50,7 @@ class ConditionsTest extends HutsTest {
     }
 
     @Test
-    void rangesOfNumbersAndTexts() {
+    void rangesOfNumbersAndStrings() {
         assertFinds(Set.of("Finsteraar", "Hörnli", "Tin Box"), q -> q.whereGreaterThan("altitude", 3030));
         assertFinds(Set.of("Finsteraar", "Hörnli", "Tin Box"), q -> q.whereGreaterThanOrEqual("altitude", 3048));
         assertFinds(Set.of("Boval"), q -> q.whereLessThan("altitude", 2610));
@@ -71,7 +71,7 @@ class ConditionsTest extends HutsTest {
     }
 
     @Test
-    void partsOfTexts() {
+    void partsOfStrings() {
         assertFinds(Set.of("Blüemlisalp", "Boval", "Britannia"), q -> q.whereStartsWith("name", "b"));
         assertFinds(Set.of(), q -> q.whereStartsWith("name", "b", true));
         assertFinds(Set.of("Britannia", "Monte Rosa"), q -> q.whereEndsWith("name", "A"));
@@ -93,7 +93,7 @@ class ConditionsTest extends HutsTest {
     }
 
     @Test
-    void conditionsAreNestedAndJoined() {
+    void conditionsAreNestedAndCombined() {
         assertFinds(BERN, q -> q.openSubclause().whereEquals("region", "bern").orElse()
             .whereEquals("region", "grisons").closeSubclause().andAlso().whereGreaterThan("altitude", 2800));
         assertFinds(GRISONS, q -> q.whereEquals("region", "bern").orElse().whereEquals("region", "grisons")
@@ -105,7 +105,7 @@ class ConditionsTest extends HutsTest {
     }
 
     @Test
-    void aFilterLooksAtTheDocumentsFound() {
+    void aFilterScansTheMatchingDocuments() {
         assertFinds(Set.of("Blüemlisalp"),
             q -> q.whereEquals("region", "bern").filter(f -> f.greaterThan("beds", 120)));
         assertFinds(Set.of("Coaz", "Boval", "Tin Box"), q -> q.filter(f -> f.lessThan("beds", 100)));

@@ -25,7 +25,7 @@ import net.ravendb.client.documents.operations.counters.GetCountersOperation;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.documents.DocumentDoesNotExistException;
 
-/** Counters: counted by sessions, operations and bulk inserts, included with documents and queries. */
+/** Counters: incremented by sessions, operations and bulk inserts, included with documents and queries. */
 class CountersTest extends DatabaseTest {
     @BeforeEach
     void store() {
@@ -59,7 +59,7 @@ class CountersTest extends DatabaseTest {
     }
 
     @Test
-    void aSessionCountsAndDeletesAndAnotherOneReads() {
+    void aSessionChangesCountersAndAnotherOneReadsThem() {
         count("cities/1", "guests", 40);
         count("cities/1", "guests", -5);
         count("cities/1", "nights", 1);
@@ -74,7 +74,7 @@ class CountersTest extends DatabaseTest {
     }
 
     @Test
-    void operationsCountInSeveralDocumentsAtOnce() {
+    void operationsIncrementCountersOfSeveralDocuments() {
         CounterBatch batch = new CounterBatch();
         batch.setDocuments(Arrays.asList(
                 operations("cities/1", CounterOperation.create("views", CounterOperationType.INCREMENT, 5)),
@@ -89,7 +89,7 @@ class CountersTest extends DatabaseTest {
     }
 
     @Test
-    void countersAreGivenAlongWithDocumentsAndQueries() {
+    void countersAreIncludedWithDocumentsAndQueries() {
         count("cities/1", "likes", 3);
         try (IDocumentSession session = store.openSession()) {
             City city = session.load(City.class, "cities/1", includes -> includes.includeCounter("likes"));
@@ -107,7 +107,7 @@ class CountersTest extends DatabaseTest {
     }
 
     @Test
-    void bulkInsertsCount() {
+    void bulkInsertsIncrementCounters() {
         try (BulkInsertOperation insert = store.bulkInsert()) {
             insert.store(new City("Sion", 3), "cities/3");
             for (int number = 0; number < 100; number++) {

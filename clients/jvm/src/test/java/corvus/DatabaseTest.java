@@ -6,7 +6,7 @@ import org.junit.jupiter.api.TestInstance;
 
 import net.ravendb.client.documents.IDocumentStore;
 
-/** Gives each test class one database of its own and deletes it at the end. */
+/** Creates one database per test class and deletes it at the end. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class DatabaseTest {
     protected IDocumentStore store;

@@ -21,7 +21,7 @@ import net.ravendb.client.serverwide.operations.GetBuildNumberOperation;
 import net.ravendb.client.serverwide.operations.GetDatabaseNamesOperation;
 import net.ravendb.client.serverwide.operations.GetDatabaseRecordOperation;
 
-/** Databases: create, list, disable, enable, delete, and what is thrown when there is none. */
+/** Databases: create, list, disable, enable, delete, and the errors for a missing one. */
 class DatabasesTest extends DatabaseTest {
     private List<String> names() {
         return Arrays.asList(store.maintenance().server().send(new GetDatabaseNamesOperation(0, 1024)));
@@ -41,7 +41,7 @@ class DatabasesTest extends DatabaseTest {
     }
 
     @Test
-    void aDeletedDatabaseIsGoneAndStartsEmptyWhenCreatedAgain() {
+    void aDeletedDatabaseIsRemovedAndEmptyWhenCreatedAgain() {
         String name = Server.uniqueName("again");
         Server.create(store, name);
         try (IDocumentStore other = Server.open(name)) {
@@ -76,7 +76,7 @@ class DatabasesTest extends DatabaseTest {
     }
 
     @Test
-    void anUnknownDatabaseIsReportedAsSuch() {
+    void anUnknownDatabaseIsReported() {
         try (IDocumentStore other = Server.open("jvm-never-created")) {
             assertThrows(DatabaseDoesNotExistException.class, () -> Server.load(other, City.class, "cities/1"));
             assertThrows(DatabaseDoesNotExistException.class, () -> Server.save(other, new City("x", 1), "cities/1"));

@@ -27,7 +27,7 @@ import net.ravendb.client.documents.session.IDocumentQuery;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.InvalidQueryException;
 
-/** Facets: values counted and aggregated by field, by range, and as a document describes them. */
+/** Facets: values counted and aggregated by field, by range, and as defined by a document. */
 class FacetsTest extends HutsTest {
     public static class HutsByFacets extends AbstractIndexCreationTask {
         public HutsByFacets() {
@@ -100,7 +100,7 @@ class FacetsTest extends HutsTest {
     }
 
     @Test
-    void termsAreSortedPagedAndTheRestIsNamed() {
+    void termsAreSortedAndPagedAndTheRemainingOnesListed() {
         FacetResult tags = facets(q -> q.aggregateBy(
             b -> b.byField("tags").withOptions(options(FacetTermSortMode.COUNT_DESC, 0, 1)))).get("tags");
         assertEquals(Map.of("glacier", 4), counts(tags));
@@ -114,7 +114,7 @@ class FacetsTest extends HutsTest {
     }
 
     @Test
-    void severalFacetsOfTheChosenDocuments() {
+    void severalFacetsOfTheMatchingDocuments() {
         Map<String, FacetResult> found = facets(q -> q.whereEquals("region", "bern")
             .aggregateBy(b -> b.byField("tags")).andAggregateBy(b -> b.byRanges(beds().isLessThan(120)))
             .andAggregateBy(b -> b.allResults().sumOn("beds")));
@@ -124,7 +124,7 @@ class FacetsTest extends HutsTest {
     }
 
     @Test
-    void aSetupDocumentDescribesFacets() {
+    void aSetupDocumentDefinesFacets() {
         Facet region = new Facet();
         region.setFieldName("region");
         RangeFacet size = new RangeFacet();
@@ -139,7 +139,7 @@ class FacetsTest extends HutsTest {
     }
 
     @Test
-    void lazyFacetsAndALazyQueryTravelInOneRequest() {
+    void lazyFacetsAndALazyQueryAreSentInOneRequest() {
         try (IDocumentSession session = store.openSession()) {
             var tags = huts(session).whereEquals("region", "bern").aggregateBy(b -> b.byField("tags")).executeLazy();
             var everyone = huts(session).lazily();
@@ -150,7 +150,7 @@ class FacetsTest extends HutsTest {
     }
 
     @Test
-    void facetsOfACollectionAreRefused() {
+    void facetsOfACollectionAreRejected() {
         try (IDocumentSession session = store.openSession()) {
             assertThrows(InvalidQueryException.class,
                 () -> session.query(Hut.class).aggregateBy(b -> b.byField("region")).execute());

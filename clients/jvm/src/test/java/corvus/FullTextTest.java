@@ -33,7 +33,7 @@ import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.RavenException;
 import net.ravendb.client.primitives.Reference;
 
-/** Words: scores, boosts, nearness, misspellings, highlights, suggestions, similar documents, explanations. */
+/** Full text: scores, boosts, proximity, fuzzy search, highlights, suggestions, similar documents, explanations. */
 class FullTextTest extends HutsTest {
     public static class HutsByWords extends AbstractIndexCreationTask {
         public HutsByWords() {
@@ -65,7 +65,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void twoFoundWordsScoreHigherThanOne() {
+    void twoMatchingWordsScoreHigherThanOne() {
         try (IDocumentSession session = store.openSession()) {
             List<Hut> found = huts(session).search("about", "glacier stone").orderByScore().toList();
             List<Double> scores = found.stream().map(hut -> ((Number) session.advanced().getMetadataFor(hut)
@@ -77,7 +77,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void aBoostDecidesWhatComesFirst() {
+    void aBoostDecidesTheOrder() {
         assertEquals(List.of("Finsteraar", "Blüemlisalp"),
             search(q -> q.search("about", "lake").orElse().search("about", "road").boost(10).orderByScore()));
         assertEquals(List.of("Finsteraar", "Blüemlisalp"), search(q -> q.search("about", "lake").boost(10).orElse()
@@ -100,7 +100,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void explanationsTellWhereAScoreComesFrom() {
+    void explanationsShowHowAScoreIsComputed() {
         try (IDocumentSession session = store.openSession()) {
             Reference<Explanations> explanations = new Reference<>();
             huts(session).search("about", "lake").includeExplanations(explanations).toList();
@@ -137,7 +137,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void suggestionsKeepToTheirOptionsAndNames() {
+    void suggestionsApplyTheirOptionsAndNames() {
         SuggestionOptions options = new SuggestionOptions();
         options.setPageSize(1);
         options.setDistance(StringDistanceTypes.JARO_WINKLER);
@@ -148,7 +148,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void suggestionsForTwoFieldsTravelTogetherAndLazily() {
+    void suggestionsForTwoFieldsAreSentTogetherAndLazily() {
         try (IDocumentSession session = store.openSession()) {
             var lazy = huts(session).suggestUsing(b -> b.byField("name", "cozz"))
                 .andSuggestUsing(b -> b.byField("about", "rood")).executeLazy();
@@ -159,7 +159,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void suggestionsOnAFieldThatHasNoneAreRefused() {
+    void suggestionsOnAFieldWithoutThemAreRejected() {
         assertThrows(RavenException.class, () -> suggestions(b -> b.byField("region", "bren")));
     }
 
@@ -184,7 +184,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void rareLongOrUnstoppedWordsAloneMakeDocumentsSimilar() {
+    void optionsLimitSimilarityToRareLongOrUnstoppedWords() {
         MoreLikeThisOptions rare = options(1);
         rare.setMaximumDocumentFrequency(2);
         MoreLikeThisOptions longWords = options(2);
@@ -197,7 +197,7 @@ class FullTextTest extends HutsTest {
     }
 
     @Test
-    void aTextMayBeTheBase() {
+    void aTextCanBeTheBase() {
         assertEquals("Finsteraar", search(q -> q.moreLikeThis(
             b -> b.usingDocument("{\"about\": \"a hut far from a road\"}").withOptions(options(1)))).get(0));
     }

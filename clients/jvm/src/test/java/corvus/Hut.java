@@ -2,7 +2,7 @@ package corvus;
 
 import java.util.List;
 
-/** A mountain hut, and what the query tests look for in it. */
+/** A mountain hut, with the properties that the query tests use. */
 public class Hut {
     public String name;
     public String region;
@@ -15,7 +15,7 @@ public class Hut {
     public Double longitude;
     public String about = "";
 
-    /** The properties of a hut that queries choose and order by. */
+    /** The properties of a hut by which queries filter and order. */
     static Hut of(String name, String region, long altitude, long beds, Double price, String club, String... tags) {
         Hut hut = new Hut();
         hut.name = name;

@@ -14,8 +14,8 @@ import net.ravendb.client.documents.session.IDocumentQuery;
 import net.ravendb.client.documents.session.IDocumentSession;
 
 /**
- * Gives each class of query tests eight huts and two clubs: few enough to check every answer by eye. The regions
- * differ in case once, one hut has no region, no tags and no place, and one names a club that does not exist.
+ * Stores eight huts and two clubs for each class of query tests: few enough to check every result by eye. Two
+ * regions differ only in case, one hut has no region, no tags and no place, and one names a missing club.
  */
 abstract class HutsTest extends DatabaseTest {
     static final String ALPINE = "clubs/alpine";
@@ -49,12 +49,12 @@ abstract class HutsTest extends DatabaseTest {
         }
     }
 
-    /** The names of the huts that the query finds once its index is up to date, in the order of the answer. */
+    /** The names of the huts that the query finds once its index is up to date, in result order. */
     static List<String> names(IDocumentQuery<Hut> query) {
         return query.waitForNonStaleResults().toList().stream().map(hut -> hut.name).collect(Collectors.toList());
     }
 
-    /** Asks the collection, through whatever index the server makes. */
+    /** Queries the collection, through an automatic index. */
     List<String> find(Function<IDocumentQuery<Hut>, IDocumentQuery<Hut>> condition) {
         try (IDocumentSession session = store.openSession()) {
             return names(condition.apply(session.query(Hut.class)));

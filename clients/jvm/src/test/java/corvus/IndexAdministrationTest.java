@@ -38,7 +38,7 @@ import net.ravendb.client.documents.operations.indexes.StopIndexOperation;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.RavenException;
 
-/** The life of an index: terms, errors, stopped, disabled, reset, locked, replaced beside the one that answers. */
+/** Administration of indexes: terms, errors, stop, disable, reset, lock, side-by-side replacement. */
 class IndexAdministrationTest extends HutsTest {
     private static final String BY_NAME = "from h in docs.Huts select new { h.name, h.region }";
     private static final String BY_BEDS = "from h in docs.Huts select new { h.beds }";
@@ -84,7 +84,7 @@ class IndexAdministrationTest extends HutsTest {
     }
 
     @Test
-    void statisticsCountEntriesAndResetBeginsAnew() {
+    void statisticsCountEntriesAndAResetStartsAgain() {
         put("Counted", BY_NAME);
         assertEquals(List.of("Coaz"), find("Counted", "name", "coaz"));
         store.maintenance().send(new ResetIndexOperation("Counted"));
@@ -93,7 +93,7 @@ class IndexAdministrationTest extends HutsTest {
     }
 
     @Test
-    void aStoppedIndexFollowsNothingUntilItIsStarted() {
+    void aStoppedIndexIsNotUpdatedUntilItIsStarted() {
         put("Stopped", BY_NAME);
         find("Stopped", "name", "coaz");
         store.maintenance().send(new StopIndexOperation("Stopped"));
@@ -109,7 +109,7 @@ class IndexAdministrationTest extends HutsTest {
     }
 
     @Test
-    void aDisabledIndexIsListedAsSuchUntilItIsEnabled() throws InterruptedException {
+    void aDisabledIndexIsListedAsDisabledUntilItIsEnabled() throws InterruptedException {
         put("Disabled", BY_NAME);
         store.maintenance().send(new DisableIndexOperation("Disabled"));
         waitFor(() -> status("Disabled") == IndexRunningStatus.DISABLED);
@@ -123,7 +123,7 @@ class IndexAdministrationTest extends HutsTest {
     }
 
     @Test
-    void errorsOfAMapAreKeptByDocumentAndDeleted() throws InterruptedException {
+    void mapErrorsAreKeptByDocumentAndDeleted() throws InterruptedException {
         put("Faulty", "from h in docs.Huts select new { h.name, share = 100 / (h.beds - 6) }");
         assertEquals(List.of("Coaz"), find("Faulty", "name", "coaz"));
         waitFor(() -> errors("Faulty").length > 0);
@@ -153,7 +153,7 @@ class IndexAdministrationTest extends HutsTest {
     }
 
     @Test
-    void aChangedDefinitionTakesOverWhenItHasCaughtUp() throws InterruptedException {
+    void aChangedDefinitionReplacesTheOldOneWhenItHasCaughtUp() throws InterruptedException {
         put("Replaced", BY_NAME);
         find("Replaced", "name", "coaz");
         put("Replaced", BY_BEDS);

@@ -58,7 +58,7 @@ class IndexesTest extends DatabaseTest {
     }
 
     @Test
-    void conditionsFindDocumentsThroughAnIndexThatTheServerMakes() {
+    void conditionsFindDocumentsThroughAnAutomaticIndex() {
         try (IDocumentSession session = store.openSession()) {
             Reference<QueryStatistics> statistics = new Reference<>();
             IDocumentQuery<City> query = session.query(City.class)
@@ -74,7 +74,7 @@ class IndexesTest extends DatabaseTest {
     }
 
     @Test
-    void listsPrefixesWordsAndOrdersDoAsTheySay() {
+    void listsPrefixesWordsAndOrdersReturnTheMatchingDocuments() {
         try (IDocumentSession session = store.openSession()) {
             assertEquals(
                 Arrays.asList("Berlin", "Bern on the Aare"),
@@ -101,7 +101,7 @@ class IndexesTest extends DatabaseTest {
     }
 
     @Test
-    void aDefinitionOfAClassIsStoredFollowedAndLocked() {
+    void aDefinitionOfAClassIsStoredKeptUpToDateAndLocked() {
         new CitiesByTwin().execute(store);
         try (IDocumentSession session = store.openSession()) {
             IDocumentQuery<City> query = session.query(City.class, CitiesByTwin.class)
@@ -122,7 +122,7 @@ class IndexesTest extends DatabaseTest {
     }
 
     @Test
-    void aDefinitionInJavaScriptIsStoredAndFollowed() {
+    void aDefinitionInJavaScriptIsStoredAndKeptUpToDate() {
         new CitiesInJavaScript().execute(store);
         try (IDocumentSession session = store.openSession()) {
             IDocumentQuery<City> query = session.query(City.class, CitiesInJavaScript.class).whereEquals("size", "large");
@@ -131,7 +131,7 @@ class IndexesTest extends DatabaseTest {
     }
 
     @Test
-    void aDefinitionWithoutSenseIsRefusedAndADeletedOneIsGone() {
+    void anInvalidDefinitionIsRejectedAndADeletedOneNoLongerExists() {
         IndexDefinition bad = new IndexDefinition();
         bad.setName("Bad");
         bad.setMaps(Collections.singleton("from c in docs.Cities select new { c.name"));

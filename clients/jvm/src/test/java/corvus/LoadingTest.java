@@ -20,7 +20,7 @@ import net.ravendb.client.documents.session.IRawDocumentQuery;
 import net.ravendb.client.documents.session.QueryStatistics;
 import net.ravendb.client.primitives.Reference;
 
-/** Many documents at once: includes, prefixes, lazy loads, collection queries and streams. */
+/** Loading many documents: includes, prefixes, lazy loads, collection queries and streams. */
 class LoadingTest extends DatabaseTest {
     private static final int PAGES = 50;
 
@@ -67,7 +67,7 @@ class LoadingTest extends DatabaseTest {
     }
 
     @Test
-    void manyIdsComeBackUnderTheirIdsAndMissingOnesAsNull() {
+    void manyIdsAreReturnedByIdAndMissingOnesAsNull() {
         try (IDocumentSession session = store.openSession()) {
             var loaded = session.load(Page.class, "page/001", "page/none", "page/049");
             assertEquals(1, loaded.get("page/001").getNumber());
@@ -77,7 +77,7 @@ class LoadingTest extends DatabaseTest {
     }
 
     @Test
-    void soManyIdsThatTheClientPostsThemAreLoaded() {
+    void enoughIdsThatTheClientUsesPostAreLoaded() {
         try (IDocumentSession session = store.openSession()) {
             List<String> ids = IntStream.range(0, 1500).mapToObj(LoadingTest::pageId).collect(Collectors.toList());
             assertEquals(PAGES, session.load(Page.class, ids).values().stream().filter(page -> page != null).count());
@@ -110,7 +110,7 @@ class LoadingTest extends DatabaseTest {
     }
 
     @Test
-    void lazyLoadsTravelInOneRequest() {
+    void lazyLoadsAreSentInOneRequest() {
         try (IDocumentSession session = store.openSession()) {
             var bern = session.advanced().lazily().load(City.class, "cities/bern");
             var pages = session.advanced().lazily().load(Page.class, List.of("page/001", "page/none"));

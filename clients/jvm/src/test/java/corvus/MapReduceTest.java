@@ -23,7 +23,7 @@ import net.ravendb.client.documents.session.IDocumentQuery;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.documents.session.OrderingType;
 
-/** Groups: indexes with a reduce in C# and JavaScript, over several collections, and group by in queries. */
+/** Map-reduce: indexes with a reduce in C# and JavaScript, over several collections, and group by in queries. */
 class MapReduceTest extends HutsTest {
     public static class HutsByRegion extends AbstractIndexCreationTask {
         public HutsByRegion() {
@@ -52,7 +52,7 @@ class MapReduceTest extends HutsTest {
         }
     }
 
-    /** The club is a document of its own, so a hut's row depends on two documents. */
+    /** The club is a separate document, so a hut's row depends on two documents. */
     public static class BedsByClubName extends AbstractIndexCreationTask {
         public BedsByClubName() {
             map = "docs.Huts.Select(h => new { h = h, c = this.LoadDocument(h.club, \"Clubs\") })"
@@ -63,7 +63,7 @@ class MapReduceTest extends HutsTest {
         }
     }
 
-    /** A definition that is sent twice, with another factor. */
+    /** A definition that is sent twice, with different factors. */
     public static class BedsReplaced extends AbstractIndexCreationTask {
         public BedsReplaced() {
             this(1);
@@ -76,7 +76,7 @@ class MapReduceTest extends HutsTest {
         }
     }
 
-    /** A group: its key, and what was counted or summed up. */
+    /** A group: its key, and its counts or sums. */
     public static class Group {
         public String key;
         public long count;
@@ -114,7 +114,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void anIndexInCSharpSumsUpByKeyAndKeepsTheCaseOfKeys() {
+    void anIndexInCSharpSumsByKeyAndKeepsTheCaseOfKeys() {
         assertEquals(List.of("null 1 6", "valais 1 134", "Grisons 2 170", "Valais 2 250", "Bern 2 253"),
             groups(HutsByRegion.class, q -> q.orderBy("beds", OrderingType.LONG)));
         assertEquals(List.of("Valais 2 250"), groups(HutsByRegion.class, q -> q.whereGreaterThan("count", 1)
@@ -122,7 +122,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void sumsFollowPutsMovesAndDeletes() {
+    void sumsAreUpdatedByPutsMovesAndDeletes() {
         Server.save(store, Hut.of("New", "Ticino", 1, 10, null, null), "huts/new");
         Server.save(store, Hut.of("Newer", "Ticino", 1, 10, null, null), "huts/newer");
         assertEquals(List.of("Ticino 2 20"), groups(HutsByRegion.class, q -> q.whereEquals("key", "ticino")));
@@ -135,7 +135,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void anIndexInJavaScriptSumsUpTheItemsOfLists() {
+    void anIndexInJavaScriptSumsTheItemsOfLists() {
         assertEquals(List.of("climbing 2 210", "glacier 4 472", "ski 2 249", "winter 2 235"),
             groups(HutsByTag.class, q -> q.orderBy("key")));
     }
@@ -159,7 +159,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void groupByCountsSumsAndChooses() {
+    void groupByCountsSumsAndFilters() {
         assertEquals(Set.of("Valais 2 0", "valais 1 0", "Bern 2 0", "Grisons 2 0", "null 1 0"),
             grouped(q -> q.groupBy("region").selectKey("region", "key").selectCount("count")));
         assertEquals(Set.of("Bern 0 253"), grouped(q -> q.groupBy("region").selectKey("region", "key")
@@ -180,7 +180,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void aGroupFollowsTheDocumentsThatItsRowsWereMadeFrom() {
+    void aGroupIsUpdatedWhenItsDocumentsChange() {
         assertEquals(List.of("Alpine Club 5 587", "Guides of Zermatt 1 130"),
             groups(BedsByClubName.class, q -> q.orderBy("key")));
         try (IDocumentSession session = store.openSession()) {
@@ -192,7 +192,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void aChangedDefinitionAnswersWhenItHasCaughtUpAndTheOldOneUntilThen() {
+    void theOldDefinitionAnswersUntilTheChangedOneHasCaughtUp() {
         new BedsReplaced().execute(store);
         Set<String> before = Set.of("Valais 2 130", "valais 1 134", "Bern 2 138", "Grisons 2 90", "null 1 6");
         assertEquals(before, Set.copyOf(groups(BedsReplaced.class, q -> q)));
@@ -206,7 +206,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void groupsAreOrderedAndChosenBySums() {
+    void groupsAreOrderedAndFilteredBySums() {
         try (IDocumentSession session = store.openSession()) {
             assertEquals(List.of("Bern 0 253", "Valais 0 250", "Grisons 0 170"),
                 texts(session.query(Hut.class).groupBy("region").selectKey("region", "key")
@@ -216,7 +216,7 @@ class MapReduceTest extends HutsTest {
     }
 
     @Test
-    void groupsAreShownByAScript() {
+    void groupsAreProjectedByAScript() {
         try (IDocumentSession session = store.openSession()) {
             List<Group> rows = session.advanced().rawQuery(Group.class, "from Huts as h group by h.region "
                 + "where region = $region select { key: key(), count: count(), beds: sum(x => x.beds) * 2 }")

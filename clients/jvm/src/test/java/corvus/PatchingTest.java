@@ -25,7 +25,7 @@ import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.ConcurrencyException;
 import net.ravendb.client.exceptions.documents.patching.JavaScriptException;
 
-/** Scripts that change documents: operations, sessions, and sets that a query chooses. */
+/** Patching documents by scripts: operations, sessions, and by query. */
 class PatchingTest extends DatabaseTest {
     private static PatchRequest request(String script, Map<String, Object> values) {
         PatchRequest request = PatchRequest.forScript(script);
@@ -54,7 +54,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void aPatchChangesADocumentAndTellsHowItEnded() {
+    void aPatchChangesADocumentAndReturnsItsStatus() {
         Server.save(store, new City("Ulm", 5), "patch/1");
         String script = "this.population += args.more; this.twins.push(args.twin)";
         assertEquals(PatchStatus.PATCHED, patch("patch/1", null, script, Map.of("more", 2, "twin", "Jena")));
@@ -65,7 +65,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void aPatchOfAnotherVersionIsRefused() {
+    void aPatchAtAnotherVersionIsRejected() {
         Server.save(store, new City("Ulm", 0), "version/1");
         String stale = Server.changeVector(store, "version/1");
         patch("version/1", stale, "this.population = 1", Map.of());
@@ -74,7 +74,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void aScriptThatFailsChangesNothing() {
+    void aFailingScriptChangesNothing() {
         Server.save(store, new City("Ulm", 0), "failing/1");
         String leak = "this.population = 1; throw new Error('leak')";
         assertThrows(JavaScriptException.class, () -> patch("failing/1", null, leak, Map.of()));
@@ -110,7 +110,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void deferredPatchesHappenWithTheirBatchOrNotAtAll() {
+    void deferredPatchesAreAppliedWithTheirBatchOrNotAtAll() {
         Server.save(store, new City("a", 0), "deferred/1");
         Server.save(store, new City("b", 0), "deferred/2");
         try (IDocumentSession session = store.openSession()) {
@@ -130,7 +130,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void aQueryChangesAndDeletesWhatItChooses() {
+    void documentsThatMatchAQueryArePatchedAndDeleted() {
         for (int n = 0; n < 4; n++) {
             Server.save(store, new City("set", n), "set/" + n);
         }
@@ -148,7 +148,7 @@ class PatchingTest extends DatabaseTest {
     }
 
     @Test
-    void whoWaitsForAnOperationHearsThatItsScriptFailed() {
+    void aFailingScriptIsReportedByTheOperation() {
         Server.save(store, new City("Vineta", 1), "sunk/1");
         Exception error = assertThrows(Exception.class,
                 () -> changeByQuery("from Cities where name = 'Vineta' update { throw 'sunk' }", new Parameters()));

@@ -23,7 +23,7 @@ import net.ravendb.client.documents.session.QueryStatistics;
 import net.ravendb.client.documents.session.StreamQueryStatistics;
 import net.ravendb.client.primitives.Reference;
 
-/** What a query hands back: orders, pages, projections, includes, lazies, streams, statistics and timings. */
+/** Query results: orders, pages, projections, includes, lazies, streams, statistics and timings. */
 class ResultsTest extends HutsTest {
     public static class Row {
         public String name;
@@ -77,7 +77,7 @@ class ResultsTest extends HutsTest {
     }
 
     @Test
-    void aProjectionTakesSomeFieldsUnderOtherNamesOrOneAlone() {
+    void aProjectionRenamesFieldsOrReturnsASingleOne() {
         try (IDocumentSession session = store.openSession()) {
             assertEquals(List.of("Blüemlisalp 138", "Finsteraar 115"),
                 texts(bern(session).selectFields(Row.class).toList()));
@@ -136,7 +136,7 @@ class ResultsTest extends HutsTest {
     }
 
     @Test
-    void lazyQueriesCountsAndLoadsTravelInOneRequest() {
+    void lazyQueriesCountsAndLoadsAreSentInOneRequest() {
         try (IDocumentSession session = store.openSession()) {
             var huts = bern(session).lazily();
             var count = session.query(Hut.class).whereEquals("region", "grisons").countLazily();
@@ -150,7 +150,7 @@ class ResultsTest extends HutsTest {
     }
 
     @Test
-    void aStreamGivesWholeDocumentsAndProjections() {
+    void aStreamReturnsWholeDocumentsAndProjections() {
         try (IDocumentSession session = store.openSession()) {
             names(bern(session));
             List<String> seen = new ArrayList<>();

@@ -15,7 +15,7 @@ import net.ravendb.client.documents.operations.revisions.RevisionsCollectionConf
 import net.ravendb.client.documents.operations.revisions.RevisionsConfiguration;
 import net.ravendb.client.documents.session.IDocumentSession;
 
-/** Older versions of documents. */
+/** Revisions of documents. */
 class RevisionsTest extends DatabaseTest {
     @BeforeAll
     void keepFourVersions() {
@@ -46,7 +46,7 @@ class RevisionsTest extends DatabaseTest {
     }
 
     @Test
-    void versionsAreListedFromTheNewestUpToTheLimit() {
+    void revisionsAreListedNewestFirstUpToTheLimit() {
         save("cities/1", 1, 2, 3, 4, 5);
         try (IDocumentSession session = store.openSession()) {
             List<City> revisions = session.advanced().revisions().getFor(City.class, "cities/1");
@@ -62,7 +62,7 @@ class RevisionsTest extends DatabaseTest {
     }
 
     @Test
-    void aDeletionIsAVersion() {
+    void aDeletionCreatesARevision() {
         save("cities/2", 1);
         try (IDocumentSession session = store.openSession()) {
             session.delete("cities/2");
@@ -73,7 +73,7 @@ class RevisionsTest extends DatabaseTest {
     }
 
     @Test
-    void aVersionIsFoundByItsChangeVector() {
+    void aRevisionIsFoundByItsChangeVector() {
         save("cities/3", 1, 2);
         List<String> vectors = metadataOf("cities/3", "@change-vector");
         try (IDocumentSession session = store.openSession()) {
@@ -83,7 +83,7 @@ class RevisionsTest extends DatabaseTest {
     }
 
     @Test
-    void aSessionAsksForARevisionOfAVersionOnce() {
+    void aSessionForcesOneRevisionPerVersion() {
         save("cities/4", 1);
         for (int i = 0; i < 2; i++) {
             try (IDocumentSession session = store.openSession()) {

@@ -37,7 +37,7 @@ class SessionsTest extends DatabaseTest {
     }
 
     @Test
-    void aChangeIsSavedAndADeletionToo() {
+    void changesAndDeletionsAreSaved() {
         Server.save(store, new City("before", 1), "change/1");
         Server.save(store, new City("gone", 1), "change/2");
         try (IDocumentSession session = store.openSession()) {
@@ -61,7 +61,7 @@ class SessionsTest extends DatabaseTest {
     }
 
     @Test
-    void metadataCarriesCollectionIdAndCustomKeys() {
+    void metadataContainsCollectionIdAndCustomKeys() {
         try (IDocumentSession session = store.openSession()) {
             City city = new City("Bern", 1);
             session.store(city, "meta/1");
@@ -81,7 +81,7 @@ class SessionsTest extends DatabaseTest {
     }
 
     @Test
-    void existsTellsStoredFromMissing() {
+    void existsDistinguishesStoredAndMissingDocuments() {
         Server.save(store, new City("x", 1), "exists/1");
         try (IDocumentSession session = store.openSession()) {
             assertTrue(session.advanced().exists("exists/1"));
@@ -90,7 +90,7 @@ class SessionsTest extends DatabaseTest {
     }
 
     @Test
-    void refreshFetchesAndEvictForgets() {
+    void refreshFetchesAndEvictRemovesFromTheSession() {
         Server.save(store, new City("x", 1), "refresh/1");
         try (IDocumentSession session = store.openSession()) {
             City city = session.load(City.class, "refresh/1");
@@ -104,7 +104,7 @@ class SessionsTest extends DatabaseTest {
     }
 
     @Test
-    void aConditionalLoadAnswersOnlyAfterAChange() {
+    void aConditionalLoadReturnsADocumentOnlyAfterAChange() {
         Server.save(store, new City("x", 1), "conditional/1");
         String known = Server.changeVector(store, "conditional/1");
         try (IDocumentSession session = store.openSession()) {

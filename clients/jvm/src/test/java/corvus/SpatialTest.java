@@ -22,7 +22,7 @@ import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.documents.session.OrderingType;
 import net.ravendb.client.exceptions.RavenException;
 
-/** Places: circles, polygons and lines, nearest first, rounded distances, on automatic and given indexes. */
+/** Spatial queries: circles, polygons and lines, nearest first, rounded distances, on automatic and static indexes. */
 class SpatialTest extends HutsTest {
     private static final double LATITUDE = 46.02;
     private static final double LONGITUDE = 7.75;
@@ -88,7 +88,7 @@ class SpatialTest extends HutsTest {
     }
 
     @Test
-    void linesCrossAPolygonOrLieInIt() {
+    void linesCrossAPolygonOrAreWithinIt() {
         DynamicSpatialField line = new WktField("line");
         try (IDocumentSession session = store.openSession()) {
             Trail north = session.query(Trail.class).waitForNonStaleResults()
@@ -101,7 +101,7 @@ class SpatialTest extends HutsTest {
     }
 
     @Test
-    void orderByDistanceBothWaysAndThoseNowhereAtTheEnd() {
+    void orderByDistancePutsDocumentsWithoutAPositionLast() {
         assertEquals(NEAREST_FIRST, findIndexed(q -> q.orderByDistance("place", LATITUDE, LONGITUDE)));
         List<String> farthest = findIndexed(q -> q.orderByDistanceDescending("place", LATITUDE, LONGITUDE));
         assertEquals(List.of("Boval", "Coaz"), farthest.subList(0, 2));
@@ -129,7 +129,7 @@ class SpatialTest extends HutsTest {
     }
 
     @Test
-    void shapesWithoutSenseAreRefused() {
+    void invalidShapesAreRejected() {
         assertThrows(RavenException.class, () -> findIndexed(q -> q.spatial("place", c -> c.within("POLYGON(("))));
         assertThrows(RavenException.class, () -> findIndexed(q -> q.withinRadiusOf("place", 1, 200, LONGITUDE)));
     }

@@ -25,7 +25,7 @@ import net.ravendb.client.documents.session.IDocumentQuery;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.exceptions.RavenException;
 
-/** What a given index may do beyond naming fields: load, compute, fields by name, several collections. */
+/** Features of static indexes: load, compute, dynamic fields, several collections. */
 class StaticIndexesTest extends HutsTest {
     public static class HutsInCSharp extends AbstractIndexCreationTask {
         public HutsInCSharp() {
@@ -76,7 +76,7 @@ class StaticIndexesTest extends HutsTest {
     }
 
     @Test
-    void aLoadedDocumentIsPartOfTheEntryAndFollowed() {
+    void aLoadedDocumentIsPartOfTheEntryAndUpdatesIt() {
         for (var index : List.of(HutsInCSharp.class, HutsInJavaScript.class)) {
             assertEquals(List.of("Blüemlisalp", "Britannia", "Coaz", "Finsteraar", "Monte Rosa"),
                 findIndexed(index, q -> q.whereEquals("owner", "alpine club")));
@@ -87,7 +87,7 @@ class StaticIndexesTest extends HutsTest {
         }
     }
 
-    /** Not cached: the client keeps answers by query text, and the behavior is no part of it. */
+    /** Not cached: the client caches responses by query text, which does not include the behavior. */
     private Row project(ProjectionBehavior behavior) {
         try (IDocumentSession session = store.openSession()) {
             return session.query(Hut.class, HutsInCSharp.class).waitForNonStaleResults().whereEquals("name", "Coaz")
@@ -117,13 +117,13 @@ class StaticIndexesTest extends HutsTest {
     }
 
     @Test
-    void fieldsMayTakeTheirNamesFromTheDocument() {
+    void fieldNamesCanComeFromTheDocument() {
         assertEquals(List.of("Britannia", "Finsteraar"),
             findIndexed(HutsInCSharp.class, q -> q.whereEquals("tag_ski", true)));
     }
 
     @Test
-    void anIndexOverTwoCollectionsAnswersWithBoth() {
+    void anIndexOverTwoCollectionsReturnsBoth() {
         try (IDocumentSession session = store.openSession()) {
             List<Object> found = session.query(Object.class, Names.class).waitForNonStaleResults()
                 .whereStartsWith("name", "b").orElse().whereEquals("kind", "club").orderBy("name").toList();
@@ -133,7 +133,7 @@ class StaticIndexesTest extends HutsTest {
     }
 
     @Test
-    void aFieldThatNoMapHasIsRefused() {
+    void aFieldThatNoMapHasIsRejected() {
         assertThrows(RavenException.class, () -> findIndexed(Names.class, q -> q.whereEquals("beds", 1)));
     }
 }

@@ -32,7 +32,7 @@ import net.ravendb.client.documents.subscriptions.SubscriptionWorkerOptions;
 import net.ravendb.client.exceptions.documents.subscriptions.SubscriptionClosedException;
 import net.ravendb.client.exceptions.documents.subscriptions.SubscriptionInUseException;
 
-/** Data subscriptions: workers that are sent what changes. */
+/** Data subscriptions: workers that receive changed documents. */
 class SubscriptionsTest extends DatabaseTest {
     private static final int PATIENCE_SECONDS = 30;
 
@@ -68,7 +68,7 @@ class SubscriptionsTest extends DatabaseTest {
     }
 
     @Test
-    void documentsComeInOrder() throws Exception {
+    void documentsAreSentInOrder() throws Exception {
         save("Lakes", 0, 5);
         SubscriptionWorkerOptions options = options(create("from Lakes"));
         options.setMaxDocsPerBatch(3);
@@ -162,7 +162,7 @@ class SubscriptionsTest extends DatabaseTest {
     }
 
     @Test
-    void itEndsWhenNothingIsLeft() throws Exception {
+    void aWorkerCanEndWhenNoDocumentsAreLeft() throws Exception {
         save("Caves", 0, 2);
         SubscriptionWorkerOptions options = options(create("from Caves"));
         options.setCloseWhenNoDocsLeft(true);
@@ -174,7 +174,7 @@ class SubscriptionsTest extends DatabaseTest {
     }
 
     @Test
-    void revisionsComeWithTheVersionBefore() throws Exception {
+    void revisionsAreSentWithThePreviousVersion() throws Exception {
         RevisionsConfiguration configuration = new RevisionsConfiguration();
         configuration.setDefaultConfig(new RevisionsCollectionConfiguration());
         store.maintenance().send(new ConfigureRevisionsOperation(configuration));

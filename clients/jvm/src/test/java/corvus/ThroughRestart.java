@@ -25,11 +25,11 @@ import net.ravendb.client.documents.subscriptions.SubscriptionWorker;
 import net.ravendb.client.documents.subscriptions.SubscriptionWorkerOptions;
 
 /**
- * Follows a database while the server is killed and started again: a worker of a subscription that has a
- * batch in its hands just then, and a listener to changes.
+ * Follows a database while the server is killed and started again: a subscription worker that is
+ * processing a batch at that moment, and a listener to changes.
  *
- * <p>Says "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED tells that it runs
- * again. Run by itself, through clients/run.
+ * <p>Prints "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED appears when it
+ * runs again. Run separately, by clients/run.
  */
 class ThroughRestart extends DatabaseTest {
     private static final int SECONDS_MAX = 60;
@@ -79,7 +79,7 @@ class ThroughRestart extends DatabaseTest {
     }
 
     @Test
-    void everythingComesAndNothingAcknowledgedComesAgain() {
+    void everythingIsSentAndNothingAcknowledgedIsSentAgain() {
         Set<String> heard = ConcurrentHashMap.newKeySet();
         IDatabaseChanges changes = store.changes();
         changes.ensureConnectedNow();
@@ -110,7 +110,7 @@ class ThroughRestart extends DatabaseTest {
         until(() -> {
             Server.save(store, new City("heard", 0), "heard/" + number.incrementAndGet());
             return heard.size() > 1;
-        }, "the listener hears nothing after the restart");
+        }, "the listener receives nothing after the restart");
         changes.close();
     }
 }

@@ -47,12 +47,12 @@ import net.ravendb.client.documents.session.timeSeries.TypedTimeSeriesRollupEntr
 import net.ravendb.client.exceptions.RavenException;
 import net.ravendb.client.primitives.TimeValue;
 
-/** Time series: by sessions, operations and bulk inserts, by range and name, summed, included; policies. */
+/** Time series: by sessions, operations and bulk inserts, by range and name, aggregated, included; policies. */
 class TimeSeriesTest extends DatabaseTest {
     /** Noon of the first day of 2020. */
     private static final long NOON = 1_577_880_000_000L;
 
-    /** What is measured in a place. */
+    /** The values measured in a place. */
     public static class Snow {
         @TimeSeriesValue(idx = 0)
         private double depth;
@@ -92,7 +92,7 @@ class TimeSeriesTest extends DatabaseTest {
         }
     }
 
-    /** Stores a city, and in a series of it an entry a minute. */
+    /** Stores a city, with a series that has one entry per minute. */
     private void append(String id, String name, int count) {
         city(id);
         try (IDocumentSession session = store.openSession()) {
@@ -147,7 +147,7 @@ class TimeSeriesTest extends DatabaseTest {
     }
 
     @Test
-    void operationsComeInAnyOrder() {
+    void changesOfASeriesCanBeInAnyOrder() {
         city("cities/3");
         TimeSeriesOperation operation = new TimeSeriesOperation("Wind");
         for (long minute : new long[] {4, 0, 3, 1, 2}) {
@@ -183,7 +183,7 @@ class TimeSeriesTest extends DatabaseTest {
     }
 
     @Test
-    void rangesAreGivenAlong() {
+    void rangesAreIncluded() {
         append("cities/5", "Snow", 10);
         try (IDocumentSession session = store.openSession()) {
             session.load(City.class, "cities/5", includes -> includes.includeTimeSeries("Snow", at(2), at(4)));
@@ -216,7 +216,7 @@ class TimeSeriesTest extends DatabaseTest {
     }
 
     @Test
-    void valuesHaveNamesAndAreAddedUp() {
+    void namedValuesAreAggregated() {
         store.timeSeries().register(City.class, Snow.class);
         city("cities/7");
         try (IDocumentSession session = store.openSession()) {
