@@ -4,9 +4,12 @@
 //! ([`BoundQuery::target`]), then it runs on a [`QuerySnapshot`]. It can run again on the same
 //! snapshot, on another thread, without the work of planning and counting ([`QueryPlan::Again`]).
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+};
 
-use blittable::{BlittableBuf, Object};
+use blittable::{BlittableBuf, Corrupt, Object, Value};
 use cluster_state::DatabaseValues;
 use database::{Database, DatabaseLease, HeldSnapshot};
 use indexing::Index;
@@ -23,6 +26,11 @@ use crate::{
     query_target::{QueryTarget, check_index_answers, query_target},
     recorded_series::RecordedSeries,
 };
+
+/// What a syntax tree takes for each byte of its text, roughly.
+const TEXT_FACTOR: u64 = 32;
+/// What one value takes, besides its text: as a value of the query, and as a term of an index.
+const VALUE_BYTES: u64 = 128;
 
 /// A query and what it runs with.
 pub struct BoundQuery {
@@ -54,6 +62,27 @@ impl BoundQuery {
     /// The values of the parameters.
     pub fn parameters(&self) -> Option<Object<'_>> {
         self.parameters.as_ref().map(|values| values.as_view().root())
+    }
+
+    /// Approximately how many bytes the query takes while it is planned and runs, besides its rows: each
+    /// mention of a parameter has a copy of its values.
+    ///
+    /// # Errors
+    /// The parameters are damaged.
+    pub fn bytes(&self) -> Result<u64, QueryError> {
+        let text = self.query.text.as_str();
+        let mut bytes = text.len() as u64 * TEXT_FACTOR;
+        let Some(parameters) = self.parameters() else { return Ok(bytes) };
+        let mut mentions = HashMap::new();
+        for name in mentioned(text) {
+            *mentions.entry(name).or_insert(0_u64) += 1;
+        }
+        for (name, mentions) in mentions {
+            let value = parameters.get(name)?;
+            let of_value = value.map_or(Ok(0), |value| value_bytes(&value))?;
+            bytes = bytes.saturating_add(of_value.saturating_mul(mentions));
+        }
+        Ok(bytes)
     }
 
     /// Determines what runs the query. Does not block.
@@ -125,6 +154,45 @@ impl BoundQuery {
     }
 }
 
+/// The names of parameters in the text of a query, as often as they are there. Those in strings and
+/// comments are among them.
+fn mentioned(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|rest| {
+        let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+        &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())]
+    })
+}
+
+/// What the values in a parameter take as the terms of conditions.
+fn value_bytes(value: &Value<'_>) -> Result<u64, Corrupt> {
+    let mut bytes = 0_u64;
+    let mut pending = vec![value.clone()];
+    while let Some(value) = pending.pop() {
+        bytes += VALUE_BYTES;
+        match value {
+            Value::Array(array) => {
+                for element in array.iter() {
+                    match element? {
+                        Value::String(text) => bytes += VALUE_BYTES + text.len() as u64,
+                        element @ (Value::Array(_) | Value::Object(_)) => pending.push(element),
+                        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_) => {
+                            bytes += VALUE_BYTES;
+                        }
+                    }
+                }
+            }
+            Value::Object(object) => {
+                let mut json = Vec::new();
+                blittable::write_json(&Value::Object(object), &mut json)?;
+                bytes += json.len() as u64;
+            }
+            Value::String(text) => bytes += text.len() as u64,
+            Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_) => {}
+        }
+    }
+    Ok(bytes)
+}
+
 /// The snapshots that a query reads. That of the entries is older than that of the documents, so
 /// the document of every entry exists, or was deleted since.
 pub struct QuerySnapshot {
@@ -185,4 +253,38 @@ pub fn answering_index(database: &Database, index: Arc<Index>) -> Result<Arc<Ind
     let index = database.indexes().current(index);
     check_index_answers(&index)?;
     Ok(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::ParseLimits;
+
+    use super::*;
+
+    fn bound(text: &str, parameters: &str) -> BoundQuery {
+        let parameters =
+            blittable::parse_document(parameters.as_bytes(), &ParseLimits::default()).unwrap();
+        BoundQuery {
+            query: query::parse(text).unwrap(),
+            parameters: Some(parameters),
+            paging: Paging::default(),
+            rows: RowOptions::default(),
+            seed: 0,
+            stop: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn each_mention_of_a_parameter_counts_with_all_its_values() {
+        let parameters = r#"{"p":["aaaa","bbbb",[1,2]],"other":[1,2,3]}"#;
+        let bytes = |text: &str| {
+            let bound = bound(text, parameters);
+            bound.bytes().unwrap() - TEXT_FACTOR * text.len() as u64
+        };
+        assert_eq!(bytes("from X where a = 1"), 0);
+        let once = bytes("from X where a in ($p)");
+        // The arrays count as values, too.
+        assert_eq!(once, 6 * VALUE_BYTES + 8);
+        assert_eq!(bytes("from X where a in ($p) or b in ($p) or c = $missing"), 2 * once);
+    }
 }

@@ -130,6 +130,14 @@ impl AutoField {
         }
     }
 
+    /// Whether [`AutoField::name`] is this one.
+    pub fn is_named(&self, name: &str) -> bool {
+        match &self.source {
+            AutoFieldSource::Path { path, .. } => path == name,
+            AutoFieldSource::Point { .. } | AutoFieldSource::Shape { .. } => self.name() == name,
+        }
+    }
+
     /// The field's part of the index's name.
     fn name_part(&self) -> String {
         let key = match &self.source {

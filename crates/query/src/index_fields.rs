@@ -3,8 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use indexing::{
-    AutoIndexDefinition, Index, IndexKind, IndexRecord, RESULT_FIELD, exact_field_name, is_stored,
-    search_field_name, static_field_options, time_field_name,
+    AutoIndexDefinition, Index, IndexKind, IndexRecord, RESULT_FIELD, is_stored, search_field_name,
+    static_field_options, time_field_name,
 };
 use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring, SpatialLayout};
 use storage::Transaction;
@@ -118,29 +118,31 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
 fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<FieldOptions> {
     if let Some(grouping) = definition.grouping() {
         let is_told = grouping.aggregates().iter().any(|aggregate| aggregate.name() == name);
-        let of_keys = || grouping.keys().iter().find_map(|key| indexing_of(&key.path, name));
-        let indexing = if is_told { Some(Indexing::Default) } else { of_keys() };
+        let of_keys = || {
+            let is_of = |base: &str| grouping.keys().iter().any(|key| key.path == base);
+            readings_of(name).into_iter().flatten().find(|(base, _)| is_of(base))
+        };
+        let indexing = if is_told { Some(Indexing::Default) } else { of_keys().map(|of| of.1) };
         return indexing.map(FieldOptions::new);
     }
-    definition.fields().iter().find_map(|field| {
-        let indexing = indexing_of(&field.name(), name)?;
+    let fields = definition.fields();
+    readings_of(name).into_iter().flatten().find_map(|(base, indexing)| {
+        let field = fields.iter().find(|field| field.is_named(base))?;
         let suggestions = field.ways.suggest && indexing == Indexing::Default;
         let spatial = field.is_spatial().then(SpatialLayout::default);
         Some(FieldOptions { suggestions, spatial, ..FieldOptions::new(indexing) })
     })
 }
 
-/// How the field `name` of an automatic index indexes the values of `field`.
-fn indexing_of(field: &str, name: &str) -> Option<Indexing> {
-    if name == field {
-        Some(Indexing::Default)
-    } else if name == search_field_name(field) {
-        Some(Indexing::Search)
-    } else if name == exact_field_name(field) {
-        Some(Indexing::Exact)
-    } else {
-        None
-    }
+/// The fields of documents whose values a field `name` of an automatic index may have, and how it indexes
+/// them: see `search_field_name` and `exact_field_name` of `indexing`.
+fn readings_of(name: &str) -> [Option<(&str, Indexing)>; 3] {
+    let inside = |method| name.strip_prefix(method)?.strip_suffix(')');
+    [
+        Some((name, Indexing::Default)),
+        inside("search(").map(|base| (base, Indexing::Search)),
+        inside("exact(").map(|base| (base, Indexing::Exact)),
+    ]
 }
 
 impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D, I> {

@@ -1,5 +1,7 @@
 //! `select` of plain fields: which values a row contains.
 
+use std::collections::HashSet;
+
 use blittable::{write_json, write_json_string};
 use documents::{FieldPath as DocumentPath, FieldStep};
 use rql::{
@@ -114,6 +116,7 @@ impl<'a> QueryContext<'a> {
             return Ok(None);
         }
         let mut fields: Vec<ProjectedField> = Vec::with_capacity(items.len());
+        let mut names = HashSet::with_capacity(items.len());
         let mut inline_series = 0;
         for item in items {
             let field = match self.projected_series(item, loads, &mut inline_series)? {
@@ -125,7 +128,7 @@ impl<'a> QueryContext<'a> {
                                document another name with 'as'";
                 return Err(self.invalid(message));
             }
-            if fields.iter().any(|earlier| earlier.name == field.name) {
+            if !names.insert(field.name.clone()) {
                 return Err(self.duplicate_alias(&field.name));
             }
             fields.push(field);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use database::DatabaseLease;
-use engine::{BoundQuery, EngineError, QueryTarget};
+use engine::{EngineError, QueryTarget};
 use indexing::{Index, Position};
 use query::Plan;
 use tokio::{sync::oneshot, time::timeout};
@@ -22,15 +22,15 @@ pub(crate) enum Target {
     },
 }
 
-/// Determines what runs the query, and creates an automatic index if necessary. On a held snapshot, for
+/// What runs the query, once an automatic index has been created if necessary. On a held snapshot, for
 /// which no index can be created any more, the query is refused instead.
-pub(crate) async fn target_of(
+pub(crate) async fn ready_target(
     state: &Arc<ServerState>,
     database: &DatabaseLease,
-    bound: &BoundQuery,
+    target: Result<QueryTarget, EngineError>,
     is_held: bool,
 ) -> Result<Target, ApiError> {
-    match bound.target(database)? {
+    match target? {
         QueryTarget::Documents(plan) => Ok(Target::Documents(plan)),
         QueryTarget::Index(index) => Ok(Target::Index { index, is_new: false }),
         QueryTarget::Missing(missing) if is_held => {

@@ -19,7 +19,7 @@ use query::{
     Paging, QueryError, QueryResult, ResultKind, SeriesForm, SeriesOptions, SeriesSettings,
 };
 use rql::SourceKind;
-use storage::{ReadTransaction, WorkingMemory};
+use storage::{MemoryShare, ReadTransaction, WorkingMemory};
 use tokio::sync::Notify;
 use wire::{
     ErrorKind,
@@ -30,6 +30,7 @@ use crate::{
     answers::{
         answer::Answer,
         answer_memory::memory_to_count,
+        answer_places::Place,
         csv_rows,
         long_answer::{
             INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_behind_results,
@@ -38,16 +39,18 @@ use crate::{
         piece_sender::{PieceSender, WriteReason},
         query_timings::QueryTimings,
     },
-    api_error::{ApiError, canceled},
+    api_error::{ApiError, canceled, no_room},
     blocking::blocking,
     call::Call,
     handlers::{aggregated_queries, query_debug},
     http::router::Answering,
-    index_choice::{Target, catch_up, target_of},
+    index_choice::{Target, catch_up, ready_target},
     query_request::{exported_by_form, row_options, stop_signal, wait_of, whole_collection},
     server_state::ServerState,
 };
 
+/// Queries of at most this many bytes are planned by the thread that reads the request.
+const PLANNED_INLINE_MAX: u64 = 256 << 10;
 /// Results of at most this many rows are written inline.
 const INLINE_ROWS_MAX: u64 = 256;
 
@@ -122,8 +125,24 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
     let database = call.database()?.clone();
     let mut is_created = false;
     let is_held = call.snapshot.is_some();
-    let target = target_of(&call.state, &database, &prepared.bound, is_held).await;
-    let index = match target {
+    let mut heavy = Heavy::of(&call, &database, &prepared).await?;
+    let target;
+    (prepared, target) = match &heavy {
+        None => {
+            let target = prepared.bound.target(&database);
+            (prepared, target)
+        }
+        // Planning takes long: this thread reads the requests of others.
+        Some(_) => {
+            let database = database.clone();
+            blocking(move || {
+                let target = prepared.bound.target(&database);
+                Ok((prepared, target))
+            })
+            .await?
+        }
+    };
+    let index = match ready_target(&call.state, &database, target, is_held).await {
         Ok(Target::Documents(plan)) => {
             let name = whole_collection(&prepared.bound.query).unwrap_or_default();
             let name = format!("collection/{name}");
@@ -166,26 +185,64 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
         Err(error) => return Err(error),
     };
     let answer = match query::result_kind(&prepared.bound.query) {
-        // A filter may scan all documents, and a time series may have very many entries.
-        ResultKind::Rows
-            if prepared.bound.query.filter.is_some()
-                || query::names_time_series(&prepared.bound.query) =>
-        {
-            let places = &call.state.rooms.counting;
-            let place = places.take(database.record().name.lower_cased()).await?;
-            let stop = StopWhenGone::begin(Arc::clone(&prepared.bound.stop));
-            let answer = blocking(move || {
-                let _place = place;
-                answer(&call, prepared, database, index)
-            })
-            .await;
-            stop.end();
-            answer?
+        ResultKind::Rows => match heavy.take() {
+            None => answer(&call, prepared, database, index)?,
+            Some(heavy) => {
+                let stop = StopWhenGone::begin(Arc::clone(&prepared.bound.stop));
+                let answer = blocking(move || {
+                    let _heavy = heavy;
+                    answer(&call, prepared, database, index)
+                })
+                .await;
+                stop.end();
+                answer?
+            }
+        },
+        kind => {
+            // It takes a place of its own.
+            let _heavy = heavy.take().map(Heavy::release_place);
+            aggregated_queries::answer(&call, prepared, database, index, kind).await?
         }
-        ResultKind::Rows => answer(&call, prepared, database, index)?,
-        kind => aggregated_queries::answer(&call, prepared, database, index, kind).await?,
     };
     Ok(if is_created { answer.with_header(INDEX_CREATED, "true") } else { answer })
+}
+
+/// What a query that takes much time or memory holds while it is planned and its first rows are made,
+/// which happens off the threads that read requests.
+struct Heavy {
+    _place: Option<Place>,
+    _memory: MemoryShare,
+}
+
+impl Heavy {
+    /// `None` if the query is none of them: a filter may scan all documents, a time series may have
+    /// very many entries, a script may take its time, and so may planning a long query.
+    async fn of(
+        call: &Call,
+        database: &DatabaseLease,
+        prepared: &Prepared,
+    ) -> Result<Option<Heavy>, ApiError> {
+        let query = &prepared.bound.query;
+        let bytes = prepared.bound.bytes()?;
+        let is_heavy = PLANNED_INLINE_MAX < bytes
+            || query.filter.is_some()
+            || query::names_time_series(query)
+            || query::has_row_script(query);
+        if !is_heavy {
+            return Ok(None);
+        }
+        let state = &call.state;
+        let mut memory = state.engine.memory().answers.share(PLANNED_INLINE_MAX);
+        memory.try_grow_to(bytes).map_err(|exhausted| no_room("Queries", exhausted))?;
+        let places = &state.rooms.counting;
+        let place = places.take(database.record().name.lower_cased()).await?;
+        Ok(Some(Heavy { _place: Some(place), _memory: memory }))
+    }
+
+    /// The same without the place.
+    fn release_place(self) -> Heavy {
+        Heavy { _place: None, ..self }
+    }
 }
 
 /// Adds a query to the list of running ones. The result is notified when an operator stops it.

@@ -298,3 +298,42 @@ fn a_compressed_body_is_charged_while_it_is_decoded() {
     assert_eq!(stats["Usage"]["LargeBodiesBytes"], 0);
     server.put("a", "{}");
 }
+
+#[test]
+fn a_query_is_charged_for_each_mention_of_a_parameter() {
+    let (server, _simulation) = server_with(&["--Memory.LimitInMb=128"]);
+    let values: Vec<String> = (0..3000).map(|number| format!("value-{number}")).collect();
+    let query = |mentions: usize| {
+        let condition = vec!["a in ($p)"; mentions].join(" or ");
+        let body = json!({
+            "Query": format!("from X where {condition}"), "QueryParameters": { "p": values }
+        });
+        server.send("POST", "/databases/db/queries", body.to_string().as_bytes())
+    };
+    assert_eq!(query(2).status, 200);
+    let refused = query(500);
+    assert_eq!(refused.status, 413, "{}", refused.text());
+    assert!(refused.text().contains("Queries may hold"), "{}", refused.text());
+    assert_eq!(query(2).status, 200);
+}
+
+#[test]
+fn scripts_and_long_queries_do_not_keep_other_requests_from_being_answered() {
+    let server = TestServer::with_database();
+    server.put("x/1", r#"{"a":1,"@metadata":{"@collection":"X"}}"#);
+    let slow = "declare function f(x) { return /^(a+)+$/.test('a'.repeat(40) + 'b') } from X as x select f(x)";
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..4)
+            .map(|_| {
+                let body = json!({ "Query": slow }).to_string();
+                let server = &server;
+                scope.spawn(move || server.send("POST", "/databases/db/queries", body.as_bytes()))
+            })
+            .collect();
+        for _ in 0..20 {
+            assert_eq!(server.get("/build/version").status, 200);
+        }
+        // The scripts run until they are stopped.
+        assert!(running.iter().any(|one| !one.is_finished()), "no query was running meanwhile");
+    });
+}
