@@ -12,11 +12,12 @@ use database::{DatabaseLease, Operation};
 use documents::{DeletedDocument, ExpectedVersion};
 use indexing::Index;
 use model::DocumentId;
-use query::Paging;
+use query::{Paging, QueryError, RowOptions};
 use rql::Query;
 use wire::operation_state::{BulkDetail, BulkOperationResult, OperationProgress, OperationStatus};
 
 use crate::{
+    bound_query::BoundQuery,
     chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
     engine::Engine,
     error::EngineError,
@@ -26,6 +27,8 @@ use crate::{
     },
 };
 
+/// Memory of a query, while it is planned, that is not charged.
+const PLANNING_ALLOWED_BYTES: u64 = 256 << 10;
 /// Maximum number of documents changed in one batch.
 const BATCH_DOCUMENTS_MAX: usize = 1024;
 /// Maximum number of documents that the result of an operation lists when details are requested.
@@ -91,9 +94,14 @@ impl Engine {
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
         let BulkSelection { query, text, parameters, paging } = selection;
-        let values = parameters.as_ref().map(|values| values.as_view().root());
-        let window = query::page_window(&query, values, paging)?;
-        let description = description(&query, values)?;
+        let (rows, stop) = (RowOptions::default(), Arc::default());
+        let mut bound = BoundQuery { query, parameters, paging, rows, seed: 0, stop };
+        let mut planning = self.memory.answers.share(PLANNING_ALLOWED_BYTES);
+        planning.try_grow_to(bound.bytes()?).map_err(QueryError::from)?;
+        let window = query::page_window(&bound.query, bound.parameters(), paging)?;
+        let start = i64::try_from(window.start).unwrap_or(i64::MAX);
+        bound.paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
+        let description = description(&bound.query, bound.parameters())?;
         let (id, now) = (database.operations().next_id(), self.platform.clock.now());
         let operation = database
             .operations()
@@ -101,7 +109,7 @@ impl Engine {
             .map_err(|_| EngineError::TooManyOperations)?;
         operation.set_progress(OperationProgress::Determinate { processed: 0, total: 0 });
         let memory = self.memory.bodies.share(IDS_ALLOWED_BYTES);
-        let chosen = Chosen::of(query, parameters, window, memory);
+        let chosen = Chosen::of(bound, (planning, memory));
         let bulk = BulkOperation {
             engine: Arc::clone(self),
             database: database.clone(),

@@ -39,6 +39,8 @@ pub(crate) struct Chosen {
     pub(crate) returned: EtagSet,
     /// Where the memory of the ids is charged.
     memory: MemoryShare,
+    /// The charge of the query itself.
+    _planning: MemoryShare,
 }
 
 /// Some of the ids.
@@ -52,18 +54,9 @@ pub(crate) struct Ids {
 
 impl Chosen {
     /// The selection of a request.
-    pub(crate) fn of(
-        query: Query,
-        parameters: Option<BlittableBuf>,
-        window: PageWindow,
-        memory: MemoryShare,
-    ) -> Chosen {
-        let start = i64::try_from(window.start).unwrap_or(i64::MAX);
-        let paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
-        let (rows, stop) = (RowOptions::default(), Arc::default());
-        let bound = BoundQuery { query, parameters, paging, rows, seed: 0, stop };
+    pub(crate) fn of(bound: BoundQuery, (planning, memory): (MemoryShare, MemoryShare)) -> Chosen {
         let (newest, returned) = (Etag::ZERO, EtagSet::default());
-        Chosen { bound, index: None, newest, returned, memory }
+        Chosen { bound, index: None, newest, returned, memory, _planning: planning }
     }
 
     /// Reads ids from the newest snapshot, up to the limit.

@@ -1,6 +1,8 @@
 //! Starts an operation on all documents that a query selects; the requests differ in what it does
 //! with them.
 
+use std::sync::Arc;
+
 use engine::{BulkOptions, BulkSelection, BulkWork};
 use http::StatusCode;
 use query::Paging;
@@ -9,7 +11,8 @@ use serde_json::json;
 use wire::QueryRequest;
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, call::Call, handlers::operations::show_failure,
+    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
+    handlers::operations::show_failure,
 };
 
 /// The options in the query string of a request.
@@ -31,8 +34,9 @@ fn rate(call: &Call) -> Result<Option<u32>, ApiError> {
     }
 }
 
-/// Starts the operation; `query` is that of the request, without the changes to the documents.
-pub(crate) fn begin(
+/// Starts the operation; `query` is that of the request, without the changes to the documents. A long
+/// query takes its time to be planned.
+pub(crate) async fn begin(
     call: &Call,
     options: BulkOptions,
     query: Query,
@@ -45,9 +49,12 @@ pub(crate) fn begin(
         parameters: request.parameters,
         paging: Paging { start: request.start, page_size: request.page_size },
     };
-    let (engine, database) = (&call.state.engine, call.database()?);
-    let begun = engine.begin_bulk_operation(database, selection, options, work, show_failure);
-    let id = begun?;
+    let (engine, database) = (Arc::clone(&call.state.engine), call.database()?.clone());
+    let id = blocking(move || {
+        let begun = engine.begin_bulk_operation(&database, selection, options, work, show_failure);
+        begun.map_err(ApiError::from)
+    })
+    .await?;
     Ok(Answer::shape(
         StatusCode::OK,
         &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),

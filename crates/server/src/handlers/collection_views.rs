@@ -360,6 +360,6 @@ pub(crate) fn delete(call: Call) -> Answering {
         let request = QueryRequest { text, ..QueryRequest::default() };
         let chosen = query::parse(&request.text)?;
         let options = options_of(&call)?;
-        begin(&call, options, chosen, request, BulkWork::DeleteOthers(kept))
+        begin(&call, options, chosen, request, BulkWork::DeleteOthers(kept)).await
     })
 }

@@ -17,6 +17,6 @@ pub(crate) fn delete(call: Call) -> Answering {
         // Whole documents are deleted, whatever the query returns of them.
         query.select = None;
         query.include.clear();
-        begin(&call, options, query, request, BulkWork::Delete)
+        begin(&call, options, query, request, BulkWork::Delete).await
     })
 }

@@ -23,7 +23,7 @@ pub(crate) fn patch(call: Call) -> Answering {
     Box::pin(async move {
         let options = options_of(&call)?;
         let Update { query, request, script } = read(&call)?;
-        begin(&call, options, query, request, BulkWork::Patch(script))
+        begin(&call, options, query, request, BulkWork::Patch(script)).await
     })
 }
 

@@ -64,10 +64,8 @@ pub(crate) fn query(call: Call) -> Answering {
                 ErrorKind::BadRequest,
                 format!("'debug={operation}' does not read from a snapshot"),
             )),
-            Some("entries") => {
-                query_debug::entries(&call, &prepare(&call, Shape::Page, began)?).await
-            }
-            Some("explain") => query_debug::explain(&call, &prepare(&call, Shape::Page, began)?),
+            Some("entries") => query_debug::entries(&call, &prepare_short(&call, began)?).await,
+            Some("explain") => query_debug::explain(&call, &prepare_short(&call, began)?),
             Some("serverSideQuery") => query_debug::text(&prepare(&call, Shape::Page, began)?),
             Some(operation) => Err(ApiError::new(
                 ErrorKind::NotSupported,
@@ -386,6 +384,16 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ApiEr
         }
     };
     prepare_request(call, request, shape, began)
+}
+
+/// A query that this thread may plan.
+fn prepare_short(call: &Call, began: Duration) -> Result<Prepared, ApiError> {
+    let prepared = prepare(call, Shape::Page, began)?;
+    if prepared.bound.bytes()? <= PLANNED_INLINE_MAX {
+        return Ok(prepared);
+    }
+    let message = "The query is too long to be explained, or its parameters have too many values.";
+    Err(ApiError::new(ErrorKind::NotSupported, message))
 }
 
 fn prepare_request(
