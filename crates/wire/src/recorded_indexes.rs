@@ -1,117 +1,86 @@
-//! The definition of an automatic index, as stored and shown in the database record.
+//! The JSON of the indexes in a database record: those that applications define, and the automatic ones.
 
 use std::collections::BTreeMap;
 
+use model::{
+    AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, FieldStorage, IndexDefinition,
+    IndexPriority, IndexState, IndexType, JsonText, RecordedIndexes,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::index_definition::{
-    FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType, or_default,
-};
+use crate::json_form::{self, Json, mirrored};
 
-/// An automatic index.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AutoIndexShape {
-    /// The state per node in a database group. There are no groups yet, so this stays empty.
-    pub cluster_state: Option<Value>,
-    /// `AutoMap` or `AutoMapReduce`.
-    #[serde(rename = "Type")]
-    pub index_type: IndexType,
-    /// The indexed collection.
-    pub collection: String,
-    /// Its fields by name.
-    pub map_fields: BTreeMap<String, AutoIndexFieldShape>,
-    /// The fields that it groups by.
-    pub group_by_fields: BTreeMap<String, AutoIndexFieldShape>,
-    /// Its name.
-    pub name: String,
-    /// Normal unless changed.
-    pub priority: IndexPriority,
-    /// `null` unless changed.
-    pub state: Option<IndexState>,
+/// Reads the indexes from the JSON of a database record.
+///
+/// # Errors
+/// serde's error, if the record holds something else there. It names line and column, so the record is read from
+/// its text.
+pub(crate) fn indexes_of_record(json: &[u8]) -> Result<RecordedIndexes, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let read = RecordedIndexesMirror::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(read)
 }
 
-/// A field of an automatic index.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AutoIndexFieldShape {
-    /// Whether values are stored: no.
-    pub storage: FieldStorage,
-    /// How values are indexed: `Default`, or a list such as `Search, Exact, Default`.
-    pub indexing: String,
-    /// How a group aggregates the values.
-    pub aggregation: String,
-    /// For spatial fields.
-    pub spatial: Option<AutoSpatialShape>,
-    /// Whether an array is grouped as a whole or by its elements.
-    pub group_by_array_behavior: String,
-    /// Whether queries may request suggestions.
-    pub suggestions: bool,
-    /// Whether queries quote the name.
-    pub is_name_quoted: bool,
+/// The JSON of an automatic index.
+pub(crate) fn auto_index_json(shape: &AutoIndexShape) -> Value {
+    serde_json::to_value(Json(shape)).expect("its keys are texts and nothing in it can fail")
 }
 
-/// Where a document holds the value of a spatial field.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct AutoSpatialShape {
-    /// `Point` or `Wkt`.
-    pub method_type: String,
-    /// The paths of the values.
-    pub method_arguments: Vec<String>,
+mirrored!(
+    AutoIndexShape => AutoIndexMirror,
+    AutoIndexFieldShape => AutoIndexFieldMirror,
+    AutoSpatialShape => AutoSpatialMirror,
+);
+
+#[derive(Deserialize)]
+#[serde(remote = "RecordedIndexes", rename_all = "PascalCase", default = "Default::default")]
+struct RecordedIndexesMirror {
+    #[serde(deserialize_with = "json_form::nullable_map::deserialize")]
+    indexes: BTreeMap<String, IndexDefinition>,
+    #[serde(deserialize_with = "json_form::nullable_map::deserialize")]
+    auto_indexes: BTreeMap<String, AutoIndexShape>,
 }
 
-impl Default for AutoIndexShape {
-    fn default() -> Self {
-        Self {
-            cluster_state: None,
-            index_type: IndexType::AutoMap,
-            collection: String::new(),
-            map_fields: BTreeMap::new(),
-            group_by_fields: BTreeMap::new(),
-            name: String::new(),
-            priority: IndexPriority::Normal,
-            state: None,
-        }
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AutoIndexShape", rename_all = "PascalCase", default = "Default::default")]
+struct AutoIndexMirror {
+    #[serde(with = "json_form::option")]
+    cluster_state: Option<JsonText>,
+    #[serde(rename = "Type", with = "json_form::value")]
+    index_type: IndexType,
+    collection: String,
+    #[serde(with = "json_form::map")]
+    map_fields: BTreeMap<String, AutoIndexFieldShape>,
+    #[serde(with = "json_form::map")]
+    group_by_fields: BTreeMap<String, AutoIndexFieldShape>,
+    name: String,
+    #[serde(with = "json_form::value")]
+    priority: IndexPriority,
+    #[serde(with = "json_form::option")]
+    state: Option<IndexState>,
 }
 
-impl Default for AutoIndexFieldShape {
-    fn default() -> Self {
-        Self {
-            storage: FieldStorage::No,
-            indexing: "Default".to_owned(),
-            aggregation: "None".to_owned(),
-            spatial: None,
-            group_by_array_behavior: "NotApplicable".to_owned(),
-            suggestions: false,
-            is_name_quoted: false,
-        }
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AutoIndexFieldShape", rename_all = "PascalCase", default = "Default::default")]
+struct AutoIndexFieldMirror {
+    #[serde(with = "json_form::value")]
+    storage: FieldStorage,
+    indexing: String,
+    aggregation: String,
+    #[serde(with = "json_form::option")]
+    spatial: Option<AutoSpatialShape>,
+    group_by_array_behavior: String,
+    suggestions: bool,
+    is_name_quoted: bool,
 }
 
-/// The indexes in a database record.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct RecordedIndexes {
-    /// Indexes defined by applications, by name.
-    #[serde(deserialize_with = "or_default")]
-    pub indexes: BTreeMap<String, IndexDefinition>,
-    /// Automatic indexes, by name.
-    #[serde(deserialize_with = "or_default")]
-    pub auto_indexes: BTreeMap<String, AutoIndexShape>,
-}
-
-impl RecordedIndexes {
-    /// Reads them from the JSON of a database record.
-    ///
-    /// # Errors
-    ///
-    /// serde's error, if the record holds something else there.
-    pub fn of_record(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AutoSpatialShape", rename_all = "PascalCase", default = "Default::default")]
+struct AutoSpatialMirror {
+    method_type: String,
+    method_arguments: Vec<String>,
 }
 
 #[cfg(test)]
@@ -139,9 +108,9 @@ mod tests {
             }},
             "GroupByFields": {}, "Name": "Auto/T/BySearch(B)", "Priority": "Normal", "State": null,
         });
-        assert_eq!(serde_json::to_value(&shape).unwrap(), expected);
+        assert_eq!(auto_index_json(&shape), expected);
         let record = json!({"DatabaseName": "x", "AutoIndexes": {"Auto/T/BySearch(B)": expected}});
-        let read = RecordedIndexes::of_record(record.to_string().as_bytes()).unwrap();
+        let read = indexes_of_record(record.to_string().as_bytes()).unwrap();
         assert_eq!(
             read.auto_indexes["Auto/T/BySearch(B)"].map_fields["B"].indexing,
             "Search, Default"
@@ -152,7 +121,7 @@ mod tests {
     #[test]
     fn sections_that_a_client_sends_as_null_hold_nothing() {
         let record = br#"{"DatabaseName":"x","Indexes":null,"AutoIndexes":null}"#;
-        let read = RecordedIndexes::of_record(record).unwrap();
+        let read = indexes_of_record(record).unwrap();
         assert!(read.indexes.is_empty() && read.auto_indexes.is_empty());
     }
 }

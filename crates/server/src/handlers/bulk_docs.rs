@@ -6,8 +6,8 @@ use commands::{BatchOutcome, CommandResult};
 use database::DatabaseLease;
 use http::{StatusCode, header};
 use indexing::Index;
-use model::{Etag, TimeSpan};
-use wire::{ErrorFields, ErrorKind, IndexState, QueryString};
+use model::{Etag, IndexState, TimeSpan};
+use wire::{ErrorFields, ErrorKind, QueryString};
 
 use crate::{
     answers::answer::Answer,
