@@ -16,8 +16,13 @@ use cluster_state::{
 };
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
-use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, DatabaseRecord, NodeTag, RetentionConfiguration, RetentionKind};
+use indexing::{
+    AutoIndexLimits, DefinitionFormat, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool,
+};
+use model::{
+    DatabaseId, DatabaseRecord, NodeTag, RetentionConfiguration, RetentionKind,
+    TimeSeriesConfiguration,
+};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{
@@ -25,7 +30,7 @@ use storage::{
     ReadTransaction, StorageError,
 };
 use subscriptions::SubscriptionSet;
-use wire::{TimeSeriesConfiguration, changes::Watch};
+use wire::changes::Watch;
 
 use crate::{
     activity::Activity,
@@ -40,7 +45,7 @@ use crate::{
     log_follower::LogFollowers,
     notice_board::NoticeBoard,
     operations::Operations,
-    recorded_settings::{self, recorded_indexes, recorded_time_series},
+    recorded_settings::{self, recorded_indexes},
     standing,
     tombstones::TombstoneHolders,
     usage_gate::UsageGate,
@@ -116,7 +121,6 @@ pub struct Database {
     record: RwLock<Arc<DatabaseRecord>>,
     /// Held while a changed record is applied.
     following: Mutex<()>,
-    time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
     opened_after: Duration,
     activity: Arc<Activity>,
@@ -188,6 +192,10 @@ impl Database {
                     announce_index(&watched, event);
                 })
             },
+            definition_format: DefinitionFormat {
+                write: wire::index_definition_text,
+                read: wire::index_definition_of_text,
+            },
             on_open: {
                 let (flusher, held) = (Arc::clone(flusher), Arc::clone(&held_snapshots));
                 Arc::new(move |environment| look_after(environment, &flusher, &held))
@@ -196,7 +204,7 @@ impl Database {
         if options.indexing.is_disabled {
             indexes.disable();
         }
-        indexes.follow_record(&recorded_indexes(&record)?);
+        indexes.follow_record(recorded_indexes(&record)?);
         let executed = documents::executed_transactions(&environment.read(), record.topology_id)
             .map_err(LoadError::Documents)?
             .index;
@@ -216,7 +224,6 @@ impl Database {
             subscriptions,
             tombstone_holders: TombstoneHolders::default(),
             tombstones_interval: options.tombstones_interval,
-            time_series: RwLock::new(recorded_time_series(&record)),
             record: RwLock::new(record),
             following: Mutex::default(),
             opened: platform.clock.now(),
@@ -417,12 +424,12 @@ impl Database {
 
     /// The retention configuration of this kind; `None` if it is not configured.
     pub(crate) fn retention(&self, kind: RetentionKind) -> Option<RetentionConfiguration> {
-        wire::sections_of(&self.record()).retention.of_kind(kind)
+        wire::sections_of(&self.record().configuration).retention.of_kind(kind)
     }
 
     /// The configuration of its time series; `None` if there is none.
     pub fn time_series(&self) -> Option<Arc<TimeSeriesConfiguration>> {
-        self.time_series.read().unwrap_or_else(PoisonError::into_inner).clone()
+        wire::sections_of(&self.record().configuration).time_series.clone()
     }
 
     /// When it was opened.
@@ -465,11 +472,9 @@ impl Database {
             return;
         }
         if let Ok(recorded) = recorded_indexes(&record) {
-            self.indexes.follow_record(&recorded);
+            self.indexes.follow_record(recorded);
         }
         recorded_settings::change_queue(&self.queue, &record);
-        let time_series = recorded_time_series(&record);
-        *self.time_series.write().unwrap_or_else(PoisonError::into_inner) = time_series;
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 

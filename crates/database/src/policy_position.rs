@@ -14,9 +14,8 @@ use documents::{
     log::{self, EntryKinds, Selection},
     time_series::{series, series_page},
 };
-use model::{DocumentId, Etag, TimeSeriesName};
+use model::{DocumentId, Etag, TimeSeriesConfiguration, TimeSeriesName};
 use storage::ReadTransaction;
-use wire::TimeSeriesConfiguration;
 
 use crate::open_database::Database;
 

@@ -16,9 +16,8 @@ use std::{
 
 use commands::{Batch, Command, CommandResult};
 use documents::{DocumentError, DueAction};
-use model::{DocumentId, RetentionConfiguration, RetentionKind};
+use model::{DocumentId, RetentionConfiguration, RetentionKind, TIME_SERIES_PROPERTY};
 use platform::Platform;
-use wire::TIME_SERIES_PROPERTY;
 
 use crate::{
     open_database::{Database, DatabaseLease},

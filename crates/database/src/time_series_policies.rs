@@ -13,8 +13,10 @@ use documents::{
         TICKS_PER_MILLISECOND, TimeSeriesChange, moment_before, moment_behind, series,
     },
 };
-use model::{CollectionName, DocumentId, TimeSeriesName};
-use wire::{CollectionPolicies, TimeSeriesConfiguration, TimeValue};
+use model::{
+    CollectionName, CollectionPolicies, DocumentId, TimeSeriesConfiguration, TimeSeriesName,
+    TimeValue,
+};
 
 use crate::{
     open_database::Database,

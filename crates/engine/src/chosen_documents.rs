@@ -7,12 +7,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use blittable::{BlittableBuf, Object};
+use blittable::Object;
 use database::DatabaseLease;
 use documents::DocumentError;
 use indexing::Index;
 use model::{DocumentId, Etag};
-use query::{PageWindow, Paging, RowOptions};
+use query::Paging;
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::MemoryShare;

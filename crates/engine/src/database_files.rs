@@ -79,7 +79,7 @@ impl DatabaseFiles {
 
     /// How the database of this record is opened.
     pub fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
-        let settings = &wire::sections_of(record).settings;
+        let settings = &wire::sections_of(&record.configuration).settings;
         let mut options = self.options_with(&record.name, settings);
         self.use_former_journals(record, &mut options);
         options
@@ -168,7 +168,7 @@ impl DatabaseFiles {
             let key = key.as_bytes();
             json.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))
         };
-        let named = || self.named_directories(&wire::sections_of(record).settings);
+        let named = || self.named_directories(&wire::sections_of(&record.configuration).settings);
         // Most records name none, which is detected without parsing them.
         (names("DataDir") || names("JournalsPath")) && !named().is_empty()
     }

@@ -5,13 +5,15 @@
 //! has allowed in the configuration; no two databases share one, not even in part; and a new database
 //! begins in empty ones, unless it takes over what a deleted database of its name has left there.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
 
 use database::{CatalogError, DatabaseOptions, foreign_product};
 use model::{DatabaseName, DatabaseRecord};
 use platform::Disk;
 use storage::environment_id_in;
-use wire::RecordBody;
 
 use crate::{
     database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
@@ -23,22 +25,21 @@ use crate::{
 const ALLOWED: &str = "Databases.AllowedDirectories";
 
 impl Engine {
-    /// Rejects directories that a record must not name.
+    /// Rejects directories that a record must not name. `settings` are those of the record that is to be written.
     ///
     /// # Errors
     /// With the directory and what to do.
     pub fn check_named_directories(
         &self,
         name: &DatabaseName,
-        body: &[u8],
+        settings: &BTreeMap<String, String>,
     ) -> Result<(), EngineError> {
-        let settings = RecordBody::read(body).settings();
-        let named = self.files.named_directories(&settings);
+        let named = self.files.named_directories(settings);
         let stored = self.catalog.record(name.as_str());
         // A directory that an earlier version accepted is not rejected when a client sends the
         // record back.
         let named_by = |stored: &DatabaseRecord| {
-            self.files.named_directories(&wire::sections_of(stored).settings)
+            self.files.named_directories(&wire::sections_of(&stored.configuration).settings)
         };
         if stored.is_some_and(|stored| named_by(&stored) == named) {
             return Ok(());
@@ -46,7 +47,7 @@ impl Engine {
         for directory in &named {
             check_place(self, directory)?;
         }
-        let own = self.files.options_with(name, &settings);
+        let own = self.files.options_with(name, settings);
         if own.is_in_memory {
             return Ok(());
         }
@@ -76,8 +77,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Checks the directories that a new database is to use. Returns whether it takes over what a
-    /// deleted database of its name left there.
+    /// Checks the directories that a new database with these settings is to use. Returns whether it takes over what
+    /// a deleted database of its name left there.
     ///
     /// # Errors
     /// When one of them contains anything else, or files of a deleted database are still
@@ -85,13 +86,13 @@ impl Engine {
     pub fn check_new_directories(
         &self,
         name: &DatabaseName,
-        body: &[u8],
+        settings: &BTreeMap<String, String>,
     ) -> Result<bool, EngineError> {
         if self.catalog.is_being_deleted(name)? {
             let name = name.as_str().to_owned();
             return Err(CatalogError::BeingDeleted { name }.into());
         }
-        let options = self.files.options_with(name, &RecordBody::read(body).settings());
+        let options = self.files.options_with(name, settings);
         let platform = &options.platform;
         let disk = &*platform.disk;
         let directory = &options.environment.directory;

@@ -7,10 +7,9 @@
 
 use database::{DatabaseLease, Decision};
 use indexing::{FaultyIndex, Index, IndexKind};
-use model::{DatabaseRecord, date};
-use wire::{
-    IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-    RecordedIndexes,
+use model::{
+    DatabaseRecord, IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
+    IndexType, NamedEnum as _, date,
 };
 
 use crate::{engine::Engine, error::EngineError};
@@ -213,8 +212,8 @@ pub fn would_change(
     let known = recorded_in_any_case(&database.record(), &definition.name)?;
     Ok(known.is_none_or(|known| {
         let wanted = with_known_number(complete_definition(definition), Some(&known));
-        let wanted = IndexDefinition { name: known.name.clone(), ..wanted.shown() };
-        known.shown() != wanted
+        let wanted = IndexDefinition { name: known.name.clone(), ..wanted.with_defaults() };
+        known.with_defaults() != wanted
     }))
 }
 
@@ -287,10 +286,14 @@ fn recorded_in_any_case(
     record: &DatabaseRecord,
     name: &str,
 ) -> Result<Option<IndexDefinition>, EngineError> {
-    let recorded = RecordedIndexes::of_record(record.configuration.json())
-        .map_err(|error| EngineError::RecordDamaged { detail: error.to_string() })?;
-    let found = recorded.indexes.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    Ok(found.map(|(known, definition)| IndexDefinition { name: known, ..definition }))
+    let sections = wire::sections_of(&record.configuration);
+    let recorded = sections.indexes.as_ref().map_err(|unreadable| {
+        let detail = unreadable.message.clone();
+        EngineError::RecordDamaged { detail }
+    })?;
+    let found = recorded.indexes.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    Ok(found
+        .map(|(known, definition)| IndexDefinition { name: known.clone(), ..definition.clone() }))
 }
 
 /// Whether a definition changes nothing, or the lock of the existing one silently ignores it.
@@ -298,7 +301,7 @@ fn is_kept_as_it_is(
     known: &IndexDefinition,
     wanted: &IndexDefinition,
 ) -> Result<bool, EngineError> {
-    let (known, wanted) = (known.shown(), wanted.shown());
+    let (known, wanted) = (known.with_defaults(), wanted.with_defaults());
     if known == wanted {
         return Ok(true);
     }

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use cluster_state::RecordDraft;
 use database::{Decision, NewDatabase, WrittenRecord};
-use model::DatabaseRecord;
+use model::{DatabaseRecord, RecordConfiguration};
 use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError};
@@ -19,9 +19,10 @@ impl Engine {
     pub fn create_database(&self, new: NewDatabase) -> Result<WrittenRecord, EngineError> {
         // Locks on names do not keep two databases from naming the same directory.
         let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, body) = (new.name.clone(), new.body.clone());
-        self.check_named_directories(&name, &body)?;
-        let adopts_files = || self.check_new_directories(&name, &body);
+        let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
+        let settings = &wire::sections_of(&configuration).settings;
+        self.check_named_directories(&name, settings)?;
+        let adopts_files = || self.check_new_directories(&name, settings);
         let created = self.registry.create_checked(new, adopts_files)?;
         tracing::info!(database = name.as_str(), "a database was created");
         Ok(created)

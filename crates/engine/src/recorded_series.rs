@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use database::{Database, frame_of};
 use documents::time_series::RollupRight;
-use model::{CollectionName, TimeSeriesName};
+use model::{CollectionName, CollectionPolicies, TimeSeriesConfiguration, TimeSeriesName};
 use query::{RollupPolicy, SeriesSettings};
-use wire::{CollectionPolicies, TimeSeriesConfiguration};
 
 /// The time series settings of a database at one moment.
 pub struct RecordedSeries(Option<Arc<TimeSeriesConfiguration>>);

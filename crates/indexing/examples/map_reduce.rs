@@ -12,12 +12,11 @@ use blittable::{ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
-use model::{DatabaseId, DocumentId};
+use indexing::{DefinitionFormat, Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
+use model::{DatabaseId, DocumentId, IndexDefinition};
 use platform::Platform;
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
-use wire::IndexDefinition;
 
 const MAP: &str = "from o in docs.Orders select new { o.Company, o.Total, Count = 1 }";
 const REDUCE: &str = "from r in results group r by r.Company into g select new { \
@@ -91,6 +90,10 @@ impl Stage {
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
             outputs: Arc::new(NoOutputs),
+            definition_format: DefinitionFormat {
+                write: wire::index_definition_text,
+                read: wire::index_definition_of_text,
+            },
         };
         Index::open("I", IndexKind::Static(Box::new(definition)), context).unwrap()
     }

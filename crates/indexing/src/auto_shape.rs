@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wire::{AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, IndexType};
+use model::{AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, IndexType};
 
 use crate::{
     auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition},

@@ -2,8 +2,8 @@
 //! merged with others.
 
 use linq::{NotPlain, PlainMap};
+use model::IndexDefinition;
 use script::ScriptPool;
-use wire::IndexDefinition;
 
 use crate::{
     error::IndexError,

@@ -1,6 +1,6 @@
 //! How a static index treats missing values, and entries without values.
 
-use wire::IndexDefinition;
+use model::IndexDefinition;
 
 const MISSING_AS_NULL: &str = "Indexing.IndexMissingFieldsAsNull";
 const KEEPS_ENTRIES: &str = "Indexing.IndexEmptyEntries";

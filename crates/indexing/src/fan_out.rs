@@ -1,7 +1,7 @@
 //! Documents with very many entries: they make an index slow and large, usually unintentionally, so
 //! the operator is notified.
 
-use wire::IndexDefinition;
+use model::IndexDefinition;
 
 /// The configuration key that sets how many outputs of a document are reported.
 const SETTING: &str = "PerformanceHints.Indexing.MaxIndexOutputsPerDocument";

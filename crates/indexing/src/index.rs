@@ -9,16 +9,16 @@ use std::sync::{
 
 use cluster_state::{ValueSource, ValueWatch};
 use documents::DocumentError;
-use model::{CollectionName, DocumentId, Etag};
+use model::{CollectionName, DocumentId, Etag, IndexDefinition, IndexState};
 use platform::Platform;
 use script::ScriptPool;
 use search::{FieldSet, SpatialLayout};
 use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
-use wire::{IndexDefinition, IndexState};
 
 use crate::{
     batch_log::{BatchFacts, BatchRates, BatchTotals},
     begun_batch,
+    definition_format::DefinitionFormat,
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
     index_change::IndexChange,
@@ -58,6 +58,8 @@ pub struct IndexContext {
     pub pool: IndexingPool,
     /// Writes results as documents.
     pub outputs: Arc<dyn OutputQueue>,
+    /// How its definition is stored in its files.
+    pub definition_format: DefinitionFormat,
 }
 
 /// An index. Dropping it closes it.
@@ -91,7 +93,8 @@ impl Index {
         let mapper = mapper_of(&kind, &context.scripts)?;
         let (platform, options) = (&context.platform, context.environment.clone());
         let documents = context.documents.read();
-        let files = IndexFiles::open_for(platform, options, (&kind, mapper.as_ref()), &documents)?;
+        let (format, mapped) = (context.definition_format, (&kind, mapper.as_ref()));
+        let files = IndexFiles::open_for(platform, options, format, mapped, &documents)?;
         drop(documents);
         let on_event: OnEvent = Box::new(|_, _| ());
         let parts = IndexParts { name: name.to_owned(), kind, files, on_event, items_max: None };
@@ -627,7 +630,7 @@ impl Index {
     pub fn shown_definition(&self) -> IndexDefinition {
         match self.kind().as_ref() {
             IndexKind::Static(definition) => {
-                IndexDefinition { name: self.name().to_owned(), ..definition.shown() }
+                IndexDefinition { name: self.name().to_owned(), ..definition.with_defaults() }
             }
             IndexKind::Auto(definition) => shown_auto_definition(self.name(), definition),
         }

@@ -11,10 +11,9 @@ use std::{
 
 use cluster_state::{DatabaseValues, ValueSource};
 use documents::DocumentError;
-use model::Etag;
+use model::{Etag, IndexPriority};
 use platform::Platform;
 use storage::{Environment, Transaction};
-use wire::IndexPriority;
 
 use crate::{
     batch_log::BatchLog,

@@ -6,7 +6,7 @@
 //! ```text
 //! <name>      <name>~2      files of one index: an environment
 //!   tree `Index`
-//!     Definition            `auto <name>`, or the JSON of a written definition
+//!     Definition            `auto <name>`, or a written definition in its `definition_format`
 //!     LastQuery             when it was last asked, ticks, i64 little-endian; may be missing
 //!     BeganAt               the last etag of the database then, u64 little-endian; may be missing
 //!     Replacement           there while the index is to take the place of the other one
@@ -24,12 +24,12 @@ use std::{
     sync::Arc,
 };
 
-use model::{Etag, lower_case};
+use model::{Etag, IndexDefinition, lower_case};
 use platform::{Disk, Platform};
 use storage::{Environment, EnvironmentOptions, Transaction};
-use wire::IndexDefinition;
 
 use crate::{
+    definition_format::DefinitionFormat,
     error::IndexError,
     index_kind::IndexKind,
     index_record::{self, IndexRecord},
@@ -102,18 +102,18 @@ impl Owner {
         }
     }
 
-    fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8], format: DefinitionFormat) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         match text.strip_prefix(AUTO) {
             Some(name) => Some(Self::Auto(name.to_owned())),
-            None => Some(Self::Static(Box::new(IndexDefinition::of_json(text)?))),
+            None => Some(Self::Static(Box::new((format.read)(text)?))),
         }
     }
 
-    fn write(&self) -> String {
+    fn write(&self, format: DefinitionFormat) -> String {
         match self {
             Self::Auto(name) => format!("{AUTO}{name}"),
-            Self::Static(definition) => definition.to_json(),
+            Self::Static(definition) => (format.write)(definition),
         }
     }
 
@@ -142,10 +142,12 @@ impl IndexFiles {
     pub(crate) fn open(
         platform: &Platform,
         options: EnvironmentOptions,
+        format: DefinitionFormat,
     ) -> Result<Self, IndexError> {
         let environment = Environment::open(platform, options)?;
         let tx = environment.read();
-        let owner = index_record::read_definition(&tx)?.as_deref().and_then(Owner::read);
+        let definition = index_record::read_definition(&tx)?;
+        let owner = definition.and_then(|definition| Owner::read(&definition, format));
         let record = index_record::read_record(&tx)?;
         let is_replacement = index_record::read_is_replacement(&tx)?;
         let last_query_ticks = index_record::read_last_query(&tx)?;
@@ -160,22 +162,24 @@ impl IndexFiles {
     pub(crate) fn open_for(
         platform: &Platform,
         options: EnvironmentOptions,
+        format: DefinitionFormat,
         (kind, mapper): (&IndexKind, &dyn Mapper),
         documents: &impl Transaction,
     ) -> Result<Self, IndexError> {
-        let files = Self::open(platform, options.clone())?;
+        let files = Self::open(platform, options.clone(), format)?;
         if files.serves(kind) && !files.miss_deletions(mapper, documents)? {
             return Ok(files);
         }
         files.close();
         let beginning = Beginning::at_end_of(documents)?;
-        Self::begin(platform, options, kind, &beginning)
+        Self::begin(platform, options, format, kind, &beginning)
     }
 
     /// Creates the files of an index.
     pub(crate) fn begin(
         platform: &Platform,
         options: EnvironmentOptions,
+        format: DefinitionFormat,
         kind: &IndexKind,
         beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
@@ -186,7 +190,7 @@ impl IndexFiles {
         let record = IndexRecord { created_ticks, ..IndexRecord::default() };
         let owner = Owner::of(kind);
         let mut tx = environment.write()?;
-        index_record::write_definition(&mut tx, owner.write().as_bytes())?;
+        index_record::write_definition(&mut tx, owner.write(format).as_bytes())?;
         index_record::write_record(&mut tx, &record)?;
         index_record::write_is_replacement(&mut tx, is_replacement)?;
         index_record::write_began_at(&mut tx, began_at)?;
@@ -205,16 +209,17 @@ impl IndexFiles {
     pub(crate) fn begin_again(
         platform: &Platform,
         options: EnvironmentOptions,
+        format: DefinitionFormat,
         kind: &IndexKind,
         beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
         let (disk, place) = (&*platform.disk, options.directory.clone());
         let new_place =
             EnvironmentOptions { directory: with_suffix(&place, NEW), ..options.clone() };
-        Self::begin(platform, new_place, kind, beginning)?.close();
+        Self::begin(platform, new_place, format, kind, beginning)?.close();
         delete_files(disk, &place)?;
         is_there(disk, &place)?;
-        Self::open(platform, options)
+        Self::open(platform, options, format)
     }
 
     /// Whether they can be used for this index.

@@ -1,10 +1,10 @@
 //! The definition of an index, automatic or static, and its map.
 
-use script::ScriptPool;
-use wire::{
+use model::{
     IndexDefinition, IndexFieldOptions, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
-    IndexType,
+    IndexType, NamedEnum as _, SpatialOptions,
 };
+use script::ScriptPool;
 
 use crate::{
     auto_definition::AutoIndexDefinition,
@@ -130,7 +130,7 @@ pub(crate) fn shown_auto_definition(
         fields.any(|field| field.name() == name && field.is_spatial())
     };
     let fields = names.into_iter().map(|name| {
-        let spatial = is_spatial(&name).then(wire::SpatialOptions::default);
+        let spatial = is_spatial(&name).then(SpatialOptions::default);
         (name, IndexFieldOptions { spatial, ..IndexFieldOptions::default() })
     });
     IndexDefinition {
@@ -143,7 +143,7 @@ pub(crate) fn shown_auto_definition(
         fields: fields.collect(),
         ..IndexDefinition::default()
     }
-    .shown()
+    .with_defaults()
 }
 
 /// The map, and the reduce if there is one.

@@ -63,7 +63,11 @@ impl IndexSet {
         if !index_files::is_there(self.disk(), place)? {
             return Ok(None);
         }
-        let files = IndexFiles::open(&self.context.platform, self.options_of(place))?;
+        let files = IndexFiles::open(
+            &self.context.platform,
+            self.options_of(place),
+            self.context.definition_format,
+        )?;
         let sources =
             Sources { documents: &self.context.documents, values: self.context.values.as_ref() };
         let Some(foreign) = sources.refuse(&files.environment.read())? else {
@@ -100,7 +104,8 @@ impl IndexSet {
         is_replacement: bool,
     ) -> Result<IndexFiles, IndexError> {
         let beginning = Beginning { is_replacement, ..self.beginning()? };
-        IndexFiles::begin(&self.context.platform, self.options_of(place), kind, &beginning)
+        let (platform, format) = (&self.context.platform, self.context.definition_format);
+        IndexFiles::begin(platform, self.options_of(place), format, kind, &beginning)
     }
 
     fn beginning(&self) -> Result<Beginning<'static>, IndexError> {
@@ -116,7 +121,8 @@ impl IndexSet {
         sweeps: &[Sweep],
     ) -> Result<IndexFiles, IndexError> {
         let beginning = Beginning { is_replacement, sweeps, ..self.beginning()? };
-        IndexFiles::begin_again(&self.context.platform, self.options_of(place), kind, &beginning)
+        let (platform, format) = (&self.context.platform, self.context.definition_format);
+        IndexFiles::begin_again(platform, self.options_of(place), format, kind, &beginning)
     }
 
     /// The files of an index, recreated when they have missed deletions.
@@ -198,6 +204,7 @@ impl IndexSet {
             scripts: context.scripts.clone(),
             pool: context.pool.clone(),
             outputs: Arc::clone(&context.outputs),
+            definition_format: context.definition_format,
         }
     }
 

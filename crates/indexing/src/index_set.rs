@@ -15,15 +15,15 @@ use std::{
 };
 
 use cluster_state::ValueSource;
-use model::{Etag, lower_case};
+use model::{Etag, IndexState, RecordedIndexes, lower_case};
 use platform::Platform;
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
-use wire::{IndexState, RecordedIndexes};
 
 use crate::{
     auto_definition::AutoIndexDefinition,
     batch_log::IndexedBatch,
+    definition_format::DefinitionFormat,
     error::IndexError,
     index::Index,
     index_change::IndexChange,
@@ -63,6 +63,8 @@ pub struct IndexSetContext {
     pub pool: IndexingPool,
     /// Writes results as documents.
     pub outputs: Arc<dyn OutputQueue>,
+    /// How definitions are stored in the files of indexes.
+    pub definition_format: DefinitionFormat,
     /// Called for every event of an index.
     pub on_event: OnIndexEvent,
 }

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use model::IndexPriority;
 use storage::StorageError;
-use wire::IndexPriority;
 
 use crate::{
     error::IndexError,

@@ -16,9 +16,9 @@ use std::{
     time::Duration,
 };
 
+use model::IndexPriority;
 use platform::{Clock, Platform, ProcessMemory, thread_priority};
 use storage::MemoryBudget;
-use wire::IndexPriority;
 
 use crate::batch_memory::IndexingMemory;
 

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 
 use blittable::{BlittableBuf, ObjectBuilder};
 use documents::{AttachmentRow, CounterRow, DocumentError, DocumentRow};
-use model::{CollectionName, DocumentId};
+use model::{
+    ArchivedDataProcessingBehavior, CollectionName, DocumentId, FieldIndexing, IndexDefinition,
+    NamedEnum as _,
+};
 use script::{
     Attachment, Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind,
     MapScript, ScriptDocument, ScriptPool, ScriptValue,
 };
 use search::{Field, FieldOptions, Indexing};
-use wire::{ArchivedDataProcessingBehavior, FieldIndexing, IndexDefinition};
 
 use crate::{
     attachment_reading,

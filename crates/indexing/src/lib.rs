@@ -21,7 +21,7 @@
 //! | `map_context`, `references`, `map_again` | what maps can read besides a document, what they have read; mapping again when that changes |
 //! | `position` | how far an index is in the logs that it follows |
 //! | `index_value`, `entry_writer` | values of documents as terms |
-//! | `index_record`, `index_files` | what an index stores about itself, and where |
+//! | `index_record`, `index_files`, `definition_format` | what an index stores about itself, and where |
 //! | `index_change` | changes that listeners of an index are notified of |
 //! | `index`, `index_core`, `index_kind`, `indexer`, `index_work` | one index and its turns |
 //! | `mapped`, `map_lanes` | the output of maps for a document; mapping on several threads |
@@ -44,6 +44,7 @@ mod batch_log;
 mod batch_memory;
 mod batch_outcome;
 mod begun_batch;
+mod definition_format;
 mod definition_views;
 mod empty_values;
 mod entry_writer;
@@ -97,6 +98,7 @@ pub use auto_map::{exact_field_name, search_field_name};
 pub use batch_log::{
     BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals, IndexedBatch,
 };
+pub use definition_format::DefinitionFormat;
 pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, array_mark_name, is_array_mark, time_field_name};
 pub use error::IndexError;

@@ -8,9 +8,10 @@ use linq::{
     AttachmentInput, Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue,
     Tracking, Value,
 };
-use model::{CollectionName, DocumentId};
+use model::{
+    ArchivedDataProcessingBehavior, CollectionName, DocumentId, FieldStorage, IndexDefinition,
+};
 use search::{Field, FieldOptions};
-use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
 use crate::{
     attachment_reading,

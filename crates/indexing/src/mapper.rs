@@ -2,8 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use model::{CollectionName, DocumentFlags};
-use wire::ArchivedDataProcessingBehavior;
+use model::{ArchivedDataProcessingBehavior, CollectionName, DocumentFlags};
 
 use crate::{
     entry_writer::EntryWriter,

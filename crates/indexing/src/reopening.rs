@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
+use model::IndexPriority;
 use storage::StorageError;
-use wire::IndexPriority;
 
 use crate::{
     error::IndexError,

@@ -1,8 +1,8 @@
 //! Spatial fields: how a definition stores points and shapes, and the parsing of their values.
 
+use model::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
 use search::{Field, SpatialLayout};
 use spatial::{Bounds, Coordinate, GridKind, Shape, ShapeError, Space, Units, parse_shape};
-use wire::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
 
 use crate::{entry_writer::EntryWriter, error::IndexError, mapper::MapError};
 

@@ -1,7 +1,6 @@
 //! What the text of a static definition shows before it is compiled.
 
-use model::CollectionName;
-use wire::IndexSourceType;
+use model::{CollectionName, IndexSourceType};
 
 use crate::error::IndexError;
 

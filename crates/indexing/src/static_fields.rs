@@ -1,7 +1,7 @@
 //! How the fields of a static index are indexed.
 
+use model::{FieldIndexing, FieldStorage, IndexDefinition};
 use search::{FieldOptions, Indexing, analysis::Analyzer};
-use wire::{FieldIndexing, FieldStorage, IndexDefinition};
 
 use crate::{error::IndexError, spatial_fields::layout_of};
 

@@ -8,10 +8,9 @@ use documents::{
     time_series::{MomentRange, segments, series_of},
 };
 use linq::{Output, SpatialValue, Value};
-use model::{DocumentId, TimeSeriesName};
+use model::{DocumentId, IndexDefinition, TimeSeriesName};
 use script::{FieldValue, IndexEntry, ScriptPool, ScriptValue};
 use storage::{ReadTransaction, StorageError, WorkingMemory};
-use wire::IndexDefinition;
 
 use crate::{
     error::IndexError,

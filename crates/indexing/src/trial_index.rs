@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::IndexDefinition;
 use platform::{
     Platform,
     memory::{FileMemory, MemoryDisk},
 };
 use storage::{EnvironmentOptions, MemoryBudget, MemoryExhausted, MemoryShare, StorageError};
-use wire::IndexDefinition;
 
 use crate::{
     error::IndexError,
@@ -141,7 +141,8 @@ impl IndexSet {
             ..context.environment.clone()
         };
         let beginning = Beginning::at_end_of(&context.documents.read())?;
-        let files = IndexFiles::begin(&platform, environment.clone(), &kind, &beginning);
+        let format = context.definition_format;
+        let files = IndexFiles::begin(&platform, environment.clone(), format, &kind, &beginning);
         // A disk in memory that is full is memory that is missing.
         let files = files.map_err(|error| match trial_files.lock().refused {
             Some(TrialRefusal::Exhausted(exhausted)) => StorageError::NoMemory(exhausted).into(),
@@ -162,6 +163,7 @@ impl IndexSet {
             scripts: context.scripts.clone(),
             pool: context.pool.clone(),
             outputs: Arc::clone(&context.outputs),
+            definition_format: format,
         };
         let index = Index::start(parts, mapper, context)?;
         index.notice_changes();

@@ -13,12 +13,17 @@
 //! | `counter_name` | names of counters |
 //! | `documents_compression` | which documents are compressed |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
+//! | `index_definition`, `index_enumerations`, `spatial_options` | the definition of an index by an application |
+//! | `recorded_indexes` | the indexes in a database record, with the automatic ones |
+//! | `named_enum` | enumerations whose values have names in the protocol |
+//! | `json_text` | JSON that is stored without being interpreted |
 //! | `id_separator` | the separator in ids that the server numbers |
 //! | `collection_name` | collections |
 //! | `document_flags` | properties of a document besides its body |
 //! | `retention_configuration` | when due documents expire, are refreshed and archived |
 //! | `revisions_configuration` | which older versions of documents are kept |
 //! | `time_series_name` | names of time series, and what they reveal about them |
+//! | `time_series_configuration`, `time_series_policy` | how time series are aggregated, how long their entries are kept, and the names of their values |
 //! | `database_name` | the rules for names of databases |
 //! | `database_record`, `record_configuration` | what all nodes know about a database, and what clients configured of it |
 //! | `date`, `time_span` | texts of moments and durations |
@@ -40,13 +45,21 @@ mod document_id;
 mod documents_compression;
 mod etag;
 mod id_separator;
+mod index_definition;
+mod index_enumerations;
+mod json_text;
 mod lower_case;
+mod named_enum;
 mod node_tag;
 mod record_configuration;
+mod recorded_indexes;
 mod retention_configuration;
 mod revisions_configuration;
+mod spatial_options;
 mod text_position;
+mod time_series_configuration;
 mod time_series_name;
+mod time_series_policy;
 mod time_span;
 
 pub use attachment_name::{AttachmentName, InvalidAttachmentName};
@@ -65,11 +78,24 @@ pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use documents_compression::DocumentsCompression;
 pub use etag::Etag;
 pub use id_separator::IdSeparator;
+pub use index_definition::{ALL_FIELDS, IndexDefinition, IndexFieldOptions};
+pub use index_enumerations::{
+    ArchivedDataProcessingBehavior, FieldIndexing, FieldStorage, IndexLockMode, IndexPriority,
+    IndexSourceType, IndexState, IndexType, TermVector,
+};
+pub use json_text::JsonText;
 pub use lower_case::lower_case;
+pub use named_enum::NamedEnum;
 pub use node_tag::{InvalidNodeTag, NodeTag};
 pub use record_configuration::{RecordConfiguration, RecordSections, UnreadableSection};
+pub use recorded_indexes::{
+    AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
+};
 pub use retention_configuration::{RetentionConfiguration, RetentionConfigurations, RetentionKind};
 pub use revisions_configuration::{RevisionsConfiguration, RevisionsRule};
+pub use spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
 pub use text_position::TextPosition;
+pub use time_series_configuration::{TIME_SERIES_PROPERTY, TimeSeriesConfiguration};
 pub use time_series_name::TimeSeriesName;
+pub use time_series_policy::{CollectionPolicies, TimeSeriesPolicy, TimeValue};
 pub use time_span::{InvalidTimeSpan, TimeSpan};

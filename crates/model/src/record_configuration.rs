@@ -11,7 +11,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use crate::{DocumentsCompression, IdSeparator, RetentionConfigurations, RevisionsConfiguration};
+use crate::{
+    DocumentsCompression, IdSeparator, RecordedIndexes, RetentionConfigurations,
+    RevisionsConfiguration, TimeSeriesConfiguration,
+};
 
 /// The configuration of a database in its record.
 #[derive(Clone)]
@@ -33,6 +36,10 @@ pub struct RecordSections {
     pub id_separator: IdSeparator,
     /// How often due documents are looked for.
     pub retention: RetentionConfigurations,
+    /// The policies of time series and the names of their values; `None` if there are none.
+    pub time_series: Option<Arc<TimeSeriesConfiguration>>,
+    /// The definitions of indexes.
+    pub indexes: Result<RecordedIndexes, UnreadableSection>,
 }
 
 /// A section of a record holds something that cannot be interpreted. A database with such a section is not opened;
@@ -90,6 +97,8 @@ mod tests {
             compression: Ok(DocumentsCompression::nothing()),
             id_separator: IdSeparator::default(),
             retention: RetentionConfigurations::default(),
+            time_series: None,
+            indexes: Ok(RecordedIndexes::default()),
         }
     }
 

@@ -6,9 +6,9 @@ use indexing::{
     AutoIndexDefinition, Index, IndexKind, IndexRecord, RESULT_FIELD, is_stored, search_field_name,
     static_field_options, time_field_name,
 };
+use model::{IndexDefinition, TermVector};
 use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring, SpatialLayout};
 use storage::Transaction;
-use wire::{IndexDefinition, TermVector};
 
 use crate::error::QueryError;
 use crate::row_notes::HighlightedField;

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use indexing::{IndexKind, is_array_mark, is_stored, time_field_name};
-use model::DocumentId;
+use model::{DocumentId, TermVector};
 use search::{EntryId, Scoring, SearchError, TermValue};
 use storage::Transaction;
-use wire::TermVector;
 
 use crate::error::QueryError;
 use crate::index_fields::FieldsOfIndex;

@@ -2,9 +2,10 @@
 
 use std::fmt::{Display, Write as _};
 
+use model::{IndexDefinition, SpatialOptions};
 use serde_json::Value;
 
-use crate::{index_definition::IndexDefinition, spatial_options::SpatialOptions};
+use crate::json_form::{Json, value_of};
 
 /// The source of a class that defines the same index.
 pub fn csharp_class_of(definition: &IndexDefinition) -> String {
@@ -45,7 +46,8 @@ fn write_members(out: &mut String, definition: &IndexDefinition) -> std::fmt::Re
     member("LockMode", definition.lock_mode.map(|mode| of_enum("IndexLockMode", mode)))?;
     member("Priority", definition.priority.map(|priority| of_enum("IndexPriority", priority)))?;
     member("State", definition.state.map(|state| of_enum("IndexState", state)))?;
-    let mode = definition.deployment_mode.as_ref().and_then(Value::as_str);
+    let mode = definition.deployment_mode.as_ref().map(value_of);
+    let mode = mode.as_ref().and_then(Value::as_str);
     member("DeploymentMode", mode.map(|mode| of_enum("IndexDeploymentMode", mode)))?;
     let output = &definition.output_reduce_to_collection;
     member("OutputReduceToCollection", text(output))?;
@@ -108,7 +110,9 @@ fn write_fields(out: &mut String, definition: &IndexDefinition) -> std::fmt::Res
 }
 
 fn spatial(options: &SpatialOptions) -> String {
-    let Ok(Value::Object(members)) = serde_json::to_value(options) else { return "null".into() };
+    let Ok(Value::Object(members)) = serde_json::to_value(Json(options)) else {
+        return "null".into();
+    };
     let shown = members.iter().map(|(name, value)| {
         let value = match (name.as_str(), value) {
             ("Type", Value::String(word)) => of_enum("SpatialFieldType", word),
@@ -135,6 +139,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::read_index_definition;
 
     #[test]
     fn a_class_says_everything_that_its_definition_does() {
@@ -149,7 +154,7 @@ mod tests {
             },
             "Configuration": {"Indexing.MapTimeoutInSec": "3"}, "AdditionalSources": {"a": "code"}
         });
-        let text = csharp_class_of(&serde_json::from_value(definition).unwrap());
+        let text = csharp_class_of(&read_index_definition(definition).unwrap());
         for line in [
             "public class Index_Users_By_Name_x : AbstractIndexCreationTask",
             "    public override string IndexName => @\"Users/By-Name.x\";",

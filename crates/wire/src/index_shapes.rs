@@ -1,12 +1,9 @@
 //! Answers about indexes: their statistics, progress, errors and terms.
 
+use model::{IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType, NamedEnum as _};
 use serde_json::{Map, Value, json};
 
-use crate::index_definition::{
-    IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-};
-use crate::index_performance::IndexBatch;
-use crate::size_text::SizeText;
+use crate::{index_performance::IndexBatch, size_text::SizeText};
 
 /// The progress of an index in one collection.
 #[derive(Clone, Debug)]
@@ -66,9 +63,9 @@ impl IndexSummary {
     /// An element of `Indexes` in the statistics of a database.
     pub fn to_json(&self) -> Value {
         json!({
-            "IsStale": self.is_stale, "Name": self.name, "LockMode": self.lock_mode,
-            "Priority": self.priority, "State": self.state, "Type": self.index_type,
-            "SourceType": self.source_type, "LastIndexingTime": self.last_indexing_time
+            "IsStale": self.is_stale, "Name": self.name, "LockMode": self.lock_mode.name(),
+            "Priority": self.priority.name(), "State": self.state.name(), "Type": self.index_type.name(),
+            "SourceType": self.source_type.name(), "LastIndexingTime": self.last_indexing_time
         })
     }
 }
@@ -156,12 +153,12 @@ impl IndexStatistics {
             "ReducedPerSecondRate": self.reduced_per_second,
             "MaxNumberOfOutputsPerDocument": self.outputs_max,
             "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
-            "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
+            "State": self.state.name(), "Priority": self.priority.name(), "CreatedTimestamp": self.created,
             "LastIndexingTime": self.last_indexing_time, "IsStale": self.is_stale,
-            "LockMode": self.lock_mode, "Type": self.index_type,
+            "LockMode": self.lock_mode.name(), "Type": self.index_type.name(),
             "SearchEngineType": self.search_engine,
             "Status": self.status, "EntriesCount": self.entries, "ErrorsCount": self.errors,
-            "SourceType": self.source_type, "ReferencedCollections": [],
+            "SourceType": self.source_type.name(), "ReferencedCollections": [],
             "IsInvalidIndex": self.is_invalid,
             "Memory": {
                 "DiskSize": SizeText::of(self.disk_bytes), "ThreadAllocations": SizeText::of(0),
@@ -205,7 +202,7 @@ impl IndexStatistics {
             "IsStale": self.is_stale, "IndexRunningStatus": self.status,
             "ProcessedPerSecond": self.mapped_per_second,
             "Collections": self.collections.iter().map(of_one).collect::<Map<_, _>>(),
-            "Name": self.name, "Type": self.index_type, "SourceType": self.source_type
+            "Name": self.name, "Type": self.index_type.name(), "SourceType": self.source_type.name()
         })
     }
 }

@@ -10,13 +10,13 @@
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`], [`read_counters`] | request bodies |
-//! | [`IndexDefinition`], [`csharp_class_of`] | an index as defined by clients, and as a C# class |
+//! | [`read_index_definition`], [`csharp_class_of`] | an index as defined by clients, and as a C# class |
 //! | [`read_revisions_configuration`] | which revisions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
 //! | [`read_client_configuration`] | the configuration that clients load from the server |
 //! | [`read_studio_configuration`] | what the studio shows of a server or a database |
 //! | [`RetentionKind`] | when documents expire, or are refreshed or archived |
-//! | [`RecordBody`] | the record of a database |
+//! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -25,7 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod attachments_body;
-mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod client_configuration;
@@ -39,6 +38,7 @@ mod guid;
 mod hash_etag;
 mod index_definition;
 mod json_body;
+mod json_form;
 mod multi_get_body;
 mod object_splitter;
 mod patch_body;
@@ -46,6 +46,7 @@ mod query_body;
 mod query_string;
 mod record_body;
 mod record_sections;
+mod recorded_indexes;
 mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
@@ -70,9 +71,6 @@ pub use crate::{
     attachments_body::{
         AttachmentOwner, AttachmentRequest, read_attachment_request, read_attachments_request,
     },
-    auto_index_definition::{
-        AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
-    },
     bulk_docs_body::{
         BatchBody, BatchCommand, CompareExchangeChange, RoomForCommands, read_bulk_docs,
     },
@@ -90,9 +88,8 @@ pub use crate::{
     guid::guid_text,
     hash_etag::HashEtag,
     index_definition::{
-        ALL_FIELDS, ArchivedDataProcessingBehavior, FieldIndexing, FieldStorage, IndexDefinition,
-        IndexFieldOptions, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-        TermVector,
+        index_definition_json, index_definition_of_text, index_definition_text,
+        read_index_definition,
     },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
@@ -108,7 +105,6 @@ pub use crate::{
         read_conflict_revisions, read_revisions_configuration,
     },
     size_text::{SizeText, humane_size},
-    spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
     studio_configuration::{
         STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration,
         studio_environment_of_record,
@@ -116,8 +112,6 @@ pub use crate::{
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
     time_series_configuration::{
-        TIME_SERIES_PROPERTY, TimeSeriesConfiguration, read_time_series_configuration, with_policy,
-        with_value_names, without_policy,
+        read_time_series_configuration, with_policy, with_value_names, without_policy,
     },
-    time_series_policy::{CollectionPolicies, TimeSeriesPolicy, TimeValue},
 };

@@ -1,10 +1,14 @@
-//! The JSON of a database's record: what the engine reads and changes in it, with types.
+//! The JSON of a database's record, to change it; `record_sections` reads it.
 
 use std::collections::BTreeMap;
 
+use model::{AutoIndexShape, IndexDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::{AutoIndexShape, ErrorKind, IndexDefinition, ProtocolError};
+use crate::{
+    error_body::ProtocolError, error_kind::ErrorKind, index_definition::index_definition_json,
+    recorded_indexes::auto_index_json,
+};
 
 const SETTINGS: &str = "Settings";
 const INDEXES: &str = "Indexes";
@@ -50,17 +54,12 @@ impl RecordBody {
         section.as_object_mut().expect("it was made an object")
     }
 
-    /// Its settings: names of keys, and their values as texts.
-    pub fn settings(&self) -> BTreeMap<String, String> {
-        settings_of_record(&self.properties)
-    }
-
     /// Adds an index, or replaces its definition, and notes it in the history of definitions: of each index that
     /// exists, the newest [`FORMER_DEFINITIONS_MAX`], the newest first. `created` is the time, `source` the tag of
     /// the node.
     pub fn put_index(&mut self, definition: &IndexDefinition, created: &str, source: &str) {
         let name = &definition.name;
-        let json = serde_json::to_value(definition).unwrap_or_default();
+        let json = index_definition_json(definition);
         let indexes = self.section_mut(INDEXES);
         indexes.insert(name.clone(), json.clone());
         let names: Vec<String> = indexes.keys().cloned().collect();
@@ -120,8 +119,7 @@ impl RecordBody {
 
     /// Adds an automatic index, or replaces the one of that name.
     pub fn put_auto_index(&mut self, name: &str, shape: &AutoIndexShape) {
-        let shape = serde_json::to_value(shape).unwrap_or_default();
-        self.section_mut(AUTO_INDEXES).insert(name.to_owned(), shape);
+        self.section_mut(AUTO_INDEXES).insert(name.to_owned(), auto_index_json(shape));
     }
 
     /// Keeps the automatic indexes whose names satisfy `keep`.
@@ -228,7 +226,7 @@ mod tests {
         let body = RecordBody::read(br#"{"Settings":{"A":"x","B":null,"C":7,"D":true}}"#);
         let expected = [("A", "x"), ("B", ""), ("C", "7"), ("D", "true")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(body.settings(), BTreeMap::from(expected));
+        assert_eq!(settings_of_record(body.properties()), BTreeMap::from(expected));
         assert!(read_record_settings(Some(&Value::Bool(true))).is_err());
     }
 }

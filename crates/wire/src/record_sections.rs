@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use model::{DatabaseRecord, RecordSections, UnreadableSection};
+use model::{RecordConfiguration, RecordSections, UnreadableSection};
 use serde_json::{Map, Value};
 
 use crate::{
     client_configuration::id_separator_of_record, documents_compression::compression_of_record,
-    error_body::ProtocolError, record_body::settings_of_record,
+    record_body::settings_of_record, recorded_indexes::indexes_of_record,
     retention_configuration::retention_of_record, revisions_configuration::revisions_of_record,
+    time_series_configuration::time_series_of_record,
 };
 
-/// What a record configures. It is parsed at the first use of the record; a section that cannot be interpreted
+/// What a record configures. It is parsed at the first use of the configuration; a section that cannot be interpreted
 /// does not affect the others.
-pub fn sections_of(record: &DatabaseRecord) -> &RecordSections {
-    record.configuration.sections(parse)
+pub fn sections_of(configuration: &RecordConfiguration) -> &RecordSections {
+    configuration.sections(parse)
 }
 
 /// JSON that is not an object, which is never stored, configures nothing.
@@ -22,15 +23,19 @@ fn parse(json: &[u8]) -> RecordSections {
     let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
     RecordSections {
         settings: settings_of_record(&record),
-        revisions: revisions_of_record(&record).map(Arc::new).map_err(unreadable),
-        compression: compression_of_record(&record).map_err(unreadable),
+        revisions: revisions_of_record(&record)
+            .map(Arc::new)
+            .map_err(|error| unreadable(error.message)),
+        compression: compression_of_record(&record).map_err(|error| unreadable(error.message)),
         id_separator: id_separator_of_record(&record),
         retention: retention_of_record(&record),
+        time_series: time_series_of_record(&record).map(Arc::new),
+        indexes: indexes_of_record(json).map_err(|error| unreadable(error.to_string())),
     }
 }
 
-fn unreadable(error: ProtocolError) -> UnreadableSection {
-    UnreadableSection { message: error.message }
+fn unreadable(message: String) -> UnreadableSection {
+    UnreadableSection { message }
 }
 
 #[cfg(test)]
@@ -41,8 +46,14 @@ mod tests {
     fn an_unreadable_section_does_not_affect_the_others() {
         let sections = parse(
             br#"{"Unknown":[1],"Revisions":7,"Settings":{"A":1},"Client":{"IdentityPartsSeparator":":"},
-                "DocumentsCompression":{"CompressRevisions":true}}"#,
+                "DocumentsCompression":{"CompressRevisions":true},"Indexes":{"I":{"Maps":7}},
+                "TimeSeries":{"NamedValues":{"Users":{"Pulse":["Bpm"]}}}}"#,
         );
+        // Line and column lead an operator to the mistake.
+        let expected = "invalid type: integer `7`, expected a sequence at line 2 column 90";
+        assert_eq!(sections.indexes.unwrap_err().message, expected);
+        let names = sections.time_series.unwrap();
+        assert_eq!(names.value_names("users", "pulse"), Some(&["Bpm".to_owned()][..]));
         assert!(sections.revisions.unwrap_err().message.contains("RevisionsConfiguration"));
         assert!(sections.compression.unwrap().revisions);
         assert_eq!(sections.settings["A"], "1");

@@ -1,102 +1,71 @@
-//! How a spatial field is indexed, as part of index definitions. Missing or null options are shown with their
-//! defaults.
+//! The JSON of the options of a spatial field, as part of index definitions. Missing or null options are shown with
+//! their defaults.
 
-use std::fmt;
+use model::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use crate::json_form::{self, JsonForm, named};
 
-use crate::index_definition::protocol_enum;
+named!(SpatialFieldType, SpatialSearchStrategy, SpatialUnits);
 
-protocol_enum! {
-    /// The surface that shapes are on.
-    SpatialFieldType {
-        /// The surface of the earth.
-        Geography,
-        /// A plane.
-        Cartesian,
+impl JsonForm for SpatialOptions {
+    fn print<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        SpatialOptionsMirror::serialize(self, serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SentSpatialOptions::deserialize(deserializer).map(Self::from)
     }
 }
 
-protocol_enum! {
-    /// How shapes are turned into terms.
-    SpatialSearchStrategy {
-        /// Cells named by geohashes.
-        GeohashPrefixTree,
-        /// Cells of a quadtree.
-        QuadPrefixTree,
-        /// Only the bounding box of a shape.
-        BoundingBox,
-    }
-}
-
-protocol_enum! {
-    /// The unit of distances.
-    SpatialUnits {
-        /// 1,000 metres.
-        Kilometers,
-        /// 1,609.344 metres.
-        Miles,
-    }
-}
-
-/// How a spatial field is indexed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", from = "SentSpatialOptions")]
-pub struct SpatialOptions {
-    /// Geography by default.
-    #[serde(rename = "Type")]
-    pub field_type: SpatialFieldType,
-    /// The precision of the cells: the length of their names.
-    pub max_tree_level: i64,
-    /// The maximum x (longitude).
+#[derive(Serialize)]
+#[serde(remote = "SpatialOptions", rename_all = "PascalCase")]
+struct SpatialOptionsMirror {
+    #[serde(rename = "Type", with = "json_form::value")]
+    field_type: SpatialFieldType,
+    max_tree_level: i64,
     #[serde(serialize_with = "whole_without_point")]
-    pub max_x: f64,
-    /// The maximum y (latitude).
+    max_x: f64,
     #[serde(serialize_with = "whole_without_point")]
-    pub max_y: f64,
-    /// The minimum x.
+    max_y: f64,
     #[serde(serialize_with = "whole_without_point")]
-    pub min_x: f64,
-    /// The minimum y.
+    min_x: f64,
     #[serde(serialize_with = "whole_without_point")]
-    pub min_y: f64,
-    /// Geohashes by default.
-    pub strategy: SpatialSearchStrategy,
-    /// Kilometers by default.
-    pub units: SpatialUnits,
-}
-
-impl Default for SpatialOptions {
-    fn default() -> Self {
-        SentSpatialOptions::default().into()
-    }
+    min_y: f64,
+    #[serde(with = "json_form::value")]
+    strategy: SpatialSearchStrategy,
+    #[serde(with = "json_form::value")]
+    units: SpatialUnits,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct SentSpatialOptions {
-    #[serde(rename = "Type")]
+    #[serde(rename = "Type", with = "json_form::option")]
     field_type: Option<SpatialFieldType>,
     max_tree_level: Option<i64>,
     max_x: Option<f64>,
     max_y: Option<f64>,
     min_x: Option<f64>,
     min_y: Option<f64>,
+    #[serde(with = "json_form::option")]
     strategy: Option<SpatialSearchStrategy>,
+    #[serde(with = "json_form::option")]
     units: Option<SpatialUnits>,
 }
 
 impl From<SentSpatialOptions> for SpatialOptions {
     fn from(sent: SentSpatialOptions) -> Self {
+        let default = Self::default();
         Self {
-            field_type: sent.field_type.unwrap_or(SpatialFieldType::Geography),
-            max_tree_level: sent.max_tree_level.unwrap_or(9),
-            max_x: sent.max_x.unwrap_or(180.0),
-            max_y: sent.max_y.unwrap_or(90.0),
-            min_x: sent.min_x.unwrap_or(-180.0),
-            min_y: sent.min_y.unwrap_or(-90.0),
-            strategy: sent.strategy.unwrap_or(SpatialSearchStrategy::GeohashPrefixTree),
-            units: sent.units.unwrap_or(SpatialUnits::Kilometers),
+            field_type: sent.field_type.unwrap_or(default.field_type),
+            max_tree_level: sent.max_tree_level.unwrap_or(default.max_tree_level),
+            max_x: sent.max_x.unwrap_or(default.max_x),
+            max_y: sent.max_y.unwrap_or(default.max_y),
+            min_x: sent.min_x.unwrap_or(default.min_x),
+            min_y: sent.min_y.unwrap_or(default.min_y),
+            strategy: sent.strategy.unwrap_or(default.strategy),
+            units: sent.units.unwrap_or(default.units),
         }
     }
 }
@@ -112,16 +81,17 @@ fn whole_without_point<S: Serializer>(value: &f64, serializer: S) -> Result<S::O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_form::Json;
 
     #[test]
     fn what_is_left_out_is_shown_as_the_default() {
-        let sent = r#"{"Type":"cartesian","MaxX":1.5,"Units":null}"#;
-        let options: SpatialOptions = serde_json::from_str(sent).unwrap();
+        let read = |json: &str| serde_json::from_str(json).map(|Json(options)| options).unwrap();
+        let options: SpatialOptions = read(r#"{"Type":"cartesian","MaxX":1.5,"Units":null}"#);
         let shown = concat!(
             r#"{"Type":"Cartesian","MaxTreeLevel":9,"MaxX":1.5,"MaxY":90,"MinX":-180,"MinY":-90,"#,
             r#""Strategy":"GeohashPrefixTree","Units":"Kilometers"}"#
         );
-        assert_eq!(serde_json::to_string(&options).unwrap(), shown);
-        assert_eq!(serde_json::from_str::<SpatialOptions>(shown).unwrap(), options);
+        assert_eq!(serde_json::to_string(&Json(&options)).unwrap(), shown);
+        assert_eq!(read(shown), options);
     }
 }

@@ -3,61 +3,33 @@
 
 use std::collections::HashMap;
 
-use model::TimeSpan;
+use model::{CollectionPolicies, TIME_SERIES_PROPERTY, TimeSeriesConfiguration, TimeSpan};
 use serde_json::{Map, Value, json};
 
 use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
-    time_series_policy::{CollectionPolicies, RAW_POLICY},
+    time_series_policy::{RAW_POLICY, policies_json, read_policies},
 };
-
-/// The property of a database record that holds the configuration.
-pub const TIME_SERIES_PROPERTY: &str = "TimeSeries";
 
 const FREQUENCY_DEFAULT: &str = "00:10:00";
 const FREQUENCY_SECONDS_DEFAULT: u64 = 600;
 
-/// The policies of the time series of a database, and the names of their values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimeSeriesConfiguration {
-    /// Collections that have enabled policies.
-    pub collections: Vec<CollectionPolicies>,
-    /// Seconds between two runs.
-    pub check_seconds: u64,
-    /// The names of the values by collection and series, both in lower case.
-    value_names: HashMap<String, HashMap<String, Vec<String>>>,
-}
-
-impl TimeSeriesConfiguration {
-    /// Reads the configuration from the JSON of a database record; `None` if there is none.
-    pub fn of_record(json: &[u8]) -> Option<Self> {
-        let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
-        let stored = record.get(TIME_SERIES_PROPERTY)?.as_object()?;
-        let mut collections = read_collections(stored).unwrap_or_default();
-        collections.retain(|policies| !policies.is_disabled);
-        let frequency = stored.get("PolicyCheckFrequency").and_then(Value::as_str);
-        let frequency = frequency.and_then(|text| text.parse::<TimeSpan>().ok());
-        let seconds = frequency.map(|span| span.to_duration().as_secs());
-        let check_seconds = seconds.unwrap_or(FREQUENCY_SECONDS_DEFAULT).max(1);
-        let value_names = read_value_names(stored);
-        let says_nothing = collections.is_empty() && value_names.is_empty();
-        (!says_nothing).then_some(Self { collections, check_seconds, value_names })
-    }
-
-    /// The names of the values of a series in a collection, by position.
-    pub fn value_names(&self, collection: &str, series: &str) -> Option<&[String]> {
-        let of_collection = self.value_names.get(&collection.to_lowercase())?;
-        of_collection.get(&series.to_lowercase()).map(Vec::as_slice)
-    }
-
-    /// The policies of a collection.
-    pub fn policies_of(&self, collection: &str) -> Option<&CollectionPolicies> {
-        let is_named = |policies: &&CollectionPolicies| {
-            policies.collection.to_lowercase() == collection.to_lowercase()
-        };
-        self.collections.iter().find(is_named)
-    }
+/// Reads the configuration from a database record; `None` if it configures nothing. If one policy is
+/// invalid, none applies.
+pub(crate) fn time_series_of_record(
+    record: &Map<String, Value>,
+) -> Option<TimeSeriesConfiguration> {
+    let stored = record.get(TIME_SERIES_PROPERTY)?.as_object()?;
+    let mut collections = read_collections(stored).unwrap_or_default();
+    collections.retain(|policies| !policies.is_disabled);
+    let frequency = stored.get("PolicyCheckFrequency").and_then(Value::as_str);
+    let frequency = frequency.and_then(|text| text.parse::<TimeSpan>().ok());
+    let seconds = frequency.map(|span| span.to_duration().as_secs());
+    let check_seconds = seconds.unwrap_or(FREQUENCY_SECONDS_DEFAULT).max(1);
+    let value_names = read_value_names(stored);
+    let says_nothing = collections.is_empty() && value_names.is_empty();
+    (!says_nothing).then(|| TimeSeriesConfiguration::new(collections, check_seconds, value_names))
 }
 
 fn read_value_names(stored: &Map<String, Value>) -> HashMap<String, HashMap<String, Vec<String>>> {
@@ -80,9 +52,7 @@ fn read_collections(sent: &Map<String, Value>) -> Result<Vec<CollectionPolicies>
     let collections = sent.get("Collections").and_then(Value::as_object);
     let collections = collections.into_iter().flatten();
     let collections = collections.filter(|(_, policies)| !policies.is_null());
-    collections
-        .map(|(collection, policies)| CollectionPolicies::read(collection, policies))
-        .collect()
+    collections.map(|(collection, policies)| read_policies(collection, policies)).collect()
 }
 
 /// Validates a configuration sent by a client; returns it with all properties, as it is stored and shown.
@@ -115,7 +85,8 @@ fn configuration_json(
     named_values: Value,
 ) -> Value {
     let collections = collections.iter();
-    let collections = collections.map(|policies| (policies.collection.clone(), policies.json()));
+    let collections =
+        collections.map(|policies| (policies.collection.clone(), policies_json(policies)));
     let collections: Map<String, Value> = collections.collect();
     json!({
         "Collections": collections, "PolicyCheckFrequency": frequency,
@@ -261,12 +232,17 @@ fn invalid(message: String) -> ProtocolError {
 
 #[cfg(test)]
 mod tests {
+    use model::TimeValue;
+
     use super::*;
-    use crate::time_series_policy::TimeValue;
 
     fn read(sent: Value) -> Result<Value, String> {
         let sent = sent.as_object().expect("a test sends objects");
         read_time_series_configuration(sent).map_err(|error| error.message)
+    }
+
+    fn recorded(record: Value) -> Option<TimeSeriesConfiguration> {
+        time_series_of_record(record.as_object().expect("a record is an object"))
     }
 
     fn policy(name: &str, aggregation: Value, retention: Value) -> Value {
@@ -283,12 +259,11 @@ mod tests {
         let shown = read(json!({ "Collections": { "Cos": { "Policies": [by_minute] } } })).unwrap();
         let expected = r#"{"Collections":{"Cos":{"RawPolicy":{"Name":"rawpolicy","RetentionTime":{"Value":2147483647,"Unit":"None"},"AggregationTime":{"Value":0,"Unit":"None"}},"Disabled":false,"Policies":[{"Name":"byMin","RetentionTime":{"Value":3600,"Unit":"Second"},"AggregationTime":{"Value":60,"Unit":"Second"}}]}},"PolicyCheckFrequency":"00:10:00","NamedValues":{}}"#;
         assert_eq!(shown.to_string(), expected);
-        let record = json!({ "TimeSeries": shown }).to_string();
-        let found = TimeSeriesConfiguration::of_record(record.as_bytes()).unwrap();
+        let found = recorded(json!({ "TimeSeries": shown })).unwrap();
         assert_eq!(found.check_seconds, 600);
         assert_eq!(found.collections[0].policies[0].aggregation, TimeValue::Seconds(60));
         assert_eq!(found.policies_of("cos"), Some(&found.collections[0]));
-        assert_eq!(TimeSeriesConfiguration::of_record(b"{}"), None);
+        assert_eq!(recorded(json!({})), None);
     }
 
     #[test]
@@ -422,8 +397,7 @@ mod tests {
         assert_eq!(stored["NamedValues"]["Cos"]["HR"], json!(["X"]));
         let error = with_value_names(None, &sent(json!([]), false)).unwrap_err();
         assert_eq!(error.message, "ValueNames can't be empty.");
-        let record = json!({ "TimeSeries": stored }).to_string();
-        let found = TimeSeriesConfiguration::of_record(record.as_bytes()).unwrap();
+        let found = recorded(json!({ "TimeSeries": stored })).unwrap();
         assert_eq!(found.value_names("cOs", "hr"), Some(&["X".to_owned()][..]));
         assert_eq!(found.value_names("Cos", "HR2"), None);
         assert_eq!(found.value_names("Dogs", "HR"), None);

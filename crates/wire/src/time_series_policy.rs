@@ -1,7 +1,8 @@
-//! The policies of time series: how long entries are kept, and over which time spans they are aggregated.
+//! The policies of time series as sent by clients and stored in records, and the rules that they must satisfy.
 
 use std::cmp::Ordering;
 
+use model::{CollectionPolicies, TimeSeriesPolicy, TimeValue};
 use serde_json::{Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
@@ -12,240 +13,165 @@ pub(crate) const RAW_POLICY: &str = "rawpolicy";
 const FOR_EVER: i64 = 2_147_483_647;
 const POLICIES_MAX: usize = 64;
 const SECONDS_PER_DAY: i64 = 24 * 3600;
+const NO_TIME: TimeValue = TimeValue::Seconds(0);
 
-/// A time span in a policy: seconds, which have a fixed length, or months, which do not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeValue {
-    /// Unlimited.
-    ForEver,
-    /// A number of seconds.
-    Seconds(i64),
-    /// A number of months.
-    Months(i64),
+/// Reads the policies of a collection.
+///
+/// # Errors
+/// They break a rule, or do not go together; the messages are the protocol's.
+pub(crate) fn read_policies(
+    collection: &str,
+    sent: &Value,
+) -> Result<CollectionPolicies, ProtocolError> {
+    let raw = read_raw_policy(sent.get("RawPolicy"))?;
+    let sent_policies = sent.get("Policies").and_then(Value::as_array);
+    let policies = sent_policies.into_iter().flatten().map(read_policy);
+    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    if POLICIES_MAX < policies.len() {
+        let message = format!("A collection may have up to {POLICIES_MAX} policies");
+        return Err(ProtocolError::argument(message));
+    }
+    let policies = finest_first(policies)?;
+    check_chain(&raw, &policies)?;
+    Ok(CollectionPolicies {
+        collection: collection.to_owned(),
+        is_disabled: sent.get("Disabled").and_then(Value::as_bool).unwrap_or(false),
+        raw_retention: raw.retention,
+        policies,
+    })
 }
 
-impl TimeValue {
-    /// Its minimum and maximum length, because months and years differ.
-    fn seconds(self) -> (i64, i64) {
-        let of_days = |days: i64| days.saturating_mul(SECONDS_PER_DAY);
-        match self {
-            Self::ForEver => (i64::MAX, i64::MAX),
-            Self::Seconds(seconds) => (seconds, seconds),
-            Self::Months(months) => {
-                let (years, months) = (months / 12, months % 12);
-                (of_days(years * 365 + months * 28), of_days(years * 366 + months * 31))
-            }
-        }
-    }
+/// The policies of a collection with all properties.
+pub(crate) fn policies_json(of_collection: &CollectionPolicies) -> Value {
+    let raw = raw_policy(of_collection.raw_retention);
+    let policies: Vec<Value> = of_collection.policies.iter().map(policy_json).collect();
+    json!({
+        "RawPolicy": policy_json(&raw), "Disabled": of_collection.is_disabled,
+        "Policies": policies
+    })
+}
 
-    /// Compares two spans.
-    ///
-    /// # Errors
-    /// The result depends on the month.
-    fn compare(self, other: Self) -> Result<Ordering, ProtocolError> {
-        if let (Self::Months(own), Self::Months(other)) = (self, other) {
-            return Ok(own.cmp(&other));
-        }
-        let ((own_min, own_max), (min, max)) = (self.seconds(), other.seconds());
-        if own_max < min {
-            return Ok(Ordering::Less);
-        }
-        if max < own_min {
-            return Ok(Ordering::Greater);
-        }
-        if matches!((self, other), (Self::Months(_), _) | (_, Self::Months(_))) {
-            return Err(invalid(format!(
-                "Unable to compare {} with {}, since a month might have different number of days.",
-                self.text(),
-                other.text()
-            )));
-        }
-        Ok(own_min.cmp(&min))
-    }
+/// The policy for entries written by clients.
+fn raw_policy(retention: TimeValue) -> TimeSeriesPolicy {
+    TimeSeriesPolicy { name: RAW_POLICY.to_owned(), aggregation: NO_TIME, retention }
+}
 
-    /// Whether the other span is a whole multiple of this one.
-    fn divides(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Seconds(own), Self::Seconds(other))
-            | (Self::Months(own), Self::Months(other)) => other % own == 0,
-            // Months begin at the start of a day.
-            (Self::Seconds(own), Self::Months(_)) => SECONDS_PER_DAY % own == 0,
-            _ => false,
-        }
+fn read_raw_policy(sent: Option<&Value>) -> Result<TimeSeriesPolicy, ProtocolError> {
+    let Some(sent) = sent.filter(|sent| !sent.is_null()) else {
+        return Ok(raw_policy(TimeValue::ForEver));
+    };
+    let retention = read_span(sent.get("RetentionTime"))?.unwrap_or(NO_TIME);
+    if !retention.is_positive() {
+        let message = "Retention time of the RawPolicy must be greater than zero";
+        return Err(invalid(message.to_owned()));
     }
+    Ok(raw_policy(retention))
+}
 
-    fn text(self) -> String {
-        let plural = |count: i64, unit: &str| match count {
-            1 => format!("1 {unit}"),
-            count => format!("{count} {unit}s"),
-        };
-        match self {
-            Self::ForEver => "no limit".to_owned(),
-            Self::Months(months) => {
-                let (years, months) = (months / 12, months % 12);
-                let parts = [(years, "year"), (months, "month")];
-                let parts = parts.iter().filter(|(count, _)| *count != 0);
-                parts.map(|(count, unit)| plural(*count, unit)).collect::<Vec<_>>().join(" ")
-            }
-            Self::Seconds(seconds) => {
-                let mut rest = seconds;
-                let mut parts = Vec::new();
-                for (length, unit) in [(SECONDS_PER_DAY, "day"), (3600, "hour"), (60, "minute")] {
-                    if rest > length {
-                        parts.push(plural(rest / length, unit));
-                        rest %= length;
-                    }
+fn read_policy(sent: &Value) -> Result<TimeSeriesPolicy, ProtocolError> {
+    let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default();
+    if name.trim().is_empty() {
+        let message = "Value cannot be null. (Parameter 'Name')";
+        return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
+    }
+    let policy = TimeSeriesPolicy {
+        name: name.to_owned(),
+        aggregation: read_span(sent.get("AggregationTime"))?.unwrap_or(NO_TIME),
+        retention: read_span(sent.get("RetentionTime"))?.unwrap_or(NO_TIME),
+    };
+    if !policy.aggregation.is_positive() || policy.aggregation == TimeValue::ForEver {
+        return Err(invalid(format!("Aggregation time of '{name}' must be greater than zero")));
+    }
+    if !policy.retention.is_positive() {
+        return Err(invalid(format!("Retention time of '{name}' must be greater than zero")));
+    }
+    if name.contains('@') {
+        return Err(invalid(format!("The name of a policy cannot contain '@': '{name}'")));
+    }
+    Ok(policy)
+}
+
+fn policy_json(policy: &TimeSeriesPolicy) -> Value {
+    let aggregation = match policy.aggregation {
+        TimeValue::Seconds(0) => json!({ "Value": 0, "Unit": "None" }),
+        aggregation => span_json(aggregation),
+    };
+    json!({
+        "Name": policy.name, "RetentionTime": span_json(policy.retention),
+        "AggregationTime": aggregation
+    })
+}
+
+fn read_span(sent: Option<&Value>) -> Result<Option<TimeValue>, ProtocolError> {
+    let Some(sent) = sent.filter(|sent| !sent.is_null()) else { return Ok(None) };
+    let value = sent.get("Value").and_then(Value::as_i64).unwrap_or(0);
+    let value = value.clamp(i64::from(i32::MIN), FOR_EVER);
+    match sent.get("Unit").and_then(Value::as_str).unwrap_or("None") {
+        "None" if value == FOR_EVER => Ok(Some(TimeValue::ForEver)),
+        "None" => Ok(None),
+        "Second" => Ok(Some(TimeValue::Seconds(value))),
+        "Month" => Ok(Some(TimeValue::Months(value))),
+        other => Err(ProtocolError::new(
+            ErrorKind::Format,
+            format!(
+                "Could not convert Sparrow.Json.LazyStringValue ('{other}') to \
+                 Sparrow.TimeValueUnit"
+            ),
+        )),
+    }
+}
+
+fn span_json(span: TimeValue) -> Value {
+    match span {
+        TimeValue::ForEver => json!({ "Value": FOR_EVER, "Unit": "None" }),
+        TimeValue::Seconds(value) => json!({ "Value": value, "Unit": "Second" }),
+        TimeValue::Months(value) => json!({ "Value": value, "Unit": "Month" }),
+    }
+}
+
+/// A span in the words of the protocol's messages.
+fn span_text(span: TimeValue) -> String {
+    let plural = |count: i64, unit: &str| match count {
+        1 => format!("1 {unit}"),
+        count => format!("{count} {unit}s"),
+    };
+    match span {
+        TimeValue::ForEver => "no limit".to_owned(),
+        TimeValue::Months(months) => {
+            let (years, months) = (months / 12, months % 12);
+            let parts = [(years, "year"), (months, "month")];
+            let parts = parts.iter().filter(|(count, _)| *count != 0);
+            parts.map(|(count, unit)| plural(*count, unit)).collect::<Vec<_>>().join(" ")
+        }
+        TimeValue::Seconds(seconds) => {
+            let mut rest = seconds;
+            let mut parts = Vec::new();
+            for (length, unit) in [(SECONDS_PER_DAY, "day"), (3600, "hour"), (60, "minute")] {
+                if rest > length {
+                    parts.push(plural(rest / length, unit));
+                    rest %= length;
                 }
-                if rest != 0 || parts.is_empty() {
-                    parts.push(plural(rest, "second"));
-                }
-                parts.join(" ")
             }
-        }
-    }
-
-    fn json(self) -> Value {
-        match self {
-            Self::ForEver => json!({ "Value": FOR_EVER, "Unit": "None" }),
-            Self::Seconds(value) => json!({ "Value": value, "Unit": "Second" }),
-            Self::Months(value) => json!({ "Value": value, "Unit": "Month" }),
-        }
-    }
-
-    fn read(sent: Option<&Value>) -> Result<Option<Self>, ProtocolError> {
-        let Some(sent) = sent.filter(|sent| !sent.is_null()) else { return Ok(None) };
-        let value = sent.get("Value").and_then(Value::as_i64).unwrap_or(0);
-        let value = value.clamp(i64::from(i32::MIN), FOR_EVER);
-        match sent.get("Unit").and_then(Value::as_str).unwrap_or("None") {
-            "None" if value == FOR_EVER => Ok(Some(Self::ForEver)),
-            "None" => Ok(None),
-            "Second" => Ok(Some(Self::Seconds(value))),
-            "Month" => Ok(Some(Self::Months(value))),
-            other => Err(ProtocolError::new(
-                ErrorKind::Format,
-                format!(
-                    "Could not convert Sparrow.Json.LazyStringValue ('{other}') to \
-                     Sparrow.TimeValueUnit"
-                ),
-            )),
-        }
-    }
-
-    fn is_positive(self) -> bool {
-        match self {
-            Self::ForEver => true,
-            Self::Seconds(value) | Self::Months(value) => 0 < value,
-        }
-    }
-}
-
-/// A policy: entries of a time span are aggregated into one, which is kept for a limited time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimeSeriesPolicy {
-    /// Its name.
-    pub name: String,
-    /// The time span aggregated into one entry.
-    pub aggregation: TimeValue,
-    /// How long the aggregated entries are kept.
-    pub retention: TimeValue,
-}
-
-impl TimeSeriesPolicy {
-    fn read(sent: &Value) -> Result<Self, ProtocolError> {
-        let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default();
-        if name.trim().is_empty() {
-            let message = "Value cannot be null. (Parameter 'Name')";
-            return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
-        }
-        let none = TimeValue::Seconds(0);
-        let policy = Self {
-            name: name.to_owned(),
-            aggregation: TimeValue::read(sent.get("AggregationTime"))?.unwrap_or(none),
-            retention: TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none),
-        };
-        if !policy.aggregation.is_positive() || policy.aggregation == TimeValue::ForEver {
-            return Err(invalid(format!("Aggregation time of '{name}' must be greater than zero")));
-        }
-        if !policy.retention.is_positive() {
-            return Err(invalid(format!("Retention time of '{name}' must be greater than zero")));
-        }
-        if name.contains('@') {
-            return Err(invalid(format!("The name of a policy cannot contain '@': '{name}'")));
-        }
-        Ok(policy)
-    }
-
-    fn read_raw(sent: Option<&Value>) -> Result<Self, ProtocolError> {
-        let mut raw = Self {
-            name: RAW_POLICY.to_owned(),
-            aggregation: TimeValue::Seconds(0),
-            retention: TimeValue::ForEver,
-        };
-        if let Some(sent) = sent.filter(|sent| !sent.is_null()) {
-            let none = TimeValue::Seconds(0);
-            raw.retention = TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none);
-            if !raw.retention.is_positive() {
-                let message = "Retention time of the RawPolicy must be greater than zero";
-                return Err(invalid(message.to_owned()));
+            if rest != 0 || parts.is_empty() {
+                parts.push(plural(rest, "second"));
             }
+            parts.join(" ")
         }
-        Ok(raw)
-    }
-
-    fn json(&self) -> Value {
-        let aggregation = match self.aggregation {
-            TimeValue::Seconds(0) => json!({ "Value": 0, "Unit": "None" }),
-            aggregation => aggregation.json(),
-        };
-        json!({
-            "Name": self.name, "RetentionTime": self.retention.json(),
-            "AggregationTime": aggregation
-        })
     }
 }
 
-/// The policies of a collection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectionPolicies {
-    /// The collection.
-    pub collection: String,
-    /// Whether they are disabled.
-    pub is_disabled: bool,
-    /// How long the entries written by clients are kept.
-    pub raw_retention: TimeValue,
-    /// The policies, ordered by aggregation time, shortest first.
-    pub policies: Vec<TimeSeriesPolicy>,
-}
-
-impl CollectionPolicies {
-    pub(crate) fn read(collection: &str, sent: &Value) -> Result<Self, ProtocolError> {
-        let raw = TimeSeriesPolicy::read_raw(sent.get("RawPolicy"))?;
-        let sent_policies = sent.get("Policies").and_then(Value::as_array);
-        let policies = sent_policies.into_iter().flatten().map(TimeSeriesPolicy::read);
-        let policies = policies.collect::<Result<Vec<_>, _>>()?;
-        if POLICIES_MAX < policies.len() {
-            let message = format!("A collection may have up to {POLICIES_MAX} policies");
-            return Err(ProtocolError::argument(message));
-        }
-        let policies = finest_first(policies)?;
-        check_chain(&raw, &policies)?;
-        Ok(Self {
-            collection: collection.to_owned(),
-            is_disabled: sent.get("Disabled").and_then(Value::as_bool).unwrap_or(false),
-            raw_retention: raw.retention,
-            policies,
-        })
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        let raw = TimeSeriesPolicy {
-            name: RAW_POLICY.to_owned(),
-            aggregation: TimeValue::Seconds(0),
-            retention: self.raw_retention,
-        };
-        let policies: Vec<Value> = self.policies.iter().map(TimeSeriesPolicy::json).collect();
-        json!({ "RawPolicy": raw.json(), "Disabled": self.is_disabled, "Policies": policies })
-    }
+/// Compares two spans.
+///
+/// # Errors
+/// The result depends on the month.
+fn compare(own: TimeValue, other: TimeValue) -> Result<Ordering, ProtocolError> {
+    own.compare(other).ok_or_else(|| {
+        invalid(format!(
+            "Unable to compare {} with {}, since a month might have different number of days.",
+            span_text(own),
+            span_text(other)
+        ))
+    })
 }
 
 /// Sorts policies by aggregation time, shortest first.
@@ -254,7 +180,7 @@ fn finest_first(policies: Vec<TimeSeriesPolicy>) -> Result<Vec<TimeSeriesPolicy>
     for policy in policies {
         let mut place = 0;
         for known in &sorted {
-            place += usize::from(known.aggregation.compare(policy.aggregation)?.is_le());
+            place += usize::from(compare(known.aggregation, policy.aggregation)?.is_le());
         }
         sorted.insert(place, policy);
     }
@@ -278,14 +204,14 @@ fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<
                 before.name, policy.name
             )));
         }
-        if before.retention.compare(policy.aggregation)?.is_lt() {
+        if compare(before.retention, policy.aggregation)?.is_lt() {
             return Err(invalid(format!(
                 "The policy '{}' has a retention time of '{}' but should be aggregated by policy \
                  '{}' with the aggregation time frame of {}",
                 before.name,
-                before.retention.text(),
+                span_text(before.retention),
                 policy.name,
-                policy.aggregation.text()
+                span_text(policy.aggregation)
             )));
         }
         if position != 0 && !before.aggregation.divides(policy.aggregation) {
@@ -293,9 +219,9 @@ fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<
                 "The aggregation time of the policy '{}' ({}) must be divided by the aggregation \
                  time of '{}' ({}) without a remainder.",
                 policy.name,
-                policy.aggregation.text(),
+                span_text(policy.aggregation),
                 before.name,
-                before.aggregation.text()
+                span_text(before.aggregation)
             )));
         }
     }

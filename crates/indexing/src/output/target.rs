@@ -1,8 +1,7 @@
 //! The outputs that a definition declares.
 
 use blittable::{BlittableBuf, Document, Edit, Item, modify};
-use model::{CollectionName, DocumentId};
-use wire::IndexDefinition;
+use model::{CollectionName, DocumentId, IndexDefinition};
 
 use super::{
     format::{KeyOutputs, Reference, Sweep},

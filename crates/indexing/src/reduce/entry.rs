@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use blittable::Document;
 use documents::DocumentError;
+use model::IndexDefinition;
 use search::{FieldOptions, Indexing};
-use wire::IndexDefinition;
 
 use crate::{
     entry_writer::EntryWriter, error::IndexError, js_map::add, mapper::MapError,

@@ -2,9 +2,8 @@
 
 use blittable::{BlittableBuf, Document, ObjectBuilder};
 use documents::DocumentError;
-use model::CollectionName;
+use model::{ArchivedDataProcessingBehavior, CollectionName, IndexDefinition};
 use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
-use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
 
 use super::{
     MappedRows, Reducer,

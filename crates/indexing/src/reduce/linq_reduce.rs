@@ -3,8 +3,7 @@
 use blittable::{BlittableBuf, Document, Object, ObjectBuilder};
 use documents::DocumentError;
 use linq::{Budget, Output, Value};
-use model::CollectionName;
-use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
+use model::{ArchivedDataProcessingBehavior, CollectionName, IndexDefinition};
 
 use super::{
     MappedRows, Reducer,

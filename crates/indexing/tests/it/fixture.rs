@@ -10,7 +10,9 @@ use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, OutputChange, OutputWritten, RequestedId,
     WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind, IndexingPool, OutputError, OutputQueue};
+use indexing::{
+    DefinitionFormat, Index, IndexContext, IndexKind, IndexingPool, OutputError, OutputQueue,
+};
 use model::{DatabaseId, DocumentId};
 use platform::{
     Platform,
@@ -21,6 +23,9 @@ use storage::{Environment, EnvironmentOptions, History};
 
 /// Where they are on their platform.
 pub(crate) const DIRECTORY: &str = "database";
+/// How definitions are stored in the files of indexes.
+pub(crate) const DEFINITION_FORMAT: DefinitionFormat =
+    DefinitionFormat { write: wire::index_definition_text, read: wire::index_definition_of_text };
 /// How long an index waits for memory before some is released.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -132,6 +137,7 @@ impl Documents {
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), threads),
             outputs: Arc::new(Outputs::of(self)),
+            definition_format: DEFINITION_FORMAT,
         }
     }
 

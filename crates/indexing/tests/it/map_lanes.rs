@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use indexing::{Index, IndexKind};
+use model::IndexDefinition;
 use platform::Platform;
 use search::{IndexReader, Query, Scoring};
-use wire::IndexDefinition;
 
 use crate::{
     fixture::Documents,

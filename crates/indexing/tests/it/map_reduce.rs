@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{Index, IndexKind};
+use model::IndexState;
 use platform::Platform;
-use wire::IndexState;
 
 use crate::fixture::Documents;
 use crate::results::{definition, kept_by, results_of, sorted_results_of};

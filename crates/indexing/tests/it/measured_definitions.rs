@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use indexing::{Index, IndexKind};
+use model::IndexDefinition;
 use platform::Platform;
 use search::{IndexReader, Query, Scoring, TermValue};
-use wire::IndexDefinition;
 
 use crate::fixture::Documents;
 

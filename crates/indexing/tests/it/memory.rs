@@ -11,9 +11,9 @@ use std::{
 };
 
 use indexing::{BatchEnd, Index, IndexContext, IndexKind, IndexingPool};
+use model::IndexState;
 use platform::{Platform, simulated::SimulatedMemory};
 use storage::{EnvironmentOptions, MemoryBudget};
-use wire::IndexState;
 
 use crate::fixture::Documents;
 use crate::results::{definition, sorted_results_of};
@@ -159,7 +159,7 @@ fn a_document_with_more_results_than_fit_has_an_error_and_the_others_go_on() {
         "groupBy(x => x.Tag).aggregate(g => ({ Tag: g.key, Count: g.values.length, Sum: 1 }))";
     let without_reduce = |map: &str| match definition(&[map], "") {
         IndexKind::Static(definition) => {
-            IndexKind::Static(Box::new(wire::IndexDefinition { reduce: None, ..*definition }))
+            IndexKind::Static(Box::new(model::IndexDefinition { reduce: None, ..*definition }))
         }
         kind => kind,
     };

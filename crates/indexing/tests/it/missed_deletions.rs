@@ -3,10 +3,9 @@
 
 use documents::{RemoveTombstones, TombstoneKind, removable_tombstones};
 use indexing::{Index, IndexKind};
-use model::Etag;
+use model::{Etag, IndexDefinition};
 use platform::Platform;
 use search::IndexReader;
-use wire::IndexDefinition;
 
 use crate::fixture::Documents;
 

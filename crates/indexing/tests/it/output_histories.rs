@@ -13,13 +13,12 @@ use std::{
 
 use documents::{OutputChange, OutputWritten};
 use indexing::{Index, IndexSet, IndexSetContext, IndexingPool, OutputError, OutputQueue};
-use model::DocumentFlags;
+use model::{DocumentFlags, IndexDefinition, RecordedIndexes};
 use platform::{Platform, simulated::Random};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
-use wire::{IndexDefinition, RecordedIndexes};
 
-use crate::fixture::{Documents, Outputs, cut_power_soon};
+use crate::fixture::{DEFINITION_FORMAT, Documents, Outputs, cut_power_soon};
 
 const HISTORIES: u64 = 40;
 const CUTS: u64 = 5;
@@ -116,6 +115,7 @@ impl Stage {
             scripts: ScriptPool::new(Arc::clone(clock)),
             pool: IndexingPool::new(Arc::clone(clock), 2),
             outputs: Arc::new(Moody { outputs, random: Mutex::new(Random::new(seed)) }),
+            definition_format: DEFINITION_FORMAT,
             on_event: Arc::new(move |_| sender.lock().unwrap().send(()).unwrap_or(())),
         });
         self.follow(&set);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use indexing::{IndexKind, IndexSet, IndexSetContext, IndexingPool};
+use model::IndexDefinition;
 use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
-use wire::IndexDefinition;
 
-use crate::fixture::{Documents, Outputs};
+use crate::fixture::{DEFINITION_FORMAT, Documents, Outputs};
 
 const REDUCE: &str = "from r in results group r by r.K into g \
                       select new { K = g.Key, Count = g.Sum(x => x.Count) }";
@@ -26,6 +26,7 @@ fn set_over(documents: &Documents) -> Arc<IndexSet> {
         scripts: ScriptPool::new(Arc::clone(clock)),
         pool: IndexingPool::new(Arc::clone(clock), 1),
         outputs: Arc::new(Outputs { platform: documents.platform.clone(), environment }),
+        definition_format: DEFINITION_FORMAT,
         on_event: Arc::new(|_| ()),
     })
 }

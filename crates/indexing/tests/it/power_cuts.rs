@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use indexing::{Index, IndexKind};
+use model::IndexDefinition;
 use platform::simulated::Random;
 use platform::{Platform, simulated::Simulation};
 use search::{IndexReader, TermValue};
-use wire::IndexDefinition;
 
 use crate::fixture::{Documents, cut_power_soon};
 

@@ -13,7 +13,7 @@ use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
 use indexing::{Index, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, DocumentId};
+use model::{DatabaseId, DocumentId, IndexDefinition, IndexState, RecordedIndexes};
 use platform::{
     Platform,
     simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random},
@@ -21,9 +21,8 @@ use platform::{
 use script::ScriptPool;
 use search::IndexReader;
 use storage::{Environment, EnvironmentOptions};
-use wire::{IndexDefinition, IndexState, RecordedIndexes};
 
-use crate::fixture::{Outputs, cut_power_soon};
+use crate::fixture::{DEFINITION_FORMAT, Outputs, cut_power_soon};
 
 const HISTORIES: u64 = 25;
 const CUTS: u64 = 12;
@@ -94,6 +93,7 @@ impl Stage {
                 platform: self.platform.clone(),
                 environment: Arc::clone(&self.documents),
             }),
+            definition_format: DEFINITION_FORMAT,
             on_event: Arc::new(move |event| {
                 if !matches!(event, IndexSetEvent::Changed { .. } | IndexSetEvent::Indexed { .. }) {
                     sender.lock().unwrap().send(()).unwrap_or(());

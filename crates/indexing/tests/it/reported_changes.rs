@@ -13,13 +13,12 @@ use std::{
 };
 
 use indexing::{IndexChange, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool, OnIndexEvent};
-use model::Etag;
+use model::{Etag, IndexDefinition, RecordedIndexes};
 use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
-use wire::{IndexDefinition, RecordedIndexes};
 
-use crate::fixture::{Documents, Outputs};
+use crate::fixture::{DEFINITION_FORMAT, Documents, Outputs};
 
 /// How long something in the background may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,6 +44,7 @@ fn indexes_of(documents: &Documents, on_event: OnIndexEvent) -> Arc<IndexSet> {
             platform: documents.platform.clone(),
             environment: Arc::clone(&documents.environment),
         }),
+        definition_format: DEFINITION_FORMAT,
         on_event,
     })
 }

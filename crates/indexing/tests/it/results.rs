@@ -3,9 +3,9 @@
 
 use blittable::Document;
 use indexing::{Index, IndexKind, RESULT_FIELD};
+use model::IndexDefinition;
 use search::{IndexReader, Query, Scoring};
 use storage::{Transaction, TreeName};
-use wire::IndexDefinition;
 
 /// A definition of this map and reduce.
 pub(crate) fn definition(maps: &[&str], reduce: &str) -> IndexKind {

@@ -12,10 +12,9 @@ use blittable::{ParseLimits, parse_document};
 use cluster::Cluster;
 use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use indexing::{Index, IndexKind, IndexSet, IndexSetContext, IndexSetEvent};
-use model::DatabaseId;
+use model::{DatabaseId, IndexDefinition, RecordedIndexes};
 use platform::{Access, Platform};
 use storage::{Environment, EnvironmentOptions, History};
-use wire::{IndexDefinition, RecordedIndexes};
 
 use crate::fixture::{DIRECTORY, Documents};
 use crate::results::{definition, sorted_results_of};
@@ -133,6 +132,7 @@ impl World {
             scripts: context.scripts,
             pool: context.pool,
             outputs: context.outputs,
+            definition_format: context.definition_format,
             on_event: Arc::new(move |event| {
                 if let IndexSetEvent::ForeignFiles { because, .. } = event {
                     strangers.lock().unwrap().push((*because).to_owned());

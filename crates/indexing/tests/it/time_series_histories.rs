@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use documents::time_series::{Entry, MomentRange, TimeSeriesChange, segments, series_of};
 use indexing::{Index, IndexKind};
-use model::{DocumentId, TimeSeriesName};
+use model::{DocumentId, IndexDefinition, TimeSeriesName};
 use platform::simulated::Random;
 use platform::{Platform, simulated::Simulation};
 use storage::{Transaction, TreeName};
-use wire::IndexDefinition;
 
 use crate::fixture::{Documents, cut_power_soon};
 use crate::results::{kept_by, sorted_results_of};

@@ -179,7 +179,7 @@ fn a_trial_ends_with_a_document_that_becomes_too_much() {
 fn a_trial_without_a_reduce_shows_what_is_no_plain_value_too() {
     let documents = Documents::new();
     documents.put("u/1", r#"{"N":"x","L":1.5,"@metadata":{"@collection":"Us"}}"#);
-    let mut definition = wire::IndexDefinition { name: "T".to_owned(), ..Default::default() };
+    let mut definition = model::IndexDefinition { name: "T".to_owned(), ..Default::default() };
     for (map, shown) in [
         (
             "from u in docs.Us select new { u.N, u.Nope, P = CreateSpatialField(u.L, 2), \
@@ -198,7 +198,7 @@ fn a_trial_without_a_reduce_shows_what_is_no_plain_value_too() {
         assert_eq!((texts(&trial.mapped), trial.reduced), (vec![shown.to_owned()], None), "{map}");
     }
     let check = |map: &str, expected: &str| {
-        let kind = IndexKind::Static(Box::new(wire::IndexDefinition {
+        let kind = IndexKind::Static(Box::new(model::IndexDefinition {
             maps: vec![map.to_owned()],
             ..definition.clone()
         }));

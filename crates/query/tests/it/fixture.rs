@@ -9,7 +9,9 @@ use documents::{
     Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext,
     initialize,
 };
-use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
+use indexing::{
+    AutoIndexDefinition, DefinitionFormat, Index, IndexContext, IndexKind, IndexingPool, NoOutputs,
+};
 use model::{DatabaseId, DocumentId, DocumentsCompression, TimeSeriesName, date};
 use platform::Platform;
 use query::{
@@ -69,6 +71,10 @@ impl Database {
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
             outputs: Arc::new(NoOutputs),
+            definition_format: DefinitionFormat {
+                write: wire::index_definition_text,
+                read: wire::index_definition_of_text,
+            },
         };
         Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
     }

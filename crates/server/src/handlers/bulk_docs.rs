@@ -8,8 +8,8 @@ use documents::DatabaseIdentity;
 use engine::RecordedSeries;
 use http::{StatusCode, header};
 use indexing::Index;
-use model::{ChangeVector, ChangeVectorEntry, Etag, TimeSpan};
-use wire::{ErrorFields, ErrorKind, IndexState, QueryString};
+use model::{ChangeVector, ChangeVectorEntry, Etag, IndexState, TimeSpan};
+use wire::{ErrorFields, ErrorKind, QueryString};
 
 use crate::{
     answers::answer::Answer,

@@ -26,16 +26,12 @@ pub(crate) fn put_settings(call: Call) -> Answering {
     Box::pin(async move {
         let settings = Value::Object(read_object(&call.body)?);
         let name = call.database()?.record().name.as_str().to_owned();
-        check_settings(
-            call.state.engine.settings(),
-            &name,
-            &wire::read_record_settings(Some(&settings))?,
-        )?;
+        let named = wire::read_record_settings(Some(&settings))?;
+        check_settings(call.state.engine.settings(), &name, &named)?;
         let state = call.state;
         blocking(move || {
             let record = state.engine.record(&name).ok_or_else(|| missing(&name))?;
-            let named = json!({ "Settings": settings }).to_string();
-            state.engine.check_named_directories(&record.name, named.as_bytes())?;
+            state.engine.check_named_directories(&record.name, &named)?;
             set_in_body(&state, &name, "Settings", &settings)?;
             Ok(Answer::empty(StatusCode::CREATED))
         })

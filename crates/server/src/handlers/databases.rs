@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use database::{Decision, NewDatabase, Replacement};
 use engine::{FilesLeft, FinishedDeletion, check_settings};
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, TimeSpan};
+use model::{DatabaseName, DatabaseRecord, RecordConfiguration, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind,
@@ -180,7 +180,9 @@ pub(crate) fn put(call: Call) -> Answering {
             let put = match expected {
                 None => state.engine.create_database(sent)?,
                 Some(expected) => {
-                    state.engine.check_named_directories(&sent.name, &sent.body)?;
+                    let configuration = RecordConfiguration::new(&sent.body);
+                    let settings = &wire::sections_of(&configuration).settings;
+                    state.engine.check_named_directories(&sent.name, settings)?;
                     let after = serde_json::from_slice(&sent.body).unwrap_or_default();
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use database::DatabaseLease;
 use engine::{IndexSetting, check_index_name, complete_definition, would_change};
 use http::StatusCode;
+use model::{IndexDefinition, IndexLockMode, IndexPriority, IndexState, NamedEnum as _};
 use serde_json::{Value, json};
-use wire::{ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexState, RecordBody};
+use wire::{ErrorKind, RecordBody, index_definition_json, read_index_definition};
 
 use crate::{
     answers::answer::Answer,
@@ -80,12 +81,6 @@ pub(crate) fn define_all(
     Ok(())
 }
 
-/// Parses a definition sent by a client; an error is the caller's.
-pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ApiError> {
-    serde_json::from_value(json)
-        .map_err(|error| ApiError::new(ErrorKind::InvalidData, error.to_string()))
-}
-
 /// Rejects invalid settings of an index.
 pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), ApiError> {
     for (name, value) in &definition.configuration {
@@ -100,7 +95,7 @@ pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), Ap
 
 /// Parses a definition, and determines its kind.
 fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ApiError> {
-    let mut definition = definition_in(json)?;
+    let mut definition = read_index_definition(json)?;
     definition.name = definition.name.trim().to_owned();
     check_index_name(&definition.name)?;
     let Some(map) = definition.maps.first() else {
@@ -176,7 +171,10 @@ pub(crate) fn reset(call: Call) -> Answering {
         blocking(move || {
             let reset = database.indexes().reset(&name).ok_or_else(|| missing(&name))?;
             let index = reset?;
-            Ok(Answer::shape(StatusCode::OK, &json!({"Index": index.shown_definition()})))
+            Ok(Answer::shape(
+                StatusCode::OK,
+                &json!({"Index": index_definition_json(&index.shown_definition())}),
+            ))
         })
         .await
     })
@@ -204,7 +202,7 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
 /// `POST /indexes/has-changed`: whether the definition would change anything.
 pub(crate) fn has_changed(call: &Call) -> Result<Answer, ApiError> {
     let body = Value::Object(read_object(&call.body)?);
-    let definition = definition_in(body)?;
+    let definition = read_index_definition(body)?;
     let changed = would_change(call.database()?, definition)?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Changed": changed})))
 }

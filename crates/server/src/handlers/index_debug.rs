@@ -6,10 +6,10 @@ use std::sync::Arc;
 use blittable::write_json_string;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexKind, MapError, ReduceItems, ReduceNode, ReduceTree};
-use model::{DocumentId, lower_case};
+use model::{DocumentId, IndexDefinition, IndexPriority, IndexSourceType, NamedEnum, lower_case};
 use search::IndexReader;
 use serde_json::json;
-use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType};
+use wire::ErrorKind;
 
 use crate::{
     answers::{answer::Answer, json_text::JsonObject},
@@ -185,10 +185,10 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let of_one = |index: Arc<Index>| {
         let definition = index.shown_definition();
         json!({
-            "Name": index.name(), "Version": SHOWN_VERSION, "Type": definition.index_type,
-            "State": index.state(), "LockMode": definition.lock_mode,
-            "SourceType": definition.source_type.unwrap_or(IndexSourceType::Documents),
-            "Priority": definition.priority.unwrap_or(IndexPriority::Normal),
+            "Name": index.name(), "Version": SHOWN_VERSION, "Type": definition.index_type.map(NamedEnum::name),
+            "State": index.state().name(), "LockMode": definition.lock_mode.map(NamedEnum::name),
+            "SourceType": definition.source_type.unwrap_or(IndexSourceType::Documents).name(),
+            "Priority": definition.priority.unwrap_or(IndexPriority::Normal).name(),
             "SearchEngineType": definition.search_engine(), "HasDynamicFields": index.has_created_fields(),
             "HasCompareExchange": index.reads_values(), "HasTimeFields": false, "TimeFields": []
         })

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use indexing::{FaultyIndex, Index, IndexKind, IndexSet};
-use model::date;
-use serde_json::{Value, json};
-use wire::{
-    IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-    index_shapes::IndexStatistics,
+use model::{
+    IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType, date,
 };
+use serde_json::{Value, json};
+use wire::index_shapes::IndexStatistics;
 
 use crate::api_error::ApiError;
 
@@ -63,8 +62,12 @@ fn definition_of(faulty: &FaultyIndex) -> IndexDefinition {
     let name = faulty.name.clone();
     let state = Some(IndexState::Error);
     match &faulty.kind {
-        IndexKind::Static(definition) => IndexDefinition { name, state, ..definition.shown() },
-        IndexKind::Auto(_) => IndexDefinition { name, state, ..IndexDefinition::default() }.shown(),
+        IndexKind::Static(definition) => {
+            IndexDefinition { name, state, ..definition.with_defaults() }
+        }
+        IndexKind::Auto(_) => {
+            IndexDefinition { name, state, ..IndexDefinition::default() }.with_defaults()
+        }
     }
 }
 

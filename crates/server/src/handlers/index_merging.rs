@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use indexing::{IndexKind, PlainMap, plain_map_of};
+use model::{ALL_FIELDS, IndexDefinition, IndexSourceType, IndexType};
 use serde_json::{Value, json};
-use wire::{ErrorKind, IndexDefinition, IndexType};
 
 use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
@@ -63,7 +63,7 @@ fn fit(one: &Candidate, other: &Candidate) -> bool {
     };
     let common = one.map.fields.keys().filter(|name| other.map.fields.contains_key(*name));
     let all_fields = |candidate: &Candidate| {
-        candidate.definition.fields.get(wire::ALL_FIELDS).cloned().unwrap_or_default()
+        candidate.definition.fields.get(ALL_FIELDS).cloned().unwrap_or_default()
     };
     one.map.source == other.map.source
         && common.into_iter().all(agree)
@@ -94,25 +94,24 @@ fn suggestion(group: &[Candidate]) -> Result<Value, ApiError> {
         }
         None => json!({
             "CanMerge": names(&|_| true), "CanDelete": [],
-            "MergedIndex": merged_index(group, &merged)?, "Collection": collection,
+            "MergedIndex": merged_index(group, &merged), "Collection": collection,
             "SurpassingIndex": ""
         }),
     })
 }
 
-fn merged_index(group: &[Candidate], merged: &PlainMap) -> Result<Value, ApiError> {
+fn merged_index(group: &[Candidate], merged: &PlainMap) -> Value {
     let fields = group.iter().flat_map(|candidate| candidate.definition.fields.clone());
     let definition = IndexDefinition {
         maps: vec![merged.text()],
         fields: fields.collect(),
         configuration: group[0].definition.configuration.clone(),
         index_type: Some(IndexType::Map),
-        source_type: Some(wire::IndexSourceType::Documents),
+        source_type: Some(IndexSourceType::Documents),
         ..IndexDefinition::default()
     };
-    let mut shape = serde_json::to_value(definition)
-        .map_err(|error| ApiError::new(ErrorKind::Internal, error.to_string()))?;
+    let mut shape = wire::index_definition_json(&definition);
     shape["Name"] = Value::Null;
     shape["ClusterState"] = json!({"LastStateIndex": 0});
-    Ok(shape)
+    shape
 }

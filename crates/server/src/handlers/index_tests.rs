@@ -10,23 +10,20 @@ use indexing::{
     MapContext, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource,
     try_definition,
 };
+use model::{IndexDefinition, NamedEnum};
 use query::{Paging, ResultKind};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
 use storage::WorkingMemory;
 use tokio::time::Instant;
-use wire::{ErrorKind, IndexDefinition, QueryRequest};
+use wire::{ErrorKind, QueryRequest, read_index_definition};
 
 use crate::{
     answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
     api_error::{ApiError, no_room},
     blocking::blocking,
     call::Call,
-    handlers::{
-        index_changes::{check_configuration, definition_in},
-        queries::Prepared,
-        query_debug::entry_shape,
-    },
+    handlers::{index_changes::check_configuration, queries::Prepared, query_debug::entry_shape},
     http::router::Answering,
     index_choice::catch_up,
     server_state::ServerState,
@@ -129,7 +126,7 @@ fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ApiError>
         let message = "Index must have an IndexDefinition field";
         return Err(ApiError::new(ErrorKind::BadRequest, message));
     };
-    let mut definition = complete_definition(definition_in(definition.clone())?);
+    let mut definition = complete_definition(read_index_definition(definition.clone())?);
     if definition.maps.is_empty() {
         return Err(ApiError::argument("Index must have a 'Maps' fields"));
     }
@@ -239,8 +236,7 @@ fn answer(
     write_array(shape.name("ReduceResults"), reduced);
     shape.flag("HasDynamicFields", index.has_created_fields());
     shape.flag("IsStale", index.skips_items() || !is_indexed);
-    let kind = serde_json::to_value(definition.index_type).unwrap_or_default();
-    shape.optional_text("IndexType", kind.as_str());
+    shape.optional_text("IndexType", definition.index_type.map(NamedEnum::name));
     shape.end();
     Ok(Answer::json(out))
 }

@@ -7,16 +7,15 @@ use http::StatusCode;
 use indexing::{
     MapContext, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition,
 };
-use model::DocumentId;
+use model::{DocumentId, NamedEnum};
 use serde_json::{Value, json};
-use wire::{ErrorKind, IndexDefinition};
+use wire::{ErrorKind, read_index_definition};
 
 use crate::{
     answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    handlers::index_changes::definition_in,
     http::router::Answering,
     stored_record::read_object,
 };
@@ -32,7 +31,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
             let message = "Request should have a property name 'Definition' which is mandatory.";
             return Err(ApiError::argument(message));
         };
-        let definition = definition_in(definition)?;
+        let definition = read_index_definition(definition)?;
         if definition.maps.is_empty() {
             return Err(ApiError::argument("Index must have a 'Maps' fields"));
         }
@@ -106,9 +105,12 @@ fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
 
 /// `POST /studio/index-type`: the kind of index that a definition describes.
 pub(crate) fn kind(call: &Call) -> Result<Answer, ApiError> {
-    let definition = complete_definition(definition_in(Value::Object(read_object(&call.body)?))?);
-    let shape =
-        json!({"IndexType": definition.index_type, "IndexSourceType": definition.source_type});
+    let definition =
+        complete_definition(read_index_definition(Value::Object(read_object(&call.body)?))?);
+    let shape = json!({
+        "IndexType": definition.index_type.map(NamedEnum::name),
+        "IndexSourceType": definition.source_type.map(NamedEnum::name)
+    });
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
 
@@ -120,8 +122,8 @@ pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
         return Err(ApiError::argument(message));
     };
     let sources = body.get("AdditionalSources").cloned().unwrap_or(Value::Null);
-    let definition: IndexDefinition =
-        definition_in(json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources}))?;
+    let definition = json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources});
+    let definition = read_index_definition(definition)?;
     let fields = indexing::fields_of(&definition, call.state.engine.scripts());
     let fields = fields?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": fields})))

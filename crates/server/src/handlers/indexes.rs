@@ -6,12 +6,12 @@ use database::Database;
 use engine::progress_of;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexSet, IndexingAction};
-use model::date;
+use model::{IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType, date};
 use search::IndexReader;
 use serde_json::{Value, json};
 use storage::ReadTransaction;
 use wire::{
-    ErrorKind, IndexState,
+    ErrorKind,
     index_shapes::{IndexStatistics, IndexSummary},
 };
 
@@ -71,7 +71,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let shown = listed.iter().map(|index| match names_only {
         true => json!(index.name()),
-        false => json!(index.definition()),
+        false => wire::index_definition_json(&index.definition()),
     });
     Ok(results(call, shown.collect()))
 }
@@ -104,11 +104,11 @@ pub(crate) fn summary_of(
     Ok(IndexSummary {
         name: definition.name,
         is_stale: index.is_stale(documents)?,
-        lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
-        priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
+        lock_mode: definition.lock_mode.unwrap_or(IndexLockMode::Unlock),
+        priority: definition.priority.unwrap_or(IndexPriority::Normal),
         state: index.state(),
-        index_type: definition.index_type.unwrap_or(wire::IndexType::Map),
-        source_type: definition.source_type.unwrap_or(wire::IndexSourceType::Documents),
+        index_type: definition.index_type.unwrap_or(IndexType::Map),
+        source_type: definition.source_type.unwrap_or(IndexSourceType::Documents),
         last_indexing_time: (last_indexing_ticks != 0).then(|| date::format(last_indexing_ticks)),
     })
 }
@@ -140,10 +140,10 @@ pub(crate) fn statistics_of(
         last_indexing_time: time(record.last_indexing_ticks),
         created: date::format(record.created_ticks),
         state,
-        priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
-        lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
-        index_type: definition.index_type.unwrap_or(wire::IndexType::Map),
-        source_type: definition.source_type.unwrap_or(wire::IndexSourceType::Documents),
+        priority: definition.priority.unwrap_or(IndexPriority::Normal),
+        lock_mode: definition.lock_mode.unwrap_or(IndexLockMode::Unlock),
+        index_type: definition.index_type.unwrap_or(IndexType::Map),
+        source_type: definition.source_type.unwrap_or(IndexSourceType::Documents),
         status: status_of(index),
         is_stale,
         is_invalid: state == IndexState::Error,

@@ -5,12 +5,12 @@ use database::DatabaseLease;
 use engine::{NeededSource, QueryFacts, QuerySnapshot, answering_index, needed_source};
 use http::StatusCode;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
-use model::{TimeSpan, date};
+use model::{IndexState, TimeSpan, date};
 use query::{IndexSnapshot, Paging, QueryError, ResultKind, ScanCounts, ShownEntry};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use wire::{ErrorKind, IndexState};
+use wire::ErrorKind;
 
 use crate::{
     answers::{answer::Answer, answer_memory::memory_to_count},

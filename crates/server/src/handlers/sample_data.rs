@@ -5,12 +5,9 @@ use std::sync::Arc;
 use commands::{Batch, Command};
 use documents::{ExpectedVersion, NewContent, PutAttachment, hash_of};
 use http::StatusCode;
-use model::DocumentId;
+use model::{DocumentId, TIME_SERIES_PROPERTY};
 use serde_json::{Map, Value};
-use wire::{
-    REVISIONS_PROPERTY, TIME_SERIES_PROPERTY, read_revisions_configuration,
-    read_time_series_configuration,
-};
+use wire::{REVISIONS_PROPERTY, read_revisions_configuration, read_time_series_configuration};
 
 use crate::{
     answers::answer::Answer,

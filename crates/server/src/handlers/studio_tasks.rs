@@ -5,12 +5,9 @@ use std::path::Path;
 
 use engine::check_index_name;
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, date};
+use model::{DatabaseName, DatabaseRecord, IndexDefinition, date};
 use serde_json::{Value, json};
-use wire::{
-    IndexDefinition, database_shapes::ListedConfigurations, humane_size,
-    studio_environment_of_record,
-};
+use wire::{database_shapes::ListedConfigurations, humane_size, studio_environment_of_record};
 
 use crate::{
     answers::answer::Answer,

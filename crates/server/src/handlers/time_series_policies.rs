@@ -1,11 +1,9 @@
 //! The policies of time series and the names of their values: parts of a database's record.
 
 use http::StatusCode;
+use model::TIME_SERIES_PROPERTY;
 use serde_json::{Value, json};
-use wire::{
-    TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy, with_value_names,
-    without_policy,
-};
+use wire::{read_time_series_configuration, with_policy, with_value_names, without_policy};
 
 use crate::{
     answers::answer::Answer,

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use database::{Database, DiskSpaceReading};
+use model::{IndexState, IndexType, NamedEnum as _};
 use storage::ReadTransaction;
-use wire::{
-    IndexState, IndexType, index_shapes::IndexStatistics, statistics_shapes::CollectionStatistics,
-};
+use wire::{index_shapes::IndexStatistics, statistics_shapes::CollectionStatistics};
 
 use crate::{
     api_error::ApiError,
