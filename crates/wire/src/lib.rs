@@ -15,7 +15,7 @@
 //! | [`read_documents_compression`] | which documents are compressed |
 //! | [`read_client_configuration`] | the configuration that clients load from the server |
 //! | [`read_studio_configuration`] | what the studio shows of a server or a database |
-//! | [`RetentionKind`] | when documents expire, or are refreshed or archived |
+//! | [`read_retention_configuration`] | when documents expire, or are refreshed or archived |
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
