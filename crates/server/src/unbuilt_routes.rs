@@ -9,7 +9,7 @@ use wire::ErrorKind;
 use crate::{api_error::ApiError, http::route_path::split_database};
 
 /// Where the state of each feature can be followed.
-const FOLLOWED_IN: &str = "docs/compatibility.md, \"Routes that are not there yet\"";
+const FOLLOWED_IN: &str = "docs/compatibility.md, \"Routes that are not implemented yet\"";
 
 /// A feature, and its routes as method and path. `*` stands for the name of a database, and `$` for
 /// the rest of a path.

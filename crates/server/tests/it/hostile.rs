@@ -159,7 +159,7 @@ fn routes_that_are_not_implemented_are_named_in_the_error() {
         assert_eq!(error["Type"], "System.NotSupportedException");
         let expected = format!(
             "'{name}' is not supported by this server yet: it belongs to the feature '{feature}'. \
-             See docs/compatibility.md, \"Routes that are not there yet\"."
+             See docs/compatibility.md, \"Routes that are not implemented yet\"."
         );
         assert_eq!(error["Message"], expected);
     }
