@@ -457,7 +457,8 @@ mod tests {
 
     #[test]
     fn every_feature_is_described() {
-        let (_, section) = COMPATIBILITY.split_once("## Routes that are not implemented yet").unwrap();
+        let (_, section) =
+            COMPATIBILITY.split_once("## Routes that are not implemented yet").unwrap();
         for (feature, routes) in FEATURES {
             assert!(!routes.is_empty() && section.contains(&format!("| {feature} |")), "{feature}");
         }
