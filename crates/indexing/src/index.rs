@@ -165,6 +165,7 @@ impl Index {
                 is_closing: false,
                 failure: None,
                 rests_for_memory: 0,
+                rests_for_readers: 0,
                 is_broken: false,
                 // An existing index reports nothing about its past.
                 reports_completion: files.is_new,

@@ -36,6 +36,12 @@ const RESTS_FOR_MEMORY_MAX: u32 = 30;
 /// How long an index waits after a transient failure.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// How long an index waits for readers of older snapshots of it, and how often in a row at most.
+const REST_FOR_READERS: Duration = Duration::from_millis(100);
+const RESTS_FOR_READERS_MAX: u32 = 100;
+/// It waits when its changes take this fraction of their memory although they were flushed.
+const READERS_DIVISOR: u64 = 4;
+
 /// The state that an index's threads and users share.
 pub(crate) struct IndexCore {
     pub(crate) names: Names,
@@ -106,6 +112,8 @@ pub(crate) struct Progress {
     pub(crate) failure: Option<Arc<IndexError>>,
     /// How often in a row it has waited for memory.
     pub(crate) rests_for_memory: u32,
+    /// How often in a row it has waited for readers.
+    pub(crate) rests_for_readers: u32,
     /// Whether the failure is permanent.
     pub(crate) is_broken: bool,
     /// Whether listeners are notified when nothing is left to be indexed.
@@ -311,6 +319,35 @@ impl IndexCore {
             waiting.into_iter().map(|(position, _, reply)| (position, reply)).collect();
         drop(progress);
         done.into_iter().for_each(|(_, is_reached, reply)| reply(is_reached));
+    }
+
+    /// Waits while queries read older snapshots, so that these do not retain so many changes of the index
+    /// that a query has to be cut off: queries take precedence, but not for ever. `None` if there is
+    /// nothing to wait for.
+    pub(crate) fn rest_for_readers(&self) -> Option<NextTurn> {
+        if self.retains_much() {
+            // Only what remains after a flush is retained by snapshots. A flush that fails is detected
+            // by the next write.
+            drop(self.environment.flush());
+        }
+        let retains_much = self.retains_much();
+        let mut progress = self.lock();
+        if !retains_much {
+            progress.rests_for_readers = 0;
+            return None;
+        }
+        if RESTS_FOR_READERS_MAX <= progress.rests_for_readers {
+            return None;
+        }
+        progress.rests_for_readers += 1;
+        progress.may_have_changes = true;
+        progress.stage = Stage::InLine;
+        Some(NextTurn::After(REST_FOR_READERS))
+    }
+
+    fn retains_much(&self) -> bool {
+        let bytes_max = self.environment.options().unflushed_bytes_max;
+        bytes_max / READERS_DIVISOR < self.environment.statistics().unflushed_bytes
     }
 
     /// Waits after a transient failure, such as a full disk; the same changes are retried.

@@ -43,6 +43,9 @@ impl Worker for IndexWork {
         if !self.core.begin_turn() {
             return NextTurn::None;
         }
+        if let Some(rest) = self.core.rest_for_readers() {
+            return rest;
+        }
         match self.index_batch(spare_threads) {
             Ok(has_more) => self.core.end_turn(has_more),
             Err(IndexError::Closing) => self.core.end_turn(true),

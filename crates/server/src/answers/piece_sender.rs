@@ -46,6 +46,9 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const WAIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting off a response.
 const SNAPSHOT_GRACE: Duration = Duration::from_millis(250);
+/// The same for the snapshot of an index, which meanwhile waits with its changes: see
+/// `IndexCore::rest_for_readers`.
+const INDEX_SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 /// What a database may hold even if the shared memory is short.
 const SHARED_PART_BYTES: u64 = 1 << 20;
 /// How much the journal may grow after a snapshot: files that the snapshot needs are retained.
@@ -140,9 +143,8 @@ impl Cut {
 pub(crate) struct PieceSender {
     pieces: Sender<Piece>,
     database: DatabaseLease,
-    /// The environments whose snapshots are held, that of the documents and that of an index, each
-    /// with the size of its journal at the time.
-    held: RefCell<Vec<(Arc<Environment>, u64)>>,
+    /// The environments whose snapshots are held: that of the documents and that of an index.
+    held: RefCell<Vec<HeldEnvironment>>,
     snapshot_taken: Cell<Instant>,
     has_sent: Cell<bool>,
     cut: Cell<Option<Cut>>,
@@ -166,7 +168,8 @@ impl PieceSender {
         place: Place,
         unread_max: Duration,
     ) -> PieceSender {
-        let held = RefCell::new(vec![with_journal(database.environment())]);
+        let documents = HeldEnvironment::of(database.environment(), SNAPSHOT_GRACE);
+        let held = RefCell::new(vec![documents]);
         let memory = Rc::new(WorkingMemory::beyond(ALLOWED_BYTES, place.budget()));
         PieceSender {
             pieces,
@@ -185,7 +188,12 @@ impl PieceSender {
     /// Registers another snapshot, of this environment, that is held while the response is
     /// produced.
     pub(crate) fn also_holds(&self, environment: &Arc<Environment>) {
-        self.held.borrow_mut().push(with_journal(environment));
+        self.held.borrow_mut().push(HeldEnvironment::of(environment, SNAPSHOT_GRACE));
+    }
+
+    /// The same for the environment of an index.
+    pub(crate) fn also_holds_index(&self, environment: &Arc<Environment>) {
+        self.held.borrow_mut().push(HeldEnvironment::of(environment, INDEX_SNAPSHOT_GRACE));
     }
 
     /// For how long the snapshot has been held.
@@ -197,7 +205,7 @@ impl PieceSender {
     pub(crate) fn snapshot_renewed(&self) {
         self.snapshot_taken.set(Instant::now());
         for held in self.held.borrow_mut().iter_mut() {
-            *held = with_journal(&held.0);
+            *held = HeldEnvironment::of(&held.environment, held.grace);
         }
     }
 
@@ -342,12 +350,17 @@ impl PieceSender {
 
     /// Whether the snapshot retains more in memory than allowed.
     async fn is_harmful(&self) -> bool {
-        if self.snapshot_age() < SNAPSHOT_GRACE {
+        let age = self.snapshot_age();
+        if age < SNAPSHOT_GRACE {
             return false;
         }
         let held = self.held.borrow().clone();
-        for (environment, journal_bytes) in held {
-            let journal_growth = with_journal(&environment).1.saturating_sub(journal_bytes);
+        for HeldEnvironment { environment, journal_bytes, grace } in held {
+            if age < grace {
+                continue;
+            }
+            let journal_growth =
+                environment.statistics().journal_bytes.saturating_sub(journal_bytes);
             if journal_growth > JOURNAL_GROWTH_MAX {
                 tracing::warn!(
                     journal_growth,
@@ -371,8 +384,21 @@ impl PieceSender {
     }
 }
 
-fn with_journal(environment: &Arc<Environment>) -> (Arc<Environment>, u64) {
-    (Arc::clone(environment), environment.statistics().journal_bytes)
+/// An environment of which a snapshot is held.
+#[derive(Clone)]
+struct HeldEnvironment {
+    environment: Arc<Environment>,
+    /// The size of its journal when the snapshot was taken.
+    journal_bytes: u64,
+    /// How long the snapshot is held whatever it retains.
+    grace: Duration,
+}
+
+impl HeldEnvironment {
+    fn of(environment: &Arc<Environment>, grace: Duration) -> Self {
+        let journal_bytes = environment.statistics().journal_bytes;
+        Self { environment: Arc::clone(environment), journal_bytes, grace }
+    }
 }
 
 fn is_memory_short(environment: &Environment) -> bool {

@@ -441,7 +441,7 @@ fn stream_result(
     };
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         if let Some(index) = snapshot.index() {
-            sender.also_holds(index.environment());
+            sender.also_holds_index(index.environment());
         }
         let scripts = prepared.bound.scripts(state.engine.scripts())?;
         let scripts = prepared.bound.bind(scripts.as_ref())?;
