@@ -166,7 +166,7 @@ fn mentioned(text: &str) -> impl Iterator<Item = &str> {
 /// What the values in a parameter take as the terms of conditions.
 fn value_bytes(value: &Value<'_>) -> Result<u64, Corrupt> {
     let mut bytes = 0_u64;
-    let mut pending = vec![value.clone()];
+    let mut pending = vec![*value];
     while let Some(value) = pending.pop() {
         bytes += VALUE_BYTES;
         match value {
