@@ -1,5 +1,4 @@
 //! What stops a whole index is among its errors.
-#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{Index, IndexKind, IndexingAction};
 use platform::Platform;
