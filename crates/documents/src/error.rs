@@ -6,7 +6,7 @@ use blittable::{BuildError, Corrupt};
 use model::{DocumentIdTooLong, date};
 use storage::StorageError;
 
-use crate::{attachments::ContentNumber, time_series::InvalidTimeSeries};
+use crate::{HILO_END_MAX, attachments::ContentNumber, time_series::InvalidTimeSeries};
 
 /// An error of reading or writing documents. The messages of the caller's errors are part of the
 /// protocol.
@@ -74,6 +74,13 @@ pub enum DocumentError {
     NotANumber {
         /// The text found instead.
         text: String,
+    },
+    /// The caller's: there are too few numbers for another range, or a client claims too many.
+    HiLoExhausted {
+        /// What the range is for.
+        tag: String,
+        /// The number that the range would follow.
+        start: i64,
     },
     /// The caller's: an attachment or counter for a missing document.
     DocumentMissing {
@@ -172,6 +179,7 @@ impl DocumentError {
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }
+            | Self::HiLoExhausted { .. }
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
@@ -234,6 +242,12 @@ impl fmt::Display for DocumentError {
                 formatter,
                 "Could not convert Sparrow.Json.LazyStringValue ('{text}') to System.Int64"
             ),
+            Self::HiLoExhausted { tag, start } => write!(
+                formatter,
+                "No range of numbers after {start} can be assigned to '{tag}': a request may claim \
+                 numbers up to {HILO_END_MAX}, and there is none after {}",
+                i64::MAX
+            ),
             Self::ArtificialDocument { id } => write!(
                 formatter,
                 "Document '{id}' has 'Artificial' flag set. Cannot put Counters on artificial \
@@ -287,6 +301,7 @@ impl std::error::Error for DocumentError {
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }
+            | Self::HiLoExhausted { .. }
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }

@@ -19,6 +19,10 @@ use crate::{
 pub const HILO_CAPACITY_MIN: i64 = 32;
 /// The largest range; the ranges of a busy client double up to it.
 pub const HILO_CAPACITY_MAX: i64 = 1 << 20;
+/// The largest number that a client may claim to know, or that it may reach with a range larger
+/// than [`HILO_CAPACITY_MAX`]. The rest is for counting up, so that no request uses up the numbers of
+/// a tag for all other clients.
+pub const HILO_END_MAX: i64 = i64::MAX / 2;
 
 const ID_PREFIX: &str = "Raven/Hilo/";
 const MAX: &str = "Max";
@@ -60,6 +64,14 @@ pub struct HiLoRange {
     pub last_range_at_ticks: i64,
 }
 
+/// The last number of the range of `size` numbers after `start`; none if it would be beyond the
+/// numbers there are, or beyond those that a request may claim.
+fn end_of_range(start: i64, size: i64, request: &HiLoRequest) -> Option<i64> {
+    let end = start.checked_add(size)?;
+    let claimed = if size <= HILO_CAPACITY_MAX { request.last_max } else { end };
+    (claimed <= HILO_END_MAX).then_some(end)
+}
+
 fn capacity(request: &HiLoRequest, now_ticks: i64) -> i64 {
     let last = request.last_batch_size;
     let Some(last_range_at) = request.last_range_at_ticks else {
@@ -78,18 +90,21 @@ impl DocumentWriter<'_> {
     /// Reserves the next range of a tag.
     ///
     /// # Errors
-    /// Those of [`DocumentWriter::put`]; a stored end that is not a number.
+    /// Those of [`DocumentWriter::put`]; a stored end that is not a number;
+    /// [`DocumentError::HiLoExhausted`], with which nothing is stored.
     pub fn next_hilo_range(&mut self, request: &HiLoRequest) -> Result<HiLoRange, DocumentError> {
         let now_ticks = self.now_ticks();
         let id = DocumentId::new(format!("{ID_PREFIX}{}", request.tag))?;
         let last_size = capacity(request, now_ticks);
         let (stored, end) = self.stored_hilo(&id)?;
         let start = end.unwrap_or(0).max(request.last_max);
-        let high = start.saturating_add(last_size);
+        let Some(high) = end_of_range(start, last_size, request) else {
+            return Err(DocumentError::HiLoExhausted { tag: request.tag.clone(), start });
+        };
         self.put_hilo(id, stored, high)?;
         Ok(HiLoRange {
             prefix: format!("{}{}", request.tag, request.separator),
-            low: start.saturating_add(1),
+            low: start + 1,
             high,
             last_size,
             server_tag: self.node_tag(),

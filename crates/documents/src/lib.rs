@@ -101,7 +101,7 @@ pub use database_record::{
 pub use due::{DueAction, due};
 pub use error::{DocumentError, ErrorKind};
 pub use field_path::{FieldPath, FieldStep, Found};
-pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
+pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HILO_END_MAX, HiLoRange, HiLoRequest};
 pub use identities::identities;
 pub use json::{
     DocumentPrinter, write_document_json, write_found_document_json, write_metadata_json,

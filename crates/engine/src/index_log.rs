@@ -55,8 +55,7 @@ fn log_change(builds: &IndexBuilds, database: &str, index: &str, change: IndexCh
             tracing::error!(
                 database,
                 index,
-                "an index failed on too many documents and is suspended: \
-                 see GET /databases/*/indexes/errors"
+                "an index is suspended because of errors: see GET /databases/*/indexes/errors"
             );
         }
         IndexChange::BecameIdle => {

@@ -26,7 +26,7 @@ use crate::{
     index_event::{OnEvent, WaitReply},
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of, shown_auto_definition},
-    index_record::{self, IndexRecord, IndexingError},
+    index_record::{self, IndexRecord, IndexingAction, IndexingError},
     index_work::IndexWork,
     indexer::Indexer,
     indexing_pool::{IndexingPool, Worker},
@@ -470,13 +470,22 @@ impl Index {
         Some(self.core.fan_out().clone()).filter(|found| 0 < found.documents)
     }
 
-    /// Its errors, oldest first.
+    /// Its errors, oldest first. Why it stopped, or is waiting to retry, is the last one: it is not
+    /// stored, because its files may be what failed.
     ///
     /// # Errors
     ///
     /// Storage errors.
     pub fn errors(&self) -> Result<Vec<IndexingError>, IndexError> {
-        index_record::errors(&self.read())
+        let mut errors = index_record::errors(&self.read())?;
+        let failure = self.core.lock().failure.clone();
+        errors.extend(failure.map(|failure| IndexingError {
+            ticks: failure.ticks,
+            action: IndexingAction::Write,
+            document: String::new(),
+            message: failure.error.to_string(),
+        }));
+        Ok(errors)
     }
 
     /// The number of errors.
@@ -485,10 +494,11 @@ impl Index {
     ///
     /// Storage errors.
     pub fn error_count(&self) -> Result<u64, IndexError> {
-        Ok(index_record::error_count(&self.read())?)
+        let stored = index_record::error_count(&self.read())?;
+        Ok(stored + u64::from(self.core.lock().failure.is_some()))
     }
 
-    /// Deletes its errors.
+    /// Deletes its stored errors; what stops it remains.
     ///
     /// # Errors
     ///
@@ -542,7 +552,7 @@ impl Index {
 
     /// Why it stopped or is waiting to retry; `None` while it works, or when only documents failed.
     pub fn failure(&self) -> Option<Arc<IndexError>> {
-        self.core.lock().failure.clone()
+        self.core.lock().failure.as_ref().map(|failure| Arc::clone(&failure.error))
     }
 
     /// Whether it stopped until it is opened again.

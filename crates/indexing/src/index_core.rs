@@ -109,7 +109,7 @@ pub(crate) struct Progress {
     pub(crate) is_disabled_by_setting: bool,
     pub(crate) is_closing: bool,
     /// Why it stopped or is waiting to retry.
-    pub(crate) failure: Option<Arc<IndexError>>,
+    pub(crate) failure: Option<Failure>,
     /// How often in a row it has waited for memory.
     pub(crate) rests_for_memory: u32,
     /// How often in a row it has waited for readers.
@@ -119,6 +119,14 @@ pub(crate) struct Progress {
     /// Whether listeners are notified when nothing is left to be indexed.
     pub(crate) reports_completion: bool,
     pub(crate) waiters: Vec<(Position, WaitReply)>,
+}
+
+/// An error that stops an index, for good or until it is retried.
+#[derive(Clone)]
+pub(crate) struct Failure {
+    pub(crate) error: Arc<IndexError>,
+    /// When it occurred, in ticks.
+    pub(crate) ticks: i64,
 }
 
 /// The stage of an index in the pool.
@@ -356,7 +364,7 @@ impl IndexCore {
         let is_short_of_memory = error.is_short_of_memory();
         progress.rests_for_memory += u32::from(is_short_of_memory);
         if !is_short_of_memory || RESTS_FOR_MEMORY_MAX < progress.rests_for_memory {
-            progress.failure = Some(Arc::new(error));
+            progress.failure = Some(self.failure(error));
         }
         progress.may_have_changes = true;
         progress.stage = Stage::InLine;
@@ -365,10 +373,14 @@ impl IndexCore {
         NextTurn::After(REST_AFTER_FAILURE)
     }
 
+    fn failure(&self, error: IndexError) -> Failure {
+        Failure { error: Arc::new(error), ticks: self.now_ticks() }
+    }
+
     /// Stops because of an error.
     pub(crate) fn fail(&self, error: IndexError) -> NextTurn {
         let mut progress = self.lock();
-        progress.failure = Some(Arc::new(error));
+        progress.failure = Some(self.failure(error));
         progress.is_broken = true;
         progress.stage = Stage::Out;
         drop(progress);

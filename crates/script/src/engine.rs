@@ -3,9 +3,10 @@
 //! An engine is created once per worker and runs any number of scripts of any kind, one at a time.
 //! Global objects are frozen, so that scripts cannot see each other; each program keeps its own
 //! functions. Invariant: after any error the engine serves the next script. A realm that may be in
-//! a bad state (memory exhausted, jobs pending) is discarded and recreated.
+//! a bad state (memory exhausted, jobs pending), or in which other programs take much of the memory,
+//! is discarded and recreated.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,6 +27,12 @@ use crate::program::{FILE_NAME, PROGRAM_BYTES_MAX, Program};
 pub const MEMORY_BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// How many programs one engine keeps compiled.
 pub const PROGRAMS_MAX: usize = 256;
+/// Kept programs, with the values that they keep, may take this part of the memory. Beyond it they are
+/// discarded: what others keep is not the need of the script that runs.
+const KEPT_PART: usize = 4;
+/// Programs may keep ever more values, so memory is measured after this many runs, too, and not only
+/// when one is compiled.
+const RUNS_PER_MEASUREMENT: u32 = 1024;
 /// How much of the thread's stack scripts may use, in bytes.
 const STACK_BYTES_MAX: usize = 256 << 10;
 
@@ -59,6 +66,9 @@ pub(crate) struct Realm {
     runtime: Runtime,
     meter: Rc<Meter>,
     memory_bytes_max: usize,
+    /// Whether a program has run here.
+    is_used: Cell<bool>,
+    runs_until_measurement: Cell<u32>,
 }
 
 #[derive(Default)]
@@ -72,6 +82,10 @@ impl Programs {
     fn remove(&mut self, id: u64) {
         self.compiled.remove(&id);
         self.order.retain(|known| *known != id);
+    }
+
+    fn has_others(&self, id: u64) -> bool {
+        self.order.iter().any(|known| *known != id)
     }
 
     fn insert(&mut self, id: u64, value: Persistent<Value<'static>>) {
@@ -132,25 +146,62 @@ impl Engine {
         host: &mut dyn Host,
         work: impl for<'js> FnOnce(&Ctx<'js>, Value<'js>) -> rquickjs::Result<R>,
     ) -> Result<R, ScriptError> {
-        let realm = self.realm()?;
+        let realm = self.realm_for(program, budget, host)?;
         let outcome = realm.run(program, budget, host, work);
         self.clean_up(&realm, outcome.as_ref().err());
         outcome
     }
 
+    /// A realm with `program` evaluated, where other programs leave it enough of the memory. It is tried
+    /// in a new realm before it fails: a run has no effects before this.
+    pub(crate) fn realm_for(
+        &self,
+        program: &Program,
+        budget: Budget,
+        host: &mut dyn Host,
+    ) -> Result<Rc<Realm>, ScriptError> {
+        let realm = self.realm()?;
+        let was_used = realm.is_used.replace(true);
+        let prepared = realm.prepare(program, budget, host);
+        let has_room = match &prepared {
+            Ok(is_new) => !realm.is_crowded(program, *is_new),
+            Err(error) => !is_for_want_of_memory(error),
+        };
+        self.clean_up(&realm, prepared.as_ref().err());
+        if has_room || !was_used {
+            return prepared.map(|_| realm);
+        }
+        self.discard(&realm);
+        let realm = self.realm()?;
+        realm.is_used.set(true);
+        let prepared = realm.prepare(program, budget, host);
+        self.clean_up(&realm, prepared.as_ref().err());
+        prepared.map(|_| realm)
+    }
+
     /// Discards the realm when the run may have left something behind.
     pub(crate) fn clean_up(&self, realm: &Rc<Realm>, error: Option<&ScriptError>) {
         let is_spent = match error {
-            Some(ScriptError::Exhausted(Exhausted::Memory(_)) | ScriptError::Engine(_)) => true,
+            Some(ScriptError::Engine(_)) => true,
+            Some(error) if is_for_want_of_memory(error) => true,
             Some(_) | None => realm.runtime.is_job_pending(),
         };
         if is_spent {
-            let mut current = self.realm.borrow_mut();
-            if current.as_ref().is_some_and(|current| Rc::ptr_eq(current, realm)) {
-                *current = None;
-            }
+            self.discard(realm);
         }
     }
+
+    /// Later runs get another realm.
+    fn discard(&self, realm: &Rc<Realm>) {
+        let mut current = self.realm.borrow_mut();
+        if current.as_ref().is_some_and(|current| Rc::ptr_eq(current, realm)) {
+            *current = None;
+        }
+    }
+}
+
+fn is_for_want_of_memory(error: &ScriptError) -> bool {
+    matches!(error, ScriptError::Exhausted(Exhausted::Memory(_)))
 }
 
 impl Realm {
@@ -164,8 +215,47 @@ impl Realm {
         let meter = Rc::new(Meter::new(clock));
         let polled = Rc::clone(&meter);
         runtime.set_interrupt_handler(Some(Box::new(move || polled.must_stop())));
-        let programs = RefCell::new(Programs::default());
-        Ok(Realm { programs, context, runtime, meter, memory_bytes_max })
+        Ok(Realm {
+            programs: RefCell::new(Programs::default()),
+            context,
+            runtime,
+            meter,
+            memory_bytes_max,
+            is_used: Cell::new(false),
+            runs_until_measurement: Cell::new(RUNS_PER_MEASUREMENT),
+        })
+    }
+
+    /// Evaluates `program` unless it is kept; whether it had to.
+    fn prepare(
+        &self,
+        program: &Program,
+        budget: Budget,
+        host: &mut dyn Host,
+    ) -> Result<bool, ScriptError> {
+        if self.programs.borrow().compiled.contains_key(&program.id) {
+            return Ok(false);
+        }
+        self.run(program, budget, host, |_, _| Ok(true))
+    }
+
+    /// Whether the programs that are kept besides `program` may take too much of the memory; measured
+    /// only from time to time, unless it `is_new`.
+    fn is_crowded(&self, program: &Program, is_new: bool) -> bool {
+        let runs = self.runs_until_measurement.get().saturating_sub(1);
+        self.runs_until_measurement.set(runs);
+        if (!is_new && 0 < runs) || !self.programs.borrow().has_others(program.id) {
+            return false;
+        }
+        self.runs_until_measurement.set(RUNS_PER_MEASUREMENT);
+        let takes_too_much = || {
+            let bytes = usize::try_from(self.runtime.memory_usage().malloc_size);
+            self.memory_bytes_max / KEPT_PART < bytes.unwrap_or(usize::MAX)
+        };
+        takes_too_much() && {
+            self.runtime.run_gc();
+            takes_too_much()
+        }
     }
 
     /// See [`Engine::run`].

@@ -88,7 +88,7 @@ impl Projection {
         engine: &'a Engine,
         mut value_of: impl FnMut(&str) -> Option<ScriptValue>,
     ) -> Result<BoundProjection<'a>, ScriptError> {
-        let realm = engine.realm()?;
+        let realm = engine.realm_for(&self.program, Budget::default(), &mut NoHost)?;
         let bound = realm.run(&self.program, Budget::default(), &mut NoHost, |ctx, program| {
             let bind = program.into_function().ok_or(rquickjs::Error::Unknown)?;
             let mut args = Args::new(ctx.clone(), self.parameters.len());

@@ -172,8 +172,8 @@ pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ApiError {
     let MemoryExhausted { own, taken, bytes_max } = exhausted;
     if exhausted.is_too_large() {
         let message = format!(
-            "{what} may hold {bytes_max} bytes of memory, and this one alone needs {own}. Split it, or \
-             raise the server's memory limit."
+            "{what} may hold {bytes_max} bytes of memory, and this one alone needs at least {own}, as \
+             far as it was read. Split it, or raise the server's memory limit."
         );
         return ApiError::new(ErrorKind::RequestTooLarge, message);
     }

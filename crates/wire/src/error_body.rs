@@ -109,7 +109,8 @@ impl ProtocolError {
                 "GET /databases/{name}/indexes?namesOnly=true lists the indexes of the database.",
             ),
             (ErrorKind::RequestTooLarge, _) => Some(
-                "Send it in several requests, or documents by a bulk insert, which has no limit.",
+                "Send less at once: commands of any kind, also deletions, in several batches; many documents \
+                 in a bulk insert, which may have any number of them.",
             ),
             (ErrorKind::Concurrency, ErrorFields::Concurrency(fields)) if fields.id.is_some() => {
                 Some(

@@ -1,6 +1,6 @@
 //! Ranges of numbers and identities.
 
-use documents::{DocumentError, HiLoRange, HiLoRequest};
+use documents::{DocumentError, HILO_CAPACITY_MAX, HILO_END_MAX, HiLoRange, HiLoRequest};
 use model::NodeTag;
 
 use crate::database::{Database, version};
@@ -75,6 +75,47 @@ fn documents_that_users_wrote_are_respected() {
     let error = next(&database, &request("text", 0, 0)).unwrap_err();
     let expected = "Could not convert Sparrow.Json.LazyStringValue ('a') to System.Int64";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn no_request_uses_up_the_numbers_of_a_tag() {
+    let database = Database::new();
+    let near_the_end = HILO_END_MAX - 20;
+    let refused = [(10, i64::MAX), (10, i64::MAX - 9), (10, HILO_END_MAX + 1), (i64::MAX, 0)];
+    for (size, last_max) in refused.into_iter().chain([(2 * HILO_CAPACITY_MAX, near_the_end)]) {
+        let error = next(&database, &request("u", size, last_max)).unwrap_err();
+        assert!(matches!(error, DocumentError::HiLoExhausted { .. }), "{error}");
+        let expected = "No range of numbers after";
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!(database.json("Raven/Hilo/u"), None, "{size} {last_max}");
+    }
+    // Beyond the limit for requests, the numbers are used up by counting only.
+    for round in 0..3 {
+        let range = next(&database, &request("u", 32, near_the_end)).unwrap();
+        let low = near_the_end + 1 + round * 32;
+        assert_eq!((range.low, range.high), (low, low + 31));
+    }
+}
+
+#[test]
+fn a_range_beyond_the_last_number_is_refused_and_none_is_assigned_twice() {
+    let database = Database::new();
+    let stored = [i64::MAX, i64::MAX - 31];
+    for (number, end) in stored.into_iter().enumerate() {
+        let (tag, id) = (format!("t{number}"), format!("Raven/Hilo/t{number}"));
+        database.put(&id, &format!(r#"{{"Max":{end}}}"#));
+        for _ in 0..2 {
+            let error = next(&database, &request(&tag, 0, 0)).unwrap_err();
+            let expected = format!("No range of numbers after {end} can be assigned to '{tag}'");
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+        let json = database.json(&id).unwrap();
+        assert!(json.starts_with(&format!(r#"{{"Max":{end},"#)), "{json}");
+    }
+    database.put("Raven/Hilo/last", &format!(r#"{{"Max":{}}}"#, i64::MAX - 32));
+    let range = next(&database, &request("last", 0, 0)).unwrap();
+    assert_eq!((range.low, range.high), (i64::MAX - 31, i64::MAX));
+    next(&database, &request("last", 0, 0)).unwrap_err();
 }
 
 #[test]

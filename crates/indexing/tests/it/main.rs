@@ -1,5 +1,6 @@
 //! Indexes over documents in memory, their own files on a disk that loses power.
 
+mod failures;
 mod fixture;
 mod group_by;
 mod map_lanes;

@@ -8,6 +8,7 @@ use platform::real::RealClock;
 use platform::{Clock, Timestamp};
 use script::{
     Budget, Engine, Exhausted, NoHost, PatchScript, PatchText, ScriptDocument, ScriptError,
+    ScriptValue,
 };
 
 use crate::world::{json, parse, patch};
@@ -257,6 +258,38 @@ fn making_a_result_of_what_a_script_left_is_bounded_like_the_script() {
     assert!(matches!(outcome, Err(ScriptError::Exhausted(Exhausted::Result(_)))), "{outcome:?}");
     let outcome = converted("this.r = 'x'.repeat(1 << 20)", long, 10 << 20);
     assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+/// A declared function with a text of this many bytes; no two are equal.
+fn query(number: usize, bytes: usize) -> String {
+    format!("function f() {{ return '{}'.length }}", format!("{number:08}").repeat(bytes / 8))
+}
+
+#[test]
+fn what_other_programs_keep_is_not_the_need_of_a_script() {
+    const HEAP_BYTES: usize = 4 << 20;
+    let engine = Engine::with_memory(Arc::new(RealClock::default()), HEAP_BYTES);
+    let call = |declaration: &str| {
+        let projection = script::Projection::new(&[], &[declaration], "f()");
+        let bound = projection.bind(&engine, |_| None)?;
+        bound.evaluate(&[], Budget::default(), &mut NoHost)
+    };
+    // Each needs half of the memory while it runs, but keeps nothing.
+    let own = "function f() { return 'x'.repeat(1 << 20).toUpperCase().length - (1 << 20) + 4 }";
+    let projection = script::Projection::new(&[], &[own], "f()");
+    for number in 0..100 {
+        let bytes = 16 << 10 << (number % 5);
+        let called = call(&query(number, bytes));
+        assert!(matches!(called, Ok(ScriptValue::Integer(_))), "{number}: {called:?}");
+        let patched = run(&engine, &format!("{own} this.r = f() // {number}"));
+        assert_eq!(patched.unwrap(), "4");
+        let bound = projection.bind(&engine, |_| None).unwrap();
+        let called = bound.evaluate(&[], Budget::default(), &mut NoHost);
+        assert!(matches!(called, Ok(ScriptValue::Integer(4))), "{number}: {called:?}");
+    }
+    let too_large = call(&query(0, HEAP_BYTES - (1 << 20)));
+    assert!(matches!(too_large, Err(ScriptError::Exhausted(Exhausted::Memory(_)))));
+    assert!(call(&query(0, 8)).is_ok());
 }
 
 #[test]

@@ -168,6 +168,11 @@ impl BodyShare {
         BodyShare { room, small, large }
     }
 
+    /// What a large body may hold at most.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.room.large.budget.bytes_max()
+    }
+
     /// Charges the body for this many bytes. A small one has waited for its memory before it
     /// arrived.
     ///

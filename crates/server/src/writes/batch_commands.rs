@@ -15,7 +15,9 @@ use documents::{
 };
 use engine::RecordedSeries;
 use model::{ChangeVector, DocumentId, IdSeparator, date};
-use wire::{BatchBody, BatchCommand, MissingDocument, PatchBody, PatchTarget, ProtocolError};
+use wire::{
+    BatchBody, BatchCommand, ErrorKind, MissingDocument, PatchBody, PatchTarget, ProtocolError,
+};
 
 use crate::{
     answers::{
@@ -54,9 +56,24 @@ pub(crate) fn read_commands(
 ) -> Result<BatchBody, ApiError> {
     let mut room = |commands: usize| {
         let bytes = body.len() + commands * COMMAND_BYTES;
-        share.grow_to(bytes as u64).map_err(ProtocolError::from)
+        share.grow_to(bytes as u64).map_err(|mut error| {
+            if error.kind == ErrorKind::RequestTooLarge && 0 < commands {
+                let fitting = fitting_commands(share.bytes_max(), body.len(), commands);
+                error
+                    .message
+                    .push_str(&format!(" Up to {fitting} such commands fit into a batch."));
+            }
+            ProtocolError::from(error)
+        })
     };
     Ok(state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))?)
+}
+
+/// How many commands fit into so many bytes, if they are like the first ones of `body`. All of it is
+/// attributed to these, so that fewer are promised than fit rather than more.
+fn fitting_commands(bytes_max: u64, body_bytes: usize, commands: usize) -> u64 {
+    let bytes = COMMAND_BYTES + body_bytes.div_ceil(commands);
+    (bytes_max / bytes as u64).max(1)
 }
 
 /// What the response contains for one command of the request.

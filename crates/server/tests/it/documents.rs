@@ -264,6 +264,12 @@ fn hilo_ranges_and_identities_grow() {
     let back = server.send("PUT", "/databases/db/hilo/return?tag=users&end=64&last=40", b"");
     assert_eq!(back.status, 204);
     assert_eq!(next("").1, 41);
+    let last = format!("/databases/db/hilo/next?tag=users&lastBatchSize=10&lastMax={}", i64::MAX);
+    let refused = server.get(&last);
+    assert_eq!(refused.status, 500);
+    let reason = "No range of numbers after 9223372036854775807 can be assigned to 'users'";
+    assert!(refused.text().contains(reason), "{}", refused.text());
+    assert_eq!(next("").1, 73);
 
     let post = |target: &str| server.send("POST", target, b"").json();
     assert_eq!(post("/databases/db/identity/next?name=i"), json!({"NewIdentityValue": 1}));

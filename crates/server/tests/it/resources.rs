@@ -156,6 +156,31 @@ fn large_bodies_share_a_budget_and_release_it() {
     assert_eq!(stats["Limit"]["LimitedBy"], "Memory.LimitInMb");
 }
 
+/// A batch of so many deletions of missing documents.
+fn deletions(count: usize) -> String {
+    let one = r#"{"Id":"users/1","Type":"DELETE","ChangeVector":null}"#;
+    format!(r#"{{"Commands":[{}]}}"#, vec![one; count].join(","))
+}
+
+#[test]
+fn a_batch_with_too_many_commands_is_told_how_many_fit() {
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
+    simulation.memory.set_taken(0);
+    let send = |count| server.send("POST", "/databases/db/bulk_docs", deletions(count).as_bytes());
+    for count in [20_000, 100_000] {
+        let refused = send(count);
+        assert_eq!(refused.status, 413, "{}", refused.text());
+        let message = refused.json()["Message"].as_str().unwrap().to_owned();
+        assert!(message.contains("this one alone needs at least "), "{message}");
+        let fitting = message.split_once("Up to ").unwrap().1;
+        let fitting: usize = fitting.split_once(' ').unwrap().0.parse().unwrap();
+        assert!((500..count).contains(&fitting), "{message}");
+        assert!(refused.text().contains("also deletions"), "{}", refused.text());
+        let sent = send(fitting);
+        assert_eq!(sent.status, 201, "{}", sent.text());
+    }
+}
+
 /// The start of requests whose clients send nothing more: less than a large body, all of which has
 /// to be buffered.
 #[test]
