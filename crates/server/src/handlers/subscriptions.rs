@@ -219,6 +219,7 @@ async fn update_known(
     let command = SubscriptionCommand::Update {
         database: database.record().topology_id,
         id: known.id,
+        expected: None,
         name: name.clone(),
         settings,
         position,
