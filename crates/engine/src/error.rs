@@ -12,6 +12,8 @@ use query::QueryError;
 use settings::Problem;
 use storage::StorageError;
 
+use crate::subscriptions::SubscriptionKey;
+
 /// A request that the engine rejected, or could not complete. It had no effect, unless the error of
 /// the lower layer says otherwise.
 #[derive(Debug)]
@@ -86,6 +88,18 @@ pub enum EngineError {
     IndexConflict {
         /// For the caller.
         message: String,
+    },
+    /// There is no such subscription.
+    SubscriptionMissing {
+        /// How the request identifies it.
+        key: SubscriptionKey,
+    },
+    /// A subscription has the name or the number already.
+    SubscriptionNameTaken {
+        /// The name of the database.
+        database: String,
+        /// The name of the subscription.
+        name: String,
     },
     /// The database was deleted at the same moment.
     DatabaseMissing {
@@ -212,6 +226,15 @@ impl fmt::Display for EngineError {
             EngineError::IndexName { message } | EngineError::IndexConflict { message } => {
                 f.write_str(message)
             }
+            EngineError::SubscriptionMissing { key } => {
+                write!(f, "Subscription with {key} was not found in server store")
+            }
+            EngineError::SubscriptionNameTaken { database, name } => write!(
+                f,
+                "A subscription could not be modified because the name \
+                 'values/{database}/subscriptions/{name}' is already in use in a subscription with \
+                 different Id."
+            ),
             EngineError::DatabaseMissing { name } => {
                 write!(f, "Database '{name}' does not exist.")
             }
@@ -269,6 +292,8 @@ impl Error for EngineError {
             | EngineError::IndexDeleted { .. }
             | EngineError::IndexName { .. }
             | EngineError::IndexConflict { .. }
+            | EngineError::SubscriptionMissing { .. }
+            | EngineError::SubscriptionNameTaken { .. }
             | EngineError::DatabaseMissing { .. }
             | EngineError::RecordDamaged { .. }
             | EngineError::Refused { .. }

@@ -19,6 +19,7 @@
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
+//! | `subscriptions`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
@@ -52,6 +53,8 @@ mod retention_log;
 mod revision_operation;
 mod running_queries;
 mod submission;
+mod subscription_progress;
+mod subscriptions;
 mod unknown_directories;
 
 pub use crate::{
@@ -70,5 +73,10 @@ pub use crate::{
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{Preparation, PreparedBatch, SubmittedBatch},
+    subscription_progress::StoredProgress,
+    subscriptions::{
+        LostPosition, NewSubscription, SubscriptionKey, SubscriptionUpdate, lost_position,
+        position_of,
+    },
     unknown_directories::has_databases,
 };

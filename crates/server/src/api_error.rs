@@ -134,6 +134,12 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::IndexNotCreated { error } => index_error(&error),
         EngineError::IndexName { .. } => ProtocolError::argument(message),
         EngineError::IndexConflict { .. } => ProtocolError::new(ErrorKind::IndexCreation, message),
+        EngineError::SubscriptionMissing { .. } => {
+            ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+        }
+        EngineError::SubscriptionNameTaken { .. } => {
+            ProtocolError::new(ErrorKind::StateChangeRefused, message)
+        }
         EngineError::DatabaseMissing { .. } => {
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         }

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use cluster_state::SubscriptionPosition;
 use documents::DocumentError;
 use query::LogQuery;
 use storage::Transaction;
@@ -16,7 +17,6 @@ use crate::{
     activity::ConnectionFacts,
     ended::Ended,
     holders::{Occupied, Strategy},
-    progress::Position,
     subscription::Subscription,
     waiting::Waiting,
     worker::{Worker, WorkerRequest, WorkerShared},
@@ -35,7 +35,7 @@ pub struct StoredSubscription<'s> {
     /// The number of the change that last set its query or its position.
     pub version: u64,
     /// Its stored progress.
-    pub position: &'s Position,
+    pub position: &'s SubscriptionPosition,
 }
 
 /// Called when [`SubscriptionSet::look`] should be called.

@@ -60,7 +60,8 @@ fn an_update_of_an_older_record_has_no_effect_and_is_decided_again() {
     let platform = Platform::memory();
     let home = Home::open(&platform);
     let record = create(&home);
-    let disable = SubscriptionCommand::Disable { database: DATABASE, id: record.id, is_disabled: true };
+    let disable =
+        SubscriptionCommand::Disable { database: DATABASE, id: record.id, is_disabled: true };
     assert!(done(submit(&home, disable, None)).settings.is_disabled);
     let rename = |record: &SubscriptionRecord| {
         update(record, |settings| settings.mentor_node = Some("B".to_owned()))
