@@ -73,7 +73,7 @@ pub use crate::{
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{Preparation, PreparedBatch, SubmittedBatch},
-    subscription_progress::StoredProgress,
+    subscription_progress::{StoredConnection, StoredProgress},
     subscriptions::{
         LostPosition, NewSubscription, SubscriptionKey, SubscriptionUpdate, lost_position,
         position_of,

@@ -1,8 +1,13 @@
-//! Changes of subscriptions: all that are acknowledged are in force.
+//! Changes of subscriptions: all that are acknowledged are in force, and end the workers that they concern.
+
+use std::sync::Arc;
 
 use cluster_state::{SubscriptionRecord, SubscriptionSettings};
 use database::DatabaseLease;
 use engine::{Engine, EngineError, NewSubscription, SubscriptionKey, SubscriptionUpdate};
+use subscriptions::{
+    ConnectionFacts, Ended, Standing, StoredSubscription, Strategy, Wake, Worker, WorkerRequest,
+};
 use wire::SubscriptionStart;
 
 use crate::with_database;
@@ -80,4 +85,70 @@ fn what_cannot_be_changed_is_refused_and_what_is_already_so_is_no_change() {
     engine.delete_subscription(&database, "s", None).unwrap();
     let refused = engine.update_subscription(&database, &key, &taken, None);
     assert!(matches!(refused, Err(EngineError::SubscriptionMissing { .. })), "{refused:?}");
+}
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(&self) {}
+}
+
+/// A worker that begins with this record.
+fn connect(engine: &Engine, database: &DatabaseLease, record: &SubscriptionRecord) -> Worker {
+    let query = engine.check_subscription_query(&record.settings.query).unwrap();
+    let stored = StoredSubscription {
+        id: record.id,
+        name: &record.name,
+        query_text: &record.settings.query,
+        query: Arc::new(query),
+        version: record.version,
+        position: &record.position,
+    };
+    let facts = ConnectionFacts {
+        connection: 1,
+        client_address: String::new(),
+        worker_id: String::new(),
+        connected_ticks: 0,
+    };
+    let request = WorkerRequest { strategy: Strategy::TakeOver, facts, wake: Arc::new(Nobody) };
+    database.subscriptions().connect(&stored, 10, request).map_err(drop).unwrap()
+}
+
+#[test]
+fn a_worker_that_connects_while_its_subscription_changes_ends() {
+    let (engine, database) = with_database();
+    let id = database.record().topology_id;
+    let query = SubscriptionUpdate { query: Some("from Dogs".to_owned()), ..NOTHING };
+    let position = SubscriptionUpdate {
+        start: SubscriptionStart::After("A:7-AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap()),
+        ..NOTHING
+    };
+    let disabled = SubscriptionUpdate { is_disabled: Some(true), ..NOTHING };
+    let pinned = SubscriptionUpdate { is_pinned: Some(true), ..NOTHING };
+    for (name, change, ended) in [
+        ("a", Some(query), Some(Ended::QueryChanged)),
+        ("b", Some(position), Some(Ended::Moved)),
+        ("c", Some(disabled), Some(Ended::Disabled)),
+        ("d", Some(pinned), None),
+        ("e", None, Some(Ended::Deleted)),
+    ] {
+        let known = create(&engine, &database, name);
+        let key = SubscriptionKey::Id(known.id);
+        match &change {
+            Some(change) => {
+                let updated = engine.update_subscription(&database, &key, change, None).unwrap();
+                assert!(updated.is_some(), "{name}");
+            }
+            None => engine.delete_subscription(&database, name, None).unwrap(),
+        }
+        let worker = connect(&engine, &database, &known);
+        let connected = engine.store_connected(id, &worker, 1).unwrap().wait().unwrap();
+        assert_eq!(connected, ended, "{name}");
+    }
+    // A change after that finds the worker.
+    let known = create(&engine, &database, "f");
+    let worker = connect(&engine, &database, &known);
+    assert_eq!(engine.store_connected(id, &worker, 1).unwrap().wait().unwrap(), None);
+    engine.set_subscription_disabled(&database, known.id, true, None).unwrap();
+    assert_eq!(worker.standing(), Standing::Ended(Ended::Disabled));
 }

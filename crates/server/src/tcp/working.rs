@@ -60,7 +60,9 @@ impl Working<'_> {
         self.worker()?.activity().admitted(now_ticks);
         let engine = &self.database.state.engine;
         let connected = engine.store_connected(self.database.id, self.worker()?, now_ticks)?;
-        connected.ready().await?;
+        if let Some(ended) = connected.ready().await? {
+            return Err(End::of_worker(ended, &self.subscription.name));
+        }
         if self.worker()?.subscription().query().is_of_revisions() {
             self.require_revisions()?;
         }
