@@ -12,7 +12,10 @@ use query::QueryError;
 use settings::Problem;
 use storage::StorageError;
 
-use crate::subscriptions::SubscriptionKey;
+use crate::{
+    invalid_transaction::{InvalidTransaction, Violations},
+    subscriptions::SubscriptionKey,
+};
 
 /// A request that the engine rejected, or could not complete. It had no effect, unless the error of
 /// the lower layer says otherwise.
@@ -34,6 +37,10 @@ pub enum EngineError {
     Storage(StorageError),
     /// The commit queue rejected a batch.
     Submit(SubmitError),
+    /// The commands of a cluster-wide transaction cannot be executed.
+    InvalidTransaction(InvalidTransaction),
+    /// A cluster-wide transaction expects other versions than the present ones.
+    Violations(Violations),
     /// A record must not use a directory. The message names it, and says what to do.
     DirectoryRefused {
         /// For the caller.
@@ -189,6 +196,8 @@ from! {
     Query(QueryError),
     Storage(StorageError),
     Submit(SubmitError),
+    InvalidTransaction(InvalidTransaction),
+    Violations(Violations),
 }
 
 impl fmt::Display for EngineError {
@@ -202,6 +211,8 @@ impl fmt::Display for EngineError {
             EngineError::Query(error) => error.fmt(f),
             EngineError::Storage(error) => error.fmt(f),
             EngineError::Submit(error) => error.fmt(f),
+            EngineError::InvalidTransaction(error) => error.fmt(f),
+            EngineError::Violations(error) => error.fmt(f),
             EngineError::DirectoryRefused { message } => f.write_str(message),
             EngineError::DirectoryUnreadable { directory, source } => {
                 write!(f, "Cannot read the directory {}: {source}", directory.display())
@@ -281,6 +292,8 @@ impl Error for EngineError {
                 Some(error)
             }
             EngineError::Submit(error) => Some(error),
+            EngineError::InvalidTransaction(error) => Some(error),
+            EngineError::Violations(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } | EngineError::NoThread { source } => {
                 Some(source)
             }

@@ -15,6 +15,7 @@
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
+//! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
@@ -29,6 +30,7 @@ mod agreed_state;
 mod auto_indexes;
 mod bulk_operation;
 mod chosen_documents;
+mod cluster_transaction;
 mod compaction;
 mod database_files;
 mod database_log;
@@ -43,6 +45,7 @@ mod index_builds;
 mod index_definitions;
 mod index_log;
 mod index_progress;
+mod invalid_transaction;
 mod memory_plan;
 mod next_identities;
 mod operation_thread;
@@ -59,6 +62,10 @@ mod unknown_directories;
 
 pub use crate::{
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
+    cluster_transaction::{
+        CommittedTransaction, Guards, PreparedTransaction, SubmittedTransaction,
+        TransactionPreparation, check_expiry,
+    },
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
@@ -66,6 +73,7 @@ pub use crate::{
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},
+    invalid_transaction::{InvalidTransaction, Violations},
     memory_plan::MemoryPlan,
     next_identities::NextIdentities,
     operation_thread::ShowFailure,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cluster_transactions;
 mod subscriptions;
 
 use std::sync::mpsc;
