@@ -53,8 +53,8 @@ fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, C
     }
     let outcome = command.apply(applying)?;
     let index = applying.index;
-    if let Some(request) = &request {
-        requests::remember(applying.tx, request, index, &outcome)?;
+    if let Some(request) = request.filter(|_| outcome.is_final()) {
+        requests::remember(applying.tx, &request, index, &outcome)?;
     }
     Ok(Applied { index, outcome })
 }

@@ -203,6 +203,12 @@ impl Command {
 }
 
 impl Outcome {
+    /// Whether a repeated request gets this outcome again. Otherwise the caller submits another command for the
+    /// same request, which must be applied.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self, Self::Subscription(SubscriptionOutcome::OtherVersion))
+    }
+
     pub(crate) fn encode(&self, encoder: &mut Encoder) {
         match self {
             Self::CompareExchange(outcome) => {

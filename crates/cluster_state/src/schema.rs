@@ -37,11 +37,12 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The format version of these trees. A newer one is refused.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 /// Older versions that can be read as they are. In version 1, subscription positions had no point in the
 /// history of their database; before version 3, records and values changed outside of the log; before version 4,
-/// a database was deleted in any version, and its entries were not listed for removal.
-pub const READABLE_VERSIONS: [u32; 3] = [1, 2, 3];
+/// a database was deleted in any version, and its entries were not listed for removal; before version 5, the settings
+/// of a subscription were replaced in any version.
+pub const READABLE_VERSIONS: [u32; 4] = [1, 2, 3, 4];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 

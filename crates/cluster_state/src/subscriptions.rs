@@ -84,12 +84,14 @@ pub enum SubscriptionCommand {
         /// Where it starts.
         position: SubscriptionPosition,
     },
-    /// Change the settings. All of them are passed, including unchanged ones.
+    /// Change the settings. All of them are passed, including unchanged ones, so they are decided on a record.
     Update {
         /// The database.
         database: DatabaseId,
         /// Its number.
         id: u64,
+        /// The index of the record that they were decided on; `None` in logs of older builds: any.
+        expected: Option<u64>,
         /// Its new name.
         name: String,
         /// Its settings.
@@ -150,6 +152,9 @@ pub enum SubscriptionOutcome {
     NameTaken,
     /// There is no such subscription.
     Missing,
+    /// Its settings were changed after the record that the command was decided on. Nothing was done; the caller
+    /// decides again on the present record.
+    OtherVersion,
     /// Its query or position has been set in the meantime, so the acknowledgement is ignored.
     Outdated,
 }
@@ -191,8 +196,8 @@ impl SubscriptionCommand {
             Self::Create { database, id, name, settings, position } => {
                 create(applying, database, (id, name), settings, position)
             }
-            Self::Update { database, id, name, settings, position } => {
-                update(applying, database, (id, name), settings, position)
+            Self::Update { database, id, expected, name, settings, position } => {
+                update(applying, database, (id, expected), (name, settings), position)
             }
             Self::Delete { database, name } => delete(applying.tx, database, &name),
             Self::Disable { database, id, is_disabled } => {
@@ -266,13 +271,16 @@ fn create(
 fn update(
     applying: &mut Applying<'_>,
     database: DatabaseId,
-    (id, name): (u64, String),
-    settings: SubscriptionSettings,
+    (id, expected): (u64, Option<u64>),
+    (name, settings): (String, SubscriptionSettings),
     position: Option<SubscriptionPosition>,
 ) -> Result<SubscriptionOutcome, ClusterError> {
     let Some(mut record) = by_id(applying.tx, database, id)? else {
         return Ok(SubscriptionOutcome::Missing);
     };
+    if expected.is_some_and(|expected| expected != record.index) {
+        return Ok(SubscriptionOutcome::OtherVersion);
+    }
     if by_name(applying.tx, database, &name)?.is_some_and(|other| other.id != id) {
         return Ok(SubscriptionOutcome::NameTaken);
     }

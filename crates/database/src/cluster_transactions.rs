@@ -7,16 +7,21 @@
 //! Invariant: a transaction is executed exactly once, after all earlier ones; see
 //! `documents::ClusterDocuments`.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use cluster_state::{
     ClusterError, ClusterStore, ClusterTransaction, DocumentChange, Guard, NumberedChange,
     StoredTransaction,
 };
-use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
+use commands::{
+    Batch, BatchOutcome, Command, CommandError, CommandResult, CommitQueue, SubmitError,
+};
 use documents::{ClusterDocument, ClusterDocuments};
 use model::{ChangeVector, DatabaseId, DatabaseRecord, DocumentId};
 
@@ -39,14 +44,22 @@ const PAGE_BYTES_OF_CHANGE: usize = 128 << 10;
 const PAGES_OF_BYTES: usize = 4;
 /// A transaction that takes at most `1 / DRY_RUN_PART` of the memory for transactions gets no dry run.
 const DRY_RUN_PART: u64 = 4;
+/// Outcomes that are kept for requests that are still to ask: twice as many as requests whose transactions are
+/// committed together, because the first of them that asks has all of them executed.
+const OUTCOMES_MAX: usize = 1024;
 
-type Done = Box<dyn FnOnce(Result<(), ExecutionError>) + Send>;
+/// Called with the outcome of the batch that executed a transaction; `None` if that is no longer known, or an
+/// earlier process executed it.
+type Done = Box<dyn FnOnce(Result<Option<BatchOutcome>, ExecutionError>) + Send>;
 
 #[derive(Default)]
 struct Progress {
     /// The last transaction that has been queued or executed.
     submitted: u64,
+    /// Requests, each with the index of its transaction.
     waiting: Vec<(u64, Done)>,
+    /// The outcomes of executed transactions for which nobody was waiting, by index; the newest.
+    outcomes: BTreeMap<u64, BatchOutcome>,
 }
 
 /// The progress of a database with the transactions of its cluster.
@@ -57,7 +70,7 @@ pub(crate) struct ClusterTransactions {
 
 impl ClusterTransactions {
     pub(crate) fn executed_up_to(index: u64) -> Arc<Self> {
-        let progress = Progress { submitted: index, waiting: Vec::new() };
+        let progress = Progress { submitted: index, ..Progress::default() };
         Arc::new(Self { executed: AtomicU64::new(index), progress: Mutex::new(progress) })
     }
 
@@ -66,7 +79,8 @@ impl ClusterTransactions {
         self.executed.load(Ordering::Acquire)
     }
 
-    /// Executes everything up to the transaction with this index, which is in the state.
+    /// Executes everything up to the transaction with this index, which is in the state. `done` gets the outcome of
+    /// that one, whoever had it executed.
     pub(crate) fn execute(
         self: &Arc<Self>,
         cluster: &ClusterStore,
@@ -77,8 +91,9 @@ impl ClusterTransactions {
     ) {
         let mut progress = self.lock();
         if index <= self.executed() {
+            let outcome = progress.outcomes.remove(&index);
             drop(progress);
-            return done(Ok(()));
+            return done(Ok(outcome));
         }
         progress.waiting.push((index, done));
         if let Err(error) = self.submit_stored(&mut progress, cluster, record, queue) {
@@ -107,7 +122,7 @@ impl ClusterTransactions {
         let done = Box::new(move |outcome| drop(sender.send(outcome)));
         self.execute(cluster, record, queue, last.index, done);
         let closed = || ExecutionError::Failed(Arc::new(CommandError::Closed));
-        receiver.recv().unwrap_or_else(|_| Err(closed()))
+        receiver.recv().unwrap_or_else(|_| Err(closed())).map(drop)
     }
 
     fn submit_stored(
@@ -133,39 +148,62 @@ impl ClusterTransactions {
                 ClusterDocuments { read_at, ..documents_of(transaction, after, record)? };
             let batch = Batch::one(Command::ClusterDocuments(documents));
             let own = Arc::clone(self);
-            let reply = Box::new(move |outcome: Result<_, CommandError>| {
-                own.ended(index, outcome.map(drop));
-            });
+            let reply = Box::new(move |outcome| own.ended(index, outcome));
             queue.submit(batch, reply).map_err(ExecutionError::NotSubmitted)?;
             progress.submitted = index;
         }
         Ok(())
     }
 
-    fn ended(&self, index: u64, outcome: Result<(), CommandError>) {
+    fn ended(&self, index: u64, outcome: Result<BatchOutcome, CommandError>) {
         let mut progress = self.lock();
-        let (outcome, concerned) = match outcome {
-            Ok(()) => {
+        let concerned = match outcome {
+            Ok(outcome) => {
                 self.executed.fetch_max(index, Ordering::AcqRel);
-                let (done, waiting) = std::mem::take(&mut progress.waiting)
-                    .into_iter()
-                    .partition(|(waits_for, _)| *waits_for <= index);
-                progress.waiting = waiting;
-                (Ok(()), done)
+                progress.executed(index, outcome)
             }
             Err(error) => {
                 // Later ones cannot be executed either; the next request submits all of them again.
                 progress.submitted = self.executed();
-                let waiting: Vec<_> = std::mem::take(&mut progress.waiting);
-                (Err(ExecutionError::Failed(Arc::new(error))), waiting)
+                let error = ExecutionError::Failed(Arc::new(error));
+                let waiting = std::mem::take(&mut progress.waiting).into_iter();
+                waiting.map(|(_, done)| (done, Err(error.clone()))).collect()
             }
         };
         drop(progress);
-        concerned.into_iter().for_each(|(_, done)| done(outcome.clone()));
+        concerned.into_iter().for_each(|(done, outcome)| done(outcome));
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    /// The requests that waited for a transaction, with its outcome, which is kept if there was none.
+    fn executed(
+        &mut self,
+        index: u64,
+        outcome: BatchOutcome,
+    ) -> Vec<(Done, Result<Option<BatchOutcome>, ExecutionError>)> {
+        // An earlier process may have executed it; its outcome is not that of this batch then.
+        if matches!(outcome.results[..], [CommandResult::ClusterDocuments(true)]) {
+            self.outcomes.insert(index, outcome);
+        }
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (concerned, waiting): (Vec<_>, _) =
+            waiting.partition(|(waits_for, _)| *waits_for <= index);
+        self.waiting = waiting;
+        let concerned = concerned.into_iter();
+        let concerned = concerned.map(|(waits_for, done)| {
+            let outcome = self.outcomes.remove(&waits_for);
+            (done, Ok(outcome))
+        });
+        let concerned = concerned.collect();
+        while OUTCOMES_MAX < self.outcomes.len() {
+            self.outcomes.pop_first();
+        }
+        concerned
     }
 }
 

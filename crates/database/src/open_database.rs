@@ -14,7 +14,7 @@ use cluster_state::{
     ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
     ValueSource,
 };
-use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
+use commands::{Batch, BatchOutcome, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{
     AutoIndexLimits, DefinitionFormat, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool,
@@ -388,12 +388,13 @@ impl Database {
     }
 
     /// Executes everything up to the cluster-wide transaction with this index. `done` is called when that is
-    /// durable, or has failed.
+    /// durable, or has failed, with the outcome of the batch that executed this one; `None` if that is no longer
+    /// known.
     pub fn execute_transaction(
         &self,
         cluster: &ClusterStore,
         index: u64,
-        done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
+        done: impl FnOnce(Result<Option<BatchOutcome>, ExecutionError>) + Send + 'static,
     ) {
         self.transactions.execute(cluster, &self.record(), &self.queue, index, Box::new(done));
     }

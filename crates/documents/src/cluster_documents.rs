@@ -16,7 +16,7 @@
 //! tried in a dry run before it is agreed on: executed as any batch is, and undone.
 
 use blittable::BlittableBuf;
-use model::{ChangeVector, CollectionName, DatabaseId, DocumentFlags, DocumentId};
+use model::{ChangeVector, DatabaseId, DocumentFlags, DocumentId};
 use platform::Timestamp;
 use storage::{HistoryPoint, StorageError, Transaction, WriteTransaction};
 
@@ -87,14 +87,6 @@ pub fn check_document(
     now_ticks: i64,
 ) -> Result<(), DocumentError> {
     metadata::accept(body, None, id.as_str(), now_ticks).map(drop)
-}
-
-/// The collection that a document says it belongs to.
-///
-/// # Errors
-/// Those of [`check_document`].
-pub fn collection_of_document(body: &BlittableBuf) -> Result<CollectionName, DocumentError> {
-    Ok(metadata::accept(body, None, "", 0)?.collection)
 }
 
 /// How far a database has executed its cluster's transactions.

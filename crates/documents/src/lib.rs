@@ -82,8 +82,8 @@ pub use change::{
 };
 pub use check::{DocumentsReport, check};
 pub use cluster_documents::{
-    ClusterDocument, ClusterDocuments, ExecutedTransactions, check_document,
-    collection_of_document, executed_transactions, set_executed_transactions,
+    ClusterDocument, ClusterDocuments, ExecutedTransactions, check_document, executed_transactions,
+    set_executed_transactions,
 };
 pub use collections::{CollectionStatistics, collection, collection_numbered, collections};
 pub use compression::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Submission;
 use cluster_state::{ClusterError, ClusterState, Command, ServerValue};
 use commands::SubmitError;
-use database::{CatalogError, DatabaseLease, ExecutionError};
+use database::{CatalogError, DatabaseLease};
 use model::NodeTag;
 use storage::{Environment, EnvironmentStatistics};
 
@@ -49,17 +49,6 @@ impl Engine {
             return Err(SubmitError::LowDiskSpace(refusal).into());
         }
         Ok(self.submit_to_cluster(command, request_id)?)
-    }
-
-    /// Executes everything up to the cluster-wide transaction with this index in a database. `done` is called when
-    /// that is durable, or has failed. Never blocks.
-    pub fn execute_transaction(
-        &self,
-        database: &DatabaseLease,
-        index: u64,
-        done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
-    ) {
-        database.execute_transaction(self.cluster.store(), index, done);
     }
 
     /// The id of this server, generated with its data directory.

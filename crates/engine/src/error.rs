@@ -13,6 +13,11 @@ use settings::Problem;
 use storage::StorageError;
 use wire::header_names::SNAPSHOT;
 
+use crate::{
+    invalid_transaction::{InvalidTransaction, Violations},
+    subscriptions::SubscriptionKey,
+};
+
 /// A request that the engine rejected, or could not complete. It had no effect, unless the error of
 /// the lower layer says otherwise.
 #[derive(Debug)]
@@ -33,6 +38,10 @@ pub enum EngineError {
     Storage(StorageError),
     /// The commit queue rejected a batch.
     Submit(SubmitError),
+    /// The commands of a cluster-wide transaction cannot be executed.
+    InvalidTransaction(InvalidTransaction),
+    /// A cluster-wide transaction expects other versions than the present ones.
+    Violations(Violations),
     /// A record must not use a directory. The message names it, and says what to do.
     DirectoryRefused {
         /// The message for the caller: names the directory, and says what to do.
@@ -91,6 +100,18 @@ pub enum EngineError {
     /// The caller's: a snapshot has no entries of the index that a query needs.
     IndexNotInSnapshot {
         /// The index.
+        name: String,
+    },
+    /// There is no such subscription.
+    SubscriptionMissing {
+        /// How the request identifies it.
+        key: SubscriptionKey,
+    },
+    /// A subscription has the name or the number already.
+    SubscriptionNameTaken {
+        /// The name of the database.
+        database: String,
+        /// The name of the subscription.
         name: String,
     },
     /// The database was deleted at the same moment.
@@ -181,6 +202,8 @@ from! {
     Query(QueryError),
     Storage(StorageError),
     Submit(SubmitError),
+    InvalidTransaction(InvalidTransaction),
+    Violations(Violations),
 }
 
 impl fmt::Display for EngineError {
@@ -194,6 +217,8 @@ impl fmt::Display for EngineError {
             EngineError::Query(error) => error.fmt(f),
             EngineError::Storage(error) => error.fmt(f),
             EngineError::Submit(error) => error.fmt(f),
+            EngineError::InvalidTransaction(error) => error.fmt(f),
+            EngineError::Violations(error) => error.fmt(f),
             EngineError::DirectoryRefused { message } => f.write_str(message),
             EngineError::DirectoryUnreadable { directory, source } => {
                 write!(f, "Cannot read the directory {}: {source}", directory.display())
@@ -222,6 +247,15 @@ impl fmt::Display for EngineError {
                 f,
                 "The snapshot has no index '{name}', which the query needs. Let the index be created \
                  by a query without the header {SNAPSHOT}, then open another snapshot"
+            ),
+            EngineError::SubscriptionMissing { key } => {
+                write!(f, "Subscription with {key} was not found in server store")
+            }
+            EngineError::SubscriptionNameTaken { database, name } => write!(
+                f,
+                "A subscription could not be modified because the name \
+                 'values/{database}/subscriptions/{name}' is already in use in a subscription with \
+                 different Id."
             ),
             EngineError::DatabaseMissing { name } => {
                 write!(f, "Database '{name}' does not exist.")
@@ -269,6 +303,8 @@ impl Error for EngineError {
                 Some(error)
             }
             EngineError::Submit(error) => Some(error),
+            EngineError::InvalidTransaction(error) => Some(error),
+            EngineError::Violations(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } | EngineError::NoThread { source } => {
                 Some(source)
             }
@@ -281,6 +317,8 @@ impl Error for EngineError {
             | EngineError::IndexName { .. }
             | EngineError::IndexConflict { .. }
             | EngineError::IndexNotInSnapshot { .. }
+            | EngineError::SubscriptionMissing { .. }
+            | EngineError::SubscriptionNameTaken { .. }
             | EngineError::DatabaseMissing { .. }
             | EngineError::RecordDamaged { .. }
             | EngineError::Refused { .. }

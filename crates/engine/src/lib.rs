@@ -16,10 +16,12 @@
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
+//! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
+//! | `subscriptions`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
@@ -30,6 +32,7 @@ mod auto_indexes;
 mod bound_query;
 mod bulk_operation;
 mod chosen_documents;
+mod cluster_transaction;
 mod compaction;
 mod database_files;
 mod database_log;
@@ -44,6 +47,7 @@ mod index_builds;
 mod index_definitions;
 mod index_log;
 mod index_progress;
+mod invalid_transaction;
 mod memory_plan;
 mod next_identities;
 mod operation_thread;
@@ -55,11 +59,17 @@ mod retention_log;
 mod revision_operation;
 mod running_queries;
 mod submission;
+mod subscription_progress;
+mod subscriptions;
 mod unknown_directories;
 
 pub use crate::{
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
+    cluster_transaction::{
+        CommittedTransaction, Guards, PreparedTransaction, SubmittedTransaction,
+        TransactionPreparation, check_expiry,
+    },
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
@@ -67,6 +77,7 @@ pub use crate::{
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},
+    invalid_transaction::{InvalidTransaction, Violations},
     memory_plan::MemoryPlan,
     next_identities::NextIdentities,
     operation_thread::ShowFailure,
@@ -78,5 +89,10 @@ pub use crate::{
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{Preparation, PreparedBatch, SubmittedBatch},
+    subscription_progress::{StoredConnection, StoredProgress},
+    subscriptions::{
+        LostPosition, NewSubscription, SubscriptionKey, SubscriptionUpdate, lost_position,
+        position_of,
+    },
     unknown_directories::has_databases,
 };

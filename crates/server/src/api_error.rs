@@ -10,14 +10,14 @@ use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
-use engine::EngineError;
+use engine::{EngineError, InvalidTransaction, Violations};
 use indexing::IndexError;
 use model::DocumentIdTooLong;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
 use settings::Problem;
 use storage::{MemoryExhausted, StorageError};
-use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
+use wire::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ErrorKind, ProtocolError};
 
 /// An error of a request. Errors of everything that a handler calls convert to it with `?`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,7 +106,6 @@ from! {
     Arc<IndexError> => |error: Arc<IndexError>| index_error(&error),
     StorageError => |error| storage_error(&error),
     SubmitError => |error| submit_error(&error),
-    Arc<CommandError> => |error: Arc<CommandError>| command_error(&error),
 }
 
 /// An error of the engine.
@@ -121,6 +120,8 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Query(error) => query_error(error),
         EngineError::Storage(error) => storage_error(&error),
         EngineError::Submit(error) => submit_error(&error),
+        EngineError::InvalidTransaction(error) => invalid_transaction(&error),
+        EngineError::Violations(violations) => violated(violations),
         EngineError::Setting(problem) => setting_error(&problem),
         EngineError::DirectoryRefused { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
         EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {
@@ -133,6 +134,12 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::IndexNotCreated { error } => index_error(&error),
         EngineError::IndexName { .. } => ProtocolError::argument(message),
         EngineError::IndexConflict { .. } => ProtocolError::new(ErrorKind::IndexCreation, message),
+        EngineError::SubscriptionMissing { .. } => {
+            ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+        }
+        EngineError::SubscriptionNameTaken { .. } => {
+            ProtocolError::new(ErrorKind::StateChangeRefused, message)
+        }
         EngineError::DatabaseMissing { .. } => {
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         }
@@ -150,6 +157,35 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
+}
+
+/// A cluster-wide transaction whose commands cannot be executed.
+fn invalid_transaction(error: &InvalidTransaction) -> ProtocolError {
+    let kind = match error {
+        InvalidTransaction::NameMissing { .. }
+        | InvalidTransaction::Unfinished { .. }
+        | InvalidTransaction::DeletesByPrefix
+        | InvalidTransaction::Expiry { .. } => ErrorKind::RachisApply,
+        InvalidTransaction::Unsupported { .. } => ErrorKind::ArgumentOutOfRange,
+        InvalidTransaction::AtomicGuard { .. } => ErrorKind::CompareExchangeInvalidKey,
+        InvalidTransaction::NegativeIndex => ErrorKind::InvalidData,
+        InvalidTransaction::ValueMissing => ErrorKind::InvalidOperation,
+    };
+    ProtocolError::new(kind, error.to_string())
+}
+
+/// A cluster-wide transaction that expects other versions.
+fn violated(violations: Violations) -> ProtocolError {
+    let mut error =
+        ProtocolError::new(ErrorKind::ClusterTransactionConcurrency, violations.to_string());
+    let reported = violations.0.into_iter().map(|violation| ConcurrencyViolation {
+        is_document: violation.document.is_some(),
+        key: violation.key,
+        expected: violation.expected,
+        actual: violation.actual,
+    });
+    error.fields = ErrorFields::Violations(reported.collect());
+    error
 }
 
 /// An invalid setting in a record.

@@ -295,21 +295,21 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Blocking(storage_report::all_environments);
     "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Blocking(storage_report::one_environment);
 
-    "PUT"    "/databases/*/subscriptions"              Write         Whole    Waiting(subscriptions::create);
+    "PUT"    "/databases/*/subscriptions"              Write         Whole    Blocking(subscriptions::create);
     "GET"    "/databases/*/subscriptions"              Read          Ignored  Inline(subscriptions::list);
-    "DELETE" "/databases/*/subscriptions"              Write         Ignored  Waiting(subscriptions::delete);
-    "POST"   "/databases/*/subscriptions/update"       Write         Whole    Waiting(subscriptions::update);
+    "DELETE" "/databases/*/subscriptions"              Write         Ignored  Blocking(subscriptions::delete);
+    "POST"   "/databases/*/subscriptions/update"       Write         Whole    Blocking(subscriptions::update);
     "GET"    "/databases/*/subscriptions/state"        Read          Ignored  Inline(subscriptions::state);
     "GET"    "/databases/*/subscriptions/connection-details" Read    Ignored  Inline(subscription_workers::details);
     "POST"   "/databases/*/subscriptions/drop"         Write         Ignored  Inline(subscription_workers::drop_workers);
     "GET"    "/databases/*/subscriptions/performance/live" Read      Ignored  WebSocket(subscription_performance::live);
     "POST"   "/databases/*/subscriptions/try"          Read          Whole    Waiting(subscription_workers::try_out);
     "GET"    "/databases/*/debug/subscriptions/running" Read         Ignored  Blocking(subscription_workers::running);
-    "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Waiting(ongoing_tasks::delete);
-    "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Waiting(ongoing_tasks::set_state);
+    "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Blocking(ongoing_tasks::delete);
+    "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Blocking(ongoing_tasks::set_state);
     "GET"    "/databases/*/task"                       Read          Ignored  Inline(ongoing_tasks::get);
-    "POST"   "/databases/*/admin/tasks/state"          DatabaseAdmin Ignored  Waiting(ongoing_tasks::set_state);
-    "DELETE" "/databases/*/admin/tasks"                DatabaseAdmin Ignored  Waiting(ongoing_tasks::delete);
+    "POST"   "/databases/*/admin/tasks/state"          DatabaseAdmin Ignored  Blocking(ongoing_tasks::set_state);
+    "DELETE" "/databases/*/admin/tasks"                DatabaseAdmin Ignored  Blocking(ongoing_tasks::delete);
 
     "GET"    "/databases/*/operations"                 Read          Ignored  Inline(operations::list);
     "GET"    "/databases/*/operations/next-operation-id" Read        Ignored  Inline(operations::next_id);

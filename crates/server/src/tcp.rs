@@ -10,7 +10,6 @@
 //! | `working` | an admitted worker: its turn, and what it waits for |
 //! | `batches` | the batches sent to it |
 //! | `received` | messages of its client |
-//! | `stored_position` | the progress stored while it works |
 //! | `session_end` | how the session ends, and the last message to the client |
 //! | `wake` | how a session waits for changes |
 
@@ -20,15 +19,12 @@ mod messages;
 mod negotiation;
 mod received;
 mod session_end;
-mod stored_position;
 mod wake;
 mod worker_session;
 mod working;
 
 pub(crate) use crate::tcp::{
-    connection::TcpConnection,
-    negotiation::serve,
-    worker_session::{check_query, read_error},
+    connection::TcpConnection, negotiation::serve, worker_session::read_error,
 };
 /// The first byte of the TCP protocol, and of no HTTP request.
 pub(crate) const FIRST_BYTE: u8 = b'{';

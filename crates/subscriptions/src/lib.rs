@@ -40,7 +40,7 @@ pub use batch_reader::{BATCH_BYTES_MAX, ReadError, changes_behind};
 pub use ended::Ended;
 pub use holders::{Occupied, Strategy};
 pub use preview::preview;
-pub use progress::{Position, WorkerNumber};
+pub use progress::WorkerNumber;
 pub use set::{StoredSubscription, SubscriptionSet};
 pub use subscription::{Subscription, WORKERS_MAX};
 pub use wake::Wake;

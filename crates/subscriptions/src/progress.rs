@@ -10,22 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::Etag;
-use storage::HistoryPoint;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// The stored progress of a subscription.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// The etag up to which the log was read.
-    pub cursor: Etag,
-    /// The change vector at the cursor; empty at the beginning.
-    pub change_vector: String,
-    /// Unacknowledged changes at or before the cursor.
-    pub unsettled: Vec<Etag>,
-    /// The newest point in the history of the database at which the log was read; `None` when it
-    /// has no history.
-    pub read_at: Option<HistoryPoint>,
-}
 
 /// Identifies a worker within a subscription.
 pub type WorkerNumber = u64;

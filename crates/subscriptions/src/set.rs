@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use cluster_state::SubscriptionPosition;
 use documents::DocumentError;
 use query::LogQuery;
 use storage::Transaction;
@@ -16,7 +17,6 @@ use crate::{
     activity::ConnectionFacts,
     ended::Ended,
     holders::{Occupied, Strategy},
-    progress::Position,
     subscription::Subscription,
     waiting::Waiting,
     worker::{Worker, WorkerRequest, WorkerShared},
@@ -34,8 +34,8 @@ pub struct StoredSubscription<'s> {
     pub query: Arc<LogQuery>,
     /// The number of the change that last set its query or its position.
     pub version: u64,
-    /// The position from which its workers continue.
-    pub position: &'s Position,
+    /// The stored position from which its workers continue.
+    pub position: &'s SubscriptionPosition,
 }
 
 /// Called when [`SubscriptionSet::look`] should be called.

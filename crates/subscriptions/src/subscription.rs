@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use cluster_state::SubscriptionPosition;
 use model::Etag;
 use query::LogQuery;
 use storage::HistoryPoint;
@@ -13,7 +14,7 @@ use crate::{
     activity::PastConnections,
     ended::Ended,
     holders::{Admission, Holders, Occupied, Strategy},
-    progress::{Position, Progress, WorkerNumber},
+    progress::{Progress, WorkerNumber},
     worker::WorkerShared,
 };
 
@@ -57,7 +58,7 @@ impl Subscription {
         name: &str,
         (query_text, query): (&str, Arc<LogQuery>),
         version: u64,
-        position: &Position,
+        position: &SubscriptionPosition,
     ) -> Subscription {
         Subscription {
             id,
@@ -121,7 +122,7 @@ impl Subscription {
 
     /// The position to store when no worker holds anything and it has moved since it was last
     /// stored: past changes that the query does not match.
-    pub fn position_to_store(&self) -> Option<Position> {
+    pub fn position_to_store(&self) -> Option<SubscriptionPosition> {
         let mut work = self.lock();
         let cursor = work.progress.cursor();
         let is_stored = cursor <= work.stored && !work.stored_unsettled;
@@ -157,12 +158,17 @@ impl Subscription {
 
 impl Work {
     /// The position, which is about to be stored.
-    pub(crate) fn store_position(&mut self) -> Position {
+    pub(crate) fn store_position(&mut self) -> SubscriptionPosition {
         let unsettled = self.progress.unsettled();
         self.stored = self.progress.cursor();
         self.stored_unsettled = !unsettled.is_empty();
         let change_vector = self.change_vector.clone();
-        Position { cursor: self.stored, change_vector, unsettled, read_at: self.read_at }
+        SubscriptionPosition {
+            cursor: self.stored,
+            change_vector,
+            unsettled,
+            read_at: self.read_at,
+        }
     }
 
     /// Records the point in history at which the log is read. Workers arrive with their snapshots

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster_state::DatabaseValues;
+use cluster_state::{DatabaseValues, SubscriptionPosition};
 use model::Etag;
 use query::{IncludedSeries, Includes, SourceDocuments};
 use script::ScriptPool;
@@ -16,7 +16,7 @@ use crate::{
     batch_reader::{self, ReadError},
     ended::Ended,
     holders::Strategy,
-    progress::{Position, WorkerNumber},
+    progress::WorkerNumber,
     set::SubscriptionSet,
     subscription::Subscription,
     waiting::Awaited,
@@ -236,7 +236,7 @@ impl Worker {
 
     /// Acknowledges the batch. The position must be stored before the worker is sent the
     /// confirmation; `store` is called under the lock, so that positions are stored in order.
-    pub fn acknowledge<R>(&mut self, store: impl FnOnce(Position) -> R) -> R {
+    pub fn acknowledge<R>(&mut self, store: impl FnOnce(SubscriptionPosition) -> R) -> R {
         let mut work = self.subscription.lock();
         let settled = std::mem::take(&mut *self.shared.held());
         settled.iter().for_each(|etag| work.progress.remove(*etag));

@@ -6,6 +6,7 @@ mod compare_exchange;
 mod machine;
 mod power_cuts;
 mod records;
+mod subscriptions;
 mod value_log;
 
 use std::sync::Arc;

@@ -12,17 +12,20 @@ use crate::{
 };
 
 const CREATE: u8 = 1;
-const UPDATE: u8 = 2;
+/// Of any record: written by builds before version 5.
+const UPDATE_ANY: u8 = 2;
 const DELETE: u8 = 3;
 const DISABLE: u8 = 4;
 const CONNECT: u8 = 5;
 const ADVANCE: u8 = 6;
+const UPDATE: u8 = 7;
 
 const DONE: u8 = 1;
 const DELETED: u8 = 2;
 const NAME_TAKEN: u8 = 3;
 const MISSING: u8 = 4;
 const OUTDATED: u8 = 5;
+const OTHER_VERSION: u8 = 6;
 
 /// A bit of the number of unsettled changes: a point in the history of the database follows them.
 const HAS_POINT: u32 = 1 << 31;
@@ -120,6 +123,7 @@ impl SubscriptionOutcome {
             Self::NameTaken => encoder.byte(NAME_TAKEN),
             Self::Missing => encoder.byte(MISSING),
             Self::Outdated => encoder.byte(OUTDATED),
+            Self::OtherVersion => encoder.byte(OTHER_VERSION),
         }
     }
 
@@ -133,6 +137,7 @@ impl SubscriptionOutcome {
             NAME_TAKEN => Self::NameTaken,
             MISSING => Self::Missing,
             OUTDATED => Self::Outdated,
+            OTHER_VERSION => Self::OtherVersion,
             _ => return Err(Malformed("the outcome of a subscription is of an unknown kind")),
         })
     }
@@ -149,10 +154,11 @@ impl SubscriptionCommand {
                 put_settings(encoder, settings);
                 put_position(encoder, position);
             }
-            Self::Update { database, id, name, settings, position } => {
-                encoder.byte(UPDATE);
+            Self::Update { database, id, expected, name, settings, position } => {
+                encoder.byte(if expected.is_some() { UPDATE } else { UPDATE_ANY });
                 encoder.raw(&database.0);
                 encoder.u64(*id);
+                expected.iter().for_each(|expected| encoder.u64(*expected));
                 encoder.text(name);
                 put_settings(encoder, settings);
                 encoder.optional(position.as_ref(), put_position);
@@ -197,9 +203,10 @@ impl SubscriptionCommand {
                 settings: take_settings(decoder)?,
                 position: take_position(decoder)?,
             },
-            UPDATE => Self::Update {
+            UPDATE | UPDATE_ANY => Self::Update {
                 database,
                 id: decoder.u64()?,
+                expected: if kind == UPDATE { Some(decoder.u64()?) } else { None },
                 name: decoder.text()?.to_owned(),
                 settings: take_settings(decoder)?,
                 position: decoder.optional(take_position)?,
@@ -256,5 +263,35 @@ mod tests {
         let position = read(bytes);
         assert_eq!((position.cursor, position.unsettled), (Etag(5), vec![Etag(3)]));
         assert_eq!((position.change_vector.as_str(), position.read_at), ("A:5-x", None));
+    }
+
+    fn update(expected: Option<u64>) -> SubscriptionCommand {
+        let (database, name) = (DatabaseId([7; 16]), "s".to_owned());
+        let settings = SubscriptionSettings { query: "q".to_owned(), ..Default::default() };
+        SubscriptionCommand::Update { database, id: 9, expected, name, settings, position: None }
+    }
+
+    fn written(command: &SubscriptionCommand) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        command.encode(&mut encoder);
+        encoder.finish()
+    }
+
+    #[test]
+    fn an_update_is_read_with_the_record_it_was_decided_on_and_as_older_builds_wrote_it() {
+        for expected in [None, Some(5)] {
+            let bytes = written(&update(expected));
+            let mut decoder = Decoder::new(&bytes);
+            let read = SubscriptionCommand::decode(&mut decoder).unwrap();
+            decoder.end().unwrap();
+            assert!(
+                matches!(&read, SubscriptionCommand::Update { id: 9, expected: found, name, .. }
+                    if *found == expected && name == "s"),
+                "{read:?}"
+            );
+        }
+        let rest = b"\x01\0\0\0s\x01\0\0\0q\0\0\0\0";
+        let older = [&b"\x02"[..], &[7; 16], &9u64.to_le_bytes(), rest].concat();
+        assert_eq!(written(&update(None)), older);
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod catalog;
+mod cluster_transactions;
 mod record_changes;
 mod registry;
 mod resources;

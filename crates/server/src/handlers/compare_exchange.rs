@@ -4,6 +4,7 @@ use blittable::BlittableBuf;
 use cluster_state::{
     Applied, ClusterError, Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome,
 };
+use engine::check_expiry;
 use http::StatusCode;
 use wire::{ErrorKind, QueryString};
 
@@ -18,7 +19,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     http::router::Answering,
-    writes::{cluster_commands::submit_of, cluster_transaction::check_expiry},
+    writes::cluster_commands::submit_of,
 };
 
 /// `GET /cmpxchg`: the values of some keys, or a listing.

@@ -1,6 +1,7 @@
 //! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are rejected.
 
 use cluster_state::SubscriptionRecord;
+use engine::{EngineError, SubscriptionKey};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
@@ -10,10 +11,8 @@ use crate::{
     api_error::ApiError,
     call::Call,
     handlers::subscriptions::{
-        for_each, missing_name, named_by, record_bytes, remove, set_disabled, shown_time,
-        shown_vector,
+        for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
     },
-    http::router::Answering,
 };
 
 /// Rejects a request about an unknown kind of task.
@@ -91,7 +90,8 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     require_subscription(call)?;
     let Some(record) = named(call)? else {
-        return Err(missing_name(call.query().get("taskName").unwrap_or_default()));
+        let name = call.query().get("taskName").unwrap_or_default().to_owned();
+        return Err(EngineError::SubscriptionMissing { key: SubscriptionKey::Name(name) }.into());
     };
     let mut task = task_json(call, &record)?;
     let mut put = |name: &str, value: Value| drop(task.insert(name.to_owned(), value));
@@ -105,42 +105,32 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// `POST /admin/tasks/state`, and the same for subscriptions alone.
-pub(crate) fn set_state(call: Call) -> Answering {
-    Box::pin(async move {
-        require_subscription(&call)?;
-        let (key, is_disabled) = {
-            let query = call.query();
-            let disable = query.bool("disable")?.ok_or_else(|| {
-                ApiError::argument("Query string disable is mandatory, but wasn't specified.")
-            })?;
-            (query.long("key")?.unwrap_or(0), disable)
-        };
-        let Some(record) = named(&call)? else {
-            let name = call.query().get("taskName").unwrap_or_default().to_owned();
-            let message = format!(
-                "Cannot find subscription {name} @ {}",
-                call.database()?.record().name.as_str()
-            );
-            return Err(ApiError::new(ErrorKind::StateChangeRefused, message));
-        };
-        let changed = set_disabled(&call, &record, is_disabled).await?;
-        let answer = json!({"TaskId": key, "RaftCommandIndex": changed.index});
-        Ok(Answer::shape(StatusCode::OK, &answer))
-    })
+pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
+    require_subscription(call)?;
+    let query = call.query();
+    let is_disabled = query.bool("disable")?.ok_or_else(|| {
+        ApiError::argument("Query string disable is mandatory, but wasn't specified.")
+    })?;
+    let key = query.long("key")?.unwrap_or(0);
+    let Some(record) = named(call)? else {
+        let name = query.get("taskName").unwrap_or_default();
+        let database = call.database()?.record();
+        let message = format!("Cannot find subscription {name} @ {}", database.name.as_str());
+        return Err(ApiError::new(ErrorKind::StateChangeRefused, message));
+    };
+    let changed = set_disabled(call, &record, is_disabled)?;
+    let answer = json!({"TaskId": key, "RaftCommandIndex": changed.index});
+    Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// `DELETE /admin/tasks`.
-pub(crate) fn delete(call: Call) -> Answering {
-    Box::pin(async move {
-        require_subscription(&call)?;
-        let id = call.query().long("id")?.unwrap_or(0);
-        let key = u64::try_from(id).ok();
-        let name = call.query().get("taskName").map(str::to_owned);
-        let record = named_by(&call, name.as_deref(), key)?;
-        remove(&call, record.name).await?;
-        let index = call.state.engine.cluster_state().last_index();
-        let index = index?;
-        let answer = json!({"TaskId": id, "RaftCommandIndex": index});
-        Ok(Answer::shape(StatusCode::OK, &answer))
-    })
+pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
+    require_subscription(call)?;
+    let query = call.query();
+    let id = query.long("id")?.unwrap_or(0);
+    let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
+    remove(call, &record.name)?;
+    let index = call.state.engine.cluster_state().last_index()?;
+    let answer = json!({"TaskId": id, "RaftCommandIndex": index});
+    Ok(Answer::shape(StatusCode::OK, &answer))
 }

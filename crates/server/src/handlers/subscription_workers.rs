@@ -1,5 +1,6 @@
 //! The workers of subscriptions, for operators; and a dry run of a subscription's query.
 
+use engine::position_of;
 use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
@@ -18,9 +19,9 @@ use crate::{
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    handlers::subscriptions::{for_each, named_by, position_of, shown_time, shown_vector},
+    handlers::subscriptions::{for_each, named_by, shown_time, shown_vector},
     http::router::Answering,
-    tcp::{check_query, read_error},
+    tcp::read_error,
 };
 
 /// Maximum number of changes that are counted as the lag of a subscription; higher lags are
@@ -222,7 +223,8 @@ pub(crate) fn try_out(call: Call) -> Answering {
 fn previewed(call: &Call) -> Result<Answer, ApiError> {
     let body = SubscriptionBody::read(&call.body)?;
     let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
-    let query = check_query(&call.state, body.query.as_deref().unwrap_or_default())?;
+    let text = body.query.as_deref().unwrap_or_default();
+    let query = call.state.engine.check_subscription_query(text)?;
     let database = call.database()?;
     let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);

@@ -1,162 +1,60 @@
 //! Subscriptions: creating, changing and listing them.
 
-use std::sync::Arc;
-
-use cluster_state::{
-    Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
-    SubscriptionRecord, SubscriptionSettings,
-};
+use cluster_state::{SubscriptionRecord, SubscriptionSettings};
 use database::Database;
+use engine::{NewSubscription, SubscriptionKey, SubscriptionUpdate};
 use http::StatusCode;
-use model::{DatabaseId, date};
+use model::date;
 use serde_json::{Map, Value, json};
-use subscriptions::Ended;
-use wire::{ErrorKind, SubscriptionBody, SubscriptionStart};
+use wire::SubscriptionBody;
 
 use crate::{
     answers::{answer::Answer, counted_list::CountedList},
     api_error::ApiError,
-    blocking::blocking,
     call::Call,
     handlers::subscription_workers::{PastShown, connections_json},
-    http::router::Answering,
-    server_state::ServerState,
-    tcp::check_query,
 };
 
 /// `PUT /subscriptions`.
-pub(crate) fn create(call: Call) -> Answering {
-    Box::pin(async move {
-        let body = SubscriptionBody::read(&call.body)?;
-        let id = call.query().long("id")?.and_then(|id| u64::try_from(id).ok());
-        create_from(&call, body, id).await
-    })
+pub(crate) fn create(call: &Call) -> Result<Answer, ApiError> {
+    let body = SubscriptionBody::read(&call.body)?;
+    let id = call.query().long("id")?.and_then(|id| u64::try_from(id).ok());
+    create_from(call, body, id)
 }
 
-async fn create_from(
-    call: &Call,
-    body: SubscriptionBody,
-    id: Option<u64>,
-) -> Result<Answer, ApiError> {
+fn create_from(call: &Call, body: SubscriptionBody, id: Option<u64>) -> Result<Answer, ApiError> {
     let database = call.database()?;
-    let query = body.query.clone().unwrap_or_default();
-    checked_query(call, &query).await?;
-    let position = position_of(database, &body.start(false)?)?.unwrap_or_default();
+    let start = body.start(false)?;
     let is_disabled = call.query().bool("disabled")?.or(body.disabled).unwrap_or(false);
-    let command = SubscriptionCommand::Create {
-        database: database.record().topology_id,
+    let new = NewSubscription {
         id,
-        name: body.name.clone().filter(|name| !name.is_empty()),
+        name: body.name.filter(|name| !name.is_empty()),
         settings: SubscriptionSettings {
-            query,
+            query: body.query.unwrap_or_default(),
             mentor_node: body.mentor_node,
             is_pinned: body.pin_to_mentor_node.unwrap_or(false),
             is_disabled,
         },
-        position,
+        start,
     };
-    match submit(call, command).await? {
-        SubscriptionOutcome::Done(record) => Ok(named(&record)),
-        SubscriptionOutcome::NameTaken => {
-            Err(name_taken(database, body.name.as_deref().unwrap_or_default()))
-        }
-        other => Err(unexpected(&other)),
-    }
+    Ok(named(&call.state.engine.create_subscription(database, new, request_id(call).as_deref())?))
 }
 
 fn named(record: &SubscriptionRecord) -> Answer {
     Answer::shape(StatusCode::CREATED, &json!({"Name": record.name}))
 }
 
-fn name_taken(database: &Database, name: &str) -> ApiError {
-    let database = database.record();
-    let message = format!(
-        "A subscription could not be modified because the name 'values/{}/subscriptions/{name}' is \
-         already in use in a subscription with different Id.",
-        database.name.as_str()
-    );
-    ApiError::new(ErrorKind::StateChangeRefused, message)
+fn request_id(call: &Call) -> Option<String> {
+    call.query().get("raft-request-id").map(str::to_owned)
 }
 
-fn unexpected(outcome: &SubscriptionOutcome) -> ApiError {
-    ApiError::new(
-        ErrorKind::Internal,
-        format!("unexpected outcome of a subscription command: {outcome:?}"),
-    )
-}
-
-/// Compiling scripts takes a while, so this is not done inline.
-async fn checked_query(call: &Call, query: &str) -> Result<(), ApiError> {
-    let (state, query) = (Arc::clone(&call.state), query.to_owned());
-    blocking(move || check_query(&state, &query).map(drop)).await
-}
-
-/// The start of a subscription; `None` if the request has none.
-pub(crate) fn position_of(
-    database: &Database,
-    start: &SubscriptionStart,
-) -> Result<Option<SubscriptionPosition>, ApiError> {
-    let tx = database.read();
-    let read_at = database.environment().point_of(&tx)?;
-    let change_vector = match start {
-        SubscriptionStart::Unspecified => return Ok(None),
-        SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
-        SubscriptionStart::LastDocument => {
-            let last = documents::newest_first(&tx)?.next();
-            let Some(last) = last else { return Ok(Some(SubscriptionPosition::default())) };
-            let last = last?;
-            return Ok(Some(SubscriptionPosition {
-                cursor: last.etag(),
-                change_vector: last.change_vector().to_owned(),
-                unsettled: Vec::new(),
-                read_at,
-            }));
-        }
-        SubscriptionStart::After(change_vector) => change_vector,
-    };
-    Ok(Some(SubscriptionPosition {
-        cursor: change_vector.etag_of(database.identity().database_id),
-        change_vector: change_vector.as_str().to_owned(),
-        unsettled: Vec::new(),
-        read_at,
-    }))
-}
-
-async fn submit(
-    call: &Call,
-    command: SubscriptionCommand,
-) -> Result<SubscriptionOutcome, ApiError> {
-    let request_id = call.query().get("raft-request-id").map(str::to_owned);
-    let command = Command::Subscription(command);
-    let submitted = call.state.engine.submit_to_cluster(&command, request_id.as_deref());
-    let submitted = submitted?;
-    match submitted.await? {
-        Applied { outcome: Outcome::Subscription(outcome), .. } => Ok(outcome),
-        _ => Err(ApiError::new(
-            ErrorKind::Internal,
-            "the outcome of the subscription's command is missing",
-        )),
+/// How a request identifies a subscription: by its name, or else by its number.
+fn key_of(name: Option<&str>, id: Option<u64>) -> SubscriptionKey {
+    match (name, id) {
+        (None, Some(id)) => SubscriptionKey::Id(id),
+        // No subscription has an empty name.
+        (name, _) => SubscriptionKey::Name(name.unwrap_or_default().to_owned()),
     }
-}
-
-pub(crate) fn missing_name(name: &str) -> ApiError {
-    let message = format!("Subscription with name '{name}' was not found in server store");
-    ApiError::new(ErrorKind::SubscriptionDoesNotExist, message)
-}
-
-fn missing_id(id: u64) -> ApiError {
-    let message = format!("Subscription with id '{id}' was not found in server store");
-    ApiError::new(ErrorKind::SubscriptionDoesNotExist, message)
-}
-
-/// The subscription with a name.
-pub(crate) fn stored(
-    state: &ServerState,
-    database: DatabaseId,
-    name: &str,
-) -> Result<SubscriptionRecord, ApiError> {
-    let found = state.engine.cluster_state().subscription(database, name);
-    found?.ok_or_else(|| missing_name(name))
 }
 
 /// The subscription that a request identifies by name or number.
@@ -165,127 +63,60 @@ pub(crate) fn named_by(
     name: Option<&str>,
     id: Option<u64>,
 ) -> Result<SubscriptionRecord, ApiError> {
-    let database = call.database()?.record().topology_id;
-    match (name, id) {
-        (Some(name), _) => stored(&call.state, database, name),
-        (None, Some(id)) => {
-            let found = call.state.engine.cluster_state().subscription_by_id(database, id);
-            found?.ok_or_else(|| missing_id(id))
-        }
-        (None, None) => Err(missing_name("")),
-    }
+    Ok(call.state.engine.subscription(call.database()?, &key_of(name, id))?)
 }
 
 /// `POST /subscriptions/update`.
-pub(crate) fn update(call: Call) -> Answering {
-    Box::pin(async move {
-        let body = SubscriptionBody::read(&call.body)?;
-        let name = body.name.as_deref().filter(|_| body.id.is_none());
-        let known = match named_by(&call, name, body.id) {
-            Ok(known) => known,
-            Err(_) if body.create_new == Some(true) => {
-                let id = body.id;
-                return create_from(&call, body, id).await;
-            }
-            Err(missing) => return Err(missing),
+pub(crate) fn update(call: &Call) -> Result<Answer, ApiError> {
+    let body = SubscriptionBody::read(&call.body)?;
+    let key = key_of(body.name.as_deref().filter(|_| body.id.is_none()), body.id);
+    let (engine, database) = (&call.state.engine, call.database()?);
+    if let Err(missing) = engine.subscription(database, &key) {
+        let id = body.id;
+        return match body.create_new {
+            Some(true) => create_from(call, body, id),
+            Some(false) | None => Err(missing.into()),
         };
-        update_known(&call, known, body).await
+    }
+    let update = SubscriptionUpdate {
+        start: body.start(true)?,
+        name: body.name.filter(|name| !name.is_empty()),
+        query: body.query,
+        mentor_node: body.mentor_node,
+        is_pinned: body.pin_to_mentor_node,
+        is_disabled: body.disabled,
+    };
+    let request_id = request_id(call);
+    let updated = engine.update_subscription(database, &key, &update, request_id.as_deref())?;
+    Ok(match updated {
+        Some(record) => named(&record),
+        None => Answer::empty(StatusCode::NOT_MODIFIED),
     })
 }
 
-async fn update_known(
-    call: &Call,
-    known: SubscriptionRecord,
-    body: SubscriptionBody,
-) -> Result<Answer, ApiError> {
-    let database = call.database()?;
-    let position = position_of(database, &body.start(true)?)?
-        .filter(|position| position.change_vector != known.position.change_vector);
-    let name = body.name.filter(|name| !name.is_empty()).unwrap_or_else(|| known.name.clone());
-    let settings = SubscriptionSettings {
-        query: body.query.unwrap_or_else(|| known.settings.query.clone()),
-        mentor_node: body.mentor_node.or_else(|| known.settings.mentor_node.clone()),
-        is_pinned: body.pin_to_mentor_node.unwrap_or(known.settings.is_pinned),
-        is_disabled: body.disabled.unwrap_or(known.settings.is_disabled),
-    };
-    if position.is_none() && settings == known.settings && name == known.name {
-        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
-    }
-    let has_new_query = settings.query != known.settings.query;
-    if has_new_query {
-        checked_query(call, &settings.query).await?;
-    }
-    let (is_moved, is_disabled) = (position.is_some(), settings.is_disabled);
-    let command = SubscriptionCommand::Update {
-        database: database.record().topology_id,
-        id: known.id,
-        name: name.clone(),
-        settings,
-        position,
-    };
-    let record = match submit(call, command).await? {
-        SubscriptionOutcome::Done(record) => record,
-        SubscriptionOutcome::NameTaken => return Err(name_taken(database, &name)),
-        SubscriptionOutcome::Missing => return Err(missing_id(known.id)),
-        other => return Err(unexpected(&other)),
-    };
-    let ended = match () {
-        () if is_disabled => Some(Ended::Disabled),
-        () if has_new_query => Some(Ended::QueryChanged),
-        () if is_moved || name != known.name => Some(Ended::Moved),
-        () => None,
-    };
-    if let Some(ended) = ended {
-        database.subscriptions().end(known.id, &ended);
-    }
-    Ok(named(&record))
+/// `DELETE /subscriptions`.
+pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
+    remove(call, call.query().single_non_empty("taskName")?)?;
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
-/// `DELETE /subscriptions`, and the same for tasks.
-pub(crate) fn delete(call: Call) -> Answering {
-    Box::pin(async move {
-        let name = call.query().single_non_empty("taskName")?.to_owned();
-        remove(&call, name).await?;
-        Ok(Answer::empty(StatusCode::NO_CONTENT))
-    })
+/// Deletes a subscription, if there is one. Blocks.
+pub(crate) fn remove(call: &Call, name: &str) -> Result<(), ApiError> {
+    let request_id = request_id(call);
+    let engine = &call.state.engine;
+    Ok(engine.delete_subscription(call.database()?, name, request_id.as_deref())?)
 }
 
-/// Deletes a subscription, if there is one.
-pub(crate) async fn remove(call: &Call, name: String) -> Result<(), ApiError> {
-    let database = call.database()?;
-    let command = SubscriptionCommand::Delete { database: database.record().topology_id, name };
-    match submit(call, command).await? {
-        SubscriptionOutcome::Deleted(id) => {
-            if let Some(id) = id {
-                database.subscriptions().end(id, &Ended::Deleted);
-            }
-            Ok(())
-        }
-        other => Err(unexpected(&other)),
-    }
-}
-
-/// Disables or enables a subscription; returns its new state.
-pub(crate) async fn set_disabled(
+/// Disables or enables a subscription; returns its new state. Blocks.
+pub(crate) fn set_disabled(
     call: &Call,
     known: &SubscriptionRecord,
     is_disabled: bool,
 ) -> Result<SubscriptionRecord, ApiError> {
-    let database = call.database()?;
-    let command = SubscriptionCommand::Disable {
-        database: database.record().topology_id,
-        id: known.id,
-        is_disabled,
-    };
-    let record = match submit(call, command).await? {
-        SubscriptionOutcome::Done(record) => *record,
-        SubscriptionOutcome::Missing => return Err(missing_id(known.id)),
-        other => return Err(unexpected(&other)),
-    };
-    if is_disabled {
-        database.subscriptions().end(known.id, &Ended::Disabled);
-    }
-    Ok(record)
+    let (engine, database) = (&call.state.engine, call.database()?);
+    let request_id = request_id(call);
+    let id = request_id.as_deref();
+    Ok(engine.set_subscription_disabled(database, known.id, is_disabled, id)?)
 }
 
 /// A timestamp in the protocol's form.

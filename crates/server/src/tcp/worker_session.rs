@@ -15,11 +15,11 @@ use std::{
 
 use cluster_state::SubscriptionRecord;
 use database::DatabaseLease;
+use engine::lost_position;
 use model::DatabaseId;
 use query::LogQuery;
 use subscriptions::{
-    ConnectionFacts, Position, ReadError, Standing, StoredSubscription, Strategy, Worker,
-    WorkerRequest,
+    ConnectionFacts, ReadError, Standing, StoredSubscription, Strategy, Worker, WorkerRequest,
 };
 use tokio::time::{Instant, timeout_at};
 use wire::{
@@ -40,7 +40,6 @@ use crate::{
         messages::{MessageReader, ReadEnd, send},
         received::receive,
         session_end::{End, occupied_text},
-        stored_position::check_position,
         wake::{SessionWake, look_after},
         working::Working,
     },
@@ -106,15 +105,6 @@ pub(crate) fn read_error(error: ReadError) -> ApiError {
     }
 }
 
-/// Validates the text of a subscription's query, as far as possible without documents. Blocks.
-pub(crate) fn check_query(state: &ServerState, text: &str) -> Result<LogQuery, ApiError> {
-    let query = LogQuery::parse(text)?;
-    if let Some(scripts) = query.scripts(state.engine.scripts())? {
-        query.bind(&scripts)?;
-    }
-    Ok(query)
-}
-
 impl Session {
     pub(super) fn new(
         state: Arc<ServerState>,
@@ -154,7 +144,9 @@ impl Session {
         };
         look_after(&self.state, &lease);
         let record = self.stored(&database, &options)?;
-        check_position(&lease, &record)?;
+        if let Some(lost) = lost_position(&lease, &record)? {
+            return Err(End::invalid(lost.to_string()));
+        }
         let worker = self.connect(&lease, &record, &options)?;
         drop(lease);
         let mut working = Working {
@@ -236,19 +228,13 @@ impl Session {
             worker_id: options.worker_id.clone().unwrap_or_else(|| self.any_worker_id()),
             connected_ticks: now_ticks,
         };
-        let position = Position {
-            cursor: record.position.cursor,
-            change_vector: record.position.change_vector.clone(),
-            unsettled: record.position.unsettled.clone(),
-            read_at: record.position.read_at,
-        };
         let stored = StoredSubscription {
             id: record.id,
             name: &record.name,
             query_text: &record.settings.query,
             query: Arc::new(query),
             version: record.version,
-            position: &position,
+            position: &record.position,
         };
         let request =
             WorkerRequest { strategy, facts: facts.clone(), wake: Arc::clone(&self.wake) as _ };

@@ -58,7 +58,11 @@ impl Working<'_> {
         send(self.writing, &accepted()).await?;
         let now_ticks = self.now_ticks();
         self.worker()?.activity().admitted(now_ticks);
-        self.store_connected(now_ticks).await?;
+        let engine = &self.database.state.engine;
+        let connected = engine.store_connected(self.database.id, self.worker()?, now_ticks)?;
+        if let Some(ended) = connected.ready().await? {
+            return Err(End::of_worker(ended, &self.subscription.name));
+        }
         if self.worker()?.subscription().query().is_of_revisions() {
             self.require_revisions()?;
         }
@@ -184,6 +188,27 @@ impl Working<'_> {
                 Some(Ok(WorkerMessage::Unknown)) => {}
             }
         }
+    }
+
+    /// Stores what the worker has processed; only then the acknowledgement is confirmed.
+    async fn store_acknowledged(&mut self) -> Result<(), End> {
+        let ticks = self.now_ticks();
+        let Some(worker) = self.worker.as_mut() else { return Err(End::Gone) };
+        let engine = &self.database.state.engine;
+        engine.store_acknowledged(self.database.id, worker, ticks)?.ready().await?;
+        let now_ticks = self.now_ticks();
+        self.worker()?.activity().batch_acknowledged(now_ticks);
+        Ok(())
+    }
+
+    /// Stores that changes were passed which the query does not select.
+    async fn store_passed(&mut self) -> Result<(), End> {
+        let engine = &self.database.state.engine;
+        let passed = engine.store_passed(self.database.id, self.worker()?)?;
+        if let Some(passed) = passed {
+            passed.ready().await?;
+        }
+        Ok(())
     }
 
     pub(super) fn now_ticks(&self) -> i64 {

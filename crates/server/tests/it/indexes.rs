@@ -285,6 +285,29 @@ fn a_cluster_wide_transaction_waits_for_the_indexes_of_what_it_changed() {
 }
 
 #[test]
+fn a_cluster_wide_transaction_that_only_deletes_waits_for_the_indexes() {
+    let server = TestServer::with_database();
+    (1..=2).for_each(|number| put(&server, &format!("users/{number}"), r#"{"N":1}"#));
+    found(&server, "from Users where N = 1");
+    let delete = |id: &str, options: &str| {
+        let command = json!({"Type": "DELETE", "Id": id, "ChangeVector": null});
+        let body = json!({"Commands": [command], "TransactionMode": "ClusterWide"});
+        let path = format!("/databases/db/bulk_docs?waitForIndexesTimeout={options}");
+        server.send("POST", &path, body.to_string().as_bytes())
+    };
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    let late = delete("users/1", "00:00:00.01");
+    assert_eq!(late.status, 408, "{}", late.text());
+    assert!(late.json()["Message"].as_str().unwrap().contains("Auto/Users/ByN"), "{}", late.text());
+    assert_eq!(delete("nobody", "01:00:00").status, 201, "nothing changed");
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/start", b"").status, 204);
+    assert_eq!(delete("users/2", "00:01:00").status, 201);
+    let body = json!({"Query": "from Users where N = 1"}).to_string();
+    let seen = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
+    assert_eq!((&seen["IsStale"], &seen["TotalResults"]), (&json!(false), &json!(0)));
+}
+
+#[test]
 fn a_batch_does_not_wait_for_indexes_of_other_collections() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"N":1}"#);

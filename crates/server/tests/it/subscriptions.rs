@@ -252,6 +252,39 @@ fn workers_are_notified_when_their_subscription_changes() {
 }
 
 #[test]
+fn changes_that_are_made_at_the_same_time_are_all_in_force() {
+    let (server, _) = named("from Users");
+    let update = |change: Value| {
+        let mut body = change;
+        body["Id"] = state(&server)["SubscriptionId"].clone();
+        let target = "/databases/db/subscriptions/update";
+        let reply = server.send("POST", target, body.to_string().as_bytes());
+        assert_eq!(reply.status, 201, "{body} {}", reply.text());
+    };
+    let disable = |is_disabled: bool| {
+        let target = "/databases/db/admin/tasks/state?taskName=s&key=0&type=Subscription&disable=";
+        let reply = server.send("POST", &format!("{target}{is_disabled}"), b"");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    };
+    for round in 1..=40 {
+        let query = format!(
+            "declare function f(u) {{ return u.Age > {round}; }} from Users as u where f(u)"
+        );
+        std::thread::scope(|scope| {
+            scope.spawn(|| update(json!({"Query": query})));
+            scope.spawn(|| update(json!({"MentorNode": round.to_string()})));
+            scope.spawn(|| update(json!({"PinToMentorNode": round % 2 == 1})));
+            scope.spawn(|| disable(round % 2 == 1));
+        });
+        let state = state(&server);
+        let found = (&state["Query"], &state["MentorNode"]);
+        assert_eq!(found, (&json!(query), &json!(round.to_string())), "round {round}");
+        let found = (&state["PinToMentorNode"], &state["Disabled"]);
+        assert_eq!(found, (&json!(round % 2 == 1), &json!(round % 2 == 1)), "round {round}");
+    }
+}
+
+#[test]
 fn revisions_are_sent_with_the_previous_version() {
     let (server, options) = named("from Users (Revisions = true)");
     let refused = TcpClient::accepted(&server, &options).receive().unwrap();

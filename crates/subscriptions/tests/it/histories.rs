@@ -12,6 +12,7 @@ use std::{
 };
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
+use cluster_state::SubscriptionPosition;
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext,
     log::{self, EntryKind, LogEntry, Selection},
@@ -26,8 +27,8 @@ use script::ScriptPool;
 use serde_json::Value;
 use storage::{CountedOutput, Environment, EnvironmentOptions, WorkingMemory};
 use subscriptions::{
-    ConnectionFacts, Position, Standing, StoredSubscription, Strategy, SubscriptionSet, Wake,
-    Worker, WorkerRequest,
+    ConnectionFacts, Standing, StoredSubscription, Strategy, SubscriptionSet, Wake, Worker,
+    WorkerRequest,
 };
 
 const HISTORIES: u64 = 250;
@@ -58,8 +59,8 @@ struct Connected {
 /// What is stored, and what is on its way there.
 #[derive(Default)]
 struct Storage {
-    position: Position,
-    on_its_way: VecDeque<(Position, Vec<Delivered>)>,
+    position: SubscriptionPosition,
+    on_its_way: VecDeque<(SubscriptionPosition, Vec<Delivered>)>,
 }
 
 struct Stage {

@@ -1,0 +1,54 @@
+//! The facade as an embedding program calls it, on threads that block.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod cluster_transactions;
+mod subscriptions;
+
+use std::sync::mpsc;
+
+use database::{Access, DatabaseLease, NewDatabase};
+use engine::Engine;
+use model::DatabaseName;
+use platform::Platform;
+use settings::{Inputs, Settings, Start};
+
+fn settings() -> Settings {
+    let inputs = Inputs {
+        arguments: vec!["--DataDir=/data".into()],
+        environment: Vec::new(),
+        read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+    };
+    match settings::load(inputs).unwrap() {
+        Start::Serve(loaded) => loaded.settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An engine in memory, with a database.
+fn with_database() -> (Engine, DatabaseLease) {
+    let engine = Engine::open(settings(), Platform::memory()).unwrap();
+    let new = NewDatabase {
+        name: DatabaseName::new("db").unwrap(),
+        disabled: false,
+        body: br#"{"DatabaseName":"db"}"#.to_vec(),
+        request_id: None,
+        adopts_files: false,
+    };
+    engine.create_database(new).unwrap();
+    let database = open(&engine);
+    (engine, database)
+}
+
+fn open(engine: &Engine) -> DatabaseLease {
+    loop {
+        match engine.access("db").unwrap() {
+            Access::Ready(lease) => return lease,
+            Access::Wait(ticket) => {
+                let (sender, receiver) = mpsc::channel();
+                ticket.on_arrival(move |arrival| drop(sender.send(arrival))).unwrap();
+                receiver.recv().unwrap().unwrap();
+            }
+        }
+    }
+}
