@@ -15,7 +15,7 @@ use wire::header_names::SNAPSHOT;
 
 use crate::{
     invalid_transaction::{InvalidTransaction, Violations},
-    subscriptions::SubscriptionKey,
+    subscription_key::SubscriptionKey,
 };
 
 /// A request that the engine rejected, or could not complete. It had no effect, unless the error of

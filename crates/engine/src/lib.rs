@@ -21,7 +21,7 @@
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
-//! | `subscriptions`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
+//! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
 
@@ -59,6 +59,7 @@ mod retention_log;
 mod revision_operation;
 mod running_queries;
 mod submission;
+mod subscription_key;
 mod subscription_progress;
 mod subscriptions;
 mod unknown_directories;
@@ -89,10 +90,10 @@ pub use crate::{
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     submission::{Preparation, PreparedBatch, SubmittedBatch},
+    subscription_key::SubscriptionKey,
     subscription_progress::{StoredConnection, StoredProgress},
     subscriptions::{
-        LostPosition, NewSubscription, SubscriptionKey, SubscriptionUpdate, lost_position,
-        position_of,
+        LostPosition, NewSubscription, SubscriptionUpdate, lost_position, position_of,
     },
     unknown_directories::has_databases,
 };

@@ -17,16 +17,7 @@ use query::LogQuery;
 use subscriptions::Ended;
 use wire::SubscriptionStart;
 
-use crate::{engine::Engine, error::EngineError};
-
-/// How a request identifies a subscription of a database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubscriptionKey {
-    /// By its name, in any case.
-    Name(String),
-    /// By its number.
-    Id(u64),
-}
+use crate::{engine::Engine, error::EngineError, subscription_key::SubscriptionKey};
 
 /// A subscription to be created.
 #[derive(Clone, Debug)]
@@ -354,15 +345,6 @@ fn name_taken(database: &Database, name: &str) -> EngineError {
 fn unexpected(outcome: &SubscriptionOutcome) -> EngineError {
     let what = format!("unexpected outcome of a subscription command: {outcome:?}");
     EngineError::Internal { what }
-}
-
-impl fmt::Display for SubscriptionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SubscriptionKey::Name(name) => write!(f, "name '{name}'"),
-            SubscriptionKey::Id(id) => write!(f, "id '{id}'"),
-        }
-    }
 }
 
 impl fmt::Display for LostPosition {
