@@ -15,6 +15,7 @@
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
+//! | `compilation` | how many definitions of indexes are compiled at a time, and the memory for it |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
@@ -31,6 +32,7 @@ mod bound_query;
 mod bulk_operation;
 mod chosen_documents;
 mod compaction;
+mod compilation;
 mod database_files;
 mod database_log;
 mod databases;
@@ -60,6 +62,7 @@ mod unknown_directories;
 pub use crate::{
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
+    compilation::RoomToCompile,
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
