@@ -19,6 +19,7 @@ use storage::{StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
+    compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
     error::OpenError,
@@ -54,6 +55,7 @@ pub struct Engine {
     notices: NoticeBoard,
     running_queries: RunningQueries,
     pub(crate) auto_indexes: AutoIndexes,
+    pub(crate) compilations: Compilations,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
     retention: Retention,
@@ -124,6 +126,7 @@ impl Engine {
             notices: NoticeBoard::default(),
             running_queries: RunningQueries::default(),
             auto_indexes: AutoIndexes::default(),
+            compilations: Compilations::default(),
             flusher,
             watch,
             retention,

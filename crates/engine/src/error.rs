@@ -10,7 +10,7 @@ use indexing::IndexError;
 use platform::Exposure;
 use query::QueryError;
 use settings::Problem;
-use storage::StorageError;
+use storage::{MemoryExhausted, StorageError};
 use wire::header_names::SNAPSHOT;
 
 use crate::{
@@ -151,6 +151,13 @@ pub enum EngineError {
     },
     /// The maximum number of operations is running.
     TooManyOperations,
+    /// The maximum number of definitions is being compiled.
+    TooManyDefinitions,
+    /// There is no memory for compiling a definition.
+    NoRoomToCompile {
+        /// The budget, and what it would have to hold.
+        exhausted: MemoryExhausted,
+    },
     /// The operation was stopped.
     Stopped,
     /// The operation panicked, which is a bug.
@@ -277,6 +284,12 @@ impl fmt::Display for EngineError {
             EngineError::TooManyOperations => {
                 f.write_str("Too many operations are running; try again when some have ended")
             }
+            EngineError::TooManyDefinitions => f.write_str(
+                "Too many definitions of indexes are being compiled; try again when some have ended",
+            ),
+            EngineError::NoRoomToCompile { exhausted } => {
+                write!(f, "The definition of the index cannot be compiled now: {exhausted}")
+            }
             EngineError::Panicked => f.write_str("The operation panicked"),
             EngineError::Stopped => f.write_str("The operation was stopped"),
             EngineError::Setting(problem) => problem.fmt(f),
@@ -324,6 +337,8 @@ impl Error for EngineError {
             | EngineError::Refused { .. }
             | EngineError::PageTooLarge { .. }
             | EngineError::TooManyOperations
+            | EngineError::TooManyDefinitions
+            | EngineError::NoRoomToCompile { .. }
             | EngineError::Internal { .. }
             | EngineError::Stopped
             | EngineError::Panicked

@@ -55,7 +55,7 @@ impl Engine {
     /// effect. Blocks.
     ///
     /// # Errors
-    /// The definition does not compile; the existing one is locked; another index has the
+    /// The definition does not compile, or not for want of memory; the existing one is locked; another index has the
     /// name in another case; the record cannot be written, or the index not be opened.
     pub fn define_index(
         &self,
@@ -63,6 +63,7 @@ impl Engine {
         definition: &IndexDefinition,
     ) -> Result<u64, EngineError> {
         let indexes = database.indexes();
+        let _compiling = self.turn_to_compile(definition)?;
         let _defining = indexes.begin_defining();
         indexes.check(&IndexKind::Static(Box::new(definition.clone())))?;
         // If the definition exists but its index could not be opened, it is written again, which

@@ -15,6 +15,7 @@
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
+//! | `compilation` | how many definitions of indexes are compiled at a time, and the memory for it |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
@@ -34,6 +35,7 @@ mod bulk_operation;
 mod chosen_documents;
 mod cluster_transaction;
 mod compaction;
+mod compilation;
 mod database_files;
 mod database_log;
 mod databases;
@@ -71,6 +73,7 @@ pub use crate::{
         CommittedTransaction, Guards, PreparedTransaction, SubmittedTransaction,
         TransactionPreparation, check_expiry,
     },
+    compilation::RoomToCompile,
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,

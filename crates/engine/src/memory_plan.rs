@@ -113,6 +113,8 @@ pub struct MemoryPlan {
     pub transactions: Arc<MemoryBudget>,
     /// Batches of indexes with their transactions, a part of `work`.
     pub indexing: Arc<MemoryBudget>,
+    /// Compiling definitions of indexes, a part of `work`.
+    pub definitions: Arc<MemoryBudget>,
     /// Limit of the scripts of one thread.
     pub script_bytes_max: usize,
 }
@@ -157,7 +159,7 @@ impl MemoryPlan {
         let work = process.part(bytes / WORK_PART);
         let kind_bytes = work.bytes_max() / KIND_PART;
         let kind = || work.part_that_leaves(bytes / INDEXING_PART, kind_bytes);
-        let (bodies, answers, transactions) = (kind(), kind(), kind());
+        let (bodies, answers, transactions, definitions) = (kind(), kind(), kind(), kind());
         let indexing = work.part(kind_bytes);
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
         MemoryPlan {
@@ -184,6 +186,7 @@ impl MemoryPlan {
                 .clamp(SEND_BUFFER_BYTES_MIN, SEND_BUFFER_BYTES_MAX),
             transactions,
             indexing,
+            definitions,
             script_bytes_max: MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART)),
         }
     }

@@ -149,9 +149,12 @@ fn engine_error(error: EngineError) -> ProtocolError {
         | EngineError::IndexNotInSnapshot { .. }
         | EngineError::Refused { .. } => ProtocolError::invalid_operation(message),
         EngineError::PageTooLarge { .. } => ProtocolError::new(ErrorKind::NotSupported, message),
-        EngineError::TooManyOperations | EngineError::NoThread { .. } => {
-            ProtocolError::new(ErrorKind::Overloaded, message)
+        EngineError::NoRoomToCompile { exhausted } => {
+            no_room("Definitions of indexes", exhausted).0
         }
+        EngineError::TooManyOperations
+        | EngineError::TooManyDefinitions
+        | EngineError::NoThread { .. } => ProtocolError::new(ErrorKind::Overloaded, message),
         EngineError::Internal { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Panicked => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),

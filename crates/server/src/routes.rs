@@ -205,11 +205,11 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/studio/sample-data/classes" Read          Ignored  Inline(sample_data::classes);
     "POST"   "/databases/*/indexes/try"                Read          Whole    Waiting(index_trials::try_out);
     "POST"   "/databases/*/indexes/test"               Read          Whole    Waiting(index_tests::test);
-    "POST"   "/databases/*/studio/index-type"          Read          Whole    Inline(index_trials::kind);
-    "POST"   "/databases/*/studio/index-fields"        Read          Whole    Inline(index_trials::fields);
+    "POST"   "/databases/*/studio/index-type"          Read          Whole    Blocking(index_trials::kind);
+    "POST"   "/databases/*/studio/index-fields"        Read          Whole    Blocking(index_trials::fields);
     "POST"   "/databases/*/index/open-faulty-index"    Write         Ignored  Waiting(index_repair::open_faulty);
     "POST"   "/databases/*/admin/indexes/optimize"     DatabaseAdmin Ignored  Inline(index_repair::optimize);
-    "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(index_changes::has_changed);
+    "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Blocking(index_changes::has_changed);
     "POST"   "/databases/*/indexes/replace"            Write         Ignored  Waiting(index_changes::replace);
     "GET"    "/databases/*/indexes/history"            Read          Ignored  Inline(index_changes::history);
     "POST"   "/databases/*/indexes/set-lock"           Write         Whole    Waiting(index_changes::set_lock);

@@ -1,9 +1,9 @@
 //! What stops a whole index is among its errors.
 
 use indexing::{Index, IndexKind, IndexingAction};
+use model::{IndexDefinition, IndexState};
 use platform::Platform;
 use search::FIELDS_MAX;
-use wire::{IndexDefinition, IndexState};
 
 use crate::fixture::Documents;
 

@@ -41,9 +41,10 @@ pub(crate) fn put_javascript(call: Call) -> Answering {
 }
 
 async fn put_from(call: Call, source: Source) -> Result<Answer, ApiError> {
-    let definitions = definitions_of(&call, source)?;
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+    // Determining what a definition is takes time in proportion to its text, too.
     blocking(move || {
+        let definitions = definitions_of(&call, source)?;
         let mut results = Vec::new();
         for definition in definitions {
             let name = definition.name.clone();

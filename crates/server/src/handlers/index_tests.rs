@@ -23,7 +23,10 @@ use crate::{
     api_error::{ApiError, no_room},
     blocking::blocking,
     call::Call,
-    handlers::{index_changes::check_configuration, queries::Prepared, query_debug::entry_shape},
+    handlers::{
+        index_changes::check_configuration, index_trials::COMPILED_FORMS, queries::Prepared,
+        query_debug::entry_shape,
+    },
     http::router::Answering,
     index_choice::catch_up,
     server_state::ServerState,
@@ -48,7 +51,6 @@ pub(crate) fn test(call: Call) -> Answering {
     Box::pin(async move {
         let began = call.state.engine.clock().monotonic();
         let body = read_object(&call.body)?;
-        let definition = definition_of(&body)?;
         let documents_max = documents_max(&body)?;
         let wait = wait_of(&body)?;
         let mut request =
@@ -56,12 +58,15 @@ pub(crate) fn test(call: Call) -> Answering {
         if request.text.trim().is_empty() {
             request.text = format!("from index '{NAME}'");
         }
-        let prepared = prepare(&call, request, &definition.name, began)?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
         let places = &call.state.rooms.counting;
         let place = places.take(database.record().name.lower_cased()).await?;
+        let definition = blocking(move || definition_of(&body)).await?;
+        let prepared = prepare(&call, request, &definition.name, began)?;
+        let compiling = Arc::clone(&state);
         let (indexes, budget) = (database.clone(), Arc::clone(&state.engine.memory().answers));
         let (definition, index) = blocking(move || {
+            let _room = compiling.engine.room_to_compile(&definition, 1)?;
             let index = indexes.indexes().begin_trial(&definition, documents_max, &budget);
             Ok((definition, index?))
         })
@@ -71,6 +76,7 @@ pub(crate) fn test(call: Call) -> Answering {
         blocking(move || {
             let _place = place;
             let memory = memory_to_count(&state);
+            let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
             let trial = tried(&state, &database, &definition, documents_max, &memory)?;
             let tested = Tested { definition, index, is_indexed, trial };
             answer(&state, &database, &prepared, &tested, &memory)

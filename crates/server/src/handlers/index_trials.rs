@@ -23,6 +23,9 @@ use crate::{
 /// Maximum number of documents in one request.
 const IDS_MAX: usize = 1_000;
 
+/// How many compiled forms of a definition a trial has at a time.
+pub(crate) const COMPILED_FORMS: u64 = 2;
+
 /// `POST /indexes/try`: the output of the maps and the reduce of a definition for a few documents.
 pub(crate) fn try_out(call: Call) -> Answering {
     Box::pin(async move {
@@ -47,6 +50,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
                 [] => TrialSource::Oldest(TRIAL_ITEMS),
                 ids => TrialSource::Documents(ids),
             };
+            let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
             let memory = memory_to_count(&state);
             let ends = TrialFailure::Ends;
             let trial =
@@ -124,7 +128,7 @@ pub(crate) fn fields(call: &Call) -> Result<Answer, ApiError> {
     let sources = body.get("AdditionalSources").cloned().unwrap_or(Value::Null);
     let definition = json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources});
     let definition = read_index_definition(definition)?;
-    let fields = indexing::fields_of(&definition, call.state.engine.scripts());
-    let fields = fields?;
+    let _room = call.state.engine.room_to_compile(&definition, 1)?;
+    let fields = indexing::fields_of(&definition, call.state.engine.scripts())?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": fields})))
 }

@@ -181,6 +181,31 @@ fn a_batch_with_too_many_commands_is_told_how_many_fit() {
     }
 }
 
+#[test]
+fn definitions_are_compiled_in_memory_that_is_reserved() {
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
+    simulation.memory.set_taken(0);
+    let map = "from d in docs.Users select new { d.Name }";
+    let definition = |maps| json!({"Name": "I", "Maps": vec![map; maps]});
+    // Each counts as 1,000 bytes, and 8 MB may be used for them.
+    let maps = (8 << 20) / 1_000 + 1;
+    let many = definition(maps);
+    for (method, target, body) in [
+        ("PUT", "admin/indexes", json!({"Indexes": [many]})),
+        ("POST", "indexes/test", json!({"IndexDefinition": many})),
+        ("POST", "indexes/try", json!({"Definition": many})),
+    ] {
+        let target = format!("/databases/db/{target}");
+        let refused = server.send(method, &target, body.to_string().as_bytes());
+        assert_eq!(refused.status, 413, "{target}: {}", refused.text());
+        let expected = "Definitions of indexes may hold 8388608 bytes of memory";
+        assert!(refused.text().contains(expected), "{target}: {}", refused.text());
+    }
+    let fits = json!({"Indexes": [definition(maps / 2)]});
+    let defined = server.send("PUT", "/databases/db/admin/indexes", fits.to_string().as_bytes());
+    assert_eq!(defined.status, 201, "{}", defined.text());
+}
+
 /// The start of requests whose clients send nothing more: less than a large body, all of which has
 /// to be buffered.
 #[test]
