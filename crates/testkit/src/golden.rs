@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The golden data directories of all versions, by name.
-pub const GOLDENS: [(&str, &str); 8] = [
+pub const GOLDENS: [(&str, &str); 10] = [
     ("format-1-closed", include_str!("../golden/format-1-closed.txt")),
     ("format-1-killed", include_str!("../golden/format-1-killed.txt")),
     ("format-2-closed", include_str!("../golden/format-2-closed.txt")),
@@ -43,6 +43,8 @@ pub const GOLDENS: [(&str, &str); 8] = [
     ("format-3-killed", include_str!("../golden/format-3-killed.txt")),
     ("format-4-closed", include_str!("../golden/format-4-closed.txt")),
     ("format-4-killed", include_str!("../golden/format-4-killed.txt")),
+    ("format-5-closed", include_str!("../golden/format-5-closed.txt")),
+    ("format-5-killed", include_str!("../golden/format-5-killed.txt")),
 ];
 
 /// Where a copy is opened.
