@@ -65,11 +65,12 @@ pub struct HiLoRange {
 }
 
 /// The last number of the range of `size` numbers after `start`; none if it would be beyond the
-/// numbers there are, or beyond those that a request may claim.
-fn end_of_range(start: i64, size: i64, request: &HiLoRequest) -> Option<i64> {
+/// numbers there are, or beyond those that a request may claim. What is `stored` already need not be
+/// claimed: clients send the end of their last range.
+fn end_of_range(start: i64, size: i64, stored: i64, request: &HiLoRequest) -> Option<i64> {
     let end = start.checked_add(size)?;
     let claimed = if size <= HILO_CAPACITY_MAX { request.last_max } else { end };
-    (claimed <= HILO_END_MAX).then_some(end)
+    (claimed <= HILO_END_MAX.max(stored)).then_some(end)
 }
 
 fn capacity(request: &HiLoRequest, now_ticks: i64) -> i64 {
@@ -97,8 +98,9 @@ impl DocumentWriter<'_> {
         let id = DocumentId::new(format!("{ID_PREFIX}{}", request.tag))?;
         let last_size = capacity(request, now_ticks);
         let (stored, end) = self.stored_hilo(&id)?;
-        let start = end.unwrap_or(0).max(request.last_max);
-        let Some(high) = end_of_range(start, last_size, request) else {
+        let end = end.unwrap_or(0);
+        let start = end.max(request.last_max);
+        let Some(high) = end_of_range(start, last_size, end, request) else {
             return Err(DocumentError::HiLoExhausted { tag: request.tag.clone(), start });
         };
         self.put_hilo(id, stored, high)?;

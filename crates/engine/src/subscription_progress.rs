@@ -124,7 +124,7 @@ fn ended_meanwhile(known: &Subscription, applied: Applied) -> Result<Option<Ende
     match applied.outcome {
         Outcome::Subscription(SubscriptionOutcome::Done(record)) => Ok(match () {
             () if record.settings.is_disabled => Some(Ended::Disabled),
-            () if record.version == known.version() => None,
+            () if record.version == known.version() && record.name == known.name() => None,
             () if record.settings.query != known.query_text() => Some(Ended::QueryChanged),
             () => Some(Ended::Moved),
         }),

@@ -330,32 +330,38 @@ impl IndexCore {
     }
 
     /// Waits while queries read older snapshots, so that these do not retain so many changes of the index
-    /// that a query has to be cut off: queries take precedence, but not for ever. `None` if there is
+    /// that a query has to be cut off: queries take precedence, but only for a limited time. `None` if there is
     /// nothing to wait for.
     pub(crate) fn rest_for_readers(&self) -> Option<NextTurn> {
-        if self.retains_much() {
-            // Only what remains after a flush is retained by snapshots. A flush that fails is detected
-            // by the next write.
-            drop(self.environment.flush());
+        if !self.do_readers_retain_much() {
+            self.lock().rests_for_readers = 0;
+            return None;
         }
-        let retains_much = self.retains_much();
+        if RESTS_FOR_READERS_MAX <= self.lock().rests_for_readers {
+            return None;
+        }
+        // Only what remains after a flush is retained by snapshots. A flush that fails is detected by
+        // the next write.
+        drop(self.environment.flush());
+        let retains_much = self.do_readers_retain_much();
         let mut progress = self.lock();
         if !retains_much {
             progress.rests_for_readers = 0;
             return None;
         }
-        if RESTS_FOR_READERS_MAX <= progress.rests_for_readers {
-            return None;
-        }
         progress.rests_for_readers += 1;
         progress.may_have_changes = true;
         progress.stage = Stage::InLine;
+        drop(progress);
+        // Closing the index waits for the end of its turn.
+        self.changed.notify_all();
         Some(NextTurn::After(REST_FOR_READERS))
     }
 
-    fn retains_much(&self) -> bool {
+    fn do_readers_retain_much(&self) -> bool {
         let bytes_max = self.environment.options().unflushed_bytes_max;
         bytes_max / READERS_DIVISOR < self.environment.statistics().unflushed_bytes
+            && self.environment.has_readers_of_older_snapshots()
     }
 
     /// Waits after a transient failure, such as a full disk; the same changes are retried.

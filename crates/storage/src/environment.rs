@@ -409,6 +409,13 @@ impl Environment {
         published.earlier.front().unwrap_or(&published.current).clone()
     }
 
+    /// Whether a reader holds a snapshot that is older than the newest one.
+    pub fn has_readers_of_older_snapshots(&self) -> bool {
+        let mut published = lock(&self.published);
+        published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        !published.earlier.is_empty()
+    }
+
     /// Abandons every sealed transaction that is not durable, unless that has already happened.
     fn rewind(&self, reason: Arc<StorageError>, generation: u64) {
         let mut writer = lock(&self.writer);

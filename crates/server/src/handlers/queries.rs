@@ -10,8 +10,8 @@ use std::{borrow::Cow, rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
 use engine::{
-    BoundQuery, NEW_INDEX_WAIT, QueryFacts, QueryPlan, QuerySnapshot, RunningQuery, StopWhenGone,
-    answering_index, check_index_answers,
+    BoundQuery, EngineError, NEW_INDEX_WAIT, QueryFacts, QueryPlan, QuerySnapshot, QueryTarget,
+    RunningQuery, StopWhenGone, answering_index, check_index_answers,
 };
 use http::StatusCode;
 use indexing::Index;
@@ -111,6 +111,10 @@ pub(crate) struct Prepared {
     shape: Shape,
     pub(crate) began: Duration,
     plan: QueryPlan,
+    /// Whether planning it takes long.
+    is_long: bool,
+    /// What it takes besides its rows, if it is long.
+    _memory: Option<MemoryShare>,
     /// Its entry in the list of running queries.
     pub(super) running: Option<RunningQuery>,
     timings: QueryTimings,
@@ -123,23 +127,8 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
     let database = call.database()?.clone();
     let mut is_created = false;
     let is_held = call.snapshot.is_some();
-    let mut heavy = Heavy::of(&call, &database, &prepared).await?;
     let target;
-    (prepared, target) = match &heavy {
-        None => {
-            let target = prepared.bound.target(&database);
-            (prepared, target)
-        }
-        // Planning takes long: this thread reads the requests of others.
-        Some(_) => {
-            let database = database.clone();
-            blocking(move || {
-                let target = prepared.bound.target(&database);
-                Ok((prepared, target))
-            })
-            .await?
-        }
-    };
+    (prepared, target) = plan(&call, &database, prepared).await?;
     let index = match ready_target(&call.state, &database, target, is_held).await {
         Ok(Target::Documents(plan)) => {
             let name = whole_collection(&prepared.bound.query).unwrap_or_default();
@@ -183,64 +172,47 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
         Err(error) => return Err(error),
     };
     let answer = match query::result_kind(&prepared.bound.query) {
-        ResultKind::Rows => match heavy.take() {
-            None => answer(&call, prepared, database, index)?,
-            Some(heavy) => {
-                let stop = StopWhenGone::begin(Arc::clone(&prepared.bound.stop));
-                let answer = blocking(move || {
-                    let _heavy = heavy;
-                    answer(&call, prepared, database, index)
-                })
-                .await;
-                stop.end();
-                answer?
-            }
-        },
-        kind => {
-            // It takes a place of its own.
-            let _heavy = heavy.take().map(Heavy::release_place);
-            aggregated_queries::answer(&call, prepared, database, index, kind).await?
+        ResultKind::Rows if prepared.is_heavy() => {
+            let place = place_of(&call, &database).await?;
+            let stop = StopWhenGone::begin(Arc::clone(&prepared.bound.stop));
+            let answer = blocking(move || {
+                let _place = place;
+                answer(&call, prepared, database, index)
+            })
+            .await;
+            stop.end();
+            answer?
         }
+        ResultKind::Rows => answer(&call, prepared, database, index)?,
+        kind => aggregated_queries::answer(&call, prepared, database, index, kind).await?,
     };
     Ok(if is_created { answer.with_header(INDEX_CREATED, "true") } else { answer })
 }
 
-/// What a query that takes much time or memory holds while it is planned and its first rows are made,
-/// which happens off the threads that read requests.
-struct Heavy {
-    _place: Option<Place>,
-    _memory: MemoryShare,
+/// Determines what runs the query. Planning a long one takes long, and this thread reads the requests of
+/// others.
+async fn plan(
+    call: &Call,
+    database: &DatabaseLease,
+    prepared: Prepared,
+) -> Result<(Prepared, Result<QueryTarget, EngineError>), ApiError> {
+    if !prepared.is_long {
+        let target = prepared.bound.target(database);
+        return Ok((prepared, target));
+    }
+    let (place, database) = (place_of(call, database).await?, database.clone());
+    blocking(move || {
+        let _place = place;
+        let target = prepared.bound.target(&database);
+        Ok((prepared, target))
+    })
+    .await
 }
 
-impl Heavy {
-    /// `None` if the query is none of them: a filter may scan all documents, a time series may have
-    /// very many entries, a script may take its time, and so may planning a long query.
-    async fn of(
-        call: &Call,
-        database: &DatabaseLease,
-        prepared: &Prepared,
-    ) -> Result<Option<Heavy>, ApiError> {
-        let query = &prepared.bound.query;
-        let bytes = prepared.bound.bytes()?;
-        let is_heavy = PLANNED_INLINE_MAX < bytes
-            || query.filter.is_some()
-            || query::names_time_series(query)
-            || query::has_row_script(query);
-        if !is_heavy {
-            return Ok(None);
-        }
-        let state = &call.state;
-        let mut memory = state.engine.memory().answers.share(PLANNED_INLINE_MAX);
-        memory.try_grow_to(bytes).map_err(|exhausted| no_room("Queries", exhausted))?;
-        let places = &state.rooms.counting;
-        let place = places.take(database.record().name.lower_cased()).await?;
-        Ok(Some(Heavy { _place: Some(place), _memory: memory }))
-    }
-
-    /// The same without the place.
-    fn release_place(self) -> Heavy {
-        Heavy { _place: None, ..self }
-    }
+/// Waits for a place among the queries that take long on a thread of their own.
+async fn place_of(call: &Call, database: &DatabaseLease) -> Result<Place, ApiError> {
+    let places = &call.state.rooms.counting;
+    places.take(database.record().name.lower_cased()).await
 }
 
 /// Adds a query to the list of running ones. The result is notified when an operator stops it.
@@ -389,10 +361,10 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ApiEr
 /// A query that this thread may plan.
 fn prepare_short(call: &Call, began: Duration) -> Result<Prepared, ApiError> {
     let prepared = prepare(call, Shape::Page, began)?;
-    if prepared.bound.bytes()? <= PLANNED_INLINE_MAX {
+    if !prepared.is_long {
         return Ok(prepared);
     }
-    let message = "The query is too long to be explained, or its parameters have too many values.";
+    let message = "The query is too long for 'debug', or its parameters have too many values.";
     Err(ApiError::new(ErrorKind::NotSupported, message))
 }
 
@@ -412,8 +384,17 @@ fn prepare_request(
         seed: call.state.engine.random_number(),
         stop: Arc::default(),
     };
+    let bytes = bound.bytes()?;
+    let is_long = PLANNED_INLINE_MAX < bytes;
+    let memory = is_long.then(|| {
+        let mut memory = call.state.engine.memory().bodies.share(PLANNED_INLINE_MAX);
+        memory.try_grow_to(bytes).map(|()| memory)
+    });
+    let memory = memory.transpose().map_err(|exhausted| no_room("Queries", exhausted))?;
     Ok(Prepared {
         bound,
+        is_long,
+        _memory: memory,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
         tells_value_names: parameters.bool("addTimeSeriesNames")?.unwrap_or(false),
@@ -460,6 +441,16 @@ fn stream_result(
 }
 
 impl Prepared {
+    /// Whether its first rows are not made on the threads that read requests: a filter may scan all
+    /// documents, a time series may have very many entries, and a script may take its time.
+    fn is_heavy(&self) -> bool {
+        let query = &self.bound.query;
+        self.is_long
+            || query.filter.is_some()
+            || query::names_time_series(query)
+            || query::has_row_script(query)
+    }
+
     /// A query whose rows are returned as in a page.
     pub(crate) fn page_of(
         call: &Call,
