@@ -147,11 +147,6 @@ fn names_of(query: &Query) -> impl Iterator<Item = &str> {
         .chain(query.load.iter().map(|item| item.alias.as_str()))
 }
 
-/// Whether the rows of the query are made by a script.
-pub fn has_row_script(query: &Query) -> bool {
-    script_text(query).is_some()
-}
-
 /// The functions that the query declares, as JavaScript. Those over time series call the host.
 pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
     query.declarations.iter().map(|declared| {

@@ -139,7 +139,7 @@ impl AnswerPlaces {
     /// For queries that hold what they count until their responses are produced, and for scans of
     /// all documents, besides other work in `work`.
     pub(crate) fn for_counting(work: &MemoryBudget) -> AnswerPlaces {
-        let what = "requests are counting, suggesting, filtering, running scripts or trying out";
+        let what = "requests are counting, suggesting, filtering, planning or trying out";
         AnswerPlaces::for_work(work, what)
     }
 

@@ -442,13 +442,11 @@ fn stream_result(
 
 impl Prepared {
     /// Whether its first rows are not made on the threads that read requests: a filter may scan all
-    /// documents, a time series may have very many entries, and a script may take its time.
+    /// documents, and a time series may have very many entries. Scripts that make rows stay on few
+    /// threads, each of which keeps a heap.
     fn is_heavy(&self) -> bool {
         let query = &self.bound.query;
-        self.is_long
-            || query.filter.is_some()
-            || query::names_time_series(query)
-            || query::has_row_script(query)
+        self.is_long || query.filter.is_some() || query::names_time_series(query)
     }
 
     /// A query whose rows are returned as in a page.

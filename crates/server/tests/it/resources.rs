@@ -366,24 +366,3 @@ fn a_query_is_charged_for_each_mention_of_a_parameter() {
     assert!(refused.text().contains("Queries may hold"), "{}", refused.text());
     assert_eq!(query(2).status, 200);
 }
-
-#[test]
-fn scripts_and_long_queries_do_not_keep_other_requests_from_being_answered() {
-    let server = TestServer::with_database();
-    server.put("x/1", r#"{"a":1,"@metadata":{"@collection":"X"}}"#);
-    let slow = "declare function f(x) { return /^(a+)+$/.test('a'.repeat(40) + 'b') } from X as x select f(x)";
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..4)
-            .map(|_| {
-                let body = json!({ "Query": slow }).to_string();
-                let server = &server;
-                scope.spawn(move || server.send("POST", "/databases/db/queries", body.as_bytes()))
-            })
-            .collect();
-        for _ in 0..20 {
-            assert_eq!(server.get("/build/version").status, 200);
-        }
-        // The scripts run until they are stopped.
-        assert!(running.iter().any(|one| !one.is_finished()), "no query was running meanwhile");
-    });
-}
