@@ -89,7 +89,8 @@ impl RecordBody {
             else {
                 return;
             };
-            bytes -= longest.pop().as_ref().map_or(0, size);
+            // With the comma before it.
+            bytes -= longest.pop().as_ref().map_or(0, |oldest| 1 + size(oldest));
         }
     }
 
@@ -213,7 +214,8 @@ mod tests {
             history.iter().map(|entry| entry["Definition"]["Maps"][0].to_string()).collect()
         };
         let bytes = serde_json::to_vec(&body.properties()[INDEX_HISTORY]["I"]).unwrap().len();
-        body.trim_index_history(bytes);
+        // Each list has brackets.
+        body.trim_index_history(bytes + 2);
         for name in ["I", "J"] {
             assert_eq!(versions(&body, name), [r#""7""#, r#""6""#, r#""5""#, r#""4""#]);
         }
