@@ -48,15 +48,17 @@ impl Stage {
         &self,
         mut send: impl FnMut(u64) -> std::io::Result<Answer>,
     ) -> Result<Answer, Failure> {
+        let mut refusal = String::new();
         for attempt in 0..TRIES {
             let answer = send(attempt)?;
             match answer.status {
                 200..=299 => return Ok(answer),
-                _ if self.is_refusal(&answer) => std::thread::sleep(RETRY_PAUSE),
+                _ if self.is_refusal(&answer) => refusal = answer.described(),
                 _ => return Err(answer.described().into()),
             }
+            std::thread::sleep(RETRY_PAUSE);
         }
-        Err(format!("refused {TRIES} times").into())
+        Err(format!("refused {TRIES} times, at last with {refusal}").into())
     }
 
     /// A JSON response.
