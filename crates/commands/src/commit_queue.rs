@@ -1,16 +1,16 @@
 //! The queue through which every change of a database goes.
 //!
-//! It has two threads: the writer executes batches into one open transaction while the journal
-//! thread writes the previous one to disk. A batch is acknowledged when its transaction is durable.
+//! Batches are executed by threads that all queues of the server share: while one writes a
+//! transaction to disk, another may execute batches into the next. A batch is acknowledged when its
+//! transaction is durable.
 //!
 //! When the disk is full, the transactions in flight fail and the queue continues. After any other
 //! failure of a write it is unknown what the disk holds: the queue closes itself, all waiting
 //! callers get an error, and the database has to be reopened.
 
 use std::{
-    io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -25,12 +25,12 @@ use storage::Environment;
 use crate::{
     change_listener::ChangeListener,
     command::{Batch, BatchOutcome, Command},
+    commit_threads::CommitThreads,
     error::{CommandError, LowDiskSpace, SubmitError},
-    journal_thread,
     patch::{PatchLimits, ValueReader},
-    queue_state::{Rest, Shared, Submission},
+    queue_state::{Shared, Submission},
     trainer_thread,
-    writer_thread::Writer,
+    writer::Writer,
 };
 
 /// Receives the result of a batch. It is called once, on a thread of the queue, and must not block:
@@ -86,50 +86,33 @@ pub struct CommitQueueStatistics {
 
 /// The queue. Dropping it closes it.
 pub struct CommitQueue {
-    shared: Arc<Shared>,
-    options: CommitQueueOptions,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    environment: Arc<Environment>,
+    writer: Arc<Writer>,
+    trainer: Mutex<Option<JoinHandle<()>>>,
     has_trainer: AtomicBool,
 }
 
 impl CommitQueue {
-    /// Starts the two threads over an initialized database.
-    ///
-    /// # Errors
-    /// When the system cannot start a thread.
-    pub fn start(
+    /// Opens a queue over an initialized database, which these threads serve.
+    pub fn open(
         environment: Arc<Environment>,
         platform: &Platform,
         options: CommitQueueOptions,
-    ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new());
-        // An error is reported by the first batch that needs the values.
-        if has_leftover_contents(&environment.read()).unwrap_or(false) {
-            shared.push_own(Batch::one(Command::DiscardAllContents));
-        }
-        let queue = Self {
-            shared: shared.clone(),
-            options,
-            threads: Mutex::new(Vec::new()),
-            environment: Arc::clone(&environment),
-            has_trainer: AtomicBool::new(false),
-        };
-        let rest = Rest::new(platform.memory.clone());
+        threads: &Arc<CommitThreads>,
+    ) -> Self {
         let platform = platform.clone();
-        let writer = Writer { environment, platform, options, shared: shared.clone() };
-        let writer =
-            thread::Builder::new().name("commit-writer".to_owned()).spawn(move || writer.run())?;
-        queue.remember(writer);
-        let journal = thread::Builder::new()
-            .name("commit-journal".to_owned())
-            .spawn(move || journal_thread::run(&shared, rest))?;
-        queue.remember(journal);
-        Ok(queue)
+        let writer = Arc::new_cyclic(|writer: &Weak<Writer>| {
+            let shared = Arc::new(Shared::new(Arc::clone(threads), writer.clone()));
+            Writer { environment, platform, options, shared }
+        });
+        // An error is reported by the first batch that needs the values.
+        if has_leftover_contents(&writer.environment.read()).unwrap_or(false) {
+            writer.shared.push_own(Batch::one(Command::DiscardAllContents));
+        }
+        Self { writer, trainer: Mutex::new(None), has_trainer: AtomicBool::new(false) }
     }
 
-    fn remember(&self, thread: JoinHandle<()>) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    fn shared(&self) -> &Shared {
+        &self.writer.shared
     }
 
     /// Puts a batch into the queue; `reply` is called when it is durable or has failed. Returns
@@ -140,7 +123,8 @@ impl CommitQueue {
     pub fn submit(&self, batch: Batch, reply: Reply) -> Result<(), SubmitError> {
         let size_bytes = batch.size_bytes();
         let submission = Submission { batch, size_bytes, requeues: 0, reply };
-        self.shared.push(submission, self.options.length_max, self.options.bytes_max)
+        let options = &self.writer.options;
+        self.shared().push(submission, options.length_max, options.bytes_max)
     }
 
     /// Puts a batch into the queue and waits until it is durable or has failed. Not for the threads
@@ -162,58 +146,58 @@ impl CommitQueue {
     /// Refuses new batches from now on because the disk is too full, or accepts them again. Batches
     /// already in the queue are not affected.
     pub fn refuse(&self, reason: Option<Arc<LowDiskSpace>>) {
-        self.shared.lock().refusal = reason;
+        self.shared().lock().refusal = reason;
     }
 
     /// Sets the listener that is notified of the changes of batches. Only the first call has an
     /// effect.
     pub fn set_change_listener(&self, listener: Arc<dyn ChangeListener>) {
-        self.shared.listener.get_or_init(|| listener);
+        self.shared().listener.get_or_init(|| listener);
     }
 
     /// Sets the function that is notified of what each durable transaction stored. It is called on
     /// the journal's thread: it must be quick and must not panic. Only the first call has an
     /// effect.
     pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
-        self.shared.on_stored.get_or_init(|| Box::new(on_stored));
+        self.shared().on_stored.get_or_init(|| Box::new(on_stored));
     }
 
     /// Sets the reader of compare exchange for patches. Only the first call has an effect.
     pub fn read_values_by(&self, values: Arc<ValueReader>) {
-        drop(self.shared.values.set(values));
+        drop(self.shared().values.set(values));
     }
 
     /// A barrier: calls `done`, on a thread of the queue, when every batch submitted before is
     /// durable or has failed; immediately when the queue is closed.
     pub fn after_all_before(&self, done: Box<dyn FnOnce() + Send>) {
-        self.shared.push_mark(Box::new(move |_| done()));
+        self.shared().push_mark(Box::new(move |_| done()));
     }
 
     /// Sets which revisions of documents are kept. It applies to every batch submitted afterwards.
     pub fn set_revisions(&self, configuration: Arc<RevisionsConfiguration>) {
-        self.shared.lock().revisions = configuration;
+        self.shared().lock().revisions = configuration;
     }
 
     /// Sets the separator in numbered ids. It applies to the scripts of every batch submitted
     /// afterwards.
     pub fn set_id_separator(&self, separator: IdSeparator) {
-        self.shared.lock().id_separator = separator;
+        self.shared().lock().id_separator = separator;
     }
 
     /// The separator in numbered ids.
     pub fn id_separator(&self) -> IdSeparator {
-        self.shared.lock().id_separator
+        self.shared().lock().id_separator
     }
 
     /// Sets which documents are compressed. It applies to every batch submitted afterwards.
     pub fn set_compression(&self, rules: DocumentsCompression) {
-        if *self.shared.lock().compression.rules() == rules {
+        if *self.shared().lock().compression.rules() == rules {
             return;
         }
         if rules.compresses_anything() {
             self.start_trainer();
         }
-        self.shared.lock().compression = Arc::new(Compression::new(rules));
+        self.shared().lock().compression = Arc::new(Compression::new(rules));
     }
 
     /// Starts the thread that trains dictionaries, unless it is running. When the system cannot
@@ -222,18 +206,21 @@ impl CommitQueue {
         if self.has_trainer.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (shared, environment) = (Arc::clone(&self.shared), Arc::clone(&self.environment));
+        let shared = Arc::clone(&self.writer.shared);
+        let environment = Arc::clone(&self.writer.environment);
         let trainer = thread::Builder::new().name("commit-trainer".to_owned());
         let trainer = trainer.spawn(move || trainer_thread::run(&shared, &environment));
         match trainer {
-            Ok(trainer) => self.remember(trainer),
+            Ok(trainer) => {
+                *self.trainer.lock().unwrap_or_else(PoisonError::into_inner) = Some(trainer);
+            }
             Err(_) => self.has_trainer.store(false, Ordering::Release),
         }
     }
 
     /// The statistics of the queue, including its backlog.
     pub fn statistics(&self) -> CommitQueueStatistics {
-        let state = self.shared.lock();
+        let state = self.shared().lock();
         CommitQueueStatistics {
             length: state.queue.len(),
             bytes: state.queue_bytes,
@@ -243,17 +230,18 @@ impl CommitQueue {
 
     /// Whether the queue accepts no more batches, because it was closed or has failed.
     pub fn is_closed(&self) -> bool {
-        self.shared.lock().is_closed
+        self.shared().lock().is_closed
     }
 
-    /// Accepts no more batches, executes the backlog, and ends the threads. Must not be called from
-    /// a [`Reply`].
+    /// Accepts no more batches, executes the backlog, and waits until no thread works for the queue.
+    /// Must not be called from a [`Reply`].
     pub fn close(&self) {
-        self.shared.close(true);
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        for thread in threads.drain(..) {
-            // A panic has already been reported through the replies that were dropped.
-            let _ = thread.join();
+        self.shared().close(true);
+        self.shared().wait_for_rest();
+        let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(trainer) = trainer {
+            // A panic only cost a dictionary.
+            drop(trainer.join());
         }
     }
 }

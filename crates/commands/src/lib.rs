@@ -16,19 +16,21 @@
 //! | `patch_time_series` | time series in their scripts |
 //! | `json_patch.js` | the script of a patch by operations (RFC 6902) |
 //! | `commit_queue` | the queue as its callers see it |
-//! | `queue_state` | what the threads of the queue share |
-//! | `writer_thread` | executes batches into transactions |
+//! | `commit_threads` | the threads that serve all queues of a server |
+//! | `queue_state` | what callers and threads of a queue share |
+//! | `writer` | executes batches into transactions |
+//! | `journal` | writes transactions to disk, acknowledges callers |
 //! | `trainer_thread` | trains dictionaries for compression |
-//! | `journal_thread` | writes transactions to disk, acknowledges callers |
 //! | `error`, `patch_error` | why a batch failed |
 #![forbid(unsafe_code)]
 
 mod change_listener;
 mod command;
 mod commit_queue;
+mod commit_threads;
 mod error;
 mod execute;
-mod journal_thread;
+mod journal;
 mod patch;
 mod patch_command;
 mod patch_error;
@@ -37,11 +39,12 @@ mod patch_scripts;
 mod patch_time_series;
 mod queue_state;
 mod trainer_thread;
-mod writer_thread;
+mod writer;
 
 pub use change_listener::ChangeListener;
 pub use command::{Batch, BatchOutcome, Command, CommandResult, HeldResults};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
+pub use commit_threads::CommitThreads;
 pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;
 pub use patch::{PatchLimits, Patcher, ValueReader};

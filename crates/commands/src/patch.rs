@@ -48,7 +48,7 @@ const RESULTS_ALLOWED_BYTES: u64 = 256 << 10;
 pub struct PatchLimits {
     /// Steps of one script; see [`Budget`].
     pub steps_max: u64,
-    /// Bytes of memory that the scripts of one database may use.
+    /// Bytes of memory that the scripts of one thread may use.
     pub memory_bytes_max: usize,
     /// The approximate maximum size of a script's document as JSON, in bytes.
     pub result_bytes_max: u64,
@@ -75,6 +75,8 @@ pub struct Patcher {
     values: SharedValues,
     /// Accounts for the results of the batch.
     results: MemoryShare,
+    /// The values and the budget while it serves no queue.
+    idle: (SharedValues, Arc<MemoryBudget>),
 }
 
 /// Reads a value of compare exchange by its key.
@@ -91,24 +93,71 @@ struct Changed {
     put_bytes: usize,
 }
 
+/// The patcher of a thread that serves many queues, one after another. It is made for the first
+/// queue that needs it.
+#[derive(Default)]
+pub(crate) struct ThreadPatcher(Option<Patcher>);
+
+impl ThreadPatcher {
+    /// The patcher for a queue with these limits, values and budget.
+    pub(crate) fn serving(
+        &mut self,
+        clock: &Arc<dyn Clock>,
+        limits: PatchLimits,
+        values: &SharedValues,
+        budget: &Arc<MemoryBudget>,
+    ) -> &mut Patcher {
+        let kept = self.0.take().filter(|patcher| patcher.is_for(clock, limits));
+        let patcher =
+            self.0.insert(kept.unwrap_or_else(|| Patcher::new(Arc::clone(clock), limits)));
+        patcher.serve(values, budget);
+        patcher
+    }
+
+    /// Drops what was kept for a queue: its reader of values, its budget, the request of its last batch.
+    pub(crate) fn release(&mut self) {
+        if let Some(patcher) = &mut self.0 {
+            let (values, budget) = patcher.idle.clone();
+            patcher.serve(&values, &budget);
+            patcher.scripts.end_batch();
+        }
+    }
+
+    /// Drops the patcher with its engine and compiled scripts.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
 impl Patcher {
+    fn is_for(&self, clock: &Arc<dyn Clock>, limits: PatchLimits) -> bool {
+        self.limits == limits && Arc::ptr_eq(&self.clock, clock)
+    }
+
     /// Creates a patcher; its engine is created by the first patch.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
         let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
-        let (deadline, values) = (Duration::MAX, SharedValues::default());
-        let results = MemoryBudget::unlimited().share(0);
-        Patcher { clock, limits, engine, scripts, deadline, values, results }
+        let (values, budget) = (SharedValues::default(), MemoryBudget::unlimited());
+        let results = budget.share(0);
+        let (deadline, idle) = (Duration::MAX, (Arc::clone(&values), budget));
+        Patcher { clock, limits, engine, scripts, deadline, values, results, idle }
     }
 
-    /// The same patcher, with this reader of compare exchange.
-    pub(crate) fn with_values(self, values: SharedValues) -> Patcher {
-        Patcher { values, ..self }
+    /// From now on, scripts read compare exchange by this reader, and results draw from this budget.
+    fn serve(&mut self, values: &SharedValues, budget: &Arc<MemoryBudget>) {
+        if Arc::ptr_eq(&self.values, values) && Arc::ptr_eq(self.results.budget(), budget) {
+            return;
+        }
+        self.values = Arc::clone(values);
+        self.results = budget.share(RESULTS_ALLOWED_BYTES);
     }
 
-    /// The same patcher, with results that draw from that budget.
-    pub(crate) fn within(self, budget: &Arc<MemoryBudget>) -> Patcher {
-        Patcher { results: budget.share(RESULTS_ALLOWED_BYTES), ..self }
+    /// Replaces the engine, which may have stopped midway.
+    pub(crate) fn renew(&mut self) {
+        let values = Arc::clone(&self.values);
+        let results = self.results.budget().share(RESULTS_ALLOWED_BYTES);
+        *self = Patcher { values, results, ..Patcher::new(Arc::clone(&self.clock), self.limits) };
     }
 
     pub(crate) fn begin_batch(&mut self) {

@@ -1,25 +1,28 @@
-//! State shared by the callers and the two threads of a commit queue.
+//! State shared by the callers and the threads of a commit queue.
 //!
-//! One mutex guards everything, held only for moving values in and out; one condition variable
-//! wakes the writer (a batch came, the journal is free, the queue closes), another the journal
-//! thread. A sleeping thread is marked as such under the lock, so that waking a running one costs
-//! no system call.
+//! One mutex guards everything, held only for moving values in and out. At most one thread is the
+//! *writer*, which executes batches into the open transaction, and at most one writes a transaction
+//! to the *journal*. A condition variable wakes a writer that waits with its transaction (a batch
+//! came, the journal is free); it is marked as waiting under the lock, so that waking a running one
+//! costs no system call.
+//!
+//! Invariant: while batches are pending, there is a writer, or it is scheduled, or the thread at the
+//! journal will become it.
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use documents::{Compression, WriteTally};
 use model::{DocumentsCompression, IdSeparator, RevisionsConfiguration};
-use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
 use crate::{
     change_listener::ChangeListener,
     command::{Batch, BatchOutcome},
     commit_queue::{CommitQueueStatistics, Reply},
+    commit_threads::{CommitThreads, Work},
     error::{CommandError, LowDiskSpace, SubmitError},
     patch::SharedValues,
 };
@@ -27,32 +30,6 @@ use crate::{
 /// The size that an internal batch counts as: large enough that a transaction does not take many of
 /// them.
 const OWN_BATCH_BYTES: usize = 4 << 20;
-
-/// How long an idle thread waits before it returns memory to the system, and between further
-/// attempts: its allocations are freed by other threads, at the latest with the second flush after
-/// its last work.
-const REST_PAUSE: Duration = Duration::from_secs(2);
-const REST_PAUSES: u32 = 6;
-/// The first pause is shorter: many databases may be written briefly one after another, and memory
-/// retained by their threads is in no budget.
-const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
-
-/// What a thread does while it has no work.
-pub(crate) struct Rest {
-    memory: Arc<dyn ProcessMemory>,
-    pauses: u32,
-}
-
-impl Rest {
-    pub(crate) fn new(memory: Arc<dyn ProcessMemory>) -> Self {
-        Self { memory, pauses: 0 }
-    }
-
-    /// The thread has worked: its memory will be returned when it is idle.
-    pub(crate) fn worked(&mut self) {
-        self.pauses = REST_PAUSES;
-    }
-}
 
 /// A pending batch and its caller.
 pub(crate) struct Submission {
@@ -79,38 +56,46 @@ pub(crate) struct Executed {
     pub(crate) outcome: BatchOutcome,
 }
 
-/// A sealed transaction in flight to the disk, and its waiting callers.
+/// A sealed transaction on its way to the disk, and its waiting callers.
 pub(crate) struct Handover {
     pub(crate) sealed: SealedTransaction,
     pub(crate) pending: Vec<Pending>,
 }
 
-/// What the journal thread is doing.
-pub(crate) enum Journal {
-    /// Waiting for a transaction.
-    Idle,
-    /// A transaction is ready for it.
-    Waiting(Handover),
-    Writing,
+/// Whether a thread executes batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriterRole {
+    /// No thread does, and none is scheduled to.
+    Vacant,
+    /// A thread does, or is scheduled to.
+    Taken,
+    /// It waits with its open transaction, and has not been woken yet.
+    Waiting,
+}
+
+/// What a writer without an open transaction has to do.
+pub(crate) enum Todo {
+    /// A transaction was lost, with this error.
+    Recover(StorageError),
+    /// Execute this batch.
+    Execute(Submission),
 }
 
 pub(crate) struct State {
     pub(crate) queue: VecDeque<Submission>,
     pub(crate) queue_bytes: usize,
-    pub(crate) journal: Journal,
+    pub(crate) writer: WriterRole,
+    /// A thread writes a transaction to the journal.
+    pub(crate) is_writing: bool,
+    /// The number of threads that work for the queue.
+    threads: usize,
     /// Set when a transaction could not be written: the writer's open transaction is built on it
     /// and has to be abandoned. The writer takes the error.
     pub(crate) lost: Option<StorageError>,
-    /// The writer sleeps and has not been woken yet.
-    writer_sleeps: bool,
-    /// The same of the journal thread.
-    journal_sleeps: bool,
     /// No more batches are accepted.
     pub(crate) is_closed: bool,
     /// Why batches are currently rejected.
     pub(crate) refusal: Option<Arc<LowDiskSpace>>,
-    /// The writer has ended; the journal thread ends when it has nothing left.
-    pub(crate) writer_ended: bool,
     pub(crate) statistics: CommitQueueStatistics,
     /// Which revisions are kept by the batches executed from now on.
     pub(crate) revisions: Arc<RevisionsConfiguration>,
@@ -124,8 +109,12 @@ pub(crate) struct State {
 
 pub(crate) struct Shared {
     state: Mutex<State>,
+    threads: Arc<CommitThreads>,
+    /// What the threads run for this queue; gone when the queue is dropped.
+    work: Weak<dyn Work>,
     writer_wakes: Condvar,
-    journal_wakes: Condvar,
+    /// Wakes those who wait for the end of a queue that is being closed.
+    rests: Condvar,
     trainer_wakes: Condvar,
     /// The listener to changes.
     pub(crate) listener: OnceLock<Arc<dyn ChangeListener>>,
@@ -136,17 +125,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(threads: Arc<CommitThreads>, work: Weak<dyn Work>) -> Self {
         let state = State {
             queue: VecDeque::new(),
             queue_bytes: 0,
-            journal: Journal::Idle,
+            writer: WriterRole::Vacant,
+            is_writing: false,
+            threads: 0,
             lost: None,
-            writer_sleeps: false,
-            journal_sleeps: false,
             is_closed: false,
             refusal: None,
-            writer_ended: false,
             statistics: CommitQueueStatistics::default(),
             revisions: Arc::default(),
             compression: Arc::new(Compression::new(DocumentsCompression::nothing())),
@@ -155,8 +143,10 @@ impl Shared {
         };
         Self {
             state: Mutex::new(state),
+            threads,
+            work,
             writer_wakes: Condvar::new(),
-            journal_wakes: Condvar::new(),
+            rests: Condvar::new(),
             trainer_wakes: Condvar::new(),
             listener: OnceLock::new(),
             on_stored: OnceLock::new(),
@@ -169,76 +159,110 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits, as the writer with an open transaction, for a batch or the journal.
     pub(crate) fn wait_as_writer<'s>(
         &self,
         mut state: MutexGuard<'s, State>,
     ) -> MutexGuard<'s, State> {
-        state.writer_sleeps = true;
-        let mut state = self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.writer_sleeps = false;
+        state.writer = WriterRole::Waiting;
+        while state.writer == WriterRole::Waiting {
+            state = self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         state
     }
 
-    pub(crate) fn rest_as_writer<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        rest: &mut Rest,
-    ) -> MutexGuard<'s, State> {
-        state.writer_sleeps = true;
-        self.rest(&self.writer_wakes, state, rest, |state| state.writer_sleeps = false)
-    }
-
-    pub(crate) fn rest_as_journal<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        rest: &mut Rest,
-    ) -> MutexGuard<'s, State> {
-        state.journal_sleeps = true;
-        self.rest(&self.journal_wakes, state, rest, |state| state.journal_sleeps = false)
-    }
-
-    /// Waits to be woken, at first only for some time, after which memory is returned. `awake`
-    /// marks the thread as no longer sleeping.
-    fn rest<'s>(
-        &'s self,
-        wakes: &Condvar,
-        state: MutexGuard<'s, State>,
-        rest: &mut Rest,
-        awake: impl Fn(&mut State),
-    ) -> MutexGuard<'s, State> {
-        if rest.pauses == 0 {
-            let mut state = wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
-            awake(&mut state);
-            return state;
-        }
-        let pause = if rest.pauses == REST_PAUSES { REST_PAUSE_FIRST } else { REST_PAUSE };
-        let waited = wakes.wait_timeout(state, pause);
-        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        awake(&mut state);
-        if !timeout.timed_out() {
-            return state;
-        }
-        drop(state);
-        rest.pauses -= 1;
-        rest.memory.release_unused();
-        self.lock()
-    }
-
-    /// Wakes the writer after a change under the lock, which is released first.
-    pub(crate) fn wake_writer(&self, mut state: MutexGuard<'_, State>) {
-        let sleeps = std::mem::take(&mut state.writer_sleeps);
-        drop(state);
-        if sleeps {
+    /// Wakes a writer that waits after a change under the lock, which is released first.
+    pub(crate) fn wake_waiting_writer(&self, mut state: MutexGuard<'_, State>) {
+        if state.writer == WriterRole::Waiting {
+            state.writer = WriterRole::Taken;
+            drop(state);
             self.writer_wakes.notify_all();
         }
     }
 
-    /// Wakes the journal thread after a change under the lock, which is released first.
-    pub(crate) fn wake_journal(&self, mut state: MutexGuard<'_, State>) {
-        let sleeps = std::mem::take(&mut state.journal_sleeps);
+    /// The same; without a writer, schedules one for what is pending.
+    fn wake_writer(&self, state: MutexGuard<'_, State>) {
+        match state.writer {
+            WriterRole::Vacant if state.has_work() => self.schedule_writer(state),
+            _ => self.wake_waiting_writer(state),
+        }
+    }
+
+    /// The thread at the journal becomes the writer when it is done; until then, a second one is worth
+    /// it only if no other queue needs it.
+    fn schedule_writer(&self, mut state: MutexGuard<'_, State>) {
+        if state.is_writing && !self.threads.has_free_thread() {
+            return;
+        }
+        state.writer = WriterRole::Taken;
         drop(state);
-        if sleeps {
-            self.journal_wakes.notify_all();
+        self.schedule();
+    }
+
+    fn schedule(&self) {
+        if let Some(work) = self.work.upgrade() {
+            self.threads.schedule(work);
+        }
+    }
+
+    /// A thread begins to work for the queue, as its writer.
+    pub(crate) fn begin_work(&self) {
+        self.lock().threads += 1;
+    }
+
+    /// The thread that began has nothing to do for the queue any more.
+    pub(crate) fn end_work(&self) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        if state.is_closed && state.is_at_rest() {
+            self.rests.notify_all();
+        }
+    }
+
+    /// What the writer has to do. With nothing, there is no writer any more.
+    pub(crate) fn next_as_writer(&self) -> Option<Todo> {
+        let mut state = self.lock();
+        if let Some(error) = state.lost.take() {
+            return Some(Todo::Recover(error));
+        }
+        let next = state.pop();
+        if next.is_none() {
+            state.writer = WriterRole::Vacant;
+        }
+        next.map(Todo::Execute)
+    }
+
+    /// The writer takes its transaction to the journal; another one may follow.
+    pub(crate) fn enter_journal(&self) {
+        let mut state = self.lock();
+        state.is_writing = true;
+        state.writer = WriterRole::Vacant;
+        if state.has_work() {
+            self.schedule_writer(state);
+        }
+    }
+
+    /// After the journal: whether this thread is now the writer. If other queues wait for a thread,
+    /// they have their turn first.
+    pub(crate) fn resume_as_writer(&self) -> bool {
+        let mut state = self.lock();
+        if state.writer != WriterRole::Vacant || !state.has_work() {
+            return false;
+        }
+        state.writer = WriterRole::Taken;
+        drop(state);
+        let has_turn = !self.threads.have_pending();
+        if !has_turn {
+            self.schedule();
+        }
+        has_turn
+    }
+
+    /// Waits until no thread works for a queue that was closed.
+    pub(crate) fn wait_for_rest(&self) {
+        let mut state = self.lock();
+        while !state.is_at_rest() {
+            state = self.rests.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -340,7 +364,6 @@ impl Shared {
             std::mem::take(&mut state.queue)
         };
         self.wake_writer(state);
-        self.wake_journal(self.lock());
         self.trainer_wakes.notify_all();
         refused
     }
@@ -367,8 +390,14 @@ impl State {
         self.queue.push_front(submission);
     }
 
-    pub(crate) fn journal_is_idle(&self) -> bool {
-        matches!(self.journal, Journal::Idle)
+    /// Whether the writer has something to do.
+    fn has_work(&self) -> bool {
+        !self.queue.is_empty() || self.lost.is_some()
+    }
+
+    /// Whether no thread works for the queue, or will.
+    fn is_at_rest(&self) -> bool {
+        self.writer == WriterRole::Vacant && self.threads == 0 && !self.has_work()
     }
 }
 

@@ -14,7 +14,9 @@ use cluster_state::{
     ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
     ValueSource,
 };
-use commands::{Batch, BatchOutcome, ChangeListener, Command, CommitQueue, CommitQueueOptions};
+use commands::{
+    Batch, BatchOutcome, ChangeListener, Command, CommitQueue, CommitQueueOptions, CommitThreads,
+};
 use documents::DatabaseIdentity;
 use indexing::{
     AutoIndexLimits, DefinitionFormat, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool,
@@ -69,6 +71,8 @@ pub struct DatabaseOptions {
     pub environment: EnvironmentOptions,
     /// The limits of its commit queue.
     pub queue: CommitQueueOptions,
+    /// The threads that commit, shared by all databases.
+    pub commit_threads: Arc<CommitThreads>,
     /// The engines that run its scripts.
     pub scripts: ScriptPool,
     /// How much space must be free on its disks.
@@ -160,7 +164,8 @@ impl Database {
         store_missing_counts(&environment)?;
         let values = cluster.values_of(record.topology_id);
         let changes = Arc::new(ChangesHub::default());
-        let queue = queue_of(platform, &environment, options.queue, &values)?;
+        let queue =
+            queue_of(platform, &environment, options.queue, &options.commit_threads, &values);
         recorded_settings::set_queue(&queue, &record)?;
         let activity = Arc::new(Activity::part_of(&options.activity));
         queue.count_stored_by({
@@ -514,17 +519,17 @@ fn queue_of(
     platform: &Platform,
     environment: &Arc<Environment>,
     options: CommitQueueOptions,
+    threads: &Arc<CommitThreads>,
     values: &ValueSource,
-) -> Result<Arc<CommitQueue>, LoadError> {
-    let queue = CommitQueue::start(Arc::clone(environment), platform, options)
-        .map_err(|error| LoadError::Thread { message: error.to_string() })?;
+) -> Arc<CommitQueue> {
+    let queue = CommitQueue::open(Arc::clone(environment), platform, options, threads);
     let values = values.clone();
     queue.read_values_by(Arc::new(move |key| {
         let values = values.read();
         let found = values.get(key).map_err(|error| error.to_string())?;
         Ok(found.map(|entry| entry.value.to_buf()))
     }));
-    Ok(Arc::new(queue))
+    Arc::new(queue)
 }
 
 /// Lets the flusher serve the environment, and ends held snapshots that keep too much of it.

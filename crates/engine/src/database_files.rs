@@ -1,8 +1,8 @@
 //! Where the files of each database are, and how it is opened.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use commands::{CommitQueueOptions, PatchLimits};
+use commands::{CommitQueueOptions, CommitThreads, PatchLimits};
 use database::{Activity, DatabaseOptions, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions};
 use indexing::{AutoIndexLimits, IndexingPool};
 use model::{DatabaseName, DatabaseRecord, NodeTag};
@@ -18,6 +18,10 @@ pub const SYSTEM_DIRECTORY: &str = "System";
 /// The directory of all databases, below the data directory.
 pub const DATABASES_DIRECTORY: &str = "Databases";
 
+/// The maximum number of threads that commit: they mostly wait for disks.
+const COMMIT_THREADS_PER_CORE: usize = 4;
+const COMMIT_THREADS_MIN: usize = 24;
+
 /// Turns a record into the options of its database.
 pub struct DatabaseFiles {
     settings: Settings,
@@ -32,6 +36,8 @@ pub struct DatabaseFiles {
     plan: Arc<MemoryPlan>,
     index_builds: Arc<IndexBuilds>,
     activity: Arc<Activity>,
+    /// Commits the changes of all databases.
+    commit_threads: Arc<CommitThreads>,
 }
 
 impl DatabaseFiles {
@@ -40,7 +46,7 @@ impl DatabaseFiles {
         platform: Platform,
         node_tag: NodeTag,
         plan: Arc<MemoryPlan>,
-    ) -> Arc<DatabaseFiles> {
+    ) -> io::Result<Arc<DatabaseFiles>> {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
         memory.entropy = Arc::clone(&platform.entropy);
@@ -49,7 +55,9 @@ impl DatabaseFiles {
         let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
         let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
-        Arc::new(DatabaseFiles {
+        let commit_threads = (COMMIT_THREADS_PER_CORE * cores).max(COMMIT_THREADS_MIN);
+        let commit_threads = CommitThreads::start(commit_threads, Arc::clone(&platform.memory))?;
+        Ok(Arc::new(DatabaseFiles {
             settings,
             platform,
             node_tag,
@@ -59,7 +67,8 @@ impl DatabaseFiles {
             indexing,
             index_builds: Arc::default(),
             activity,
-        })
+            commit_threads,
+        }))
     }
 
     /// Runs the scripts of all databases.
@@ -145,6 +154,7 @@ impl DatabaseFiles {
             platform,
             environment,
             queue,
+            commit_threads: Arc::clone(&self.commit_threads),
             disk_space,
             scripts,
             huge_documents,

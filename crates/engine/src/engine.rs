@@ -92,6 +92,7 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory)
+                .map_err(|source| OpenError::Thread { source })?
         };
         let options = RegistryOptions {
             concurrent_loads_max: settings.databases.concurrent_loads_max,

@@ -4,9 +4,9 @@
 //! model after some number of them, and no fewer than were acknowledged. How the queue groups them
 //! is up to its threads: a seed repeats the batches, not the exact moment of the cut.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
-use commands::{CommandError, CommitQueue, CommitQueueOptions};
+use commands::{CommandError, CommitQueue, CommitQueueOptions, CommitThreads};
 use platform::simulated::Survival;
 
 use crate::{
@@ -53,8 +53,10 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
         transaction_batches_max: 1 + bench.random.below(4) as usize,
         ..CommitQueueOptions::default()
     };
-    let queue = CommitQueue::start(environment.clone(), &bench.simulation.platform, options)
+    let platform = &bench.simulation.platform;
+    let threads = CommitThreads::start(2, Arc::clone(&platform.memory))
         .map_err(|error| Fault::wrong(error.to_string()))?;
+    let queue = CommitQueue::open(environment.clone(), platform, options, &threads);
     let nth = 1 + bench.random.below(OPERATIONS_MAX);
     bench.simulation.disk.cut_power_at_operation(nth, Survival::Random);
     survived.cuts += 1;

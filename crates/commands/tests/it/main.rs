@@ -10,3 +10,4 @@ mod patching;
 mod power_cuts;
 mod queue;
 mod queue_failures;
+mod threads;

@@ -12,7 +12,7 @@ use testkit::{
     histories::noise,
 };
 
-use crate::queue::{Answer, ids, one, submit};
+use crate::queue::{Answer, ids, one, submit, threads};
 
 const MB: u64 = 1 << 20;
 /// How long idle threads may take to return memory.
@@ -27,7 +27,8 @@ fn start(
     let transaction_budget = Arc::clone(&budget);
     let environment =
         open_with(platform, EnvironmentOptions { transaction_budget, ..options() }).unwrap();
-    let queue = CommitQueue::start(environment.clone(), platform, options_of_queue).unwrap();
+    let threads = threads(platform);
+    let queue = CommitQueue::open(environment.clone(), platform, options_of_queue, &threads);
     (environment, budget, queue)
 }
 

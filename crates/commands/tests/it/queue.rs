@@ -7,7 +7,7 @@ use std::{
 
 use commands::{
     Batch, BatchOutcome, Command, CommandError, CommandResult, CommitQueue, CommitQueueOptions,
-    Reply, SubmitError,
+    CommitThreads, Reply, SubmitError,
 };
 use documents::{DocumentError, ExpectedVersion, NewContent, PutAttachment};
 use model::{AttachmentName, DocumentId};
@@ -26,7 +26,7 @@ pub(crate) fn start_with(
     options: CommitQueueOptions,
 ) -> (Arc<Environment>, CommitQueue) {
     let environment = open(platform).unwrap();
-    let queue = CommitQueue::start(environment.clone(), platform, options).unwrap();
+    let queue = CommitQueue::open(environment.clone(), platform, options, &threads(platform));
     (environment, queue)
 }
 
@@ -39,6 +39,11 @@ pub(crate) fn submit(queue: &CommitQueue, batch: Batch) -> mpsc::Receiver<Answer
 
 fn answer_to(sender: mpsc::Sender<Answer>) -> Reply {
     Box::new(move |answer| sender.send(answer).unwrap())
+}
+
+/// As many threads as a queue can use.
+pub(crate) fn threads(platform: &Platform) -> Arc<CommitThreads> {
+    CommitThreads::start(2, Arc::clone(&platform.memory)).unwrap()
 }
 
 pub(crate) fn one(id: &str) -> Batch {
@@ -220,9 +225,11 @@ fn unused_staged_contents_are_discarded_when_the_queue_starts() {
     assert!(is_left(&environment));
     queue.close();
     drop(queue);
-    let queue = CommitQueue::start(environment.clone(), &simulation.platform, Default::default());
+    let platform = &simulation.platform;
+    let options = CommitQueueOptions::default();
+    let queue = CommitQueue::open(environment.clone(), platform, options, &threads(platform));
     // The internal batches of the queue come before the first batch.
-    queue.unwrap().submit_and_wait(one("a")).unwrap().unwrap();
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
     assert!(!is_left(&environment));
 }
 

@@ -19,7 +19,7 @@ use testkit::database::{batch, content, json, open, put};
 
 use crate::{
     gate::GatedDisk,
-    queue::{Answer, ids, one, start, start_with, submit},
+    queue::{Answer, ids, one, start, start_with, submit, threads},
 };
 
 #[test]
@@ -142,7 +142,7 @@ fn a_panic_in_a_batch_fails_that_batch_alone() {
     let clock = Arc::new(FaultyClock { clock, calls: AtomicU64::new(0), panics_at: 3 });
     let platform = Platform { clock, ..simulation.platform.clone() };
     let options = CommitQueueOptions::default();
-    let queue = CommitQueue::start(environment.clone(), &platform, options).unwrap();
+    let queue = CommitQueue::open(environment.clone(), &platform, options, &threads(&platform));
     let writer = environment.write().unwrap();
     let answers: Vec<_> = ["a", "b", "c", "d"].map(|id| submit(&queue, one(id))).into();
     drop(writer);

@@ -14,6 +14,7 @@ mod time_series_policies;
 use std::sync::Arc;
 
 use cluster_state::RecordDraft;
+use commands::CommitThreads;
 use database::{
     CatalogError, Decision, IndexingOptions, NewDatabase, Replacement, ServerCatalog, WrittenRecord,
 };
@@ -29,6 +30,11 @@ fn indexing_on(platform: &Platform) -> IndexingOptions {
         is_disabled: false,
         on_event: Arc::new(|_, _| ()),
     }
+}
+
+/// One thread that commits.
+fn commit_threads_on(platform: &Platform) -> Arc<CommitThreads> {
+    CommitThreads::start(1, Arc::clone(&platform.memory)).unwrap()
 }
 
 /// A record as a client would send it.

@@ -20,7 +20,7 @@ use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::{indexing_on, record, toggle};
+use crate::{commit_threads_on, indexing_on, record, toggle};
 
 pub(crate) struct House {
     pub(crate) platform: Platform,
@@ -61,6 +61,7 @@ impl House {
                     platform: platform.clone(),
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
+                    commit_threads: commit_threads_on(&platform),
                     huge_documents: HugeDocumentLimits::default(),
                     activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval: Duration::from_secs(300),

@@ -26,7 +26,7 @@ use platform::{
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::{indexing_on, record};
+use crate::{commit_threads_on, indexing_on, record};
 
 const MB: u64 = 1 << 20;
 
@@ -61,6 +61,7 @@ impl Machine {
                 let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
                 let scripts = ScriptPool::new(Arc::clone(&platform.clock));
                 let indexing = indexing_on(&platform);
+                let commit_threads = commit_threads_on(&platform);
                 let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
                 Ok(DatabaseOptions {
                     is_in_memory: false,
@@ -68,6 +69,7 @@ impl Machine {
                     platform,
                     environment,
                     queue,
+                    commit_threads,
                     disk_space,
                     scripts,
                     indexing,
@@ -368,6 +370,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
             let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
             let scripts = ScriptPool::new(Arc::clone(&platform.clock));
             let indexing = indexing_on(&platform);
+            let commit_threads = commit_threads_on(&platform);
             let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
             let disk_space = DiskSpaceLimits::NONE;
             Ok(DatabaseOptions {
@@ -376,6 +379,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
                 platform,
                 environment,
                 queue,
+                commit_threads,
                 disk_space,
                 scripts,
                 indexing,

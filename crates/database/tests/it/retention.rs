@@ -18,7 +18,7 @@ use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::{indexing_on, record};
+use crate::{commit_threads_on, indexing_on, record};
 
 pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
 
@@ -53,6 +53,7 @@ impl Machine {
                     node_tag: model::NodeTag::A,
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
+                    commit_threads: commit_threads_on(&platform),
                     huge_documents: HugeDocumentLimits::default(),
                     activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval,

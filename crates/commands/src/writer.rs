@@ -1,11 +1,12 @@
-//! The thread that executes batches into transactions.
+//! What a thread does for a queue: it executes batches into a transaction, as the writer, and takes
+//! this to the journal; meanwhile another thread may be the writer.
 //!
 //! While one transaction is in flight to the disk, batches are collected into the next; it is
-//! sealed and handed over as soon as the journal is free. So the slower the disk, the larger the
-//! groups, and no batch ever waits for a timer.
+//! sealed as soon as the journal is free. So the slower the disk, the larger the groups, and no
+//! batch ever waits for a timer. A single batch is executed, written and acknowledged by one thread.
 //!
-//! Invariants: at most one transaction is open and one with the journal thread; an open transaction
-//! that is built on a lost one is abandoned.
+//! Invariants: at most one transaction is open and one at the journal; an open transaction that is
+//! built on a lost one is abandoned.
 
 use std::{
     any::Any,
@@ -21,10 +22,12 @@ use storage::{Environment, StorageError, WriteTransaction};
 use crate::{
     command::{Batch, BatchOutcome, Command},
     commit_queue::CommitQueueOptions,
+    commit_threads::Work,
     error::{CommandError, ends_writing},
     execute::execute_batch,
-    patch::Patcher,
-    queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
+    journal,
+    patch::{Patcher, ThreadPatcher},
+    queue_state::{Executed, Handover, Pending, Shared, Submission, Todo, answer},
 };
 
 /// How often a batch is retried that ran out of memory alongside others.
@@ -58,48 +61,81 @@ enum Execution {
     Spoiled(CommandError),
 }
 
+impl Work for Writer {
+    fn run(self: Arc<Self>, patcher: &mut ThreadPatcher) {
+        let shared = Arc::clone(&self.shared);
+        shared.begin_work();
+        self.work(patcher);
+        patcher.release();
+        // A caller that waits for the end may open the environment again.
+        drop(self);
+        shared.end_work();
+    }
+}
+
 impl Writer {
-    /// Runs until the queue is closed and drained.
-    pub(crate) fn run(&self) {
-        let mut patcher = self.new_patcher();
-        let mut rest = Rest::new(self.platform.memory.clone());
-        while let Some(first) = self.wait_for_work(&mut rest) {
-            rest.worked();
-            match self.environment.write() {
-                Ok(tx) => self.run_transaction(tx, first, &mut patcher),
-                Err(error) => self.refuse(first, error),
-            }
-        }
-        let mut state = self.shared.lock();
-        state.writer_ended = true;
-        self.shared.wake_journal(state);
-    }
-
-    fn wait_for_work(&self, rest: &mut Rest) -> Option<Submission> {
-        let mut state = self.shared.lock();
+    /// The thread is the writer when this begins.
+    fn work(&self, patcher: &mut ThreadPatcher) {
         loop {
-            if let Some(error) = state.lost.take() {
-                drop(state);
-                self.after_loss(&error);
-                state = self.shared.lock();
+            let execute = AssertUnwindSafe(|| self.next_transaction(patcher));
+            match catch_unwind(execute) {
+                Ok(Some(handover)) => journal::write(&self.shared, handover),
+                Ok(None) => return,
+                Err(_) => return self.break_down(patcher),
             }
-            match state.pop() {
-                Some(submission) => return Some(submission),
-                // The journal may still lose what it is writing; this thread has to stay to handle
-                // that.
-                None if state.is_closed && state.journal_is_idle() => return None,
-                None => state = self.shared.rest_as_writer(state, rest),
+            if !self.shared.resume_as_writer() {
+                return;
             }
         }
     }
 
-    fn new_patcher(&self) -> Patcher {
-        Patcher::new(Arc::clone(&self.platform.clock), self.options.patches)
-            .with_values(Arc::clone(&self.shared.values))
-            .within(&self.environment.options().transaction_budget)
+    /// Executes pending batches. When a transaction is sealed, the thread is no longer the writer but
+    /// has the journal; without one, it has nothing.
+    fn next_transaction(&self, patcher: &mut ThreadPatcher) -> Option<Handover> {
+        loop {
+            let first = match self.shared.next_as_writer()? {
+                Todo::Execute(first) => first,
+                Todo::Recover(error) => {
+                    self.after_loss(&error);
+                    continue;
+                }
+            };
+            let sealed = match self.environment.write() {
+                Ok(tx) => self.run_transaction(tx, first, self.prepared(patcher)),
+                Err(error) => {
+                    self.refuse(first, error);
+                    None
+                }
+            };
+            if sealed.is_some() {
+                return sealed;
+            }
+        }
     }
 
-    fn run_transaction(&self, mut tx: WriteTransaction, first: Submission, patcher: &mut Patcher) {
+    /// The engine itself has panicked, outside of any batch: the queue is closed, and what is pending
+    /// fails.
+    fn break_down(&self, patcher: &mut ThreadPatcher) {
+        patcher.forget();
+        self.end_writing();
+        while self.shared.next_as_writer().is_some() {}
+    }
+
+    fn prepared<'p>(&self, patcher: &'p mut ThreadPatcher) -> &'p mut Patcher {
+        patcher.serving(
+            &self.platform.clock,
+            self.options.patches,
+            &self.shared.values,
+            &self.environment.options().transaction_budget,
+        )
+    }
+
+    fn run_transaction(
+        &self,
+        mut tx: WriteTransaction,
+        first: Submission,
+        patcher: &mut Patcher,
+    ) -> Option<Handover> {
         let mut executed = Vec::new();
         let (mut bytes, mut is_full) = (0, false);
         let mut submission = first;
@@ -128,18 +164,20 @@ impl Writer {
                 Execution::Failed(error) => self.fail(submission, error),
                 Execution::Spoiled(error) => {
                     drop(tx);
-                    return self.spoil(submission, error, executed);
+                    self.spoil(submission, error, executed);
+                    return None;
                 }
             }
             is_full |= self.options.transaction_batches_max <= executed.len()
                 || self.options.transaction_bytes_max <= bytes;
             submission = match self.next(is_full) {
                 Next::Execute(submission) => submission,
-                Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return,
-                Next::Seal => return self.hand_over(tx, executed),
+                Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return None,
+                Next::Seal => return self.seal(tx, executed),
                 Next::Abandon(error) => {
                     drop(tx);
-                    return self.abandon(executed, &error);
+                    self.abandon(executed, &error);
+                    return None;
                 }
             }
         }
@@ -150,7 +188,7 @@ impl Writer {
     /// too large; any other one is retried as the first of the next transaction.
     fn is_alone(&self) -> bool {
         let is_half_taken = self.environment.options().transaction_budget.is_half_taken();
-        !is_half_taken && self.shared.lock().journal_is_idle()
+        !is_half_taken && !self.shared.lock().is_writing
     }
 
     /// Waits briefly for others to release the memory they hold.
@@ -169,7 +207,7 @@ impl Writer {
             if !is_full && let Some(submission) = state.pop() {
                 return Next::Execute(submission);
             }
-            if state.journal_is_idle() {
+            if !state.is_writing {
                 return Next::Seal;
             }
             state = self.shared.wait_as_writer(state);
@@ -207,13 +245,14 @@ impl Writer {
             Ok(Err(error)) => Execution::Failed(error),
             Err(panic) => {
                 // It may have stopped midway.
-                *patcher = self.new_patcher();
+                patcher.renew();
                 Execution::Spoiled(CommandError::Panicked { message: message_of(&*panic) })
             }
         }
     }
 
-    fn hand_over(&self, tx: WriteTransaction, executed: Vec<Executed>) {
+    /// Seals the transaction and goes to the journal with it.
+    fn seal(&self, tx: WriteTransaction, executed: Vec<Executed>) -> Option<Handover> {
         match tx.seal() {
             Ok(sealed) => {
                 let pending = executed.into_iter().map(|executed| Pending {
@@ -221,11 +260,13 @@ impl Writer {
                     outcome: executed.outcome,
                 });
                 let pending = pending.collect();
-                let mut state = self.shared.lock();
-                state.journal = Journal::Waiting(Handover { sealed, pending });
-                self.shared.wake_journal(state);
+                self.shared.enter_journal();
+                Some(Handover { sealed, pending })
             }
-            Err(error) => self.abandon(executed, &error),
+            Err(error) => {
+                self.abandon(executed, &error);
+                None
+            }
         }
     }
 

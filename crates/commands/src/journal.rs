@@ -1,0 +1,82 @@
+//! Writes a transaction to disk and acknowledges its callers.
+//!
+//! Invariants: a caller is acknowledged only after its transaction is durable; listeners are notified
+//! of transactions in their order.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use storage::{SealedTransaction, StorageError};
+
+use crate::{
+    error::CommandError,
+    queue_state::{Handover, Pending, Shared, answer},
+};
+
+/// Writes the transaction, by the thread that has the journal. The journal is free again before the
+/// callers are acknowledged.
+pub(crate) fn write(shared: &Shared, handover: Handover) {
+    let Handover { sealed, mut pending } = handover;
+    let written = make_durable(sealed);
+    if written.is_ok() {
+        notify_of(shared, &mut pending);
+    }
+    settle(shared, &written, pending.len());
+    for pending in pending {
+        // Not earlier: the sample is read from what is durable.
+        if written.is_ok() && !pending.outcome.wanted_dictionaries.is_empty() {
+            shared.train(&pending.outcome.wanted_dictionaries);
+        }
+        let result = match &written {
+            Ok(()) => Ok(pending.outcome),
+            Err(error) => Err(not_durable(error.clone())),
+        };
+        answer(pending.reply, result);
+    }
+}
+
+/// Notifies the listeners of what is now durable. A panic of theirs cannot harm the queue.
+fn notify_of(shared: &Shared, pending: &mut [Pending]) {
+    let call = std::panic::AssertUnwindSafe(|| {
+        shared.count(pending);
+        let Some(listener) = shared.listener.get() else { return };
+        let changes = pending.iter_mut().flat_map(|one| std::mem::take(&mut one.outcome.changes));
+        let changes: Vec<_> = changes.collect();
+        if !changes.is_empty() {
+            listener.notify(changes);
+        }
+    });
+    drop(std::panic::catch_unwind(call));
+}
+
+/// A panic of the storage engine counts as a write whose outcome is unknown.
+fn make_durable(sealed: SealedTransaction) -> Result<(), StorageError> {
+    let call = std::panic::AssertUnwindSafe(move || sealed.make_durable());
+    std::panic::catch_unwind(call).unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> StorageError {
+    let source = Arc::new(io::Error::other("writing the journal panicked"));
+    let reason = StorageError::Io { path: PathBuf::new(), operation: "write the journal", source };
+    StorageError::Failed { reason: Arc::new(reason) }
+}
+
+fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
+    let mut state = shared.lock();
+    state.is_writing = false;
+    match written {
+        Ok(()) => {
+            state.statistics.transactions += 1;
+            state.statistics.batches += batches as u64;
+        }
+        Err(error) => state.lost = Some(error.clone()),
+    }
+    shared.wake_waiting_writer(state);
+}
+
+/// The error for a caller whose transaction was in flight when a write failed.
+fn not_durable(error: StorageError) -> CommandError {
+    match error {
+        StorageError::Failed { .. } => CommandError::OutcomeUnknown(error),
+        error => CommandError::NotWritten(error),
+    }
+}
