@@ -115,10 +115,7 @@ impl Drop for Flusher {
 impl Shared {
     fn run(&self) {
         while let Some((environment, has_waited)) = self.next() {
-            let done = if has_waited { environment.flush() } else { environment.keep_up() };
-            if let Err(error) = done {
-                (self.on_error)(&error);
-            }
+            self.flush(&environment, has_waited);
             let now = self.clock.monotonic();
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             for entry in &mut state.entries {
@@ -129,6 +126,16 @@ impl Shared {
                     }
                 }
             }
+        }
+    }
+
+    fn flush(&self, environment: &Environment, has_waited: bool) {
+        let done = if has_waited { environment.flush() } else { environment.keep_up() };
+        // Closing flushes by itself, and reports its own errors.
+        if let Err(error) = done
+            && !environment.is_closed()
+        {
+            (self.on_error)(&error);
         }
     }
 
@@ -161,5 +168,36 @@ impl Shared {
                 .wait_timeout(state, FLUSH_CHECK_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use platform::Platform;
+    use storage::EnvironmentOptions;
+
+    use super::*;
+
+    #[test]
+    fn only_what_others_have_not_closed_is_reported() {
+        let platform = Platform::simulated(1).platform;
+        let errors = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&errors);
+        let shared = Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            clock: Arc::clone(&platform.clock),
+            on_error: Box::new(move |_| {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }),
+        };
+        let opened =
+            |directory| Environment::open(&platform, EnvironmentOptions::new(directory)).unwrap();
+        let closed = opened("/closed");
+        closed.close().unwrap();
+        shared.flush(&closed, true);
+        assert_eq!(errors.load(Ordering::SeqCst), 0);
     }
 }

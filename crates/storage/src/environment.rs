@@ -467,6 +467,11 @@ impl Environment {
         self.failure.get().is_some()
     }
 
+    /// Whether it was closed, and had not failed before.
+    pub fn is_closed(&self) -> bool {
+        self.failure.get().is_some_and(|reason| matches!(**reason, StorageError::Closed))
+    }
+
     /// Records that these versions are in the data file.
     pub(crate) fn versions_flushed(&self, flushed: Vec<(PageNumber, u64)>) {
         let mut writer = lock(&self.writer);
