@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use platform::Clock;
+use rquickjs::allocator::RustAllocator;
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{Context, Ctx, Exception, Function, Object, Persistent, Runtime, Value};
 use rustc_hash::FxHashMap;
@@ -207,7 +208,8 @@ fn is_for_want_of_memory(error: &ScriptError) -> bool {
 impl Realm {
     fn new(clock: Arc<dyn Clock>, memory_bytes_max: usize) -> Result<Realm, ScriptError> {
         let broken = |error: rquickjs::Error| ScriptError::Engine(error.to_string());
-        let runtime = Runtime::new().map_err(broken)?;
+        // What scripts have freed is returned to the system like everything else.
+        let runtime = Runtime::new_with_alloc(RustAllocator).map_err(broken)?;
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         runtime.set_memory_limit(memory_bytes_max);
         let context = Context::custom::<Intrinsics>(&runtime).map_err(broken)?;
