@@ -84,7 +84,8 @@ fn wait_until_indexed(stage: &Stage, database: &str) -> Result<(), Failure> {
             if found["IsStale"] == false {
                 return Ok(());
             }
-            if found["Status"] == "Paused" || INDEXING_MAX < began.elapsed() {
+            // An index that waits for memory is shown as paused, and goes on by itself.
+            if INDEXING_MAX < began.elapsed() {
                 return Err(format!("{database}: the index makes no progress: {found}").into());
             }
         }
