@@ -13,7 +13,7 @@ use crate::{
     answers::{
         answer::{ATTACHMENT_HASH, Answer},
         content_download::{ContentPart, answer_with},
-        json_text::JsonObject,
+        json_text::{JsonArray, JsonObject},
     },
     api_error::ApiError,
     call::Call,
@@ -142,15 +142,14 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
     let (owner, requests) = wire::read_attachments_request(&call.body)?;
     let database = call.database()?;
     let tx = database.read();
-    let mut body = b"{\"AttachmentsMetadata\":[".to_vec();
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(page.name("AttachmentsMetadata"));
     let mut parts = Vec::new();
     for AttachmentRequest { document_id: of, name, change_vector } in &requests {
         let (id, name) = (DocumentId::new(of.clone())?, attachment_name(name.clone())?);
         let Some(row) = find(&tx, owner, &id, &name, change_vector.as_deref())? else { continue };
-        if !parts.is_empty() {
-            body.push(b',');
-        }
-        let mut object = JsonObject::begin(&mut body);
+        let mut object = JsonObject::begin(listed.element());
         write_row(&row, &mut object);
         object.text("ChangeVector", row.change_vector());
         object.text("DocumentId", of);
@@ -158,7 +157,8 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
         let content = content_of(&tx, &row)?;
         parts.push(ContentPart { content, range: 0..content.bytes() });
     }
-    body.extend_from_slice(b"]}");
+    listed.end();
+    page.end();
     answer_with(database, tx, body, parts)
 }
 
@@ -187,24 +187,20 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let id = DocumentId::new(text.to_owned())?;
     let failed = |error| ApiError::from(error);
     let tx = call.database()?.read();
-    let mut list = b"[".to_vec();
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    page.text("Id", text);
+    let mut listed = JsonArray::begin(page.name("Attachments"));
     for row in documents::attachments_of(&tx, &id).map_err(failed)? {
         let row = row.map_err(failed)?;
-        if list.len() > 1 {
-            list.push(b',');
-        }
         let count = documents::references_of(&tx, &row.hash()).map_err(failed)?;
-        let mut object = JsonObject::begin(&mut list);
+        let mut object = JsonObject::begin(listed.element());
         write_row(&row, &mut object);
         object.number("Count", count);
         object.end();
     }
-    list.push(b']');
-    let mut body = Vec::new();
-    let mut object = JsonObject::begin(&mut body);
-    object.text("Id", text);
-    object.name("Attachments").extend_from_slice(&list);
-    object.end();
+    listed.end();
+    page.end();
     Ok(Answer::json(body))
 }
 

@@ -12,7 +12,7 @@ use wire::{ErrorKind, HashEtag, QueryString};
 use crate::{
     answers::{
         answer::Answer,
-        json_text::{JsonObject, SMALL_ROW_BYTES, write_revision_to},
+        json_text::{JsonArray, JsonObject, SMALL_ROW_BYTES, write_revision_to},
         long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
         piece_sender::PieceSender,
     },
@@ -161,14 +161,13 @@ impl Wanted {
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
-        out.extend_from_slice(b"{\"Results\":[");
+        let mut page = JsonObject::begin(out);
+        let mut results = JsonArray::begin(page.name("Results"));
         let mut written = 0_u64;
         for row in self.rows(tx)? {
             let row = row?;
-            let end = out.len();
-            if written > 0 {
-                out.push(b',');
-            }
+            let end = results.out().len();
+            let out = results.element();
             written += 1;
             match row {
                 Some(row) if !metadata_only && SMALL_ROW_BYTES < row.uncompressed_bytes() => {
@@ -199,11 +198,11 @@ impl Wanted {
             Wanted::Before { .. } => Some(written),
             Wanted::Page { id, .. } => Some(count_of(tx, id)?),
         };
-        out.push(b']');
+        results.end();
         if let Some(total) = total {
-            out.extend_from_slice(format!(",\"TotalResults\":{total}").as_bytes());
+            page.number("TotalResults", total);
         }
-        out.push(b'}');
+        page.end();
         Ok(true)
     }
 }
@@ -235,12 +234,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
         stored_bytes: row.size_bytes(),
         is_compressed: row.is_compressed(),
     };
-    let mut body = Vec::new();
-    let mut object = JsonObject::begin(&mut body);
-    sizes.write(&mut object);
-    object.text("ChangeVector", row.change_vector());
-    object.end();
-    Ok(Answer::json(body))
+    Ok(sizes.answer("ChangeVector", row.change_vector()))
 }
 
 /// `GET /revisions/bin`: the deleted documents, latest deletion first.
@@ -266,14 +260,14 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     // A revision of a deletion is a few hundred bytes.
     const SHOWN_MAX: usize = 1 << 16;
     let rows = documents::deleted_documents(&tx).map_err(failed)?;
-    let mut body = b"{\"Results\":[".to_vec();
-    for (index, row) in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)).enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        documents::write_revision_json(&row.map_err(failed)?, &mut body)?;
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut results = JsonArray::begin(page.name("Results"));
+    for row in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)) {
+        documents::write_revision_json(&row.map_err(failed)?, results.element())?;
     }
-    body.extend_from_slice(b"]}");
+    results.end();
+    page.end();
     Ok(Answer::json(body).with_quoted_etag(&etag))
 }
 
@@ -350,20 +344,20 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
     let after = Etag(from.saturating_sub(1));
     let log = documents::log::read(&tx, &revisions, after).map_err(failed)?;
     let rows = log.filter_map(|entry| entry.map(LogEntry::revision).transpose());
-    let mut body = b"{\"Revisions\":[".to_vec();
-    for (index, row) in rows.skip_while(pass_over(start)).take(take).enumerate() {
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(page.name("Revisions"));
+    for row in rows.skip_while(pass_over(start)).take(take) {
         let row = row.map_err(failed)?;
-        if index > 0 {
-            body.push(b',');
-        }
-        let mut object = JsonObject::begin(&mut body);
+        let mut object = JsonObject::begin(listed.element());
         object.text("Id", row.id());
         object.number("Etag", row.etag().0);
         object.text("LastModified", &date::format(row.last_modified_ticks()));
         object.text("ChangeVector", row.change_vector());
         object.end();
     }
-    body.extend_from_slice(b"]}");
+    listed.end();
+    page.end();
     Ok(Answer::json(body))
 }
 
