@@ -14,6 +14,7 @@ use blittable::{Builder, ParseLimits};
 use database::{ListenerBudget, MemoryLevel};
 use engine::{Engine, MemoryPlan};
 use http::{HeaderMap, HeaderValue};
+use model::ticks;
 use platform::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use wire::server_shapes::{BuildVersion, DebugMetadata};
@@ -277,8 +278,8 @@ impl ServerState {
     /// When the server started, in wall-clock time.
     pub(crate) fn started_at(&self) -> Timestamp {
         let up_time = self.engine.clock().monotonic().saturating_sub(self.started);
-        let ticks = i64::try_from(up_time.as_nanos() / 100).unwrap_or(i64::MAX);
-        Timestamp::from_ticks(self.engine.clock().now().ticks().saturating_sub(ticks))
+        let now = self.engine.clock().now().ticks();
+        Timestamp::from_ticks(now.saturating_sub(ticks::of_duration(up_time)))
     }
 
     /// Records that a request was answered.

@@ -4,9 +4,12 @@ use std::collections::HashSet;
 
 use documents::{
     DocumentError, DocumentRow,
-    time_series::{MomentRange, SeriesReader, TICKS_PER_MILLISECOND, series, series_of},
+    time_series::{MomentRange, SeriesReader, series, series_of},
 };
-use model::{DocumentId, TimeSeriesName, date};
+use model::{
+    DocumentId, TimeSeriesName, date,
+    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
+};
 use query::{IncludedSeries, SeriesInclude, SeriesPart};
 use storage::ReadTransaction;
 use wire::{ErrorKind, HashEtag, QueryString};
@@ -29,7 +32,6 @@ const ALL_SERIES: &str = "@all_timeseries";
 const RANGES_MAX: usize = 1 << 10;
 /// Maximum size of the time series included with a batch of a subscription, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 28;
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// What the parameters of a load request.
 #[derive(Clone, Debug, Default)]

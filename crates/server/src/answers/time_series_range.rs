@@ -2,9 +2,9 @@
 
 use documents::{
     DocumentError,
-    time_series::{MOMENT_MAX, MomentRange, Series, SeriesReader, TICKS_PER_MILLISECOND, series},
+    time_series::{MOMENT_MAX, MomentRange, Series, SeriesReader, series},
 };
-use model::{DocumentId, TimeSeriesName, date};
+use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
 use storage::ReadTransaction;
 
 use crate::{

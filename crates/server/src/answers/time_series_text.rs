@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use documents::time_series::{SeriesReader, TICKS_PER_MILLISECOND, TimeSeriesEntry};
-use model::date;
+use documents::time_series::{SeriesReader, TimeSeriesEntry};
+use model::{date, ticks::TICKS_PER_MILLISECOND};
 use query::{Numbers, write_number};
 
 use crate::answers::json_text::{JsonArray, JsonObject};

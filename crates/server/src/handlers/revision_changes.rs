@@ -3,7 +3,7 @@
 
 use engine::RevisionTask;
 use http::StatusCode;
-use model::{CollectionName, date};
+use model::{CollectionName, date, ticks::TICKS_PER_SECOND};
 use serde_json::{Map, Value, json};
 use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY};
 
@@ -16,8 +16,6 @@ use crate::{
     http::router::Answering,
     stored_record::{body_of, read_object, set_in_body, texts_of},
 };
-
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// `GET /revisions/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {

@@ -2,7 +2,7 @@
 
 use engine::position_of;
 use http::StatusCode;
-use model::{Etag, date};
+use model::{Etag, date, ticks::TICKS_PER_MILLISECOND};
 use serde_json::{Value, json};
 use storage::CountedOutput;
 use subscriptions::{
@@ -188,7 +188,7 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
 }
 
 fn batches_json(activity: &ActivityFacts) -> Value {
-    let milliseconds = |ticks: i64| ticks as f64 / 10_000.0;
+    let milliseconds = |ticks: i64| ticks as f64 / TICKS_PER_MILLISECOND as f64;
     let shown = |batch: &BatchFacts| {
         let waited = batch.sent_ticks.zip(batch.acknowledged_ticks);
         json!({
