@@ -116,8 +116,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether another response waits for it. A response that gets `true` has to end.
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Agrees to give the place up, if another response waits for it: a response that gets `true` has to
+    /// end.
+    pub(crate) fn try_give_up(&self) -> bool {
         self.rooms.iter().any(|room| room.take_request())
     }
 
@@ -259,13 +260,13 @@ mod tests {
         block_on(async {
             let places = places(2);
             let place = places.take("a").await.ok().unwrap();
-            assert!(!place.is_wanted());
+            assert!(!place.try_give_up());
             assert!(timeout(Duration::ZERO, places.take("a")).await.is_err());
-            assert!(!place.is_wanted(), "it does not wait any more");
+            assert!(!place.try_give_up(), "it does not wait any more");
             let mut waits = std::pin::pin!(places.take("a"));
             assert!(timeout(Duration::ZERO, waits.as_mut()).await.is_err());
-            assert!(place.is_wanted());
-            assert!(!place.is_wanted());
+            assert!(place.try_give_up());
+            assert!(!place.try_give_up());
             drop(place);
             assert!(waits.await.is_ok());
         });

@@ -3,7 +3,7 @@
 use storage::CountedOutput;
 
 use crate::{
-    answers::{answer::Answer, answer_memory::memory_to_count, json_text::Commas},
+    answers::{answer::Answer, answer_memory::counting_memory, json_text::Commas},
     api_error::ApiError,
     server_state::ServerState,
 };
@@ -17,7 +17,7 @@ pub(crate) struct CountedList {
 impl CountedList {
     /// A list without items; `head` is the text of the response up to the first one.
     pub(crate) fn begin(state: &ServerState, head: &[u8]) -> CountedList {
-        let mut body = CountedOutput::new(&memory_to_count(state));
+        let mut body = CountedOutput::new(&counting_memory(state));
         body.bytes.extend_from_slice(head);
         CountedList { body, commas: Commas::default() }
     }

@@ -153,7 +153,7 @@ pub(crate) async fn write_range(
         }
     }
     entries.end();
-    let is_total_told = |known: &&Series| {
+    let shows_total = |known: &&Series| {
         let of_series = MomentRange { from: known.start_ms, to: known.end_ms };
         wanted.moments().includes(&of_series)
             && match extras.total {
@@ -162,7 +162,7 @@ pub(crate) async fn write_range(
                 Total::OfPages => true,
             }
     };
-    if let Some(known) = known.as_ref().filter(is_total_told) {
+    if let Some(known) = known.as_ref().filter(shows_total) {
         range.number("TotalResults", known.entries);
     }
     if (extras.document || written > 0)

@@ -17,7 +17,7 @@ use wire::{ErrorKind, header_names::REQUEST_TIME};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::{memory_to_count, wait_for_room},
+        answer_memory::{counting_memory, wait_for_room},
         json_text::{Commas, JsonObject, write_texts},
         long_answer::{Sink, at_once},
     },
@@ -52,7 +52,7 @@ pub(crate) async fn answer(
     let (etag, answer) = blocking(move || {
         let _place = place;
         let snapshot = QuerySnapshot::take(&database, index, held.as_deref())?;
-        let memory = memory_to_count(&state);
+        let memory = counting_memory(&state);
         let is_short_of_memory = |error: &ApiError| error.kind == ErrorKind::LowMemory;
         // Each attempt releases what it held, so that others come to an end.
         let (etag, body) = wait_for_room(&memory, is_short_of_memory, || {

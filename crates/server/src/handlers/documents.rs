@@ -15,7 +15,7 @@ use wire::{HashEtag, QueryString};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::memory_to_count,
+        answer_memory::counting_memory,
         counter_includes,
         document_pages::{Listing, list_documents},
         json_text::{JsonArray, JsonObject, write_row_to},
@@ -154,7 +154,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     let values = ValueIncludes::of_query(query, || database.values());
     let time_series = TimeSeriesIncludes::of_query(query)?;
     let tx = call.read()?;
-    let mut held = memory_to_count(&call.state).holding();
+    let mut held = counting_memory(&call.state).holding();
     let rows = find_all(&tx, ids, &mut held)?;
     note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
@@ -181,11 +181,11 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     }
     let bytes: usize = rows.iter().flatten().chain(&included).map(|row| row.size_bytes()).sum();
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
-    let along = (&revisions, &counters, values.as_ref());
+    let includes = (&revisions, &counters, values.as_ref());
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
     let loaded = (rows.as_slice(), included.as_slice());
     let written =
-        at_once(write_load(&tx, loaded, along, &time_series, metadata_only, &mut body, whole));
+        at_once(write_load(&tx, loaded, includes, &time_series, metadata_only, &mut body, whole));
     if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
@@ -322,7 +322,7 @@ fn counters_of(
 fn write_includes(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
-    (revisions, counters, values): Along<'_>,
+    (revisions, counters, values): LoadIncludes<'_>,
     page: &mut JsonObject<'_>,
 ) -> Result<(), ApiError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
@@ -365,13 +365,13 @@ fn load_etag(
 }
 
 /// What is included with documents.
-type Along<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
+type LoadIncludes<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
 
 /// Writes the whole response; `false` when `sink` requests to stop.
 async fn write_load(
     tx: &ReadTransaction,
     (rows, included): (&[Option<DocumentRow<'_>>], &[DocumentRow<'_>]),
-    along: Along<'_>,
+    includes: LoadIncludes<'_>,
     time_series: &TimeSeriesIncludes,
     metadata_only: bool,
     out: &mut Vec<u8>,
@@ -381,7 +381,7 @@ async fn write_load(
     if !write_documents(rows, included, metadata_only, &mut page, sink).await? {
         return Ok(false);
     }
-    write_includes(tx, rows, along, &mut page)?;
+    write_includes(tx, rows, includes, &mut page)?;
     if !time_series.write(tx, rows.iter().flatten(), &mut page, sink).await? {
         return Ok(false);
     }
@@ -443,9 +443,9 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
         let (sink, mut held) = (Sink::Pieces(sender), sender.memory().holding());
         let rows = sink.with_room(|| find_all(&tx, &load.ids, &mut held)).await?;
         let included = sink.with_room(|| included_rows(&tx, &rows, &load.paths, &mut held)).await?;
-        let along = (&load.revisions, &load.counters, load.values.as_ref());
+        let includes = (&load.revisions, &load.counters, load.values.as_ref());
         let loaded = (rows.as_slice(), included.as_slice());
-        write_load(&tx, loaded, along, &load.time_series, load.metadata_only, out, sink).await
+        write_load(&tx, loaded, includes, &load.time_series, load.metadata_only, out, sink).await
     };
     Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))
 }

@@ -21,7 +21,7 @@ use wire::{ErrorKind, QueryRequest, read_index_definition};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::memory_to_count,
+        answer_memory::counting_memory,
         json_text::{JsonArray, JsonObject, write_elements},
     },
     api_error::{ApiError, no_room},
@@ -79,7 +79,7 @@ pub(crate) fn test(call: Call) -> Answering {
         check_index_answers(index.index())?;
         blocking(move || {
             let _place = place;
-            let memory = memory_to_count(&state);
+            let memory = counting_memory(&state);
             let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
             let trial = tried(&state, &database, &definition, documents_max, &memory)?;
             let tested = Tested { definition, index, is_indexed, trial };

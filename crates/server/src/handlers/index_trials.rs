@@ -14,7 +14,7 @@ use wire::{ErrorKind, read_index_definition};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::memory_to_count,
+        answer_memory::counting_memory,
         json_text::{JsonObject, write_texts},
     },
     api_error::ApiError,
@@ -55,7 +55,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
                 ids => TrialSource::Documents(ids),
             };
             let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
-            let memory = memory_to_count(&state);
+            let memory = counting_memory(&state);
             let ends = TrialFailure::Ends;
             let trial =
                 try_definition(&definition, state.engine.scripts(), context, source, ends, &memory);

@@ -14,7 +14,7 @@ use wire::SubscriptionBody;
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::{memory_to_count, wait_for_room},
+        answer_memory::{counting_memory, wait_for_room},
     },
     api_error::ApiError,
     blocking::blocking,
@@ -229,7 +229,7 @@ fn previewed(call: &Call) -> Result<Answer, ApiError> {
     let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);
     let rows_max = usize::try_from(page_size).unwrap_or(0);
-    let memory = memory_to_count(&call.state);
+    let memory = counting_memory(&call.state);
     let scripts = call.state.engine.scripts();
     let (tx, values) = (database.read(), database.values());
     let output = wait_for_room(&memory, ReadError::may_find_memory_later, || {

@@ -69,7 +69,7 @@ pub(crate) fn read_commands(
     Ok(state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))?)
 }
 
-/// How many commands fit into so many bytes, if they are like the first ones of `body`. All of it is
+/// How many commands fit into `bytes_max`, if they are like the first ones of `body`. All of it is
 /// attributed to these, so that fewer are promised than fit rather than more.
 fn fitting_commands(bytes_max: u64, body_bytes: usize, commands: usize) -> u64 {
     let bytes = COMMAND_BYTES + body_bytes.div_ceil(commands);

@@ -210,7 +210,7 @@ impl Prepared {
                 return Ok(false);
             }
         }
-        if self.tells_value_names
+        if self.reports_value_names
             && let Some(names) = result.series_fields()
         {
             write_texts(names, page.name("TimeSeriesFields"));
