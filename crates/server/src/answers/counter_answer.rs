@@ -78,7 +78,6 @@ pub(crate) fn detail_of(
     row: &CounterRow<'_>,
     name: CounterName,
 ) -> Result<CounterDetail, ApiError> {
-    let values = row.values().collect::<Result<_, _>>();
-    let values = values?;
+    let values = row.values().collect::<Result<_, _>>()?;
     Ok(CounterDetail { name, total: row.total(), values })
 }

@@ -116,16 +116,15 @@ impl Listing {
 
     /// The documents of the list.
     fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
-        let failed = |error: DocumentError| ApiError::from(error);
         match &self.order {
-            Order::NewestFirst => Ok(self.page(documents::newest_first(tx).map_err(failed)?)),
+            Order::NewestFirst => Ok(self.page(documents::newest_first(tx)?)),
             Order::OfCollection(name) => {
-                let rows = documents::newest_first_of_collection(tx, name).map_err(failed)?;
+                let rows = documents::newest_first_of_collection(tx, name)?;
                 Ok(self.page(rows))
             }
             Order::After(etag) => {
                 let documents = [Selection::all(EntryKind::Document)];
-                let log = log::read(tx, &documents, *etag).map_err(failed)?;
+                let log = log::read(tx, &documents, *etag)?;
                 Ok(self.page(log.filter_map(|entry| entry.map(|e| e.document()).transpose())))
             }
             Order::ByPrefix { prefix, start_after, patterns } => {
@@ -135,7 +134,7 @@ impl Listing {
                     Ok(row) => patterns.accept(&row.lower_id()[prefix_bytes..]),
                     Err(_) => true,
                 };
-                Ok(self.page(rows.map_err(failed)?.filter(wanted)))
+                Ok(self.page(rows?.filter(wanted)))
             }
         }
     }

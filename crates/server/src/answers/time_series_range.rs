@@ -117,24 +117,22 @@ pub(crate) async fn write_range(
     extras: Extras,
     output: Output<'_>,
 ) -> Result<Option<Page>, ApiError> {
-    let failed = |error: DocumentError| ApiError::from(error);
-    let known = series(tx, id, &wanted.name).map_err(failed)?;
-    let ends = ends_of_page(tx, id, wanted, page, known.as_ref()).map_err(failed)?;
+    let known = series(tx, id, &wanted.name)?;
+    let ends = ends_of_page(tx, id, wanted, page, known.as_ref())?;
     let Output { out, sink } = output;
     let mut range = JsonObject::begin(out);
     range.optional_text("From", ends.from.as_deref());
     range.optional_text("To", ends.to.as_deref());
     let mut entries = JsonArray::begin(range.name("Entries"));
-    let reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments());
-    let mut reader = reader.map_err(failed)?;
-    let left_out = reader.skip(page.start).map_err(failed)?;
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments())?;
+    let left_out = reader.skip(page.start)?;
     let node_tag = match extras.node_values {
-        true => Some(documents::database_identity(tx).map_err(failed)?.node_tag),
+        true => Some(documents::database_identity(tx)?.node_tag),
         false => None,
     };
     let (mut written, mut tags) = (0, Vec::new());
     while written < page.size {
-        let Some(entry) = reader.next_entry().map_err(failed)? else { break };
+        let Some(entry) = reader.next_entry()? else { break };
         written += 1;
         let mut object = JsonObject::begin(entries.element());
         write_entry(&entry, &mut object);

@@ -185,15 +185,14 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let text = query.single_non_empty("id")?;
     let id = DocumentId::new(text.to_owned())?;
-    let failed = |error| ApiError::from(error);
     let tx = call.database()?.read();
     let mut body = Vec::new();
     let mut page = JsonObject::begin(&mut body);
     page.text("Id", text);
     let mut listed = JsonArray::begin(page.name("Attachments"));
-    for row in documents::attachments_of(&tx, &id).map_err(failed)? {
-        let row = row.map_err(failed)?;
-        let count = documents::references_of(&tx, &row.hash()).map_err(failed)?;
+    for row in documents::attachments_of(&tx, &id)? {
+        let row = row?;
+        let count = documents::references_of(&tx, &row.hash())?;
         let mut object = JsonObject::begin(listed.element());
         write_row(&row, &mut object);
         object.number("Count", count);
@@ -228,16 +227,15 @@ fn find<'t>(
     name: &AttachmentName,
     change_vector: Option<&str>,
 ) -> Result<Option<AttachmentRow<'t>>, ApiError> {
-    let failed = |error| ApiError::from(error);
     let (AttachmentOwner::Revision, Some(change_vector)) = (owner, change_vector) else {
-        return documents::attachment(tx, id, name).map_err(failed);
+        return Ok(documents::attachment(tx, id, name)?);
     };
-    let revision = documents::revision_by_change_vector(tx, change_vector).map_err(failed)?;
+    let revision = documents::revision_by_change_vector(tx, change_vector)?;
     let Some(revision) = revision.filter(|found| found.lower_id() == id.lower_cased()) else {
         return Ok(None);
     };
-    for row in documents::attachments_of_revision(tx, revision.etag()).map_err(failed)? {
-        let row = row.map_err(failed)?;
+    for row in documents::attachments_of_revision(tx, revision.etag())? {
+        let row = row?;
         if row.lower_name() == name.lower_cased() {
             return Ok(Some(row));
         }

@@ -71,8 +71,7 @@ fn database_of(call: &Call) -> Result<DatabaseId, ApiError> {
 
 /// `GET /debug/identities`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
-    let identities = call.state.engine.cluster_state().identities(database_of(call)?);
-    let identities = identities?;
+    let identities = call.state.engine.cluster_state().identities(database_of(call)?)?;
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
     for (name, value) in &identities {

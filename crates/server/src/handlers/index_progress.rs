@@ -105,11 +105,10 @@ fn counters_reason(
     documents: &ReadTransaction,
     progress: &CollectionProgress,
 ) -> Result<String, ApiError> {
-    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
     let counters = Selection::of_collection(EntryKinds::COUNTERS, name.as_ref());
-    let (last, newest) = newest_in(documents, counters).map_err(failed)?;
+    let (last, newest) = newest_in(documents, counters)?;
     let key = newest.map_or(String::new(), |entry| key_of(&entry));
     Ok(format!(
         "There are still some counters to process from collection '{collection}'. The last Counters \
@@ -125,12 +124,10 @@ fn add_time_series_reasons(
     progress: &CollectionProgress,
     reasons: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
-    let newest_of = |kind: EntryKind| {
-        newest_in(documents, Selection::of_collection(kind, name.as_ref())).map_err(failed)
-    };
+    let newest_of =
+        |kind: EntryKind| newest_in(documents, Selection::of_collection(kind, name.as_ref()));
     let (written, segment) = newest_of(EntryKind::Segment)?;
     if *last_etag < written.0 {
         let newest = match segment {
@@ -185,14 +182,13 @@ fn collection_named(name: &str) -> Option<CollectionName> {
 
 /// The document of the last change in a collection; empty if that was a deletion.
 fn newest_of(documents: &ReadTransaction, collection: &str, last: u64) -> Result<String, ApiError> {
-    let failed = |error| ApiError::from(error);
     let newest = match CollectionName::new(collection) {
         Ok(name) if collection != ALL_DOCUMENTS => {
-            documents::newest_first_of_collection(documents, &name).map_err(failed)?.next()
+            documents::newest_first_of_collection(documents, &name)?.next()
         }
-        _ => documents::newest_first(documents).map_err(failed)?.next(),
+        _ => documents::newest_first(documents)?.next(),
     };
-    let newest = newest.transpose().map_err(failed)?.filter(|row| row.etag().0 == last);
+    let newest = newest.transpose()?.filter(|row| row.etag().0 == last);
     Ok(newest.map_or(String::new(), |row| {
         let written = date::american(row.last_modified_ticks());
         format!(" (@id: '{}', @last-modified: '{written}')", row.id())

@@ -97,8 +97,7 @@ fn begin(call: &Call, body: &Map<String, Value>, task: RevisionTask) -> Result<A
     let collections: Result<Vec<_>, _> = collections.collect();
     let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
     let (engine, database) = (&call.state.engine, call.database()?);
-    let begun = engine.begin_revision_operation(database, task, collections, show_failure);
-    let id = begun?;
+    let id = engine.begin_revision_operation(database, task, collections, show_failure)?;
     Ok(Answer::shape(
         StatusCode::OK,
         &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),

@@ -123,11 +123,11 @@ impl Wanted {
                 documents::revision_by_change_vector(tx, version).map_err(failed)
             }))),
             Wanted::Before { id, ticks } => {
-                let found = documents::revision_at(tx, id, *ticks).map_err(failed)?;
+                let found = documents::revision_at(tx, id, *ticks)?;
                 Ok(Box::new(found.map(|row| Ok(Some(row))).into_iter()))
             }
             Wanted::Page { id, start, take } => {
-                let rows = documents::revisions_newest_first(tx, id).map_err(failed)?;
+                let rows = documents::revisions_newest_first(tx, id)?;
                 let page = rows.skip_while(pass_over(*start)).take(*take);
                 Ok(Box::new(page.map(move |row| row.map(Some).map_err(failed))))
             }
@@ -225,8 +225,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let version = change_vector(query.single_non_empty("changeVector")?);
     let tx = call.database()?.read();
-    let found = documents::revision_by_change_vector(&tx, &version);
-    let Some(row) = found? else {
+    let Some(row) = documents::revision_by_change_vector(&tx, &version)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     let sizes = RowSizes {
@@ -245,11 +244,10 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
     let start = start.max(passed_over);
     let tx = call.read()?;
-    let failed = |error: DocumentError| ApiError::from(error);
-    let newest = documents::deleted_documents(&tx).map_err(failed)?.next();
-    let etag = match newest.transpose().map_err(failed)? {
+    let newest = documents::deleted_documents(&tx)?.next();
+    let etag = match newest.transpose()? {
         Some(newest) => {
-            let total = documents::revisions_total(&tx).map_err(failed)?;
+            let total = documents::revisions_total(&tx)?;
             format!("{}/{total}", newest.change_vector())
         }
         None => String::new(),
@@ -259,12 +257,12 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     }
     // A revision of a deletion is a few hundred bytes.
     const SHOWN_MAX: usize = 1 << 16;
-    let rows = documents::deleted_documents(&tx).map_err(failed)?;
+    let rows = documents::deleted_documents(&tx)?;
     let mut body = Vec::new();
     let mut page = JsonObject::begin(&mut body);
     let mut results = JsonArray::begin(page.name("Results"));
     for row in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)) {
-        documents::write_revision_json(&row.map_err(failed)?, results.element())?;
+        documents::write_revision_json(&row?, results.element())?;
     }
     results.end();
     page.end();
@@ -290,7 +288,7 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
         None => {
-            document = documents::get(&tx, &DocumentId::new(old.id())?).map_err(failed)?;
+            document = documents::get(&tx, &DocumentId::new(old.id())?)?;
             let Some(new) = &document else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
@@ -299,14 +297,13 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
         let message = "The two versions are of different documents";
         return Err(ApiError::argument(message));
     }
-    let (before, after) = (old.body().map_err(failed)?, body.map_err(failed)?);
+    let (before, after) = (old.body()?, body?);
     let mut out = Vec::new();
     let mut object = JsonObject::begin(&mut out);
     object.text("Id", old.id());
     write_version(old.change_vector(), old.last_modified_ticks(), object.name("From"));
     write_version(version, ticks, object.name("To"));
-    documents::write_difference(before.root(), after.root(), object.name("Patch"))
-        .map_err(failed)?;
+    documents::write_difference(before.root(), after.root(), object.name("Patch"))?;
     object.end();
     Ok(Answer::json(out))
 }
@@ -339,16 +336,15 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
     let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
     let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
     let tx = call.database()?.read();
-    let failed = |error: DocumentError| ApiError::from(error);
     let revisions = [Selection::all(EntryKind::Revision)];
     let after = Etag(from.saturating_sub(1));
-    let log = documents::log::read(&tx, &revisions, after).map_err(failed)?;
+    let log = documents::log::read(&tx, &revisions, after)?;
     let rows = log.filter_map(|entry| entry.map(LogEntry::revision).transpose());
     let mut body = Vec::new();
     let mut page = JsonObject::begin(&mut body);
     let mut listed = JsonArray::begin(page.name("Revisions"));
     for row in rows.skip_while(pass_over(start)).take(take) {
-        let row = row.map_err(failed)?;
+        let row = row?;
         let mut object = JsonObject::begin(listed.element());
         object.text("Id", row.id());
         object.number("Etag", row.etag().0);

@@ -290,8 +290,7 @@ async fn stream_entries(
     out: &mut Vec<u8>,
 ) -> Result<bool, ApiError> {
     let range: MomentRange = wanted.moments();
-    let reader = SeriesReader::new(tx, id, &wanted.name, range);
-    let mut reader = reader?;
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, range)?;
     while let Some(entry) = reader.next_entry()? {
         write_streamed_entry(&entry, out);
         out.push(b',');
