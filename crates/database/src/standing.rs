@@ -153,13 +153,13 @@ pub(crate) fn check_cluster(
         // The state forgets a transaction only when the database has executed it durably.
         let missing = next.map_err(LoadError::Cluster)?.map(|next| next.before);
         let missing = missing.filter(|missing| executed.index < *missing);
-        reason = missing.map(|missing| refusal_of_older(record.name.as_str(), missing));
+        reason = missing.map(|missing| refusal_of_older_files(record.name.as_str(), missing));
     }
     cluster.refuse(record.topology_id, reason.as_deref());
     Ok(reason)
 }
 
-fn refusal_of_older(database: &str, missing: u64) -> String {
+fn refusal_of_older_files(database: &str, missing: u64) -> String {
     format!(
         "The files of the database '{database}' lack the cluster-wide transaction {missing}, which the \
          database has executed: they are an older copy, or lost their newest transactions. Compare \

@@ -10,12 +10,12 @@ use documents::{
     DocumentError, ErrorKind,
     time_series::{
         Entries, Frame, MOMENT_MAX, MomentRange, Rollup, RollupRight, SeriesReader,
-        TICKS_PER_MILLISECOND, TimeSeriesChange, moment_before, moment_behind, series,
+        TimeSeriesChange, moment_before, moment_behind, series,
     },
 };
 use model::{
     CollectionName, CollectionPolicies, DocumentId, TimeSeriesConfiguration, TimeSeriesName,
-    TimeValue,
+    TimeValue, ticks::TICKS_PER_MILLISECOND,
 };
 
 use crate::{

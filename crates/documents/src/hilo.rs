@@ -5,7 +5,7 @@
 //! returned.
 
 use blittable::{BlittableBuf, Edit, Item, ObjectBuilder, Value, modify};
-use model::{DocumentId, HILO_COLLECTION, NodeTag};
+use model::{DocumentId, HILO_COLLECTION, NodeTag, ticks::TICKS_PER_SECOND};
 
 use crate::{
     error::DocumentError,
@@ -26,7 +26,6 @@ pub const HILO_END_MAX: i64 = i64::MAX / 2;
 
 const ID_PREFIX: &str = "Raven/Hilo/";
 const MAX: &str = "Max";
-const TICKS_PER_SECOND: i64 = 10_000_000;
 /// A client that returns sooner gets a larger range.
 const BUSY_TICKS: i64 = 30 * TICKS_PER_SECOND;
 /// A client that returns later gets a smaller range.

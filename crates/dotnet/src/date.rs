@@ -2,18 +2,9 @@
 //!
 //! Ticks are steps of 100 ns since 0001-01-01T00:00:00.
 
-use model::date::{self, TICKS_MAX, Zone, days_before, days_in_month};
+use model::date::{self, Zone, days_before, days_in_month};
+use model::ticks::{TICKS_MAX, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
-/// In a millisecond.
-pub const TICKS_PER_MILLISECOND: i64 = 10_000;
-/// In a second.
-pub const TICKS_PER_SECOND: i64 = 10_000_000;
-/// In a minute.
-pub const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
-/// In an hour.
-pub const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
-/// In a day of 24 hours.
-pub const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 /// `hh:mm:ss`, the shortest duration that is recognised.
 const SPAN_BYTES_MIN: usize = 8;
 /// `yyyy-MM-ddTHH:mm:ss`, the shortest moment.

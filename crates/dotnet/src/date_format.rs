@@ -3,7 +3,9 @@
 use model::date;
 
 use crate::culture::Culture;
-use crate::date::{Date, DateKind, OffsetDate, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+use model::ticks::{TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+
+use crate::date::{Date, DateKind, OffsetDate};
 
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];

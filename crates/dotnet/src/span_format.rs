@@ -1,6 +1,6 @@
 //! Durations as text: `c`, `g`, `G` and custom formats.
 
-use crate::date::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+use model::ticks::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
 /// The duration in `format`; `None` when the format is invalid.
 pub fn format_span(ticks: i64, format: &str) -> Option<String> {

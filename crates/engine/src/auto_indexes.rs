@@ -1,7 +1,6 @@
 //! Creates automatic indexes, and deletes those that are no longer needed.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -9,13 +8,15 @@ use std::{
 use database::DatabaseLease;
 use indexing::{AutoIndexDefinition, Index, Position};
 
-use crate::{engine::Engine, error::EngineError, query_target::MissingIndex};
+use crate::{
+    engine::Engine, error::EngineError, query_target::MissingIndex, shared_by_name::SharedByName,
+};
 
 /// The automatic indexes that are being created, and those that will be deleted.
 #[derive(Default)]
 pub(crate) struct AutoIndexes {
     /// By database: concurrent queries that need the same index create it one after the other.
-    creating: Mutex<HashMap<String, Weak<Mutex<()>>>>,
+    creating: SharedByName<Mutex<()>>,
     superseded: Mutex<Vec<Superseded>>,
 }
 
@@ -35,17 +36,6 @@ struct Superseded {
 }
 
 impl AutoIndexes {
-    fn lock_of(&self, database: &str) -> Arc<Mutex<()>> {
-        let mut creating = lock(&self.creating);
-        if let Some(lock) = creating.get(database).and_then(Weak::upgrade) {
-            return lock;
-        }
-        creating.retain(|_, lock| lock.strong_count() > 0);
-        let lock = Arc::default();
-        creating.insert(database.to_owned(), Arc::downgrade(&lock));
-        lock
-    }
-
     /// Those that are due. They stay in the list until they are deleted.
     fn due(&self, now: Duration) -> Vec<Superseded> {
         let mut due = Vec::new();
@@ -87,7 +77,8 @@ impl Engine {
         missing: MissingIndex,
     ) -> Result<Arc<Index>, EngineError> {
         let MissingIndex { definition, supersedes } = missing;
-        let turn = self.auto_indexes.lock_of(database.record().name.lower_cased());
+        let turn =
+            self.auto_indexes.creating.get(database.record().name.lower_cased(), Arc::default);
         let _turn = lock(&turn);
         let index = match database.indexes().get(&definition.name()) {
             Some(index) => index,

@@ -34,7 +34,7 @@ const COPIES_ON_THE_WAY: usize = 5;
 /// Whether documents of a transaction are protected by atomic guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
-    /// They are neither checked nor written.
+    /// Guards are neither checked nor written.
     Off,
     /// A document that a concurrent transaction has changed is refused.
     On,

@@ -1,7 +1,7 @@
 //! Compiling definitions of indexes: a few at a time, in memory that is reserved before.
 //!
 //! The compiled form of a C# text, with what exists only while it is made, was measured to take up to 62
-//! bytes for each word or sign of the text (`1+1+1+…`). JavaScript is compiled within the heap of its
+//! bytes for each token of the text (`1+1+1+…`). JavaScript is compiled within the heap of its
 //! thread, which has a limit of its own. What an open index keeps is not reserved here: it is bounded
 //! by the size of the record with the definitions.
 //!
@@ -22,8 +22,8 @@ use crate::{engine::Engine, error::EngineError};
 const COMPILED_AT_ONCE_MAX: usize = 4;
 /// How long a definition waits for its turn, and for memory.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Memory of a compiled C# text for each of its words and signs, besides its copies.
-const PART_BYTES: u64 = 64;
+/// Memory of a compiled C# text for each of its tokens, besides its copies.
+const TOKEN_BYTES: u64 = 64;
 /// How many copies of a text exist.
 const COPIES: u64 = 4;
 /// After a larger one is compiled, the thread releases what its allocator keeps: each thread keeps
@@ -117,22 +117,22 @@ fn compiled_bytes(definition: &IndexDefinition) -> u64 {
     let texts = texts.chain(definition.additional_sources.values());
     let is_script = definition.maps.iter().any(|map| indexing::is_javascript(map));
     let bytes_of = |text: &String| {
-        let parts = if is_script { 0 } else { parts_of(text) };
-        COPIES * text.len() as u64 + PART_BYTES * parts
+        let tokens = if is_script { 0 } else { tokens_in(text) };
+        COPIES * text.len() as u64 + TOKEN_BYTES * tokens
     };
     texts.map(bytes_of).sum()
 }
 
-/// The number of words and signs in a text, at least.
-fn parts_of(text: &str) -> u64 {
+/// The number of tokens in a text, at least.
+fn tokens_in(text: &str) -> u64 {
     let mut is_in_word = false;
-    let begins_part = |byte: &u8| {
+    let begins_token = |byte: &u8| {
         let continues = is_in_word;
         is_in_word = byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
         let is_in_same_word = continues && is_in_word;
         !is_in_same_word && !byte.is_ascii_whitespace()
     };
-    text.as_bytes().iter().copied().filter(begins_part).count() as u64
+    text.as_bytes().iter().copied().filter(begins_token).count() as u64
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_counted_by_the_parts_of_the_texts() {
+    fn memory_is_counted_by_the_tokens_of_the_texts() {
         let definition = |maps: &[&str], reduce: Option<&str>| IndexDefinition {
             maps: maps.iter().map(|&map| map.to_owned()).collect(),
             reduce: reduce.map(str::to_owned),

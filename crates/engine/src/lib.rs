@@ -22,6 +22,7 @@
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
+//! | `shared_by_name` | [`SharedByName`]: values that exist while they are used, such as locks of databases |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
@@ -60,6 +61,7 @@ mod resource_log;
 mod retention_log;
 mod revision_operation;
 mod running_queries;
+mod shared_by_name;
 mod submission;
 mod subscription_key;
 mod subscription_progress;
@@ -92,6 +94,7 @@ pub use crate::{
     recorded_series::RecordedSeries,
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
+    shared_by_name::SharedByName,
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,
     subscription_progress::{StoredConnection, StoredProgress},

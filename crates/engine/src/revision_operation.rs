@@ -88,7 +88,7 @@ impl Engine {
             RevisionTask::Revert { to, .. } => (
                 RevisedKind::Revert,
                 "DatabaseRevert",
-                format!("Revert database '{name}' to {} UTC.", american_date(to)),
+                format!("Revert database '{name}' to {} UTC.", date::american(to)),
             ),
         };
         let operation = database
@@ -117,12 +117,6 @@ impl Engine {
         })?;
         Ok(id)
     }
-}
-
-/// `11/22/2026 01:51:36`, as the protocol's texts have it.
-fn american_date(ticks: i64) -> String {
-    let text = date::format(ticks);
-    format!("{}/{}/{} {}", &text[5..7], &text[8..10], &text[0..4], &text[11..19])
 }
 
 impl Work {
@@ -240,7 +234,7 @@ impl Work {
                     let text = format!(
                         "Reverted to oldest revision, since no revision prior to '{}' was found and \
                          you reached the maximum number of revisions ({count_to_keep}).",
-                        american_date(to)
+                        date::american(to)
                     );
                     self.result.warnings.push((id.as_str().to_owned(), text));
                 }

@@ -49,7 +49,7 @@ pub struct SubscriptionUpdate {
     pub start: SubscriptionStart,
 }
 
-/// Why a subscription may not continue at its stored position: the etags up to there have been or will be assigned
+/// Why a subscription must not continue at its stored position: the etags up to there have been or will be assigned
 /// to other documents, which would never be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostPosition {
@@ -308,7 +308,7 @@ pub fn position_of(
     }))
 }
 
-/// Whether a subscription may not continue at its position, because that was reached in a lost history of the
+/// Whether a subscription must not continue at its position, because that was reached in a lost history of the
 /// database: in newer files than an operator has adopted, before they were salvaged, or before a database in memory
 /// was lost.
 ///
@@ -352,7 +352,7 @@ impl fmt::Display for LostPosition {
         let LostPosition { name, cursor, mismatch } = self;
         write!(
             f,
-            "The subscription '{name}' stands at etag {} of a history that this database does not have: \
+            "The subscription '{name}' is at etag {} of a history that this database does not have: \
              {mismatch}. Documents would be left out. Set the position to continue from: update the subscription with the \
              change vector 'BeginningOfTime', 'LastDocument' or one of a document.",
             cursor.0

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use model::ticks;
+
 /// The number of batches that are kept for an index.
 pub const BATCHES_KEPT: usize = 25;
 /// The rate of an index is computed over its batches within this time.
@@ -122,7 +124,7 @@ impl BatchLog {
     /// Documents mapped and rows reduced per second recently, computed over the batches that are
     /// still kept.
     pub(crate) fn rates(&self, now_ticks: i64) -> BatchRates {
-        let window = i64::try_from(RATE_WINDOW.as_nanos() / 100).unwrap_or(i64::MAX);
+        let window = ticks::of_duration(RATE_WINDOW);
         let recent = self.batches.iter().filter(|batch| now_ticks - window <= batch.started_ticks);
         let (mapped, reduced) = recent.fold((0, 0), |(mapped, reduced), batch| {
             (mapped + batch.mapped, reduced + batch.reduced)
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn the_newest_batches_are_kept_and_numbered() {
         let mut log = BatchLog::default();
-        let started = |second: i64| second * 10_000_000;
+        let started = |second: i64| second * ticks::TICKS_PER_SECOND;
         for second in 0..BATCHES_KEPT as i64 + 5 {
             log.add(BatchFacts {
                 started_ticks: started(second),

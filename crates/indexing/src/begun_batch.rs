@@ -67,7 +67,7 @@ pub(crate) fn starts_paused(
         document: String::new(),
         message: format!(
             "The server ended {BEGUN_MAX} times in a row while this index was at its first batch, most \
-             likely for want of memory. It starts paused. Start it again, or give the server more \
+             likely because there was no memory. It starts paused. Start it again, or give the server more \
              memory (Memory.LimitInMb, or the limit of its control group), or change the definition."
         ),
     };

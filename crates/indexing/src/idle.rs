@@ -6,12 +6,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use model::ticks::TICKS_PER_SECOND;
+
 use crate::{
     auto_definition::AutoIndexDefinition, index::Index, index_kind::IndexKind, index_set::IndexSet,
 };
-
-/// Ticks of a second.
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// How long automatic indexes are kept.
 #[derive(Clone, Copy, Debug)]

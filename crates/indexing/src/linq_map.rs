@@ -47,7 +47,7 @@ pub(crate) struct LinqMap {
 }
 
 impl LinqMap {
-    /// Compiles the maps of a definition. What they create for one document may take so many bytes.
+    /// Compiles the maps of a definition. What they create for one document may take `memory_bytes_max`.
     ///
     /// # Errors
     ///

@@ -30,12 +30,12 @@ impl Default for OutputRoom {
 }
 
 impl OutputRoom {
-    /// A room of so many bytes.
+    /// A room of `bytes_max`.
     pub(crate) fn up_to(bytes_max: u64) -> Self {
         Self { bytes: 0, bytes_max, share: None, is_exceeded: false }
     }
 
-    /// A room of so many bytes, which are drawn from a budget.
+    /// A room of `bytes_max`, which are drawn from a budget.
     pub(crate) fn within(budget: &std::sync::Arc<MemoryBudget>, bytes_max: u64) -> Self {
         Self { share: Some(budget.share(ALLOWED_BYTES)), ..Self::up_to(bytes_max) }
     }
@@ -81,7 +81,7 @@ impl OutputRoom {
         self.grow_to(self.bytes.saturating_add(bytes))
     }
 
-    /// As [`Self::take`], when so many bytes are to be counted in all.
+    /// As [`Self::take`], when `bytes` are to be counted in all.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), MapError> {
         if bytes <= self.bytes {
             return Ok(());
@@ -107,7 +107,7 @@ impl OutputRoom {
     }
 }
 
-/// The failure of a document whose outputs may not take more than so many bytes.
+/// The failure of a document whose outputs may not take more than `bytes_max`.
 pub(crate) fn too_many_outputs(bytes_max: u64) -> MapError {
     let message = format!(
         "The maps return more for this document than fits in memory: its results may take at most \

@@ -7,9 +7,10 @@ use std::rc::Rc;
 
 use documents::{
     DocumentError,
-    time_series::{Entries, SegmentRow, Summary, TICKS_PER_MILLISECOND, YEAR_1970_MS},
+    time_series::{Entries, SegmentRow, Summary, YEAR_1970_MS},
 };
 use linq::{TimeSeriesEntry, TimeSeriesInput};
+use model::ticks::TICKS_PER_MILLISECOND;
 use script::ScriptValue;
 
 /// A segment for maps in C#.

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use documents::{
     CounterRow, DocumentError, DocumentRow,
     log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
-    time_series::{SegmentRow, TICKS_PER_MILLISECOND},
+    time_series::SegmentRow,
 };
-use model::{CollectionName, CounterName, DocumentId, Etag};
+use model::{CollectionName, CounterName, DocumentId, Etag, ticks::TICKS_PER_MILLISECOND};
 use storage::{ReadTransaction, Transaction};
 
 use crate::{

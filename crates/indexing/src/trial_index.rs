@@ -50,7 +50,7 @@ impl TrialIndex {
 /// Why an index in memory does not get any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialRefusal {
-    /// Its files would take more than so many bytes.
+    /// Its files would take more than this many bytes.
     TooLarge(u64),
     /// Others have taken the memory.
     Exhausted(MemoryExhausted),

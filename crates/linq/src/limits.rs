@@ -73,7 +73,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// The standard limits for an evaluation that may hold so many bytes: no text and no sequence may be
+    /// The standard limits for an evaluation that may hold `memory_bytes_max`: no text and no sequence may be
     /// larger than a part of that.
     pub fn within(memory_bytes_max: usize) -> Budget {
         let standard = Budget::default();

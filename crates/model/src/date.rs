@@ -3,10 +3,8 @@
 //! A moment is a number of ticks, steps of 100 ns since 0001-01-01T00:00:00Z, in the calendar that
 //! today's rules extend backwards. The last moment is the end of the year 9999.
 
-const TICKS_PER_SECOND: i64 = 10_000_000;
-const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
-const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
-const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
+use crate::ticks::{TICKS_MAX, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+
 const DAYS_PER_400_YEARS: i64 = 146_097;
 const FRACTION_DIGITS: usize = 7;
 const MONTHS_PER_YEAR: i64 = 12;
@@ -16,10 +14,6 @@ const SECONDS_TEXT_BYTES: usize = 19;
 
 /// The length of [`text`] in bytes.
 pub const TEXT_BYTES: usize = 28;
-/// The end of the year 9999.
-pub const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
-/// The first of January 1970.
-pub const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
 
 /// The zone suffix of a parsed date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +64,12 @@ pub fn text(ticks: i64) -> [u8; TEXT_BYTES] {
 /// [`text`] as a `String`.
 pub fn format(ticks: i64) -> String {
     String::from_utf8_lossy(&text(ticks)).into_owned()
+}
+
+/// `11/22/2026 01:51:36`: the format of .NET's invariant culture, for sentences of the protocol.
+pub fn american(ticks: i64) -> String {
+    let text = format(ticks);
+    format!("{}/{}/{} {}", &text[5..7], &text[8..10], &text[0..4], &text[11..19])
 }
 
 /// The same time of day `months` later, or earlier if negative; days that a shorter month lacks
@@ -222,12 +222,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ticks::UNIX_EPOCH_TICKS;
+
+    #[test]
+    fn sentences_have_american_dates() {
+        assert_eq!(american(637_186_175_999_999_999), "02/29/2020 23:59:59");
+    }
 
     #[test]
     fn known_moments_have_known_texts() {
         let cases = [
             (0, "0001-01-01T00:00:00.0000000Z"),
-            (621_355_968_000_000_000, "1970-01-01T00:00:00.0000000Z"),
+            (UNIX_EPOCH_TICKS, "1970-01-01T00:00:00.0000000Z"),
             (637_134_336_000_000_000, "2020-01-01T00:00:00.0000000Z"),
             (637_186_175_999_999_999, "2020-02-29T23:59:59.9999999Z"),
             (TICKS_MAX, "9999-12-31T23:59:59.9999999Z"),

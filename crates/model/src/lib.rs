@@ -26,6 +26,7 @@
 //! | `time_series_configuration`, `time_series_policy` | how time series are aggregated, how long their entries are kept, and the names of their values |
 //! | `database_name` | the rules for names of databases |
 //! | `database_record`, `record_configuration` | what all nodes know about a database, and what clients configured of it |
+//! | `ticks` | what moments and durations are counted in |
 //! | `date`, `time_span` | texts of moments and durations |
 //! | `text_position` | line and column in a text, for error messages |
 #![forbid(unsafe_code)]
@@ -57,6 +58,7 @@ mod retention_configuration;
 mod revisions_configuration;
 mod spatial_options;
 mod text_position;
+pub mod ticks;
 mod time_series_configuration;
 mod time_series_name;
 mod time_series_policy;

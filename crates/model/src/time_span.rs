@@ -2,10 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-const TICKS_PER_SECOND: i64 = 10_000_000;
-const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
-const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
-const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
+use crate::ticks::{self, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+
 const FRACTION_DIGITS: usize = 7;
 
 /// A signed duration in ticks of 100 ns. The text is `[-][d.]hh:mm[:ss[.fffffff]]`, or just a
@@ -23,14 +21,12 @@ pub struct InvalidTimeSpan;
 impl TimeSpan {
     /// The span of a duration, cut to ticks; one that is too long is the longest.
     pub fn of(duration: Duration) -> TimeSpan {
-        TimeSpan { ticks: i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX) }
+        TimeSpan { ticks: ticks::of_duration(duration) }
     }
 
     /// The span as a duration; a negative one counts as zero.
     pub fn to_duration(self) -> Duration {
-        const NANOS_PER_TICK: u64 = 100;
-        let ticks = u64::try_from(self.ticks).unwrap_or(0);
-        Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK))
+        ticks::to_duration(self.ticks)
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+// This crate uses no other: `model::ticks` has the same numbers, and the tests of `documents` compare
+// them.
+
 /// 100-nanosecond steps between 0001-01-01 and 1970-01-01, both at midnight UTC.
 const TICKS_AT_UNIX_EPOCH: i64 = 621_355_968_000_000_000;
 
@@ -31,26 +34,27 @@ impl Timestamp {
 
     /// From a duration after the Unix epoch, rounded down to ticks.
     pub fn from_unix(since_epoch: Duration) -> Self {
-        let ticks = i64::try_from(since_epoch.as_nanos() / 100).unwrap_or(i64::MAX);
-        Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_add(ticks))
+        Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_add(ticks_of(since_epoch)))
     }
 
     /// From a duration before the Unix epoch.
     pub fn before_unix(distance: Duration) -> Self {
-        let ticks = i64::try_from(distance.as_nanos() / 100).unwrap_or(i64::MAX);
-        Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_sub(ticks))
+        Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_sub(ticks_of(distance)))
     }
 
     /// This much later, rounded down to ticks.
     pub fn plus(self, time: Duration) -> Self {
-        let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
-        Self::from_ticks(self.0.saturating_add(ticks))
+        Self::from_ticks(self.0.saturating_add(ticks_of(time)))
     }
 
     /// Ticks since 0001-01-01T00:00:00Z.
     pub const fn ticks(self) -> i64 {
         self.0
     }
+}
+
+fn ticks_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX)
 }
 
 /// Where time comes from.

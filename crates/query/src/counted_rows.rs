@@ -53,7 +53,7 @@ impl<'t> CountedRows<'t> {
                     self.found += row.made.as_ref().map_or(1, |made| made.len() as u64);
                     self.keep(row);
                 }
-                Err(error) if error.is_for_want_of_memory() && self.has_kept() => self.forget(),
+                Err(error) if error.is_out_of_memory() && self.has_kept() => self.forget(),
                 Err(error) => return Err(error),
             }
         }

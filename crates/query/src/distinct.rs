@@ -105,7 +105,7 @@ where
                 Ok(true) => return Some(Ok(row)),
                 Ok(false) => {}
                 Err(error) => {
-                    self.waiting = Some(row).filter(|_| error.is_for_want_of_memory());
+                    self.waiting = Some(row).filter(|_| error.is_out_of_memory());
                     return Some(Err(error));
                 }
             }

@@ -309,8 +309,9 @@ impl From<ScriptError> for QueryError {
 }
 
 impl QueryError {
-    /// Whether the same may be tried again once memory is available, or was released by the caller.
-    pub fn is_for_want_of_memory(&self) -> bool {
+    /// Whether memory ran out: the same may be tried again once there is some, or the caller has released
+    /// some.
+    pub fn is_out_of_memory(&self) -> bool {
         matches!(self, QueryError::Memory(_))
     }
 

@@ -49,7 +49,7 @@ where
             let passes = match (self.passes)(&mut row) {
                 Ok(passes) => passes,
                 Err(error) => {
-                    self.waiting = Some(row).filter(|_| error.is_for_want_of_memory());
+                    self.waiting = Some(row).filter(|_| error.is_out_of_memory());
                     return Some(Err(error));
                 }
             };

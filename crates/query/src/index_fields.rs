@@ -117,12 +117,13 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
 
 fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<FieldOptions> {
     if let Some(grouping) = definition.grouping() {
-        let is_told = grouping.aggregates().iter().any(|aggregate| aggregate.name() == name);
+        let is_aggregate = grouping.aggregates().iter().any(|aggregate| aggregate.name() == name);
         let of_keys = || {
             let is_of = |base: &str| grouping.keys().iter().any(|key| key.path == base);
             readings_of(name).into_iter().flatten().find(|(base, _)| is_of(base))
         };
-        let indexing = if is_told { Some(Indexing::Default) } else { of_keys().map(|of| of.1) };
+        let indexing =
+            if is_aggregate { Some(Indexing::Default) } else { of_keys().map(|of| of.1) };
         return indexing.map(FieldOptions::new);
     }
     let fields = definition.fields();

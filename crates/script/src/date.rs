@@ -1,7 +1,6 @@
 //! Dates of scripts as text: seven digits of a second, always UTC.
 
-use dotnet::date::TICKS_PER_MILLISECOND;
-use model::date::{TICKS_MAX, UNIX_EPOCH_TICKS};
+use model::ticks::{TICKS_MAX, TICKS_PER_MILLISECOND, UNIX_EPOCH_TICKS};
 
 /// `millis` since 1970 as `yyyy-MM-ddTHH:mm:ss.fffffffZ`: the nearest moment of the years 1 to 9999, of
 /// NaN the first of 1970.

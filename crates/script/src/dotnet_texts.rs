@@ -4,11 +4,11 @@
 //! A moment is passed as milliseconds since 1970 (a `Date`) or as a document's text.
 
 use dotnet::culture::Culture;
-use dotnet::date::{Date, DateKind, Recognised, TICKS_PER_MILLISECOND, recognise};
+use dotnet::date::{Date, DateKind, Recognised, recognise};
 use dotnet::date_format::format_date;
 use dotnet::number_format::{Formatted, format_number};
 use model::TimeSpan;
-use model::date::{TICKS_MAX, UNIX_EPOCH_TICKS};
+use model::ticks::{TICKS_MAX, TICKS_PER_MILLISECOND, UNIX_EPOCH_TICKS};
 use rquickjs::{Ctx, Function, Object, Result, Value};
 
 /// Adds the functions that the prelude calls.

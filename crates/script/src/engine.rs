@@ -29,7 +29,7 @@ pub const MEMORY_BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// How many programs one engine keeps compiled.
 pub const PROGRAMS_MAX: usize = 256;
 /// Kept programs, with the values that they keep, may take this part of the memory. Beyond it they are
-/// discarded: what others keep is not the need of the script that runs.
+/// discarded: the running script is not to be charged for what others keep.
 const KEPT_PART: usize = 4;
 /// Programs may keep ever more values, so memory is measured after this many runs, too, and not only
 /// when one is compiled.
@@ -166,7 +166,7 @@ impl Engine {
         let prepared = realm.prepare(program, budget, host);
         let has_room = match &prepared {
             Ok(is_new) => !realm.is_crowded(program, *is_new),
-            Err(error) => !is_for_want_of_memory(error),
+            Err(error) => !is_out_of_memory(error),
         };
         self.clean_up(&realm, prepared.as_ref().err());
         if has_room || !was_used {
@@ -184,7 +184,7 @@ impl Engine {
     pub(crate) fn clean_up(&self, realm: &Rc<Realm>, error: Option<&ScriptError>) {
         let is_spent = match error {
             Some(ScriptError::Engine(_)) => true,
-            Some(error) if is_for_want_of_memory(error) => true,
+            Some(error) if is_out_of_memory(error) => true,
             Some(_) | None => realm.runtime.is_job_pending(),
         };
         if is_spent {
@@ -201,7 +201,7 @@ impl Engine {
     }
 }
 
-fn is_for_want_of_memory(error: &ScriptError) -> bool {
+fn is_out_of_memory(error: &ScriptError) -> bool {
     matches!(error, ScriptError::Exhausted(Exhausted::Memory(_)))
 }
 

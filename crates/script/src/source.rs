@@ -6,15 +6,13 @@ use std::rc::Rc;
 
 use blittable::{BlittableBuf, BuildError, Document, Item, ObjectBuilder};
 
-use model::date::UNIX_EPOCH_TICKS;
+use model::ticks::{TICKS_PER_MILLISECOND, UNIX_EPOCH_TICKS};
 
 use crate::date::date_text;
 
 const METADATA: &str = "@metadata";
 /// Names that the server adds to a document's metadata when it shows them.
 pub(crate) const ADDED_NAMES: [&str; 3] = ["@id", "@change-vector", "@last-modified"];
-
-const TICKS_PER_MILLISECOND: i64 = 10_000;
 
 /// The server's metadata of a stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]

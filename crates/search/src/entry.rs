@@ -68,7 +68,7 @@ impl EntryBuilder {
         (bytes + small * size_of::<(FieldId, u32)>()) as u64
     }
 
-    /// Adds no more terms when they would take more memory than so many bytes: [`EntryBuilder::is_cut`] then.
+    /// Adds no more terms when they would take more memory than `bytes_max`: [`EntryBuilder::is_cut`] then.
     pub fn set_memory_bytes_max(&mut self, bytes_max: u64) {
         self.memory_bytes_max = Some(bytes_max);
     }

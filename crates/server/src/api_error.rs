@@ -211,8 +211,8 @@ pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ApiError {
     let MemoryExhausted { own, taken, bytes_max } = exhausted;
     if exhausted.is_too_large() {
         let message = format!(
-            "{what} may hold {bytes_max} bytes of memory, and this one alone needs at least {own}, as \
-             far as it was read. Split it, or raise the server's memory limit."
+            "{what} may hold {bytes_max} bytes of memory, and this one needs at least {own} for \
+             the part read so far. Split it, or raise the server's memory limit."
         );
         return ApiError::new(ErrorKind::RequestTooLarge, message);
     }
@@ -405,7 +405,7 @@ fn catalog_error(error: &CatalogError) -> ProtocolError {
     }
 }
 
-/// The kind of an error for want of room, in whichever part of the index: a retry may succeed.
+/// The kind of an error because there is no room, in whichever part of the index: a retry may succeed.
 fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
     match (error, error.storage()) {
         (_, Some(StorageError::DiskFull { .. })) => Some(ErrorKind::DiskFull),

@@ -11,12 +11,12 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
+use model::ticks::{TICKS_PER_SECOND, UNIX_EPOCH_TICKS};
 
 /// The names of the fields in messages.
 const FIELDS: [&str; 5] = ["Minute", "Hour", "Day", "Month", "DayOfWeek"];
-const TICKS_PER_SECOND: i64 = 10_000_000;
 /// Seconds between 0001-01-01 and 1970-01-01.
-const SECONDS_BEFORE_1970: i64 = 62_135_596_800;
+const SECONDS_BEFORE_1970: i64 = UNIX_EPOCH_TICKS / TICKS_PER_SECOND;
 
 /// A time that repeats.
 pub(crate) struct CronExpression(Cron);
@@ -65,8 +65,7 @@ impl CronExpression {
     }
 
     /// The first moment after this one that matches, in ticks of UTC; `None` when there is none
-    /// before the year
-    /// 5000.
+    /// before the year 5000.
     pub(crate) fn next_after(&self, ticks: i64) -> Option<i64> {
         let seconds = ticks.div_euclid(TICKS_PER_SECOND) - SECONDS_BEFORE_1970;
         let now = DateTime::<Utc>::from_timestamp(seconds, 0)?;
@@ -168,7 +167,7 @@ mod tests {
             assert_eq!(next(text, "2026-11-23T12:44:39Z"), None, "{text}");
         }
         let leap_day = CronExpression::parse("0 0 29 2 *").unwrap();
-        assert_eq!(leap_day.next_after(date::TICKS_MAX), None);
+        assert_eq!(leap_day.next_after(model::ticks::TICKS_MAX), None);
         assert_eq!(leap_day.next_after(i64::MAX), None);
     }
 }

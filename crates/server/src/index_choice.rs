@@ -37,8 +37,9 @@ pub(crate) async fn ready_target(
             Err(EngineError::IndexNotInSnapshot { name: missing.name() }.into())
         }
         QueryTarget::Missing(missing) => {
-            // Queries that need the same index wait here, without a thread each.
-            let _turn = state.indexes_in_making.turn_of(database).await;
+            let record = database.record();
+            let turns = state.index_creation.get(record.name.lower_cased(), Arc::default);
+            let _turn = turns.lock_owned().await;
             let (engine, database) = (Arc::clone(&state.engine), database.clone());
             let create = move || engine.create_auto_index(&database, missing);
             let index = blocking(move || create().map_err(ApiError::from)).await?;

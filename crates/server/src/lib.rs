@@ -23,7 +23,6 @@ mod handlers;
 mod http;
 mod id_pattern;
 mod index_choice;
-mod index_turns;
 mod log_file_names;
 mod logs_configuration;
 mod measures;

@@ -110,8 +110,8 @@ fn connections_max(state: &ServerState) -> usize {
             open_files_max,
             connections_max,
             asked,
-            "fewer connections than Server.MaxConnections are accepted, for want of file descriptors: raise \
-             the limit of open files of the process"
+            "fewer connections than Server.MaxConnections are accepted, because there are too few file \
+             descriptors: raise the limit of open files of the process"
         );
     } else {
         tracing::info!(open_files_max, connections_max, by_memory, asked, "places for connections");

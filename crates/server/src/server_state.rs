@@ -12,10 +12,11 @@ use std::{
 
 use blittable::{Builder, ParseLimits};
 use database::{ListenerBudget, MemoryLevel};
-use engine::{Engine, MemoryPlan};
+use engine::{Engine, MemoryPlan, SharedByName};
 use http::{HeaderMap, HeaderValue};
+use model::ticks;
 use platform::Timestamp;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, watch};
 use wire::server_shapes::{BuildVersion, DebugMetadata};
 
 use crate::{
@@ -27,7 +28,6 @@ use crate::{
         admission::Admission, answer_coding::AnswerCompression, body_share::BodyRoom,
         connection_limiter::ConnectionLimiter,
     },
-    index_turns::IndexesInMaking,
     logs_configuration::LogsConfiguration,
     measures::{machine::Machine, processor_load::ProcessorLoad},
     node_address,
@@ -61,7 +61,8 @@ pub(crate) struct ServerState {
     pub(crate) newest_client_configuration: AtomicU64,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
-    pub(crate) indexes_in_making: IndexesInMaking,
+    /// By database: queries that need the same new index wait here, without a thread each.
+    pub(crate) index_creation: SharedByName<AsyncMutex<()>>,
     /// Memory of what is queued for watchers of databases.
     pub(crate) change_budget: Arc<ListenerBudget>,
     /// Memory of what they watch.
@@ -134,7 +135,7 @@ impl ServerState {
             admission: Admission::new(settings),
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
             traffic: TrafficWatch::new(Arc::clone(engine.clock())),
-            indexes_in_making: IndexesInMaking::default(),
+            index_creation: SharedByName::default(),
             engine: Arc::clone(&engine),
             machine: Machine::look(),
             version_header,
@@ -277,8 +278,8 @@ impl ServerState {
     /// When the server started, in wall-clock time.
     pub(crate) fn started_at(&self) -> Timestamp {
         let up_time = self.engine.clock().monotonic().saturating_sub(self.started);
-        let ticks = i64::try_from(up_time.as_nanos() / 100).unwrap_or(i64::MAX);
-        Timestamp::from_ticks(self.engine.clock().now().ticks().saturating_sub(ticks))
+        let now = self.engine.clock().now().ticks();
+        Timestamp::from_ticks(now.saturating_sub(ticks::of_duration(up_time)))
     }
 
     /// Records that a request was answered.

@@ -133,8 +133,8 @@ pub fn compact(
 /// Counts what is copied and periodically reports it to the observer.
 struct Progress<'o> {
     now: CompactProgress,
-    told_entries: u64,
-    told_bytes: u64,
+    reported_entries: u64,
+    reported_bytes: u64,
     observer: CompactObserver<'o>,
 }
 
@@ -149,7 +149,7 @@ impl<'o> Progress<'o> {
             trees,
             bytes_done: 0,
         };
-        Self { now, told_entries: 0, told_bytes: 0, observer }
+        Self { now, reported_entries: 0, reported_bytes: 0, observer }
     }
 
     fn begin(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
@@ -166,8 +166,8 @@ impl<'o> Progress<'o> {
     fn copied(&mut self, bytes: usize) -> Result<(), StorageError> {
         self.now.entries_done += 1;
         self.now.bytes_done += bytes as u64;
-        let is_due = self.now.entries_done - self.told_entries >= OBSERVED_ENTRIES
-            || self.now.bytes_done - self.told_bytes >= OBSERVED_BYTES;
+        let is_due = self.now.entries_done - self.reported_entries >= OBSERVED_ENTRIES
+            || self.now.bytes_done - self.reported_bytes >= OBSERVED_BYTES;
         if is_due { self.report() } else { Ok(()) }
     }
 
@@ -184,7 +184,7 @@ impl<'o> Progress<'o> {
     }
 
     fn report(&mut self) -> Result<(), StorageError> {
-        (self.told_entries, self.told_bytes) = (self.now.entries_done, self.now.bytes_done);
+        (self.reported_entries, self.reported_bytes) = (self.now.entries_done, self.now.bytes_done);
         match (self.observer)(&self.now) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(StorageError::Stopped),

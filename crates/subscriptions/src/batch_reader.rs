@@ -53,9 +53,9 @@ impl From<DocumentError> for ReadError {
 }
 
 impl ReadError {
-    /// As [`QueryError::is_for_want_of_memory`].
-    pub fn is_for_want_of_memory(&self) -> bool {
-        matches!(self, ReadError::Query(error) if error.is_for_want_of_memory())
+    /// As [`QueryError::is_out_of_memory`].
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, ReadError::Query(error) if error.is_out_of_memory())
     }
 
     /// As [`QueryError::may_find_memory_later`].
@@ -299,7 +299,7 @@ impl<T: Transaction> Reading<'_, T> {
                     self.work.progress.postpone(etag, document);
                 }
                 Offer::Take => match self.try_change(&change, document) {
-                    Err(error) if error.is_for_want_of_memory() && self.has_read() => {
+                    Err(error) if error.is_out_of_memory() && self.has_read() => {
                         return Ok(false);
                     }
                     tried => tried?,
@@ -342,7 +342,7 @@ impl<T: Transaction> Reading<'_, T> {
             };
             match self.work.progress.offer_again(document, number) {
                 Offer::Take => match self.try_change(&change, document) {
-                    Err(error) if error.is_for_want_of_memory() => {
+                    Err(error) if error.is_out_of_memory() => {
                         self.worker.batch.again_after = Some(after);
                         return if self.has_read() { Ok(false) } else { Err(error) };
                     }

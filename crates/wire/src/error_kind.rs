@@ -133,7 +133,7 @@ kinds! {
     /// Another worker holds the subscription.
     SubscriptionInUse = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
-    /// The worker may not continue.
+    /// The worker must not continue.
     SubscriptionClosed = 500
         "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
     /// The subscription does not allow this worker in its current state.

@@ -77,8 +77,8 @@ impl RecordBody {
         revisions.truncate(FORMER_DEFINITIONS_MAX);
     }
 
-    /// Removes the oldest former definitions until all definitions in the history have at most so many bytes of
-    /// JSON. The newest of each index stays.
+    /// Removes the oldest former definitions until all definitions in the history have at most `bytes_max`
+    /// of JSON. The newest of each index stays.
     pub fn trim_index_history(&mut self, bytes_max: usize) {
         let size = |value: &Value| serde_json::to_vec(value).map_or(0, |json| json.len());
         let history = self.section_mut(INDEX_HISTORY);

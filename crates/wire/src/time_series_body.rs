@@ -2,15 +2,15 @@
 
 use blittable::{JsonKind, JsonReader, ParseError};
 use model::date;
+use model::ticks::{TICKS_MAX, TICKS_PER_MILLISECOND, UNIX_EPOCH_TICKS};
 use timeseries::{Entries, Entry, VALUES_MAX};
 
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, token_name};
 
-const TICKS_PER_MILLISECOND: i64 = 10_000;
 /// 1 January 1970, in milliseconds since the year 1.
-const UNIX_EPOCH_MS: i64 = 62_135_596_800_000;
+const UNIX_EPOCH_MS: i64 = UNIX_EPOCH_TICKS / TICKS_PER_MILLISECOND;
 /// Requests with more deletions than this are refused.
 const DELETES_MAX: usize = 1 << 16;
 /// Values after this one are counted but not kept: the entry has too many in any case.
@@ -117,7 +117,7 @@ impl MomentUnit {
             Self::DotNetTicks => number.div_euclid(TICKS_PER_MILLISECOND),
             Self::UnixMilliseconds => number.checked_add(UNIX_EPOCH_MS)?,
         };
-        let last = date::TICKS_MAX / TICKS_PER_MILLISECOND;
+        let last = TICKS_MAX / TICKS_PER_MILLISECOND;
         (0..=last).contains(&milliseconds).then_some(milliseconds)
     }
 }

@@ -1,4 +1,5 @@
-//! The documents of cluster-wide transactions: whoever has one executed, its request gets its own outcome.
+//! The documents of cluster-wide transactions: each request gets the outcome of its own transaction,
+//! whichever request caused the execution.
 
 use std::sync::mpsc;
 

@@ -13,14 +13,14 @@ use database::{
     TombstoneHolder, TombstoneNeed,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
-use model::{DatabaseRecord, DocumentId, Etag, IdSeparator, RetentionKind, date};
+use model::{
+    DatabaseRecord, DocumentId, Etag, IdSeparator, RetentionKind, date, ticks::TICKS_PER_SECOND,
+};
 use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
 use crate::{commit_threads_on, indexing_on, record};
-
-pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
 
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 

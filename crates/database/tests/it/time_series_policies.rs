@@ -4,11 +4,14 @@ use commands::{Batch, Command};
 use database::{DatabaseLease, RetentionEvent};
 use documents::{
     ExpectedVersion, PutDocument, RequestedId,
-    time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange, series},
+    time_series::{Entry, TimeSeriesChange, series},
 };
-use model::{DocumentId, IdSeparator, TimeSeriesName};
+use model::{
+    DocumentId, IdSeparator, TimeSeriesName,
+    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
+};
 
-use crate::retention::{Machine, TICKS_PER_SECOND};
+use crate::retention::Machine;
 
 fn submit(database: &DatabaseLease, command: Command) {
     database.queue().submit_and_wait(Batch::one(command)).unwrap().unwrap();

@@ -33,6 +33,8 @@ mod series;
 pub(crate) mod tables;
 mod write;
 
+use model::ticks::{TICKS_MAX, TICKS_PER_MILLISECOND, UNIX_EPOCH_TICKS};
+
 pub use deleted_range::DeletedRangeRow;
 pub use read::{
     Series, SeriesReader, TimeSeriesEntry, deleted_ranges_count, segment_at, segments,
@@ -56,9 +58,7 @@ pub(crate) use read::add_listing;
 pub(crate) use salvage::GatheredTimeSeries;
 pub(crate) use tables::{DELETED_RANGES, SEGMENTS, document_of_key, series_tree};
 
-/// Ticks of 100 ns per millisecond; moments are counted in milliseconds.
-pub const TICKS_PER_MILLISECOND: i64 = 10_000;
-/// The moment at which 1970 begins, the epoch of scripts.
-pub const YEAR_1970_MS: i64 = 62_135_596_800_000;
+/// The moment at which 1970 begins, the epoch of scripts. Moments are counted in milliseconds.
+pub const YEAR_1970_MS: i64 = UNIX_EPOCH_TICKS / TICKS_PER_MILLISECOND;
 /// The last moment, the end of the year 9999.
-pub const MOMENT_MAX: i64 = model::date::TICKS_MAX / TICKS_PER_MILLISECOND;
+pub const MOMENT_MAX: i64 = TICKS_MAX / TICKS_PER_MILLISECOND;

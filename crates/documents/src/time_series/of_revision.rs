@@ -1,10 +1,10 @@
 //! `@timeseries-snapshot`: the extent of a document's series when a revision was created.
 
 use blittable::{BlittableBuf, Document, Edit, Item, ObjectBuilder, modify};
-use model::{DocumentId, date};
+use model::{DocumentId, date, ticks::TICKS_PER_MILLISECOND};
 use storage::Transaction;
 
-use super::{TICKS_PER_MILLISECOND, read::series_of};
+use super::read::series_of;
 use crate::{
     error::DocumentError,
     metadata::{METADATA, TIME_SERIES},

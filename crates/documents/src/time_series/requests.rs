@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use model::{ChangeVector, CollectionName, DocumentId, DocumentIdTooLong, TimeSeriesName, date};
+use model::{
+    ChangeVector, CollectionName, DocumentId, DocumentIdTooLong, TimeSeriesName, date,
+    ticks::TICKS_PER_MILLISECOND,
+};
 use timeseries::{Entries, VALUES_MAX};
 
-use super::{MOMENT_MAX, TICKS_PER_MILLISECOND, series::RolledUp};
+use super::{MOMENT_MAX, series::RolledUp};
 
 /// The longest tag that is accepted, in bytes.
 const TAG_BYTES_ACCEPTED: usize = timeseries::TAG_BYTES_MAX - 1;

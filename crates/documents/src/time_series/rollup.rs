@@ -5,12 +5,12 @@
 //! written later. The progress of a rollup is stored in its record, together with its entries. A
 //! frame whose entries may have been deleted by retention is rolled up only if it never was.
 
-use model::{DocumentId, TimeSeriesName, date};
+use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
 use storage::Transaction;
 use timeseries::{Entries, Entry, Summary, VALUES_MAX};
 
 use super::{
-    MOMENT_MAX, TICKS_PER_MILLISECOND,
+    MOMENT_MAX,
     read::{SeriesReader, segments, series},
     requests::MomentRange,
     series::{self, RolledUp},

@@ -2,12 +2,11 @@
 
 use std::ops::{Bound, Range};
 
-use model::{DocumentId, Etag, TimeSeriesName};
+use model::{DocumentId, Etag, TimeSeriesName, ticks::TICKS_PER_MILLISECOND};
 use storage::Transaction;
 use timeseries::{Entries, Entry};
 
 use super::{
-    TICKS_PER_MILLISECOND,
     deleted_range::{self, DeletedRangeFields},
     read::{self, Series, SeriesReader, records_of, segments_of},
     requests::{

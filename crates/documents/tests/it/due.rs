@@ -1,17 +1,18 @@
 //! Documents that expire or are refreshed at a time.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use documents::{DueAction, ExpectedVersion, RequestedId};
-use model::{DocumentFlags, DocumentId, RevisionsConfiguration, date};
-use platform::simulated::Random;
+use model::{
+    DocumentFlags, DocumentId, RevisionsConfiguration, date,
+    ticks::{TICKS_MAX, TICKS_PER_SECOND, UNIX_EPOCH_TICKS},
+};
+use platform::{Timestamp, simulated::Random};
 
 use crate::{
     database::{Database, body},
     revisions::rule,
 };
-
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 fn id(id: &str) -> DocumentId {
     DocumentId::new(id).unwrap()
@@ -19,6 +20,15 @@ fn id(id: &str) -> DocumentId {
 
 fn with(property: &str, ticks: i64) -> String {
     format!(r#"{{"@metadata":{{"@collection":"T","{property}":"{}"}}}}"#, date::format(ticks))
+}
+
+/// `platform` uses no other crate, so it has these numbers for itself.
+#[test]
+fn the_clock_and_dates_have_the_same_calendar() {
+    assert_eq!(Timestamp::from_ticks(i64::MAX).ticks(), TICKS_MAX);
+    let of_1970 = Timestamp::from_unix(Duration::ZERO);
+    assert_eq!(of_1970.ticks(), UNIX_EPOCH_TICKS);
+    assert_eq!(of_1970.plus(Duration::from_secs(1)).ticks(), UNIX_EPOCH_TICKS + TICKS_PER_SECOND);
 }
 
 impl Database {

@@ -285,7 +285,8 @@ fn random_rule(random: &mut Random) -> Option<RevisionsRule> {
     let rule = RevisionsRule {
         is_disabled: some(1, 5).is_some(),
         count_to_keep: some(7, 1).filter(|count| *count != 5),
-        age_to_keep: some(60, 2).map(|seconds| TimeSpan { ticks: seconds * 10_000_000 }),
+        age_to_keep: some(60, 2)
+            .map(|seconds| TimeSpan { ticks: seconds * model::ticks::TICKS_PER_SECOND }),
         purge_on_delete: some(1, 6).is_some(),
         removed_by_write_max: some(4, 4),
     };

@@ -4,11 +4,12 @@ use documents::{
     ExpectedVersion, Reversion, RevisedVersion, RevisionsToRemove,
     log::{EntryKind, Selection},
 };
-use model::{CollectionName, DocumentId, Etag, RevisionsConfiguration, RevisionsRule, TimeSpan};
+use model::{
+    CollectionName, DocumentId, Etag, RevisionsConfiguration, RevisionsRule, TimeSpan,
+    ticks::TICKS_PER_SECOND,
+};
 
 use crate::database::{Database, in_collection, user};
-
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 pub(crate) fn rule(count_to_keep: Option<i64>) -> RevisionsRule {
     RevisionsRule { count_to_keep, ..RevisionsRule::default() }

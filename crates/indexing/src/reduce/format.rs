@@ -66,7 +66,7 @@ impl RowPlace {
         Ok(chunks
             .map(|bytes| {
                 let (key, number) = bytes.split_at(KEY_BYTES);
-                let key = ReduceKey::from_bytes(key.try_into().expect("so many bytes"));
+                let key = ReduceKey::from_bytes(key.try_into().expect("`KEY_BYTES` of them"));
                 Self { key, number: u64::from_le_bytes(number.try_into().expect("eight bytes")) }
             })
             .collect())

@@ -2,21 +2,18 @@
 
 use blittable::{BlittableBuf, Document, ObjectBuilder};
 use documents::DocumentError;
-use model::{ArchivedDataProcessingBehavior, CollectionName, IndexDefinition};
+use model::IndexDefinition;
 use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
 
 use super::{
     MappedRows, Reducer,
     entry::EntryFields,
     key::{KeyValues, ReduceKey, key_json, key_text},
+    map_reduce::MapReduce,
 };
 use crate::{
-    entry_writer::EntryWriter,
-    error::IndexError,
-    js_map::JsMap,
-    map_context::MapContext,
-    mapper::{Follows, MapError, Mapper},
-    source::{SourceItem, SourceKind},
+    entry_writer::EntryWriter, error::IndexError, js_map::JsMap, map_context::MapContext,
+    mapper::MapError, source::SourceItem,
 };
 
 /// The property under which a key is stored.
@@ -91,46 +88,15 @@ impl JsReduce {
     }
 }
 
-impl Mapper for JsReduce {
-    fn collections(&self) -> &[CollectionName] {
-        self.map.collections()
+impl MapReduce for JsReduce {
+    type Maps = JsMap;
+
+    fn maps(&self) -> &JsMap {
+        &self.map
     }
 
-    fn looks_at(&self) -> Follows<'_> {
-        self.map.looks_at()
-    }
-
-    fn reads_values(&self) -> bool {
-        self.map.reads_values()
-    }
-
-    fn fields(&self) -> Vec<String> {
-        self.fields.names()
-    }
-
-    fn source_kind(&self) -> SourceKind {
-        self.map.source_kind()
-    }
-
-    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
-        self.map.archived_documents()
-    }
-
-    fn make_ready(&self) {
-        self.map.make_ready();
-    }
-
-    fn map<'a>(
-        &'a self,
-        item: &'a SourceItem<'_>,
-        context: MapContext<'a>,
-        entries: &mut EntryWriter<'_>,
-    ) -> Result<(), MapError> {
-        self.map.map(item, context, entries)
-    }
-
-    fn reducer(&self) -> Option<&dyn Reducer> {
-        Some(self)
+    fn entry_fields(&self) -> &EntryFields {
+        &self.fields
     }
 }
 

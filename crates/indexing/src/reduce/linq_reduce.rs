@@ -3,21 +3,17 @@
 use blittable::{BlittableBuf, Document, Object, ObjectBuilder};
 use documents::DocumentError;
 use linq::{Budget, Output, Value};
-use model::{ArchivedDataProcessingBehavior, CollectionName, IndexDefinition};
+use model::IndexDefinition;
 
 use super::{
     MappedRows, Reducer,
     entry::EntryFields,
     key::{ReduceKey, key_json, key_text},
+    map_reduce::MapReduce,
 };
 use crate::{
-    entry_writer::EntryWriter,
-    error::IndexError,
-    linq_map::LinqMap,
-    map_context::MapContext,
-    mapper::{Follows, MapError, Mapper},
-    references::References,
-    source::{SourceItem, SourceKind},
+    entry_writer::EntryWriter, error::IndexError, linq_map::LinqMap, map_context::MapContext,
+    mapper::MapError, references::References, source::SourceItem,
 };
 
 /// A placeholder in a map's fields for those that only documents create.
@@ -71,42 +67,15 @@ impl LinqReduce {
     }
 }
 
-impl Mapper for LinqReduce {
-    fn collections(&self) -> &[CollectionName] {
-        self.map.collections()
+impl MapReduce for LinqReduce {
+    type Maps = LinqMap;
+
+    fn maps(&self) -> &LinqMap {
+        &self.map
     }
 
-    fn looks_at(&self) -> Follows<'_> {
-        self.map.looks_at()
-    }
-
-    fn reads_values(&self) -> bool {
-        self.map.reads_values()
-    }
-
-    fn fields(&self) -> Vec<String> {
-        self.fields.names()
-    }
-
-    fn source_kind(&self) -> SourceKind {
-        self.map.source_kind()
-    }
-
-    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
-        self.map.archived_documents()
-    }
-
-    fn map<'a>(
-        &'a self,
-        item: &'a SourceItem<'_>,
-        context: MapContext<'a>,
-        entries: &mut EntryWriter<'_>,
-    ) -> Result<(), MapError> {
-        self.map.map(item, context, entries)
-    }
-
-    fn reducer(&self) -> Option<&dyn Reducer> {
-        Some(self)
+    fn entry_fields(&self) -> &EntryFields {
+        &self.fields
     }
 }
 

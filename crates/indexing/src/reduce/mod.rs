@@ -14,7 +14,7 @@
 //! | `key_tree` | the nodes of one key |
 //! | `tree` | the stored state of a key, for inspection |
 //! | `entry` | a result as an entry |
-//! | `linq_reduce`, `js_reduce` | the reduce of a definition |
+//! | `linq_reduce`, `js_reduce`, `map_reduce` | the reduce of a definition; what it has of its maps |
 //! | `auto_reduce`, `auto_rows`, `auto_sum` | the reduce of an automatic index |
 
 mod auto_reduce;
@@ -27,6 +27,7 @@ mod key;
 mod key_output;
 mod key_tree;
 mod linq_reduce;
+mod map_reduce;
 mod row_changes;
 mod stage;
 mod touched_key;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use blittable::Object;
-use dotnet::date::{
+use model::ticks::{
     TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
 };
 

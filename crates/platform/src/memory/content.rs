@@ -76,7 +76,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Counts so many bytes, if not more are counted: never less, so that of several writers that extend the
+    /// Counts `len` bytes, if not more are counted: never less, so that of several writers that extend the
     /// content the slower does not count out what the faster has written.
     fn grow(&self, len: u64) -> io::Result<()> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Counted {
         Ok(())
     }
 
-    /// Counts so many bytes while the length of the content is changed by `change`.
+    /// Counts `len` bytes while the length of the content is changed by `change`.
     fn set(&self, len: u64, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         if *bytes < len && !self.memory.take(len - *bytes) {

@@ -46,7 +46,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             None => self.begin_to_count(counts_distinct)?,
         };
         if let Err(error) = counting.count() {
-            self.counting = Some(counting).filter(|_| error.is_for_want_of_memory());
+            self.counting = Some(counting).filter(|_| error.is_out_of_memory());
             return Err(error);
         }
         let (counts, found) = (Rc::clone(&counting.counts), counting.found);
@@ -208,7 +208,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         };
         while let Some(row) = rows.next() {
             if let Err(error) = row {
-                self.skipping = Some((rows, counts)).filter(|_| error.is_for_want_of_memory());
+                self.skipping = Some((rows, counts)).filter(|_| error.is_out_of_memory());
                 return Err(error);
             }
             self.counted_rows += 1;

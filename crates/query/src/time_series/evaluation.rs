@@ -5,6 +5,7 @@
 
 use blittable::write_json_string;
 use documents::{DocumentRow, FieldPath, Found};
+use model::ticks::TICKS_PER_MILLISECOND;
 use timeseries::{Entry, Summary};
 
 use crate::error::QueryError;
@@ -13,7 +14,6 @@ use crate::row_document::RowDocument;
 use crate::time_series::aggregation::Aggregation;
 use crate::time_series::condition::{Cell, Operand, Seen, TagDocuments, Test};
 use crate::time_series::groups::{Group, Grouping, Groups};
-use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::levels::Levels;
 use crate::time_series::periods::Periods;
 use crate::time_series::planned::{

@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
+use model::ticks::TICKS_PER_MILLISECOND;
 use timeseries::Summary;
 
 use crate::error::QueryError;
 use crate::time_series::aggregation::{Aggregation, Details, GroupState};
-use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::periods::{Periods, Stretch};
 
 /// Maximum number of keys of the groups of one series.

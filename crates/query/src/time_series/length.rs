@@ -1,14 +1,12 @@
 //! Lengths of time as queries write them: `1 hour`, `7d`, `2 quarters`.
 
-use model::date::{TICKS_MAX, add_months};
+use model::date::add_months;
+use model::ticks::{
+    TICKS_MAX, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
+    TICKS_PER_SECOND,
+};
 
 use crate::error::QueryError;
-
-pub(crate) const TICKS_PER_MILLISECOND: i64 = 10_000;
-const TICKS_PER_SECOND: i64 = 1_000 * TICKS_PER_MILLISECOND;
-const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
-const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
-const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 
 /// A length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

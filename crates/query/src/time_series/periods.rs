@@ -4,7 +4,8 @@
 //! to a whole unit; without a range, from the beginning of time. Periods of months follow the
 //! calendar: each begins in a year and a month that are multiples of the length.
 
-use model::date::{TICKS_MAX, add_months, month_start, year_and_month};
+use model::date::{add_months, month_start, year_and_month};
+use model::ticks::TICKS_MAX;
 
 use crate::time_series::length::TimeLength;
 

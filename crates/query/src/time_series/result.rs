@@ -2,13 +2,13 @@
 
 use blittable::write_json_string;
 use model::date;
+use model::ticks::{TICKS_MAX, TICKS_PER_MILLISECOND};
 use storage::WorkingMemory;
 use timeseries::Entry;
 
 use crate::error::QueryError;
 use crate::time_series::aggregation::Aggregation;
 use crate::time_series::groups::Group;
-use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::numbers::{Numbers, write_number};
 use crate::time_series::planned::Column;
 
@@ -100,7 +100,7 @@ impl SeriesResult<'_> {
 
     /// A timestamp as the result shows it.
     pub(crate) fn moved(&self, moment: i64) -> i64 {
-        moment.saturating_add(self.offset.unwrap_or(0)).clamp(0, date::TICKS_MAX)
+        moment.saturating_add(self.offset.unwrap_or(0)).clamp(0, TICKS_MAX)
     }
 
     fn begin(&mut self) -> Result<(), QueryError> {

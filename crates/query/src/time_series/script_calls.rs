@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use documents::time_series::{self, MOMENT_MAX, MomentRange, YEAR_1970_MS};
 use model::DocumentId;
+use model::ticks::TICKS_PER_MILLISECOND;
 use script::{HostError, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 use storage::{Transaction, WorkingMemory};
 
@@ -12,7 +13,6 @@ use crate::loaded::Loaded;
 use crate::row_document::{RowDocument, decompressed_bytes};
 use crate::time_series::condition::Cell;
 use crate::time_series::evaluation::RowDocuments;
-use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::planned::{Place, PlannedArgument, PlannedSeries};
 use crate::time_series::reader::SeriesReader;
 use crate::time_series::settings::{NoSettings, SeriesSettings};

@@ -4,7 +4,7 @@
 use std::sync::{Arc, atomic::AtomicBool, mpsc};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
-use documents::time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange};
+use documents::time_series::{Entry, TimeSeriesChange};
 use documents::{
     Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext,
     initialize,
@@ -12,6 +12,7 @@ use documents::{
 use indexing::{
     AutoIndexDefinition, DefinitionFormat, Index, IndexContext, IndexKind, IndexingPool, NoOutputs,
 };
+use model::ticks::TICKS_PER_MILLISECOND;
 use model::{DatabaseId, DocumentId, DocumentsCompression, TimeSeriesName, date};
 use platform::Platform;
 use query::{

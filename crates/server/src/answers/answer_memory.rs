@@ -12,8 +12,8 @@ use crate::{
     server_state::ServerState,
 };
 
-/// Charges the rows that are scanned before the response begins.
-pub(crate) fn memory_to_count(state: &ServerState) -> Rc<WorkingMemory> {
+/// Where the rows that are scanned before the response begins are charged.
+pub(crate) fn counting_memory(state: &ServerState) -> Rc<WorkingMemory> {
     Rc::new(WorkingMemory::beyond(INLINE_BYTES_MAX as u64, &state.engine.memory().answers))
 }
 

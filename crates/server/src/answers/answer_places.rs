@@ -7,22 +7,22 @@
 //! waiting request.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use crate::api_error::ApiError;
-
+use engine::SharedByName;
 use storage::{MemoryBudget, MemoryShare};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use wire::ErrorKind;
+
+use crate::api_error::ApiError;
 
 /// How long a request waits for a place before it is rejected.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -99,7 +99,7 @@ impl Room {
 /// The places of a server.
 pub(crate) struct AnswerPlaces {
     all: Arc<Room>,
-    of_databases: Mutex<HashMap<String, Weak<Room>>>,
+    of_databases: SharedByName<Room>,
     of_one_database: usize,
     budget: Arc<MemoryBudget>,
     /// The memory that a place stands for.
@@ -116,8 +116,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether another response waits for it. A response that gets `true` has to end.
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Agrees to give the place up, if another response waits for it: a response that gets `true` has to
+    /// end.
+    pub(crate) fn try_give_up(&self) -> bool {
         self.rooms.iter().any(|room| room.take_request())
     }
 
@@ -160,19 +161,12 @@ impl AnswerPlaces {
         place_bytes: u64,
         what: &'static str,
     ) -> AnswerPlaces {
-        let (all, of_databases) = (Room::new(places), Mutex::default());
+        let (all, of_databases) = (Room::new(places), SharedByName::default());
         AnswerPlaces { all, of_databases, of_one_database: places / 2, budget, place_bytes, what }
     }
 
     fn room_of(&self, database: &str) -> Arc<Room> {
-        let mut rooms = self.of_databases.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(room) = rooms.get(database).and_then(Weak::upgrade) {
-            return room;
-        }
-        rooms.retain(|_, room| room.strong_count() > 0);
-        let room = Room::new(self.of_one_database);
-        rooms.insert(database.to_owned(), Arc::downgrade(&room));
-        room
+        self.of_databases.get(database, || Room::new(self.of_one_database))
     }
 
     /// A place for a response of that database, as soon as one is free.
@@ -266,13 +260,13 @@ mod tests {
         block_on(async {
             let places = places(2);
             let place = places.take("a").await.ok().unwrap();
-            assert!(!place.is_wanted());
+            assert!(!place.try_give_up());
             assert!(timeout(Duration::ZERO, places.take("a")).await.is_err());
-            assert!(!place.is_wanted(), "it does not wait any more");
+            assert!(!place.try_give_up(), "it does not wait any more");
             let mut waits = std::pin::pin!(places.take("a"));
             assert!(timeout(Duration::ZERO, waits.as_mut()).await.is_err());
-            assert!(place.is_wanted());
-            assert!(!place.is_wanted());
+            assert!(place.try_give_up());
+            assert!(!place.try_give_up());
             drop(place);
             assert!(waits.await.is_ok());
         });

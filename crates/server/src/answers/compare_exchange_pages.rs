@@ -17,6 +17,7 @@ use crate::{
     answers::{
         answer::Answer,
         compare_exchange_text::{entry_bytes, write_entry, write_large_entry},
+        json_text::Commas,
         long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
         piece_sender::{PIECE_BYTES, PieceSender, Sent},
     },
@@ -42,7 +43,7 @@ struct Listing {
     after: Option<String>,
     skip: usize,
     take: usize,
-    is_empty: bool,
+    commas: Commas,
 }
 
 /// Responds with the list.
@@ -65,7 +66,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
             after: None,
             skip,
             take,
-            is_empty: true,
+            commas: Commas::default(),
         }
     };
     let engine = Arc::clone(&call.state.engine);
@@ -169,10 +170,7 @@ impl Listing {
     ) -> Result<bool, ApiError> {
         let (begin, memory) = (out.len(), sink.working_memory());
         let value = Some((entry.index, &entry.value));
-        if !self.is_empty {
-            out.push(b',');
-        }
-        self.is_empty = false;
+        self.commas.before_next(out);
         if LARGE_BYTES < entry.value.as_bytes().len() {
             return write_large_entry(&entry.key, (entry.index, &entry.value), sink, out).await;
         }

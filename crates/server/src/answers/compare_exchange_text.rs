@@ -69,9 +69,9 @@ pub(crate) async fn write_large_entry(
     out: &mut Vec<u8>,
 ) -> Result<bool, ApiError> {
     let damaged = |error| ApiError::from(ClusterError::from(error));
-    out.extend_from_slice(b"{\"Key\":");
-    blittable::write_json_string(key, out);
-    out.extend_from_slice(b",\"Value\":{");
+    let mut object = JsonObject::begin(out);
+    object.text("Key", key);
+    object.name("Value").push(b'{');
     let mut members = MemberPrinter::new(&value.root()).map_err(damaged)?;
     loop {
         let is_done = members.print_to(out, out.len() + PIECE_BYTES, |_| false).map_err(damaged)?;
@@ -82,7 +82,10 @@ pub(crate) async fn write_large_entry(
             return Ok(false);
         }
     }
-    out.extend_from_slice(format!("}},\"Index\":{index}}}").as_bytes());
+    out.push(b'}');
+    let mut object = JsonObject::resume(out);
+    object.number("Index", index);
+    object.end();
     Ok(true)
 }
 

@@ -115,13 +115,12 @@ impl Sending<'_> {
 
     /// The next piece. Fails if the content was removed while no snapshot was held.
     fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Bytes, ApiError> {
-        let failed = |error: DocumentError| ApiError::from(error);
         let tx = match self.tx.take() {
             Some(tx) => tx,
             None => {
                 let tx = self.database.read();
                 self.sender.snapshot_renewed();
-                let found = documents::content(&tx, &part.content.hash()).map_err(failed)?;
+                let found = documents::content(&tx, &part.content.hash())?;
                 if found != Some(part.content) {
                     return Err(ApiError::invalid_operation(
                         "The attachment was removed while its client was slow to read it.",
@@ -131,7 +130,7 @@ impl Sending<'_> {
             }
         };
         let tx = self.tx.insert(tx);
-        let bytes = bytes_at(tx, part, at).map_err(failed)?;
+        let bytes = bytes_at(tx, part, at)?;
         Ok(Bytes::copy_from_slice(&bytes[..bytes.len().min(PIECE_BYTES)]))
     }
 

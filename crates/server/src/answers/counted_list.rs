@@ -3,7 +3,7 @@
 use storage::CountedOutput;
 
 use crate::{
-    answers::{answer::Answer, answer_memory::memory_to_count},
+    answers::{answer::Answer, answer_memory::counting_memory, json_text::Commas},
     api_error::ApiError,
     server_state::ServerState,
 };
@@ -11,15 +11,15 @@ use crate::{
 /// A JSON list whose text is charged to the memory for responses while it is written.
 pub(crate) struct CountedList {
     body: CountedOutput,
-    is_empty: bool,
+    commas: Commas,
 }
 
 impl CountedList {
     /// A list without items; `head` is the text of the response up to the first one.
     pub(crate) fn begin(state: &ServerState, head: &[u8]) -> CountedList {
-        let mut body = CountedOutput::new(&memory_to_count(state));
+        let mut body = CountedOutput::new(&counting_memory(state));
         body.bytes.extend_from_slice(head);
-        CountedList { body, is_empty: true }
+        CountedList { body, commas: Commas::default() }
     }
 
     /// Appends the item that `write` appends, which takes no more than `bytes_max`.
@@ -32,11 +32,8 @@ impl CountedList {
         bytes_max: usize,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let is_first = std::mem::replace(&mut self.is_empty, false);
         self.body.append(bytes_max.saturating_add(1), |body| {
-            if !is_first {
-                body.push(b',');
-            }
+            self.commas.before_next(body);
             write(body)
         })
     }

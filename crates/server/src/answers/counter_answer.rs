@@ -4,7 +4,10 @@ use documents::{ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterV
 use model::{CounterName, DocumentId};
 use wire::{CounterOperation, CounterOperationKind, DocumentCounters};
 
-use crate::{answers::json_text::JsonObject, api_error::ApiError};
+use crate::{
+    answers::json_text::{JsonArray, JsonObject},
+    api_error::ApiError,
+};
 
 /// The changes that a request makes to one document. Operations without effect are omitted.
 pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCounters, ApiError> {
@@ -36,17 +39,15 @@ pub(crate) enum ShownValues {
     Null,
 }
 
-/// Writes a list of counters; `null` for one that does not exist.
+/// Adds counters to a list; `null` for one that does not exist.
 pub(crate) fn write_details<'a>(
     document_id: &str,
     details: impl IntoIterator<Item = Option<&'a CounterDetail>>,
     shown: ShownValues,
-    out: &mut Vec<u8>,
+    counters: &mut JsonArray<'_>,
 ) {
-    for (index, detail) in details.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
+    for detail in details {
+        let out = counters.element();
         let Some(CounterDetail { name, total, values }) = detail else {
             out.extend_from_slice(b"null");
             continue;
@@ -64,16 +65,12 @@ pub(crate) fn write_details<'a>(
 }
 
 fn write_values(values: &[CounterValue], out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (index, value) in values.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        // Tags and ids are letters, digits, `+` and `/`: nothing to escape.
-        let CounterValue { node_tag, database_id, value, .. } = value;
-        out.extend_from_slice(format!("\"{node_tag}-{database_id}\":{value}").as_bytes());
+    let mut object = JsonObject::begin(out);
+    for CounterValue { node_tag, database_id, value, .. } in values {
+        let out = object.key(&format!("{node_tag}-{database_id}"));
+        out.extend_from_slice(value.to_string().as_bytes());
     }
-    out.push(b'}');
+    object.end();
 }
 
 /// A counter, under the name that the request has for it.
@@ -81,7 +78,6 @@ pub(crate) fn detail_of(
     row: &CounterRow<'_>,
     name: CounterName,
 ) -> Result<CounterDetail, ApiError> {
-    let values = row.values().collect::<Result<_, _>>();
-    let values = values?;
+    let values = row.values().collect::<Result<_, _>>()?;
     Ok(CounterDetail { name, total: row.total(), values })
 }

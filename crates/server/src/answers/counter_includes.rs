@@ -4,7 +4,10 @@ use blittable::write_json_string;
 use query::{CounterIncludes, CountersOfDocument, IncludedCounter, IncludedCounters};
 use wire::QueryString;
 
-use crate::answers::{json_text::JsonObject, long_answer::Sink};
+use crate::answers::{
+    json_text::{JsonArray, JsonObject},
+    long_answer::Sink,
+};
 
 /// In place of a name: all counters.
 const ALL: &str = "@all_counters";
@@ -19,29 +22,24 @@ pub(crate) fn of_query(query: &QueryString<'_>) -> CounterIncludes {
     }
 }
 
-/// Writes the counters as the last property of the object that `out` ends with; `false` when the sink
-/// requests to stop.
-pub(crate) async fn write_behind(
+/// Adds the counters to a page; `false` when the sink requests to stop.
+pub(crate) async fn write(
     found: &IncludedCounters,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
     sink: Sink<'_>,
 ) -> bool {
-    out.pop();
-    out.extend_from_slice(b",\"CounterIncludes\":{");
-    for (index, document) in found.documents().iter().enumerate() {
-        begin_document(index, document, out);
-        for (index, counter) in document.counters.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            write_counter(document, counter.as_ref(), out);
-            if !sink.take(out).await {
+    let mut documents = JsonObject::begin(page.name("CounterIncludes"));
+    for document in found.documents() {
+        let mut counters = JsonArray::begin(documents.key(&document.id));
+        for counter in &document.counters {
+            write_counter(document, counter.as_ref(), counters.element());
+            if !sink.take(counters.out()).await {
                 return false;
             }
         }
-        out.push(b']');
+        counters.end();
     }
-    out.extend_from_slice(b"}}");
+    documents.end();
     true
 }
 
@@ -58,35 +56,23 @@ fn write_counter(
     object.end();
 }
 
-/// Writes, in the same way, which counters were requested.
-pub(crate) async fn write_names_behind(
+/// Adds, in the same way, which counters were requested.
+pub(crate) async fn write_names(
     found: &IncludedCounters,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
     sink: Sink<'_>,
 ) -> bool {
-    out.pop();
-    out.extend_from_slice(b",\"IncludedCounterNames\":{");
-    for (index, document) in found.documents().iter().enumerate() {
-        begin_document(index, document, out);
-        for (index, name) in document.names.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            write_json_string(name, out);
-            if !sink.take(out).await {
+    let mut documents = JsonObject::begin(page.name("IncludedCounterNames"));
+    for document in found.documents() {
+        let mut names = JsonArray::begin(documents.key(&document.id));
+        for name in &document.names {
+            write_json_string(name, names.element());
+            if !sink.take(names.out()).await {
                 return false;
             }
         }
-        out.push(b']');
+        names.end();
     }
-    out.extend_from_slice(b"}}");
+    documents.end();
     true
-}
-
-fn begin_document(index: usize, document: &CountersOfDocument, out: &mut Vec<u8>) {
-    if index > 0 {
-        out.push(b',');
-    }
-    write_json_string(&document.id, out);
-    out.extend_from_slice(b":[");
 }

@@ -23,7 +23,7 @@ use wire::QueryString;
 use crate::{
     answers::{
         answer::Answer,
-        json_text::{is_large, write_row},
+        json_text::{Commas, is_large, write_row},
         long_answer::{
             INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line,
         },
@@ -116,16 +116,15 @@ impl Listing {
 
     /// The documents of the list.
     fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ApiError> {
-        let failed = |error: DocumentError| ApiError::from(error);
         match &self.order {
-            Order::NewestFirst => Ok(self.page(documents::newest_first(tx).map_err(failed)?)),
+            Order::NewestFirst => Ok(self.page(documents::newest_first(tx)?)),
             Order::OfCollection(name) => {
-                let rows = documents::newest_first_of_collection(tx, name).map_err(failed)?;
+                let rows = documents::newest_first_of_collection(tx, name)?;
                 Ok(self.page(rows))
             }
             Order::After(etag) => {
                 let documents = [Selection::all(EntryKind::Document)];
-                let log = log::read(tx, &documents, *etag).map_err(failed)?;
+                let log = log::read(tx, &documents, *etag)?;
                 Ok(self.page(log.filter_map(|entry| entry.map(|e| e.document()).transpose())))
             }
             Order::ByPrefix { prefix, start_after, patterns } => {
@@ -135,7 +134,7 @@ impl Listing {
                     Ok(row) => patterns.accept(&row.lower_id()[prefix_bytes..]),
                     Err(_) => true,
                 };
-                Ok(self.page(rows.map_err(failed)?.filter(wanted)))
+                Ok(self.page(rows?.filter(wanted)))
             }
         }
     }
@@ -367,7 +366,7 @@ impl BegunRow {
 struct ListWriter {
     form: Form,
     metadata_only: bool,
-    is_empty: bool,
+    commas: Commas,
 }
 
 impl ListWriter {
@@ -376,20 +375,17 @@ impl ListWriter {
             out.extend_from_slice(b"{\"Results\":[");
         }
         let (form, metadata_only) = (listing.form, listing.metadata_only);
-        ListWriter { form, metadata_only, is_empty: true }
+        ListWriter { form, metadata_only, commas: Commas::default() }
     }
 
     /// Writes a whole row or, on failure, nothing.
     fn add(&mut self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let end = out.len();
-        if self.form == Form::Envelope && !self.is_empty {
-            out.push(b',');
-        }
+        self.begin_row(out);
         if let Err(error) = write_row(row, self.metadata_only, out) {
             out.truncate(end);
             return Err(error);
         }
-        self.is_empty = false;
         self.end_row(out);
         Ok(())
     }
@@ -403,10 +399,7 @@ impl ListWriter {
         out: &mut Vec<u8>,
     ) -> Result<Large, ApiError> {
         let damaged = |error: DocumentError| ApiError::from(error);
-        if self.form == Form::Envelope && !self.is_empty {
-            out.push(b',');
-        }
-        self.is_empty = false;
+        self.begin_row(out);
         let decompressed = row.is_compressed().then(|| row.body_bytes() as u64);
         let _held = Sink::Pieces(sender).hold(decompressed).await?;
         let mut printer = DocumentPrinter::new(row).map_err(damaged)?;
@@ -442,6 +435,12 @@ impl ListWriter {
             }
             let document = row.detach().map_err(damaged)?;
             return Ok(Large::Begun(BegunRow { document, _copy: copy, printed, unsent }));
+        }
+    }
+
+    fn begin_row(&mut self, out: &mut Vec<u8>) {
+        if self.form == Form::Envelope {
+            self.commas.before_next(out);
         }
     }
 

@@ -8,33 +8,54 @@ use crate::{
     api_error::ApiError,
 };
 
+/// Writes a comma before every element but the first: for lists whose elements are not all written
+/// into one buffer. All others are a [`JsonArray`] or a [`JsonObject`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Commas {
+    is_behind_first: bool,
+}
+
+impl Commas {
+    /// To be called before each element.
+    pub(crate) fn before_next(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_behind_first, true) {
+            out.push(b',');
+        }
+    }
+}
+
 /// An object under construction. [`JsonObject::end`] closes it.
 pub(crate) struct JsonObject<'o> {
     out: &'o mut Vec<u8>,
-    is_empty: bool,
+    commas: Commas,
 }
 
 impl<'o> JsonObject<'o> {
     /// Begins an object at the end of `out`.
     pub(crate) fn begin(out: &'o mut Vec<u8>) -> JsonObject<'o> {
         out.push(b'{');
-        JsonObject { out, is_empty: true }
+        JsonObject { out, commas: Commas::default() }
     }
 
-    /// Continues an object that has properties.
+    /// Continues an object that has properties and whose last value is complete.
     pub(crate) fn resume(out: &'o mut Vec<u8>) -> JsonObject<'o> {
-        JsonObject { out, is_empty: false }
+        JsonObject { out, commas: Commas { is_behind_first: true } }
     }
 
     /// Writes a name; the value follows into the buffer that is returned. Names need no escaping.
     pub(crate) fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
+        self.commas.before_next(self.out);
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    /// Writes a name that is data, escaped; the value follows into the buffer that is returned.
+    pub(crate) fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        self.commas.before_next(self.out);
+        write_json_string(name, self.out);
+        self.out.push(b':');
         self.out
     }
 
@@ -60,6 +81,53 @@ impl<'o> JsonObject<'o> {
     pub(crate) fn end(self) {
         self.out.push(b'}');
     }
+}
+
+/// An array under construction. [`JsonArray::end`] closes it.
+pub(crate) struct JsonArray<'o> {
+    out: &'o mut Vec<u8>,
+    commas: Commas,
+}
+
+impl<'o> JsonArray<'o> {
+    /// Begins an array at the end of `out`.
+    pub(crate) fn begin(out: &'o mut Vec<u8>) -> JsonArray<'o> {
+        out.push(b'[');
+        JsonArray { out, commas: Commas::default() }
+    }
+
+    /// The next element follows into the buffer that is returned.
+    pub(crate) fn element(&mut self) -> &mut Vec<u8> {
+        self.commas.before_next(self.out);
+        self.out
+    }
+
+    /// The buffer, to send or to undo what was written.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push(b']');
+    }
+}
+
+/// Writes an array of strings.
+pub(crate) fn write_texts(texts: impl IntoIterator<Item: AsRef<str>>, out: &mut Vec<u8>) {
+    let mut array = JsonArray::begin(out);
+    for text in texts {
+        write_json_string(text.as_ref(), array.element());
+    }
+    array.end();
+}
+
+/// Writes an array of elements that are JSON already.
+pub(crate) fn write_elements(elements: impl IntoIterator<Item: AsRef<[u8]>>, out: &mut Vec<u8>) {
+    let mut array = JsonArray::begin(out);
+    for element in elements {
+        array.element().extend_from_slice(element.as_ref());
+    }
+    array.end();
 }
 
 /// Appends a document in the protocol's form.
@@ -153,5 +221,27 @@ mod tests {
         object.flag("D", true);
         object.end();
         assert_eq!(out, br#"{"A":"x\"y","B":null,"C":-5,"D":true}"#);
+    }
+
+    #[test]
+    fn an_array_is_written_element_by_element() {
+        let mut out = Vec::new();
+        let mut array = JsonArray::begin(&mut out);
+        JsonArray::begin(array.element()).end();
+        write_texts(["a", "\""], array.element());
+        write_elements([b"1", b"2"], array.element());
+        array.end();
+        assert_eq!(out, br#"[[],["a","\""],[1,2]]"#);
+    }
+
+    #[test]
+    fn an_object_is_continued_behind_an_array() {
+        let mut out = Vec::new();
+        let mut object = JsonObject::begin(&mut out);
+        JsonArray::begin(object.key("a\"")).end();
+        let mut object = JsonObject::resume(&mut out);
+        object.number("B", 1);
+        object.end();
+        assert_eq!(out, br#"{"a\"":[],"B":1}"#);
     }
 }

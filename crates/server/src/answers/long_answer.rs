@@ -157,7 +157,7 @@ impl LongAnswer {
         LongAnswer { database: database.clone(), make: Box::new(make), stop: None }
     }
 
-    /// The same answer, whose work looks at this flag: it is set when the client has gone.
+    /// The same answer, whose work checks this flag: it is set when the client has gone.
     pub(crate) fn stopped_by(self, flag: Arc<AtomicBool>) -> LongAnswer {
         LongAnswer { stop: Some(StopWhenGone::begin(flag)), ..self }
     }

@@ -1,13 +1,16 @@
 //! The outcome of a patch in the protocol's form.
 
-use blittable::{BlittableBuf, write_json_string};
+use blittable::BlittableBuf;
 use commands::{PatchNotes, PatchOutcome, PatchStatus};
 use documents::{DocumentError, StoredDocument};
 use http::StatusCode;
 use model::date;
 
 use crate::{
-    answers::{answer::Answer, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        json_text::{JsonArray, JsonObject, write_texts},
+    },
     api_error::ApiError,
 };
 
@@ -115,30 +118,26 @@ fn write_document(out: &mut Vec<u8>, document: Option<&BlittableBuf>) -> Result<
 
 fn write_notes(out: &mut Vec<u8>, lines: &'static str, notes: &PatchNotes) -> Result<(), ApiError> {
     let mut debug = JsonObject::begin(out);
-    write_list(debug.name(lines), &notes.output, |line, out| {
-        write_json_string(line, out);
-        Ok(())
-    })?;
+    write_texts(&notes.output, debug.name(lines));
     let mut actions = JsonObject::begin(debug.name("Actions"));
-    write_list(actions.name("LoadDocument"), &notes.loaded, |(id, exists), out| {
-        let mut loaded = JsonObject::begin(out);
-        loaded.text("Id", id);
-        loaded.flag("Exists", *exists);
-        loaded.end();
-        Ok(())
-    })?;
-    write_list(actions.name("PutDocument"), &notes.put, |(id, document), out| {
-        let mut put = JsonObject::begin(out);
-        put.text("Id", id);
-        write_document(put.name("Data"), Some(document))?;
-        put.end();
-        Ok(())
-    })?;
-    write_list(actions.name("DeleteDocument"), &notes.deleted, |id, out| {
-        write_json_string(id, out);
-        Ok(())
-    })?;
-    write_counter_notes(&mut actions, notes)?;
+    let mut loaded = JsonArray::begin(actions.name("LoadDocument"));
+    for (id, exists) in &notes.loaded {
+        let mut document = JsonObject::begin(loaded.element());
+        document.text("Id", id);
+        document.flag("Exists", *exists);
+        document.end();
+    }
+    loaded.end();
+    let mut put = JsonArray::begin(actions.name("PutDocument"));
+    for (id, body) in &notes.put {
+        let mut document = JsonObject::begin(put.element());
+        document.text("Id", id);
+        write_document(document.name("Data"), Some(body))?;
+        document.end();
+    }
+    put.end();
+    write_texts(&notes.deleted, actions.name("DeleteDocument"));
+    write_counter_notes(&mut actions, notes);
     for name in OTHER_ACTIONS {
         actions.name(name).extend_from_slice(b"[]");
     }
@@ -147,47 +146,30 @@ fn write_notes(out: &mut Vec<u8>, lines: &'static str, notes: &PatchNotes) -> Re
     Ok(())
 }
 
-fn write_counter_notes(actions: &mut JsonObject<'_>, notes: &PatchNotes) -> Result<(), ApiError> {
-    write_list(actions.name("GetCounter"), &notes.counters_read, |(name, value), out| {
-        let mut read = JsonObject::begin(out);
-        read.text("Name", name);
-        read.text("Value", &value.map_or_else(|| "null".to_owned(), |value| value.to_string()));
-        read.flag("Exists", value.is_some());
-        read.end();
-        Ok(())
-    })?;
-    write_list(actions.name("IncrementCounter"), &notes.counters_incremented, |note, out| {
-        let mut counted = JsonObject::begin(out);
-        counted.text("Name", &note.name);
-        let old_value = counted.name("OldValue");
+fn write_counter_notes(actions: &mut JsonObject<'_>, notes: &PatchNotes) {
+    let mut read = JsonArray::begin(actions.name("GetCounter"));
+    for (name, value) in &notes.counters_read {
+        let mut counter = JsonObject::begin(read.element());
+        counter.text("Name", name);
+        counter.text("Value", &value.map_or_else(|| "null".to_owned(), |value| value.to_string()));
+        counter.flag("Exists", value.is_some());
+        counter.end();
+    }
+    read.end();
+    let mut incremented = JsonArray::begin(actions.name("IncrementCounter"));
+    for note in &notes.counters_incremented {
+        let mut counter = JsonObject::begin(incremented.element());
+        counter.text("Name", &note.name);
+        let old_value = counter.name("OldValue");
         match note.old_value {
             Some(value) => old_value.extend_from_slice(value.to_string().as_bytes()),
             None => old_value.extend_from_slice(b"null"),
         }
-        counted.number("AddedValue", &note.added);
-        counted.number("NewValue", note.new_value);
-        counted.flag("Created", note.old_value.is_none());
-        counted.end();
-        Ok(())
-    })?;
-    write_list(actions.name("DeleteCounter"), &notes.counters_deleted, |name, out| {
-        write_json_string(name, out);
-        Ok(())
-    })
-}
-
-fn write_list<T>(
-    out: &mut Vec<u8>,
-    items: &[T],
-    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<(), ApiError>,
-) -> Result<(), ApiError> {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(item, out)?;
+        counter.number("AddedValue", &note.added);
+        counter.number("NewValue", note.new_value);
+        counter.flag("Created", note.old_value.is_none());
+        counter.end();
     }
-    out.push(b']');
-    Ok(())
+    incremented.end();
+    write_texts(&notes.counters_deleted, actions.name("DeleteCounter"));
 }

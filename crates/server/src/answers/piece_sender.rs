@@ -333,7 +333,7 @@ impl PieceSender {
             if let (true, Piece::Part(bytes)) = (waited >= patience, &mut piece) {
                 return Sent::Waiting(std::mem::take(bytes));
             }
-            if waited >= self.unread_max && self.place.is_wanted() {
+            if waited >= self.unread_max && self.place.try_give_up() {
                 return self.cut_off(Cut::Place);
             }
             let wait = WAIT_CHECK_INTERVAL.min(patience.saturating_sub(waited));

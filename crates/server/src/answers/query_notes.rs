@@ -1,53 +1,27 @@
 //! Notes about rows, at the end of a page: `Highlightings` and `Explanations`.
 
-use blittable::write_json_string;
 use query::Notes;
 
-use crate::handlers::query_pages::write_texts;
+use crate::answers::json_text::{JsonObject, write_texts};
 
-/// Appends the notes as the last property of an object that is closed already.
-pub(crate) fn write(notes: &Notes, out: &mut Vec<u8>) {
+/// Adds the notes to a page.
+pub(crate) fn write(notes: &Notes, page: &mut JsonObject<'_>) {
     if let Some(fields) = &notes.highlights {
-        begin("Highlightings", out);
-        let found = fields.iter().filter(|field| !field.rows.is_empty());
-        let found = found.map(|field| (&field.field, &field.rows));
-        write_members(found, out, |rows, out| {
-            let rows = rows.iter().map(|(name, fragments)| (name, fragments));
-            write_members(rows, out, |fragments, out| write_texts(fragments, out));
-        });
-        out.push(b'}');
+        let mut highlights = JsonObject::begin(page.name("Highlightings"));
+        for field in fields.iter().filter(|field| !field.rows.is_empty()) {
+            let mut rows = JsonObject::begin(highlights.key(&field.field));
+            for (name, fragments) in &field.rows {
+                write_texts(fragments, rows.key(name));
+            }
+            rows.end();
+        }
+        highlights.end();
     }
     if let Some(explanations) = &notes.explanations {
-        begin("Explanations", out);
-        let explanations = explanations.iter().map(|(name, text)| (name, text));
-        write_members(explanations, out, |text, out| {
-            write_texts(std::slice::from_ref(text), out);
-        });
-        out.push(b'}');
-    }
-}
-
-/// Opens the object again, for one more property.
-fn begin(name: &str, out: &mut Vec<u8>) {
-    out.pop();
-    out.push(b',');
-    write_json_string(name, out);
-    out.push(b':');
-}
-
-fn write_members<'n, V: 'n>(
-    members: impl Iterator<Item = (&'n String, &'n V)>,
-    out: &mut Vec<u8>,
-    write_value: impl Fn(&V, &mut Vec<u8>),
-) {
-    out.push(b'{');
-    for (number, (name, value)) in members.enumerate() {
-        if 0 < number {
-            out.push(b',');
+        let mut explained = JsonObject::begin(page.name("Explanations"));
+        for (name, text) in explanations {
+            write_texts([text], explained.key(name));
         }
-        write_json_string(name, out);
-        out.push(b':');
-        write_value(value, out);
+        explained.end();
     }
-    out.push(b'}');
 }

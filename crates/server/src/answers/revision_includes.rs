@@ -6,7 +6,7 @@ use wire::QueryString;
 
 use crate::{
     answers::{
-        json_text::{JsonObject, write_revision_to},
+        json_text::{JsonArray, JsonObject, write_revision_to},
         long_answer::Sink,
     },
     api_error::ApiError,
@@ -22,23 +22,19 @@ pub(crate) fn of_query(query: &QueryString<'_>) -> RevisionIncludes {
     wanted
 }
 
-/// Writes the revisions as the last property of the object that `out` ends with; nothing when there
-/// are none. `false` when the sink requests to stop.
-pub(crate) async fn write_behind(
+/// Adds the revisions to a page; nothing when there are none. `false` when the sink requests to
+/// stop.
+pub(crate) async fn write(
     found: &IncludedRevisions<'_>,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
     sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
     if found.iter().next().is_none() {
         return Ok(true);
     }
-    out.pop();
-    out.extend_from_slice(b",\"RevisionIncludes\":[");
-    for (index, (moment, revision)) in found.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        let mut object = JsonObject::begin(out);
+    let mut revisions = JsonArray::begin(page.name("RevisionIncludes"));
+    for (moment, revision) in found.iter() {
+        let mut object = JsonObject::begin(revisions.element());
         match moment {
             Some(moment) => {
                 object.text("Id", revision.id());
@@ -55,6 +51,6 @@ pub(crate) async fn write_behind(
         }
         object.end();
     }
-    out.extend_from_slice(b"]}");
+    revisions.end();
     Ok(true)
 }

@@ -4,15 +4,19 @@ use std::collections::HashSet;
 
 use documents::{
     DocumentError, DocumentRow,
-    time_series::{MomentRange, SeriesReader, TICKS_PER_MILLISECOND, series, series_of},
+    time_series::{MomentRange, SeriesReader, series, series_of},
 };
-use model::{DocumentId, TimeSeriesName, date};
+use model::{
+    DocumentId, TimeSeriesName, date,
+    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
+};
 use query::{IncludedSeries, SeriesInclude, SeriesPart};
 use storage::ReadTransaction;
 use wire::{ErrorKind, HashEtag, QueryString};
 
 use crate::{
     answers::{
+        json_text::{JsonArray, JsonObject},
         long_answer::{Sink, at_once},
         time_series_range::{Extras, Output, Page, WantedRange, write_range},
     },
@@ -20,13 +24,14 @@ use crate::{
     writes::time_series_commands::series_name,
 };
 
+/// The property of a page, and the type of a message.
+const INCLUDES: &str = "TimeSeriesIncludes";
 /// Stands for all series of a document.
 const ALL_SERIES: &str = "@all_timeseries";
 /// Maximum number of ranges.
 const RANGES_MAX: usize = 1 << 10;
 /// Maximum size of the time series included with a batch of a subscription, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 28;
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// What the parameters of a load request.
 #[derive(Clone, Debug, Default)]
@@ -174,43 +179,37 @@ impl TimeSeriesIncludes {
         Ok(etag.finish())
     }
 
-    /// Writes the ranges of the documents as the last property of the object that `out` ends with;
-    /// `false` when the response must be aborted.
-    pub(crate) async fn write_behind<'d>(
+    /// Adds the ranges of the documents to a page; `false` when the response must be aborted.
+    pub(crate) async fn write<'d>(
         &self,
         tx: &ReadTransaction,
         rows: impl Iterator<Item = &'d DocumentRow<'d>>,
-        out: &mut Vec<u8>,
+        page: &mut JsonObject<'_>,
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
         if self.is_empty() {
             return Ok(true);
         }
-        out.pop();
-        out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
-        for (index, row) in rows.enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            blittable::write_json_string(row.id(), out);
-            out.extend_from_slice(b":{");
-            let id = DocumentId::new(row.id())
-                .map_err(|error| ApiError::from(DocumentError::from(error)))?;
-            if !self.write_of_document(tx, &id, &mut Output { out, sink }).await? {
+        let mut documents = JsonObject::begin(page.name(INCLUDES));
+        for row in rows {
+            if !self.write_of_document(tx, row.id(), documents.key(row.id()), sink).await? {
                 return Ok(false);
             }
-            out.push(b'}');
         }
-        out.extend_from_slice(b"}}");
+        documents.end();
         Ok(true)
     }
 
     async fn write_of_document(
         &self,
         tx: &ReadTransaction,
-        id: &DocumentId,
-        output: &mut Output<'_>,
+        id: &str,
+        out: &mut Vec<u8>,
+        sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
+        let id =
+            &DocumentId::new(id).map_err(|error| ApiError::from(DocumentError::from(error)))?;
+        let mut series = JsonObject::begin(out);
         // The first request for a series wins.
         let mut met = HashSet::new();
         for Included { name, part } in &self.wanted {
@@ -224,47 +223,35 @@ impl TimeSeriesIncludes {
                 }
                 let range = part.range(tx, id, name)?;
                 let Some((range, page)) = range else { continue };
-                if output.out.last() != Some(&b'{') {
-                    output.out.push(b',');
-                }
-                blittable::write_json_string(range.name.as_str(), output.out);
-                output.out.extend_from_slice(b":[");
+                let mut ranges = JsonArray::begin(series.key(range.name.as_str()));
+                let output = Output { out: ranges.element(), sink };
                 let written = write_range(tx, id, &range, page, Extras::default(), output).await?;
                 if written.is_none() {
                     return Ok(false);
                 }
-                output.out.push(b']');
+                ranges.end();
             }
         }
+        series.end();
         Ok(true)
     }
 }
 
-/// Writes what a query requests as the last property of the object that `out` ends with; `false`
-/// when the response must be aborted.
+/// Adds what a query requests to a page; `false` when the response must be aborted.
 pub(crate) async fn write_of_query(
     tx: &ReadTransaction,
     found: &IncludedSeries,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
     sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
-    out.pop();
-    out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
-    for (index, (id, wanted)) in found.documents().iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        blittable::write_json_string(id, out);
-        out.extend_from_slice(b":{");
-        let id = DocumentId::new(id.as_str())
-            .map_err(|error| ApiError::from(DocumentError::from(error)))?;
+    let mut documents = JsonObject::begin(page.name(INCLUDES));
+    for (id, wanted) in found.documents() {
         let includes = TimeSeriesIncludes::of_parts(wanted)?;
-        if !includes.write_of_document(tx, &id, &mut Output { out, sink }).await? {
+        if !includes.write_of_document(tx, id, documents.key(id), sink).await? {
             return Ok(false);
         }
-        out.push(b'}');
     }
-    out.extend_from_slice(b"}}");
+    documents.end();
     Ok(true)
 }
 
@@ -280,9 +267,13 @@ pub(crate) fn write_message(
     }
     let end = out.len().saturating_add(MESSAGE_BYTES_MAX);
     let fits = Sink::Whole { bytes_max: end };
-    out.extend_from_slice(b"{\"Type\":\"TimeSeriesIncludes\"}");
-    match at_once(write_of_query(tx, found, out, fits)).transpose()? {
-        Some(true) => Ok(()),
+    let mut message = JsonObject::begin(out);
+    message.text("Type", INCLUDES);
+    match at_once(write_of_query(tx, found, &mut message, fits)).transpose()? {
+        Some(true) => {
+            message.end();
+            Ok(())
+        }
         Some(false) | None => Err(ApiError::invalid_operation(format!(
             "The time series included with one batch have more than {MESSAGE_BYTES_MAX} bytes; \
              let it have fewer documents, or include fewer entries of each"

@@ -2,16 +2,16 @@
 
 use documents::{
     DocumentError,
-    time_series::{MOMENT_MAX, MomentRange, Series, SeriesReader, TICKS_PER_MILLISECOND, series},
+    time_series::{MOMENT_MAX, MomentRange, Series, SeriesReader, series},
 };
-use model::{DocumentId, TimeSeriesName, date};
+use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
 use storage::ReadTransaction;
 
 use crate::{
     answers::{
-        json_text::write_row_to,
+        json_text::{JsonArray, JsonObject, write_row_to},
         long_answer::Sink,
-        time_series_text::{begin_entry, write_node_values},
+        time_series_text::{write_entry, write_node_values},
     },
     api_error::ApiError,
     writes::time_series_commands::moment_text,
@@ -115,37 +115,27 @@ pub(crate) async fn write_range(
     wanted: &WantedRange,
     page: Page,
     extras: Extras,
-    output: &mut Output<'_>,
+    output: Output<'_>,
 ) -> Result<Option<Page>, ApiError> {
-    let failed = |error: DocumentError| ApiError::from(error);
-    let known = series(tx, id, &wanted.name).map_err(failed)?;
-    let ends = ends_of_page(tx, id, wanted, page, known.as_ref()).map_err(failed)?;
-    let out = &mut *output.out;
-    let write_end = |name: &str, end: Option<&str>, out: &mut Vec<u8>| {
-        out.extend_from_slice(name.as_bytes());
-        match end {
-            Some(end) => blittable::write_json_string(end, out),
-            None => out.extend_from_slice(b"null"),
-        }
-    };
-    write_end("{\"From\":", ends.from.as_deref(), out);
-    write_end(",\"To\":", ends.to.as_deref(), out);
-    out.extend_from_slice(b",\"Entries\":[");
-    let reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments());
-    let mut reader = reader.map_err(failed)?;
-    let left_out = reader.skip(page.start).map_err(failed)?;
+    let known = series(tx, id, &wanted.name)?;
+    let ends = ends_of_page(tx, id, wanted, page, known.as_ref())?;
+    let Output { out, sink } = output;
+    let mut range = JsonObject::begin(out);
+    range.optional_text("From", ends.from.as_deref());
+    range.optional_text("To", ends.to.as_deref());
+    let mut entries = JsonArray::begin(range.name("Entries"));
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments())?;
+    let left_out = reader.skip(page.start)?;
     let node_tag = match extras.node_values {
-        true => Some(documents::database_identity(tx).map_err(failed)?.node_tag),
+        true => Some(documents::database_identity(tx)?.node_tag),
         false => None,
     };
     let (mut written, mut tags) = (0, Vec::new());
     while written < page.size {
-        let Some(entry) = reader.next_entry().map_err(failed)? else { break };
-        if written > 0 {
-            output.out.push(b',');
-        }
+        let Some(entry) = reader.next_entry()? else { break };
         written += 1;
-        begin_entry(&entry, output.out);
+        let mut object = JsonObject::begin(entries.element());
+        write_entry(&entry, &mut object);
         if let Some(tag) = entry.tag.filter(|_| extras.tagged_documents)
             && tags.len() < INCLUDED_TAGS_MAX
             && !tags.iter().any(|known| known == tag)
@@ -153,15 +143,15 @@ pub(crate) async fn write_range(
             tags.push(tag.to_owned());
         }
         if let Some(node_tag) = node_tag {
-            write_node_values(&reader, node_tag.as_str(), output.out);
+            write_node_values(&reader, node_tag.as_str(), &mut object);
         }
-        output.out.push(b'}');
-        if !output.sink.take(output.out).await {
+        object.end();
+        if !sink.take(entries.out()).await {
             return Ok(None);
         }
     }
-    output.out.push(b']');
-    let is_total_told = |known: &&Series| {
+    entries.end();
+    let shows_total = |known: &&Series| {
         let of_series = MomentRange { from: known.start_ms, to: known.end_ms };
         wanted.moments().includes(&of_series)
             && match extras.total {
@@ -170,14 +160,15 @@ pub(crate) async fn write_range(
                 Total::OfPages => true,
             }
     };
-    if let Some(known) = known.as_ref().filter(is_total_told) {
-        output.out.extend_from_slice(b",\"TotalResults\":");
-        output.out.extend_from_slice(known.entries.to_string().as_bytes());
+    if let Some(known) = known.as_ref().filter(shows_total) {
+        range.number("TotalResults", known.entries);
     }
-    if (extras.document || written > 0) && !write_includes(tx, id, &tags, extras, output).await? {
+    if (extras.document || written > 0)
+        && !write_includes(tx, (id, &tags), extras, &mut range, sink).await?
+    {
         return Ok(None);
     }
-    output.out.push(b'}');
+    range.end();
     Ok(Some(Page { start: left_out, size: written }))
 }
 
@@ -227,34 +218,27 @@ fn ends_of_page(
     Ok(ends)
 }
 
-/// Writes the document and those named by tags; `false` when the response must be aborted.
+/// Adds the document and those named by tags; `false` when the response must be aborted.
 async fn write_includes(
     tx: &ReadTransaction,
-    id: &DocumentId,
-    tags: &[String],
+    (id, tags): (&DocumentId, &[String]),
     extras: Extras,
-    output: &mut Output<'_>,
+    range: &mut JsonObject<'_>,
+    sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
     if !extras.document && !extras.tagged_documents {
         return Ok(true);
     }
-    output.out.extend_from_slice(b",\"Includes\":{");
-    let mut is_first = true;
+    let mut includes = JsonObject::begin(range.name("Includes"));
     // A tag that is too long for an id matches no document.
     let tagged = tags.iter().filter_map(|tag| DocumentId::new(tag.as_str()).ok());
     for id in extras.document.then(|| id.clone()).into_iter().chain(tagged) {
         let found = documents::get(tx, &id)?;
         let Some(row) = found else { continue };
-        if !is_first {
-            output.out.push(b',');
-        }
-        is_first = false;
-        blittable::write_json_string(row.id(), output.out);
-        output.out.push(b':');
-        if !write_row_to(output.sink, &row, false, output.out).await? {
+        if !write_row_to(sink, &row, false, includes.key(row.id())).await? {
             return Ok(false);
         }
     }
-    output.out.push(b'}');
+    includes.end();
     Ok(true)
 }

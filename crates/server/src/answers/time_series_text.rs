@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use documents::time_series::{SeriesReader, TICKS_PER_MILLISECOND, TimeSeriesEntry};
-use model::date;
+use documents::time_series::{SeriesReader, TimeSeriesEntry};
+use model::{date, ticks::TICKS_PER_MILLISECOND};
 use query::{Numbers, write_number};
+
+use crate::answers::json_text::{JsonArray, JsonObject};
 
 /// The start of the tags of incremental series, before the id of the database.
 const TAG_PREFIXES: [&str; 2] = ["TC:INC-", "TC:DEC-"];
 
 fn write_values(values: &[f64], form: Numbers, out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (index, value) in values.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_number(*value, form, out);
+    let mut array = JsonArray::begin(out);
+    for value in values {
+        write_number(*value, form, array.element());
     }
-    out.push(b']');
+    array.end();
 }
 
 fn write_moment(moment: i64, out: &mut Vec<u8>) {
@@ -26,43 +25,30 @@ fn write_moment(moment: i64, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn write_tag(tag: Option<&str>, out: &mut Vec<u8>) {
-    match tag {
-        Some(tag) => blittable::write_json_string(tag, out),
-        None => out.extend_from_slice(b"null"),
-    }
-}
-
-fn write_is_rollup(entry: &TimeSeriesEntry<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"IsRollup\":");
-    out.extend_from_slice(if entry.is_rollup { b"true" } else { b"false" });
-}
-
-/// Writes an entry in the format of ranges. The object is left open.
-pub(crate) fn begin_entry(entry: &TimeSeriesEntry<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"Timestamp\":");
-    write_moment(entry.timestamp_ms, out);
-    out.extend_from_slice(b",\"Tag\":");
-    write_tag(entry.tag, out);
-    out.extend_from_slice(b",\"Values\":");
-    write_values(entry.values, Numbers::Short, out);
-    write_is_rollup(entry, out);
+/// Writes the properties of an entry in the format of ranges.
+pub(crate) fn write_entry(entry: &TimeSeriesEntry<'_>, object: &mut JsonObject<'_>) {
+    write_moment(entry.timestamp_ms, object.name("Timestamp"));
+    object.optional_text("Tag", entry.tag);
+    write_values(entry.values, Numbers::Short, object.name("Values"));
+    object.flag("IsRollup", entry.is_rollup);
 }
 
 /// Writes an entry in the format of streams.
 pub(crate) fn write_streamed_entry(entry: &TimeSeriesEntry<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"Tag\":");
-    write_tag(entry.tag, out);
-    out.extend_from_slice(b",\"Timestamp\":");
-    write_moment(entry.timestamp_ms, out);
-    out.extend_from_slice(b",\"Values\":");
-    write_values(entry.values, Numbers::Doubles, out);
-    write_is_rollup(entry, out);
-    out.push(b'}');
+    let mut object = JsonObject::begin(out);
+    object.optional_text("Tag", entry.tag);
+    write_moment(entry.timestamp_ms, object.name("Timestamp"));
+    write_values(entry.values, Numbers::Doubles, object.name("Values"));
+    object.flag("IsRollup", entry.is_rollup);
+    object.end();
 }
 
-/// Writes the contribution of each node to the reader's last entry; nothing for an ordinary series.
-pub(crate) fn write_node_values(reader: &SeriesReader<'_>, node_tag: &str, out: &mut Vec<u8>) {
+/// Adds the contribution of each node to the reader's last entry; nothing for an ordinary series.
+pub(crate) fn write_node_values(
+    reader: &SeriesReader<'_>,
+    node_tag: &str,
+    object: &mut JsonObject<'_>,
+) {
     let mut nodes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for entry in reader.stored_entries() {
         let tag = entry.tag.unwrap_or_default();
@@ -74,14 +60,9 @@ pub(crate) fn write_node_values(reader: &SeriesReader<'_>, node_tag: &str, out: 
     if nodes.is_empty() {
         return;
     }
-    out.extend_from_slice(b",\"NodeValues\":{");
-    for (index, (node, values)) in nodes.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        blittable::write_json_string(&format!("{node_tag}-{node}"), out);
-        out.push(b':');
-        write_values(values, Numbers::Short, out);
+    let mut of_nodes = JsonObject::begin(object.name("NodeValues"));
+    for (node, values) in &nodes {
+        write_values(values, Numbers::Short, of_nodes.key(&format!("{node_tag}-{node}")));
     }
-    out.push(b'}');
+    of_nodes.end();
 }

@@ -1,12 +1,14 @@
 //! Compare exchange values included with documents: `CompareExchangeValueIncludes`.
 
-use blittable::write_json_string;
 use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use query::{IncludePath, IncludedValues};
 use wire::QueryString;
 
-use crate::{answers::compare_exchange_text::write_include, api_error::ApiError};
+use crate::{
+    answers::{compare_exchange_text::write_include, json_text::JsonObject},
+    api_error::ApiError,
+};
 
 /// The compare exchange values that a load includes, from one snapshot.
 pub(crate) struct ValueIncludes {
@@ -50,36 +52,31 @@ impl ValueIncludes {
         self.included(rows)?.keys().iter().map(version).collect()
     }
 
-    /// Writes the values as the last property of the object that `out` ends with.
-    pub(crate) fn write_behind(
+    /// Adds the values to a page.
+    pub(crate) fn write(
         &self,
         rows: &[Option<DocumentRow<'_>>],
-        out: &mut Vec<u8>,
+        page: &mut JsonObject<'_>,
     ) -> Result<(), ApiError> {
-        write_behind(&self.included(rows)?, &self.values, out)
+        write(&self.included(rows)?, &self.values, page)
     }
 }
 
-/// Writes values as the last property of the object that `out` ends with; nothing when there are no keys.
-pub(crate) fn write_behind(
+/// Adds values to a page; nothing when there are no keys.
+pub(crate) fn write(
     included: &IncludedValues,
     values: &DatabaseValues,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
 ) -> Result<(), ApiError> {
     if included.keys().is_empty() {
         return Ok(());
     }
-    out.pop();
-    out.extend_from_slice(b",\"CompareExchangeValueIncludes\":{");
-    for (position, key) in included.keys().iter().enumerate() {
-        if position > 0 {
-            out.push(b',');
-        }
-        write_json_string(key, out);
-        out.push(b':');
+    let mut written = JsonObject::begin(page.name("CompareExchangeValueIncludes"));
+    for key in included.keys() {
         let found = values.get(key)?;
-        write_include(key, found.as_ref().map(|entry| (entry.index, &entry.value)), out)?;
+        let value = found.as_ref().map(|entry| (entry.index, &entry.value));
+        write_include(key, value, written.key(key))?;
     }
-    out.extend_from_slice(b"}}");
+    written.end();
     Ok(())
 }

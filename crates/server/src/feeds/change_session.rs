@@ -115,7 +115,7 @@ impl ChangeSession {
         let mut beat = Instant::now() + SILENCE_MAX;
         while self.listener.end().is_none() {
             let is_due = beat <= Instant::now();
-            if self.tell(socket, is_due).await? {
+            if self.send_queued(socket, is_due).await? {
                 beat = Instant::now() + SILENCE_MAX;
             } else if is_due {
                 socket.send(HEARTBEAT.to_owned()).await?;
@@ -133,7 +133,7 @@ impl ChangeSession {
     }
 
     /// Sends what is queued; returns whether there was anything but responses to commands.
-    async fn tell(&self, socket: &mut Socket, is_due: bool) -> Result<bool, Gone> {
+    async fn send_queued(&self, socket: &mut Socket, is_due: bool) -> Result<bool, Gone> {
         let replies_only = self.listener.options().only_last && !is_due;
         let mut notified = false;
         while let Some(message) = self.listener.take_message(MESSAGE_BYTES_MAX, replies_only) {

@@ -103,7 +103,7 @@ impl Tail {
     pub(crate) async fn run(mut self, pieces: Sender<Piece>) {
         let state = Arc::clone(&self.state);
         let ends_well = tokio::select! {
-            ends_well = self.tell(&pieces) => ends_well,
+            ends_well = self.follow(&pieces) => ends_well,
             () = state.stopped() => true,
         };
         if ends_well {
@@ -113,7 +113,7 @@ impl Tail {
     }
 
     /// Whether the response is complete.
-    async fn tell(&mut self, pieces: &Sender<Piece>) -> bool {
+    async fn follow(&mut self, pieces: &Sender<Piece>) -> bool {
         let woken = Arc::new(Notify::new());
         let wake = Arc::clone(&woken);
         let wake = Box::new(move || wake.notify_one());

@@ -17,17 +17,16 @@ use wire::{ErrorKind, header_names::REQUEST_TIME};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::{memory_to_count, wait_for_room},
-        json_text::JsonObject,
+        answer_memory::{counting_memory, wait_for_room},
+        json_text::{Commas, JsonObject, write_texts},
         long_answer::{Sink, at_once},
-        query_timings::milliseconds,
     },
     api_error::ApiError,
     blocking::blocking,
     call::Call,
     handlers::{
         queries::Prepared,
-        query_pages::{write_page_tail, write_texts},
+        query_pages::{PageHead, behind_results, write_page_tail},
     },
     server_state::ServerState,
 };
@@ -53,7 +52,7 @@ pub(crate) async fn answer(
     let (etag, answer) = blocking(move || {
         let _place = place;
         let snapshot = QuerySnapshot::take(&database, index, held.as_deref())?;
-        let memory = memory_to_count(&state);
+        let memory = counting_memory(&state);
         let is_short_of_memory = |error: &ApiError| error.kind == ErrorKind::LowMemory;
         // Each attempt releases what it held, so that others come to an end.
         let (etag, body) = wait_for_room(&memory, is_short_of_memory, || {
@@ -87,14 +86,17 @@ fn write(
     };
     let node_tag = state.node_tag();
     let mut out = CountedOutput::new(memory);
-    let (found, facts) = match kind {
+    let facts = match kind {
         ResultKind::Suggestions => {
             let result = query::suggestions_of_index(documents, &index, query, parameters)?;
             let found = state.engine.clock().monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
             write_list(&result.suggestions, &mut out, write_suggestions)?;
-            write_tail(std::iter::empty(), &result.facts, node_tag, &mut out.bytes)?;
-            (found, result.facts)
+            let mut page = behind_results(&mut out.bytes);
+            write_tail(std::iter::empty(), &result.facts, node_tag, &mut page)?;
+            prepared.write_additions(state, found, &mut page);
+            page.end();
+            result.facts
         }
         ResultKind::Facets | ResultKind::Rows => {
             let result = query::facets_of_index(documents, &index, query, parameters, memory)?;
@@ -102,11 +104,13 @@ fn write(
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
             write_list(&result.facets, &mut out, write_facet)?;
             let includes = result.includes.into_iter().map(Ok);
-            write_tail(includes, &result.facts, node_tag, &mut out.bytes)?;
-            (found, result.facts)
+            let mut page = behind_results(&mut out.bytes);
+            write_tail(includes, &result.facts, node_tag, &mut page)?;
+            prepared.write_additions(state, found, &mut page);
+            page.end();
+            result.facts
         }
     };
-    prepared.write_additions(state, found, &mut out.bytes);
     out.settle();
     Ok((facts.result_etag, out))
 }
@@ -115,20 +119,15 @@ fn write_tail<'t>(
     includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
     facts: &ResultFacts,
     node_tag: &str,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
 ) -> Result<(), ApiError> {
     let whole = Sink::Whole { bytes_max: usize::MAX };
-    at_once(write_page_tail(includes, facts, node_tag, out, whole)).transpose()?;
+    at_once(write_page_tail(includes, facts, node_tag, page, whole)).transpose()?;
     Ok(())
 }
 
 fn write_head(elapsed: Duration, facts: &ResultFacts, out: &mut Vec<u8>) {
-    let mut object = JsonObject::begin(out);
-    object.number("TotalResults", facts.total_results);
-    object.number("LongTotalResults", facts.total_results);
-    object.number("DurationInMs", milliseconds(Duration::ZERO, elapsed));
-    object.text("IndexName", &facts.index_name);
-    object.name("Results").push(b'[');
+    PageHead { facts, elapsed, rows: None }.write(out);
 }
 
 fn write_list<T>(
@@ -136,10 +135,9 @@ fn write_list<T>(
     out: &mut CountedOutput,
     write: impl Fn(&T, &mut CountedOutput) -> Result<(), ApiError>,
 ) -> Result<(), ApiError> {
-    for (number, item) in items.iter().enumerate() {
-        if 0 < number {
-            out.bytes.push(b',');
-        }
+    let mut commas = Commas::default();
+    for item in items {
+        commas.before_next(&mut out.bytes);
         write(item, out)?;
     }
     Ok(())
@@ -169,8 +167,7 @@ fn write_facet(facet: &CountedFacet, out: &mut CountedOutput) -> Result<(), ApiE
     })?;
     let remaining: Vec<&str> = facet.remaining_terms.iter().map(String::as_str).collect();
     out.append(texts_bytes(&remaining), |out| {
-        out.push(b']');
-        let mut object = JsonObject::resume(out);
+        let mut object = behind_results(out);
         object.number("RemainingHits", facet.remaining_hits);
         object.number("RemainingTermsCount", facet.remaining_terms_count);
         write_texts(&remaining, object.name("RemainingTerms"));

@@ -13,7 +13,7 @@ use crate::{
     answers::{
         answer::{ATTACHMENT_HASH, Answer},
         content_download::{ContentPart, answer_with},
-        json_text::JsonObject,
+        json_text::{JsonArray, JsonObject},
     },
     api_error::ApiError,
     call::Call,
@@ -142,15 +142,14 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
     let (owner, requests) = wire::read_attachments_request(&call.body)?;
     let database = call.database()?;
     let tx = database.read();
-    let mut body = b"{\"AttachmentsMetadata\":[".to_vec();
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(page.name("AttachmentsMetadata"));
     let mut parts = Vec::new();
     for AttachmentRequest { document_id: of, name, change_vector } in &requests {
         let (id, name) = (DocumentId::new(of.clone())?, attachment_name(name.clone())?);
         let Some(row) = find(&tx, owner, &id, &name, change_vector.as_deref())? else { continue };
-        if !parts.is_empty() {
-            body.push(b',');
-        }
-        let mut object = JsonObject::begin(&mut body);
+        let mut object = JsonObject::begin(listed.element());
         write_row(&row, &mut object);
         object.text("ChangeVector", row.change_vector());
         object.text("DocumentId", of);
@@ -158,7 +157,8 @@ pub(crate) fn many(call: &Call) -> Result<Answer, ApiError> {
         let content = content_of(&tx, &row)?;
         parts.push(ContentPart { content, range: 0..content.bytes() });
     }
-    body.extend_from_slice(b"]}");
+    listed.end();
+    page.end();
     answer_with(database, tx, body, parts)
 }
 
@@ -185,26 +185,21 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let text = query.single_non_empty("id")?;
     let id = DocumentId::new(text.to_owned())?;
-    let failed = |error| ApiError::from(error);
     let tx = call.database()?.read();
-    let mut list = b"[".to_vec();
-    for row in documents::attachments_of(&tx, &id).map_err(failed)? {
-        let row = row.map_err(failed)?;
-        if list.len() > 1 {
-            list.push(b',');
-        }
-        let count = documents::references_of(&tx, &row.hash()).map_err(failed)?;
-        let mut object = JsonObject::begin(&mut list);
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    page.text("Id", text);
+    let mut listed = JsonArray::begin(page.name("Attachments"));
+    for row in documents::attachments_of(&tx, &id)? {
+        let row = row?;
+        let count = documents::references_of(&tx, &row.hash())?;
+        let mut object = JsonObject::begin(listed.element());
         write_row(&row, &mut object);
         object.number("Count", count);
         object.end();
     }
-    list.push(b']');
-    let mut body = Vec::new();
-    let mut object = JsonObject::begin(&mut body);
-    object.text("Id", text);
-    object.name("Attachments").extend_from_slice(&list);
-    object.end();
+    listed.end();
+    page.end();
     Ok(Answer::json(body))
 }
 
@@ -232,16 +227,15 @@ fn find<'t>(
     name: &AttachmentName,
     change_vector: Option<&str>,
 ) -> Result<Option<AttachmentRow<'t>>, ApiError> {
-    let failed = |error| ApiError::from(error);
     let (AttachmentOwner::Revision, Some(change_vector)) = (owner, change_vector) else {
-        return documents::attachment(tx, id, name).map_err(failed);
+        return Ok(documents::attachment(tx, id, name)?);
     };
-    let revision = documents::revision_by_change_vector(tx, change_vector).map_err(failed)?;
+    let revision = documents::revision_by_change_vector(tx, change_vector)?;
     let Some(revision) = revision.filter(|found| found.lower_id() == id.lower_cased()) else {
         return Ok(None);
     };
-    for row in documents::attachments_of_revision(tx, revision.etag()).map_err(failed)? {
-        let row = row.map_err(failed)?;
+    for row in documents::attachments_of_revision(tx, revision.etag())? {
+        let row = row?;
         if row.lower_name() == name.lower_cased() {
             return Ok(Some(row));
         }

@@ -143,16 +143,16 @@ struct Insert {
     /// Contents for `batch` and for what is in flight.
     staged: [StagedContents; 2],
     /// What else `batch` and the batch in flight contain.
-    beside_documents: [BesideDocuments; 2],
+    other_commands: [OtherCommands; 2],
     last_id: Option<String>,
     processed: u64,
-    beside_documents_processed: BesideDocuments,
+    other_commands_processed: OtherCommands,
     batches: u64,
 }
 
 /// Commands of a bulk insert that store anything but documents.
 #[derive(Clone, Copy, Default)]
-struct BesideDocuments {
+struct OtherCommands {
     attachments: u64,
     counters: u64,
     time_series: u64,
@@ -215,10 +215,10 @@ impl Insert {
             unsettled: Default::default(),
             coming: None,
             staged: Default::default(),
-            beside_documents: Default::default(),
+            other_commands: Default::default(),
             last_id: None,
             processed: 0,
-            beside_documents_processed: BesideDocuments::default(),
+            other_commands_processed: OtherCommands::default(),
             batches: 0,
         }
     }
@@ -230,8 +230,8 @@ impl Insert {
         let now = self.state.engine.clock().now();
         match outcome {
             Ok(()) => {
-                let BesideDocuments { attachments, counters, time_series } =
-                    self.beside_documents_processed;
+                let OtherCommands { attachments, counters, time_series } =
+                    self.other_commands_processed;
                 let result = BulkOperationResult {
                     total: self.processed,
                     documents_processed: self.processed - attachments - counters - time_series,
@@ -365,8 +365,8 @@ impl Insert {
     /// Fails when others wait for the memory, or the connection, of a silent client.
     fn yield_if_wanted(&self) -> Result<(), ApiError> {
         let wanted = match () {
-            () if self.share.is_wanted() => "memory",
-            () if self.body.connection().gives_up_place() => "a connection",
+            () if self.share.try_give_up() => "memory",
+            () if self.body.connection().try_give_up_place() => "a connection",
             () => return Ok(()),
         };
         let message =
@@ -444,7 +444,7 @@ impl Insert {
             let ComingAttachment { id, name, content_type, upload, .. } = coming;
             let (content, staged) = upload.finish().await?;
             self.staged[0].append(staged);
-            self.beside_documents[0].attachments += 1;
+            self.other_commands[0].attachments += 1;
             let expected = ExpectedVersion::Any;
             let put = PutAttachment { id, name, content_type, expected, content };
             self.take_command(Command::PutAttachment(put));
@@ -467,7 +467,7 @@ impl Insert {
             BulkInsertCommand::HeartBeat => return Ok(()),
             BulkInsertCommand::Put { id, document } => (id, document),
             BulkInsertCommand::TimeSeries { id, changes } => {
-                self.beside_documents[0].time_series += 1;
+                self.other_commands[0].time_series += 1;
                 let series = RecordedSeries::of(&self.database);
                 self.take_command(change_command(&id, *changes, &series)?);
                 self.last_id = Some(id);
@@ -476,7 +476,7 @@ impl Insert {
             BulkInsertCommand::Counters(counters) => {
                 let request = change_counters(counters)?;
                 self.last_id = Some(request.id.as_str().to_owned());
-                self.beside_documents[0].counters += 1;
+                self.other_commands[0].counters += 1;
                 self.take_command(Command::ChangeCounters(request));
                 return Ok(());
             }
@@ -535,7 +535,7 @@ impl Insert {
     async fn submit_batch(&mut self) -> Result<(), ApiError> {
         self.wait_for_batch().await?;
         // Contents staged for attachments are settled with their whole batch.
-        let has_attachments = 0 < self.beside_documents[0].attachments;
+        let has_attachments = 0 < self.other_commands[0].attachments;
         while !has_attachments && !self.has_memory(self.batch_bytes) {
             let small = self.batch.split_first(SMALL_BATCH_BYTES);
             if self.batch.commands.is_empty() {
@@ -553,7 +553,7 @@ impl Insert {
         let batch = std::mem::take(&mut self.batch);
         self.unsettled.swap(0, 1);
         self.staged.swap(0, 1);
-        self.beside_documents.swap(0, 1);
+        self.other_commands.swap(0, 1);
         self.wait_for_room(batch_bytes).await?;
         self.in_flight_copy =
             (!has_attachments && batch_bytes <= SMALL_BATCH_BYTES).then(|| batch.clone());
@@ -655,14 +655,14 @@ impl Insert {
     fn note_committed(&mut self, inserted: Result<u64, ApiError>) -> Result<(), ApiError> {
         self.unsettled[1].clear();
         self.give_back();
-        let beside_documents = std::mem::take(&mut self.beside_documents[1]);
+        let other_commands = std::mem::take(&mut self.other_commands[1]);
         let mut staged = std::mem::take(&mut self.staged[1]);
         self.processed += inserted?;
-        let processed = &mut self.beside_documents_processed;
-        processed.attachments += beside_documents.attachments;
-        processed.counters += beside_documents.counters;
-        processed.time_series += beside_documents.time_series;
-        let BesideDocuments { attachments, counters, time_series } = *processed;
+        let processed = &mut self.other_commands_processed;
+        processed.attachments += other_commands.attachments;
+        processed.counters += other_commands.counters;
+        processed.time_series += other_commands.time_series;
+        let OtherCommands { attachments, counters, time_series } = *processed;
         staged.are_put();
         self.batches += 1;
         self.operation.set_progress(BulkInsertProgress {

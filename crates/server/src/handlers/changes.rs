@@ -1,7 +1,5 @@
 //! The Changes API: connecting, listing connections, and disconnecting one.
 
-use std::time::Duration;
-
 use database::ListenerView;
 use http::StatusCode;
 use model::TimeSpan;
@@ -51,8 +49,7 @@ const LISTS: [&str; 10] = [
 
 fn connection_shape(view: &ListenerView, now_ticks: i64) -> Value {
     let listener = &view.listener;
-    let age_ticks = (now_ticks - listener.options().began.ticks()).max(0);
-    let age = Duration::from_nanos(age_ticks.unsigned_abs().saturating_mul(100));
+    let age = TimeSpan { ticks: (now_ticks - listener.options().began.ticks()).max(0) };
     let all = |watch: Watch| Value::Bool(view.watches.contains(&watch));
     let mut shape: Map<String, Value> = Map::new();
     let mut put = |name: &str, value: Value| drop(shape.insert(name.to_owned(), value));
@@ -62,7 +59,7 @@ fn connection_shape(view: &ListenerView, now_ticks: i64) -> Value {
     put("CloseStatus", Value::Null);
     put("CloseStatusDescription", Value::Null);
     put("SubProtocol", Value::Null);
-    put("Age", TimeSpan::of(age).to_string().into());
+    put("Age", age.to_string().into());
     put("WatchAllDocuments", all(Watch::Documents));
     put("WatchAllIndexes", all(Watch::Indexes));
     put("WatchAllCounters", all(Watch::Counters));

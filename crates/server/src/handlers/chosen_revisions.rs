@@ -113,8 +113,9 @@ fn named(
     change_vector: &str,
 ) -> Result<Option<(DocumentId, Etag)>, ApiError> {
     let tx = call.database()?.read();
-    let found = documents::revision_by_change_vector(&tx, change_vector);
-    let Some(found) = found? else { return Ok(None) };
+    let Some(found) = documents::revision_by_change_vector(&tx, change_vector)? else {
+        return Ok(None);
+    };
     match ids.iter().find(|id| id.lower_cased() == found.lower_id()) {
         Some(id) => Ok(Some((id.clone(), found.etag()))),
         None => {

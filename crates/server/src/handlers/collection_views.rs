@@ -15,6 +15,7 @@ use wire::QueryRequest;
 use crate::{
     answers::{
         answer::Answer,
+        json_text::{JsonArray, JsonObject, write_texts},
         long_answer::{LongAnswer, reason_behind_results},
         piece_sender::PieceSender,
     },
@@ -124,29 +125,20 @@ impl Table {
             }
             self.shown = columns.names.iter().take(COLUMNS_DEFAULT).cloned().collect();
         }
-        out.extend_from_slice(b"{\"Results\":[");
-        for (index, row) in self.page(tx)?.enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
+        let mut page = JsonObject::begin(out);
+        let mut results = JsonArray::begin(page.name("Results"));
+        for row in self.page(tx)? {
             let row = row.map_err(failed)?;
             columns.add_of(&row)?;
-            self.write_row(&row, out)?;
-            if !sender.send_if_enough(out).await {
+            self.write_row(&row, results.element())?;
+            if !sender.send_if_enough(results.out()).await {
                 return Ok(false);
             }
         }
-        let total = total_of(tx, self.collection.as_ref())?;
-        out.extend_from_slice(
-            format!("],\"TotalResults\":{total},\"AvailableColumns\":[").as_bytes(),
-        );
-        for (index, column) in columns.names.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            write_json_string(column, out);
-        }
-        out.extend_from_slice(b"]}");
+        results.end();
+        page.number("TotalResults", total_of(tx, self.collection.as_ref())?);
+        write_texts(&columns.names, page.name("AvailableColumns"));
+        page.end();
         Ok(true)
     }
 

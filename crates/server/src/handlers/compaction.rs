@@ -30,8 +30,7 @@ pub(crate) fn compact(call: Call) -> Answering {
             );
         }
         let engine = &call.state.engine;
-        let begun = engine.begin_compaction(name, with_documents, indexes, show_failure);
-        let id = begun?;
+        let id = engine.begin_compaction(name, with_documents, indexes, show_failure)?;
         Ok(Answer::shape(
             StatusCode::OK,
             &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),

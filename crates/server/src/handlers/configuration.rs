@@ -41,8 +41,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
         let bytes = Value::Object(stored).to_string().into_bytes();
         let state = call.state;
         blocking(move || {
-            let index = state.engine.put_server_value(SERVER_CONFIGURATION, &bytes);
-            let index = index?;
+            let index = state.engine.put_server_value(SERVER_CONFIGURATION, &bytes)?;
             state.client_configuration_changed(index);
             Ok(Answer::empty(StatusCode::CREATED))
         })

@@ -10,6 +10,7 @@ use crate::{
     answers::{
         answer::Answer,
         counter_answer::{ShownValues, change_counters, detail_of, write_details},
+        json_text::{JsonArray, JsonObject},
     },
     api_error::ApiError,
     call::Call,
@@ -32,10 +33,19 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
         }
         false => all_of(&tx, &id)?.into_iter().map(Some).collect::<Vec<_>>(),
     };
-    let mut body = b"{\"Counters\":[".to_vec();
-    write_details(id.as_str(), details.iter().map(Option::as_ref), shown, &mut body);
-    body.extend_from_slice(b"]}");
-    Ok(Answer::json(body))
+    Ok(answer(&[(id, details)], shown))
+}
+
+fn answer(outcomes: &[Outcome], shown: ShownValues) -> Answer {
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(object.name("Counters"));
+    for (id, counters) in outcomes {
+        write_details(id.as_str(), counters.iter().map(Option::as_ref), shown, &mut listed);
+    }
+    listed.end();
+    object.end();
+    Answer::json(body)
 }
 
 /// `POST /counters`: changes and reads of counters of several documents in one transaction.
@@ -70,22 +80,14 @@ pub(crate) fn post(call: Call) -> Answering {
                 .filter(|change| change.as_ref().map_or(true, |change| !change.steps.is_empty()));
             change(&call, changes.collect::<Result<_, _>>()?).await?
         };
-        let mut body = b"{\"Counters\":[".to_vec();
-        let before = body.len();
-        for (id, counters) in &outcomes {
-            if body.len() > before && !counters.is_empty() {
-                body.push(b',');
-            }
-            write_details(id.as_str(), counters.iter().map(Option::as_ref), shown, &mut body);
-        }
-        body.extend_from_slice(b"]}");
-        Ok(Answer::json(body))
+        Ok(answer(&outcomes, shown))
     })
 }
 
-type Outcomes = Vec<(DocumentId, Vec<Option<CounterDetail>>)>;
+/// The counters of a document after a request; `None` for a missing one.
+type Outcome = (DocumentId, Vec<Option<CounterDetail>>);
 
-async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Outcomes, ApiError> {
+async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Vec<Outcome>, ApiError> {
     let commands = changes.into_iter().map(Command::ChangeCounters).collect();
     let outcome = submit(&call.state, call.database()?, Batch { commands }).await?;
     let results = outcome.results.into_iter().filter_map(|result| match result {

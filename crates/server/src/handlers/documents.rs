@@ -15,10 +15,10 @@ use wire::{HashEtag, QueryString};
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::memory_to_count,
+        answer_memory::counting_memory,
         counter_includes,
         document_pages::{Listing, list_documents},
-        json_text::{JsonObject, write_row_to},
+        json_text::{JsonArray, JsonObject, write_row_to},
         long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
         piece_sender::PieceSender,
         revision_includes,
@@ -84,12 +84,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
         stored_bytes: row.size_bytes(),
         is_compressed: row.is_compressed(),
     };
-    let mut body = Vec::new();
-    let mut object = JsonObject::begin(&mut body);
-    sizes.write(&mut object);
-    object.text("DocId", row.id());
-    object.end();
-    Ok(Answer::json(body))
+    Ok(sizes.answer("DocId", row.id()))
 }
 
 /// `GET /debug/documents/huge`: the largest documents that were used recently.
@@ -159,7 +154,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     let values = ValueIncludes::of_query(query, || database.values());
     let time_series = TimeSeriesIncludes::of_query(query)?;
     let tx = call.read()?;
-    let mut held = memory_to_count(&call.state).holding();
+    let mut held = counting_memory(&call.state).holding();
     let rows = find_all(&tx, ids, &mut held)?;
     note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
@@ -186,11 +181,11 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Ap
     }
     let bytes: usize = rows.iter().flatten().chain(&included).map(|row| row.size_bytes()).sum();
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
-    let along = (&revisions, &counters, values.as_ref());
+    let includes = (&revisions, &counters, values.as_ref());
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
     let loaded = (rows.as_slice(), included.as_slice());
     let written =
-        at_once(write_load(&tx, loaded, along, &time_series, metadata_only, &mut body, whole));
+        at_once(write_load(&tx, loaded, includes, &time_series, metadata_only, &mut body, whole));
     if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
@@ -323,23 +318,23 @@ fn counters_of(
     Ok(Some(found))
 }
 
-/// Writes what is included with the documents.
-fn write_includes_behind(
+/// Adds what is included with the documents to the response.
+fn write_includes(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
-    (revisions, counters, values): Along<'_>,
-    out: &mut Vec<u8>,
+    (revisions, counters, values): LoadIncludes<'_>,
+    page: &mut JsonObject<'_>,
 ) -> Result<(), ApiError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
         let whole = Sink::Whole { bytes_max: usize::MAX };
-        let _ = at_once(counter_includes::write_behind(&found, out, whole));
+        let _ = at_once(counter_includes::write(&found, page, whole));
     }
     if let Some(values) = values {
-        values.write_behind(rows, out)?;
+        values.write(rows, page)?;
     }
     let found = revisions_of(tx, rows, revisions)?;
     let whole = Sink::Whole { bytes_max: usize::MAX };
-    at_once(revision_includes::write_behind(&found, out, whole)).transpose()?;
+    at_once(revision_includes::write(&found, page, whole)).transpose()?;
     Ok(())
 }
 
@@ -370,39 +365,42 @@ fn load_etag(
 }
 
 /// What is included with documents.
-type Along<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
+type LoadIncludes<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
 
 /// Writes the whole response; `false` when `sink` requests to stop.
 async fn write_load(
     tx: &ReadTransaction,
     (rows, included): (&[Option<DocumentRow<'_>>], &[DocumentRow<'_>]),
-    along: Along<'_>,
+    includes: LoadIncludes<'_>,
     time_series: &TimeSeriesIncludes,
     metadata_only: bool,
     out: &mut Vec<u8>,
     sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
-    if !load_body(rows, included, metadata_only, out, sink).await? {
+    let mut page = JsonObject::begin(out);
+    if !write_documents(rows, included, metadata_only, &mut page, sink).await? {
         return Ok(false);
     }
-    write_includes_behind(tx, rows, along, out)?;
-    time_series.write_behind(tx, rows.iter().flatten(), out, sink).await
+    write_includes(tx, rows, includes, &mut page)?;
+    if !time_series.write(tx, rows.iter().flatten(), &mut page, sink).await? {
+        return Ok(false);
+    }
+    page.end();
+    Ok(true)
 }
 
-/// Writes the whole response; `false` when `sink` requests to stop.
-async fn load_body(
+/// Writes the requested and the included documents; `false` when `sink` requests to stop.
+async fn write_documents(
     rows: &[Option<DocumentRow<'_>>],
     included: &[DocumentRow<'_>],
     metadata_only: bool,
-    out: &mut Vec<u8>,
+    page: &mut JsonObject<'_>,
     sink: Sink<'_>,
 ) -> Result<bool, ApiError> {
-    out.extend_from_slice(b"{\"Results\":[");
-    for (index, row) in rows.iter().enumerate() {
-        let end = out.len();
-        if index > 0 {
-            out.push(b',');
-        }
+    let mut results = JsonArray::begin(page.name("Results"));
+    for row in rows {
+        let end = results.out().len();
+        let out = results.element();
         let Some(row) = row else {
             out.extend_from_slice(b"null");
             continue;
@@ -417,18 +415,14 @@ async fn load_body(
             }
         }
     }
-    out.extend_from_slice(b"],\"Includes\":{");
-    for (index, row) in included.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        blittable::write_json_string(row.id(), out);
-        out.push(b':');
-        if !write_row_to(sink, row, false, out).await? {
+    results.end();
+    let mut includes = JsonObject::begin(page.name("Includes"));
+    for row in included {
+        if !write_row_to(sink, row, false, includes.key(row.id())).await? {
             return Ok(false);
         }
     }
-    out.extend_from_slice(b"}}");
+    includes.end();
     Ok(true)
 }
 
@@ -449,9 +443,9 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
         let (sink, mut held) = (Sink::Pieces(sender), sender.memory().holding());
         let rows = sink.with_room(|| find_all(&tx, &load.ids, &mut held)).await?;
         let included = sink.with_room(|| included_rows(&tx, &rows, &load.paths, &mut held)).await?;
-        let along = (&load.revisions, &load.counters, load.values.as_ref());
+        let includes = (&load.revisions, &load.counters, load.values.as_ref());
         let loaded = (rows.as_slice(), included.as_slice());
-        write_load(&tx, loaded, along, &load.time_series, load.metadata_only, out, sink).await
+        write_load(&tx, loaded, includes, &load.time_series, load.metadata_only, out, sink).await
     };
     Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))
 }

@@ -54,7 +54,10 @@ pub(crate) struct RowSizes {
 }
 
 impl RowSizes {
-    pub(crate) fn write(&self, object: &mut JsonObject<'_>) {
+    /// The response of these routes. What was measured is named last, as a property.
+    pub(crate) fn answer(&self, property: &'static str, name: &str) -> Answer {
+        let mut body = Vec::new();
+        let mut object = JsonObject::begin(&mut body);
         let actual = self.actual_bytes as u64;
         let allocated = storage::allocated_row_bytes(self.stored_bytes);
         object.number("ActualSize", actual);
@@ -62,5 +65,8 @@ impl RowSizes {
         object.number("AllocatedSize", allocated);
         object.text("HumaneAllocatedSize", &humane_size(allocated));
         object.flag("IsCompressed", self.is_compressed);
+        object.text(property, name);
+        object.end();
+        Answer::json(body)
     }
 }

@@ -71,16 +71,12 @@ fn database_of(call: &Call) -> Result<DatabaseId, ApiError> {
 
 /// `GET /debug/identities`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
-    let identities = call.state.engine.cluster_state().identities(database_of(call)?);
-    let identities = identities?;
-    let mut body = vec![b'{'];
-    for (index, (name, value)) in identities.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        blittable::write_json_string(name, &mut body);
-        body.extend_from_slice(format!(":{value}").as_bytes());
+    let identities = call.state.engine.cluster_state().identities(database_of(call)?)?;
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    for (name, value) in &identities {
+        object.key(name).extend_from_slice(value.to_string().as_bytes());
     }
-    body.push(b'}');
+    object.end();
     Ok(Answer::json(body))
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use blittable::write_json_string;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexKind, MapError, ReduceItems, ReduceNode, ReduceTree};
 use model::{DocumentId, IndexDefinition, IndexPriority, IndexSourceType, NamedEnum, lower_case};
@@ -12,7 +11,10 @@ use serde_json::json;
 use wire::ErrorKind;
 
 use crate::{
-    answers::{answer::Answer, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        json_text::{JsonArray, JsonObject, write_elements},
+    },
     api_error::ApiError,
     call::Call,
     handlers::indexes::{known_or_all, results},
@@ -120,23 +122,14 @@ fn trees(index: &Index, documents: &[DocumentId]) -> Result<Answer, ApiError> {
     })?;
     let mut out = Vec::new();
     let mut shape = JsonObject::begin(&mut out);
-    write_list(shape.name("Results"), &trees, write_tree);
+    let mut results = JsonArray::begin(shape.name("Results"));
+    trees.iter().for_each(|tree| write_tree(tree, results.element()));
+    results.end();
     shape.end();
     Ok(Answer::json(out))
 }
 
-fn write_list<T>(out: &mut Vec<u8>, items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (number, item) in items.iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-    out.push(b']');
-}
-
-fn write_tree(out: &mut Vec<u8>, tree: &ReduceTree) {
+fn write_tree(tree: &ReduceTree, out: &mut Vec<u8>) {
     let kind = if tree.is_spread { "reduce-tree" } else { "nested-section" };
     let mut shape = JsonObject::begin(out);
     shape.text("Name", &format!("__raven/map-reduce/#{kind}-{}", tree.hash));
@@ -144,12 +137,12 @@ fn write_tree(out: &mut Vec<u8>, tree: &ReduceTree) {
     shape.number("Depth", tree.depth);
     shape.number("PageCount", tree.nodes);
     shape.number("NumberOfEntries", tree.rows);
-    write_node(shape.name("Root"), &tree.root, &mut 0);
+    write_node(&tree.root, &mut 0, shape.name("Root"));
     shape.end();
 }
 
 /// Nodes are numbered in the order in which they are written. Trees are a few levels deep.
-fn write_node(out: &mut Vec<u8>, node: &ReduceNode, last: &mut u64) {
+fn write_node(node: &ReduceNode, last: &mut u64, out: &mut Vec<u8>) {
     *last += 1;
     let mut shape = JsonObject::begin(out);
     shape.number("PageNumber", *last);
@@ -157,24 +150,25 @@ fn write_node(out: &mut Vec<u8>, node: &ReduceNode, last: &mut u64) {
     match node.results.as_deref() {
         None | Some([]) => result.extend_from_slice(b"null"),
         Some([only]) => result.extend_from_slice(only),
-        Some(several) => write_list(result, several, |out, one| out.extend_from_slice(one)),
+        Some(several) => write_elements(several, result),
     }
     match &node.items {
         ReduceItems::Nodes(nodes) => {
-            write_list(shape.name("Children"), nodes, |out, node| write_node(out, node, last));
+            let mut children = JsonArray::begin(shape.name("Children"));
+            nodes.iter().for_each(|node| write_node(node, last, children.element()));
+            children.end();
             shape.name("Entries").extend_from_slice(b"null");
         }
         ReduceItems::Rows(rows) => {
             shape.name("Children").extend_from_slice(b"null");
-            write_list(shape.name("Entries"), rows, |out, row| {
-                let mut shape = JsonObject::begin(out);
-                shape.name("Data").extend_from_slice(&row.data);
-                match &row.source {
-                    Some(source) => write_json_string(source, shape.name("Source")),
-                    None => shape.name("Source").extend_from_slice(b"null"),
-                }
-                shape.end();
-            });
+            let mut entries = JsonArray::begin(shape.name("Entries"));
+            for row in rows {
+                let mut entry = JsonObject::begin(entries.element());
+                entry.name("Data").extend_from_slice(&row.data);
+                entry.optional_text("Source", row.source.as_deref());
+                entry.end();
+            }
+            entries.end();
         }
     }
     shape.end();

@@ -69,9 +69,7 @@ pub(crate) fn shown_batch(index: &Index, batch: &BatchFacts) -> IndexBatch {
 /// `GET /indexes/total-time`: the duration of all batches since the index was opened, and how long
 /// changes waited for them.
 pub(crate) fn total_time(call: &Call) -> Result<Answer, ApiError> {
-    let span = |time: std::time::Duration| {
-        TimeSpan { ticks: i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX) }.to_string()
-    };
+    let span = |time: std::time::Duration| TimeSpan::of(time).to_string();
     let of_one = |index: Arc<Index>| {
         let totals = index.batch_totals();
         json!({

@@ -4,12 +4,11 @@ use cluster_state::DatabaseValues;
 use documents::{
     DocumentError,
     log::{self, EntryKind, EntryKinds, LogEntry, Selection},
-    time_series::TICKS_PER_MILLISECOND,
 };
 use engine::{ALL_DOCUMENTS, progress_of};
 use http::StatusCode;
 use indexing::{Index, SourceKind};
-use model::{CollectionName, Etag, date};
+use model::{CollectionName, Etag, date, ticks::TICKS_PER_MILLISECOND};
 use serde_json::json;
 use storage::ReadTransaction;
 use wire::index_shapes::CollectionProgress;
@@ -106,11 +105,10 @@ fn counters_reason(
     documents: &ReadTransaction,
     progress: &CollectionProgress,
 ) -> Result<String, ApiError> {
-    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
     let counters = Selection::of_collection(EntryKinds::COUNTERS, name.as_ref());
-    let (last, newest) = newest_in(documents, counters).map_err(failed)?;
+    let (last, newest) = newest_in(documents, counters)?;
     let key = newest.map_or(String::new(), |entry| key_of(&entry));
     Ok(format!(
         "There are still some counters to process from collection '{collection}'. The last Counters \
@@ -126,20 +124,18 @@ fn add_time_series_reasons(
     progress: &CollectionProgress,
     reasons: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    let failed = |error| ApiError::from(error);
     let CollectionProgress { collection, last_etag, .. } = progress;
     let name = collection_named(collection);
-    let newest_of = |kind: EntryKind| {
-        newest_in(documents, Selection::of_collection(kind, name.as_ref())).map_err(failed)
-    };
+    let newest_of =
+        |kind: EntryKind| newest_in(documents, Selection::of_collection(kind, name.as_ref()));
     let (written, segment) = newest_of(EntryKind::Segment)?;
     if *last_etag < written.0 {
         let newest = match segment {
             Some(LogEntry::Segment(row)) => {
-                let start = date::format(row.start_ms().saturating_mul(TICKS_PER_MILLISECOND));
-                let (day, time) = day_and_time(&start);
+                let start = row.start_ms().saturating_mul(TICKS_PER_MILLISECOND);
+                let start = date::american(start);
                 let (id, name) = (row.lower_document_id(), row.lower_name());
-                format!(" (@key: '{id}|{name}', @last-modified: '{day} {time}')")
+                format!(" (@key: '{id}|{name}', @last-modified: '{start}')")
             }
             _ => String::new(),
         };
@@ -186,23 +182,15 @@ fn collection_named(name: &str) -> Option<CollectionName> {
 
 /// The document of the last change in a collection; empty if that was a deletion.
 fn newest_of(documents: &ReadTransaction, collection: &str, last: u64) -> Result<String, ApiError> {
-    let failed = |error| ApiError::from(error);
     let newest = match CollectionName::new(collection) {
         Ok(name) if collection != ALL_DOCUMENTS => {
-            documents::newest_first_of_collection(documents, &name).map_err(failed)?.next()
+            documents::newest_first_of_collection(documents, &name)?.next()
         }
-        _ => documents::newest_first(documents).map_err(failed)?.next(),
+        _ => documents::newest_first(documents)?.next(),
     };
-    let newest = newest.transpose().map_err(failed)?.filter(|row| row.etag().0 == last);
+    let newest = newest.transpose()?.filter(|row| row.etag().0 == last);
     Ok(newest.map_or(String::new(), |row| {
-        let written = date::format(row.last_modified_ticks());
-        let (day, time) = day_and_time(&written);
-        format!(" (@id: '{}', @last-modified: '{day} {time}')", row.id())
+        let written = date::american(row.last_modified_ticks());
+        format!(" (@id: '{}', @last-modified: '{written}')", row.id())
     }))
-}
-
-/// A date in the format of .NET's invariant culture: `11/20/2026` and `14:07:58`.
-fn day_and_time(iso: &str) -> (String, &str) {
-    let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
-    (format!("{}/{}/{}", part(5, 7), part(8, 10), part(0, 4)), part(11, 19))
 }

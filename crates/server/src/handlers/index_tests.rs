@@ -19,7 +19,11 @@ use tokio::time::Instant;
 use wire::{ErrorKind, QueryRequest, read_index_definition};
 
 use crate::{
-    answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        answer_memory::counting_memory,
+        json_text::{JsonArray, JsonObject, write_elements},
+    },
     api_error::{ApiError, no_room},
     blocking::blocking,
     call::Call,
@@ -75,7 +79,7 @@ pub(crate) fn test(call: Call) -> Answering {
         check_index_answers(index.index())?;
         blocking(move || {
             let _place = place;
-            let memory = memory_to_count(&state);
+            let memory = counting_memory(&state);
             let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
             let trial = tried(&state, &database, &definition, documents_max, &memory)?;
             let tested = Tested { definition, index, is_indexed, trial };
@@ -237,25 +241,14 @@ fn answer(
     let mut out = Vec::with_capacity(bytes - rows.len() + ANSWER_HEAD_BYTES);
     let mut shape = JsonObject::begin(&mut out);
     shape.name("IndexEntries").extend_from_slice(&entries);
-    write_array(shape.name("QueryResults"), [&rows]);
-    write_array(shape.name("MapResults"), &trial.mapped);
-    write_array(shape.name("ReduceResults"), reduced);
+    write_elements([&rows], shape.name("QueryResults"));
+    write_elements(&trial.mapped, shape.name("MapResults"));
+    write_elements(reduced, shape.name("ReduceResults"));
     shape.flag("HasDynamicFields", index.has_created_fields());
     shape.flag("IsStale", index.skips_items() || !is_indexed);
     shape.optional_text("IndexType", definition.index_type.map(NamedEnum::name));
     shape.end();
     Ok(Answer::json(out))
-}
-
-fn write_array<'e>(out: &mut Vec<u8>, elements: impl IntoIterator<Item = &'e Vec<u8>>) {
-    out.push(b'[');
-    for (number, element) in elements.into_iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
-        out.extend_from_slice(element);
-    }
-    out.push(b']');
 }
 
 /// The terms of the entries that the query selects, ignoring its page, as a JSON array.
@@ -269,11 +262,10 @@ fn entries_of(
     let (documents, parameters) = (snapshot.documents(), prepared.bound.parameters());
     let page = Paging::default();
     let shown = query::entries_of_index(documents, &entries, &query, parameters, page, memory);
-    let mut out = vec![b'['];
-    for (number, entry) in shown?.entries.into_iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
+    let mut out = Vec::new();
+    let mut array = JsonArray::begin(&mut out);
+    for entry in shown?.entries {
+        let out = array.element();
         let begin = out.len();
         out.extend_from_slice(entry_shape(entry).to_string().as_bytes());
         let counted = memory.take((out.len() - begin) as u64);
@@ -283,6 +275,6 @@ fn entries_of(
             return Err(ApiError::invalid_operation(message));
         }
     }
-    out.push(b']');
+    array.end();
     Ok(out)
 }

@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 use wire::{ErrorKind, read_index_definition};
 
 use crate::{
-    answers::{answer::Answer, answer_memory::memory_to_count, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        answer_memory::counting_memory,
+        json_text::{JsonObject, write_texts},
+    },
     api_error::ApiError,
     blocking::blocking,
     call::Call,
@@ -51,7 +55,7 @@ pub(crate) fn try_out(call: Call) -> Answering {
                 ids => TrialSource::Documents(ids),
             };
             let _room = state.engine.room_to_compile(&definition, COMPILED_FORMS)?;
-            let memory = memory_to_count(&state);
+            let memory = counting_memory(&state);
             let ends = TrialFailure::Ends;
             let trial =
                 try_definition(&definition, state.engine.scripts(), context, source, ends, &memory);
@@ -88,23 +92,13 @@ fn ids_of(value: Option<&Value>) -> Result<Vec<DocumentId>, ApiError> {
 fn answer(trial: &Trial) -> Answer {
     let mut out = Vec::new();
     let mut shape = JsonObject::begin(&mut out);
-    write_texts(shape.name("MapResults"), &trial.mapped);
+    let text = |result: &Vec<u8>| String::from_utf8_lossy(result).into_owned();
+    write_texts(trial.mapped.iter().map(text), shape.name("MapResults"));
     if let Some(reduced) = &trial.reduced {
-        write_texts(shape.name("ReduceResults"), reduced);
+        write_texts(reduced.iter().map(text), shape.name("ReduceResults"));
     }
     shape.end();
     Answer::json(out)
-}
-
-fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
-    out.push(b'[');
-    for (number, text) in texts.iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
-        blittable::write_json_string(&String::from_utf8_lossy(text), out);
-    }
-    out.push(b']');
 }
 
 /// `POST /studio/index-type`: the kind of index that a definition describes.

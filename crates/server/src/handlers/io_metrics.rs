@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use database::Database;
 use http::StatusCode;
-use model::date;
+use model::{date, ticks::TICKS_PER_MILLISECOND};
 use serde_json::{Value, json};
 use storage::{FileIo, IoKind, IoOperation, IoPosition, IoSummary};
 use wire::humane_size;
@@ -16,8 +16,6 @@ use crate::{
     feeds::live_feed::{LiveFeed, News},
     http::web_socket::Session,
 };
-
-const TICKS_PER_MILLISECOND: f64 = 10_000.0;
 
 /// `GET /debug/io-metrics`.
 pub(crate) fn all(call: &Call) -> Result<Answer, ApiError> {
@@ -112,7 +110,7 @@ fn summary_item(summary: &IoSummary) -> Value {
         "End": date::format(summary.end.ticks()),
         "Size": summary.bytes_before, "HumaneSize": humane_size(summary.bytes_before),
         "FileSize": summary.file_bytes, "HumaneFileSize": humane_size(summary.file_bytes),
-        "Duration": whole as f64 / TICKS_PER_MILLISECOND,
+        "Duration": whole as f64 / TICKS_PER_MILLISECOND as f64,
         "ActiveDuration": milliseconds(summary.active),
         "MaxDuration": milliseconds(summary.longest),
         "MinDuration": milliseconds(summary.shortest),

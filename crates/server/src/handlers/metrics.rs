@@ -1,14 +1,15 @@
 //! The load of one database, or of all together: requests, writes and indexing.
 
+use std::time::Duration;
+
 use database::{Activity, StoredMeters};
 use http::StatusCode;
-use model::date;
+use model::{date, ticks};
 use platform::{Meter, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
-const TICKS_PER_SECOND: u64 = 10_000_000;
 /// The position of the time of day in a date.
 const TIME_OF_DAY: std::ops::Range<usize> = 11..19;
 
@@ -60,7 +61,7 @@ fn raw(
 ) -> Map<String, Value> {
     let counted = meter.seconds(activity.now());
     let time_of = |ago: u64| {
-        let since = i64::try_from(ago * TICKS_PER_SECOND).unwrap_or(i64::MAX);
+        let since = ticks::of_duration(Duration::from_secs(ago));
         let moment = Timestamp::from_ticks(now_ticks.saturating_sub(since));
         date::format(moment.ticks()).get(TIME_OF_DAY).unwrap_or_default().to_owned()
     };

@@ -6,7 +6,10 @@ use storage::MemoryShare;
 use wire::InnerRequest;
 
 use crate::{
-    answers::{answer::Answer, json_text::JsonObject},
+    answers::{
+        answer::Answer,
+        json_text::{JsonArray, JsonObject},
+    },
     api_error::{ApiError, no_room},
     call::Call,
     http::{
@@ -22,15 +25,16 @@ const SHARE_ALWAYS_ALLOWED: u64 = 256 << 10;
 pub(crate) fn multi_get(call: Call) -> Answering {
     Box::pin(async move {
         let requests = wire::read_multi_get(&call.body)?;
-        let mut body = b"{\"Results\":[".to_vec();
+        let mut body = Vec::new();
+        let mut page = JsonObject::begin(&mut body);
+        let mut results = JsonArray::begin(page.name("Results"));
         let mut share = call.state.engine.memory().answers.share(SHARE_ALWAYS_ALLOWED);
-        for (index, request) in requests.into_iter().enumerate() {
-            if index > 0 {
-                body.push(b',');
-            }
-            answer_one(&call, request, &mut Gathered { out: &mut body, share: &mut share }).await?;
+        for request in requests {
+            let mut gathered = Gathered { out: results.element(), share: &mut share };
+            answer_one(&call, request, &mut gathered).await?;
         }
-        body.extend_from_slice(b"]}");
+        results.end();
+        page.end();
         // Charged again as a response.
         drop(share);
         Ok(Answer::json(body))

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use database::{Database, Hidden, NoticeBoard, NoticeUpdate, Operation, Operations};
 use documents::DocumentError;
 use http::StatusCode;
-use model::date;
+use model::{date, ticks::TICKS_PER_SECOND};
 use platform::Timestamp;
 use serde_json::{Map, Value, json};
 use wire::{QueryString, operation_state::OperationStatus};
@@ -28,7 +28,6 @@ use crate::{
 
 /// Maximum number of collections in one message.
 const COLLECTIONS_MAX: usize = 1024;
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// `GET /server/notification-center/watch`.
 pub(crate) fn watch_server(call: &Call) -> Result<Session, ApiError> {

@@ -29,7 +29,7 @@ use wire::{
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::memory_to_count,
+        answer_memory::counting_memory,
         answer_places::Place,
         csv_rows,
         long_answer::{
@@ -103,7 +103,7 @@ pub(crate) struct Prepared {
     pub(crate) wait: Option<Duration>,
     metadata_only: bool,
     /// Whether the names of the values of time series are reported.
-    tells_value_names: bool,
+    reports_value_names: bool,
     /// Whether the response repeats the query.
     shows_query: bool,
     /// The columns of CSV; those of the first row if empty.
@@ -253,16 +253,16 @@ fn answer(
     let scripts = prepared.bound.scripts(call.state.engine.scripts())?;
     let scripts = prepared.bound.bind(scripts.as_ref())?;
     let result = prepared.execute(&snapshot)?;
-    let memory = memory_to_count(&call.state);
+    let memory = counting_memory(&call.state);
     let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
     if shape == Shape::Page {
         prepared.count_filtered(&database, &mut result, &memory)?;
     }
-    let gives_along = result.included_paths().is_some()
+    let has_includes = result.included_paths().is_some()
         || result.wants_revisions()
         || result.wants_values()
         || result.included_series().is_some();
-    if shape != Shape::Page && gives_along {
+    if shape != Shape::Page && has_includes {
         let message = "Includes are not supported by this type of query.";
         return Err(ApiError::new(ErrorKind::NotSupported, message));
     }
@@ -397,7 +397,7 @@ fn prepare_request(
         _memory: memory,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
-        tells_value_names: parameters.bool("addTimeSeriesNames")?.unwrap_or(false),
+        reports_value_names: parameters.bool("addTimeSeriesNames")?.unwrap_or(false),
         shows_query: parameters.bool("includeServerSideQuery")?.unwrap_or(false),
         csv_fields: parameters.all("field").map(str::to_owned).collect(),
         shape,
@@ -441,9 +441,9 @@ fn stream_result(
 }
 
 impl Prepared {
-    /// Whether its first rows are not made on the threads that read requests: a filter may scan all
-    /// documents, and a time series may have very many entries. Scripts that make rows stay on few
-    /// threads, each of which keeps a heap.
+    /// Whether its first rows are not made on the threads that read requests. Heavy are filters, which may
+    /// scan all documents; time series, which may have very many entries; and scripts that make rows: they
+    /// stay on few threads, each of which keeps a heap.
     fn is_heavy(&self) -> bool {
         let query = &self.bound.query;
         self.is_long || query.filter.is_some() || query::names_time_series(query)
@@ -497,6 +497,6 @@ impl Prepared {
             Shape::Csv => SeriesForm::Table,
         };
         let settings = Some(snapshot.series() as &dyn SeriesSettings);
-        SeriesOptions { form, settings, reports_value_names: self.tells_value_names }
+        SeriesOptions { form, settings, reports_value_names: self.reports_value_names }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use wire::ErrorKind;
 
 use crate::{
-    answers::{answer::Answer, answer_memory::memory_to_count},
+    answers::{answer::Answer, answer_memory::counting_memory},
     api_error::ApiError,
     call::Call,
     handlers::{queries::Prepared, query_pages::time_or_none},
@@ -158,7 +158,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
         &prepared.bound.query,
         prepared.bound.parameters(),
         prepared.bound.paging,
-        &memory_to_count(&call.state),
+        &counting_memory(&call.state),
     )?;
     let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();
     let (facts, etag) = (shown.facts.index, shown.facts.result_etag);

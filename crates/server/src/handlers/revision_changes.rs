@@ -3,7 +3,7 @@
 
 use engine::RevisionTask;
 use http::StatusCode;
-use model::{CollectionName, date};
+use model::{CollectionName, date, ticks::TICKS_PER_SECOND};
 use serde_json::{Map, Value, json};
 use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY};
 
@@ -16,8 +16,6 @@ use crate::{
     http::router::Answering,
     stored_record::{body_of, read_object, set_in_body, texts_of},
 };
-
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// `GET /revisions/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
@@ -99,8 +97,7 @@ fn begin(call: &Call, body: &Map<String, Value>, task: RevisionTask) -> Result<A
     let collections: Result<Vec<_>, _> = collections.collect();
     let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
     let (engine, database) = (&call.state.engine, call.database()?);
-    let begun = engine.begin_revision_operation(database, task, collections, show_failure);
-    let id = begun?;
+    let id = engine.begin_revision_operation(database, task, collections, show_failure)?;
     Ok(Answer::shape(
         StatusCode::OK,
         &json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()}),

@@ -12,7 +12,7 @@ use wire::{ErrorKind, HashEtag, QueryString};
 use crate::{
     answers::{
         answer::Answer,
-        json_text::{JsonObject, SMALL_ROW_BYTES, write_revision_to},
+        json_text::{JsonArray, JsonObject, SMALL_ROW_BYTES, write_revision_to},
         long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
         piece_sender::PieceSender,
     },
@@ -123,11 +123,11 @@ impl Wanted {
                 documents::revision_by_change_vector(tx, version).map_err(failed)
             }))),
             Wanted::Before { id, ticks } => {
-                let found = documents::revision_at(tx, id, *ticks).map_err(failed)?;
+                let found = documents::revision_at(tx, id, *ticks)?;
                 Ok(Box::new(found.map(|row| Ok(Some(row))).into_iter()))
             }
             Wanted::Page { id, start, take } => {
-                let rows = documents::revisions_newest_first(tx, id).map_err(failed)?;
+                let rows = documents::revisions_newest_first(tx, id)?;
                 let page = rows.skip_while(pass_over(*start)).take(*take);
                 Ok(Box::new(page.map(move |row| row.map(Some).map_err(failed))))
             }
@@ -161,14 +161,13 @@ impl Wanted {
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
-        out.extend_from_slice(b"{\"Results\":[");
+        let mut page = JsonObject::begin(out);
+        let mut results = JsonArray::begin(page.name("Results"));
         let mut written = 0_u64;
         for row in self.rows(tx)? {
             let row = row?;
-            let end = out.len();
-            if written > 0 {
-                out.push(b',');
-            }
+            let end = results.out().len();
+            let out = results.element();
             written += 1;
             match row {
                 Some(row) if !metadata_only && SMALL_ROW_BYTES < row.uncompressed_bytes() => {
@@ -199,11 +198,11 @@ impl Wanted {
             Wanted::Before { .. } => Some(written),
             Wanted::Page { id, .. } => Some(count_of(tx, id)?),
         };
-        out.push(b']');
+        results.end();
         if let Some(total) = total {
-            out.extend_from_slice(format!(",\"TotalResults\":{total}").as_bytes());
+            page.number("TotalResults", total);
         }
-        out.push(b'}');
+        page.end();
         Ok(true)
     }
 }
@@ -226,8 +225,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let version = change_vector(query.single_non_empty("changeVector")?);
     let tx = call.database()?.read();
-    let found = documents::revision_by_change_vector(&tx, &version);
-    let Some(row) = found? else {
+    let Some(row) = documents::revision_by_change_vector(&tx, &version)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     let sizes = RowSizes {
@@ -235,12 +233,7 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ApiError> {
         stored_bytes: row.size_bytes(),
         is_compressed: row.is_compressed(),
     };
-    let mut body = Vec::new();
-    let mut object = JsonObject::begin(&mut body);
-    sizes.write(&mut object);
-    object.text("ChangeVector", row.change_vector());
-    object.end();
-    Ok(Answer::json(body))
+    Ok(sizes.answer("ChangeVector", row.change_vector()))
 }
 
 /// `GET /revisions/bin`: the deleted documents, latest deletion first.
@@ -251,11 +244,10 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
     let start = start.max(passed_over);
     let tx = call.read()?;
-    let failed = |error: DocumentError| ApiError::from(error);
-    let newest = documents::deleted_documents(&tx).map_err(failed)?.next();
-    let etag = match newest.transpose().map_err(failed)? {
+    let newest = documents::deleted_documents(&tx)?.next();
+    let etag = match newest.transpose()? {
         Some(newest) => {
-            let total = documents::revisions_total(&tx).map_err(failed)?;
+            let total = documents::revisions_total(&tx)?;
             format!("{}/{total}", newest.change_vector())
         }
         None => String::new(),
@@ -265,15 +257,15 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ApiError> {
     }
     // A revision of a deletion is a few hundred bytes.
     const SHOWN_MAX: usize = 1 << 16;
-    let rows = documents::deleted_documents(&tx).map_err(failed)?;
-    let mut body = b"{\"Results\":[".to_vec();
-    for (index, row) in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)).enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        documents::write_revision_json(&row.map_err(failed)?, &mut body)?;
+    let rows = documents::deleted_documents(&tx)?;
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut results = JsonArray::begin(page.name("Results"));
+    for row in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)) {
+        documents::write_revision_json(&row?, results.element())?;
     }
-    body.extend_from_slice(b"]}");
+    results.end();
+    page.end();
     Ok(Answer::json(body).with_quoted_etag(&etag))
 }
 
@@ -296,7 +288,7 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
         None => {
-            document = documents::get(&tx, &DocumentId::new(old.id())?).map_err(failed)?;
+            document = documents::get(&tx, &DocumentId::new(old.id())?)?;
             let Some(new) = &document else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
         }
@@ -305,14 +297,13 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ApiError> {
         let message = "The two versions are of different documents";
         return Err(ApiError::argument(message));
     }
-    let (before, after) = (old.body().map_err(failed)?, body.map_err(failed)?);
+    let (before, after) = (old.body()?, body?);
     let mut out = Vec::new();
     let mut object = JsonObject::begin(&mut out);
     object.text("Id", old.id());
     write_version(old.change_vector(), old.last_modified_ticks(), object.name("From"));
     write_version(version, ticks, object.name("To"));
-    documents::write_difference(before.root(), after.root(), object.name("Patch"))
-        .map_err(failed)?;
+    documents::write_difference(before.root(), after.root(), object.name("Patch"))?;
     object.end();
     Ok(Answer::json(out))
 }
@@ -345,25 +336,24 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
     let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
     let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
     let tx = call.database()?.read();
-    let failed = |error: DocumentError| ApiError::from(error);
     let revisions = [Selection::all(EntryKind::Revision)];
     let after = Etag(from.saturating_sub(1));
-    let log = documents::log::read(&tx, &revisions, after).map_err(failed)?;
+    let log = documents::log::read(&tx, &revisions, after)?;
     let rows = log.filter_map(|entry| entry.map(LogEntry::revision).transpose());
-    let mut body = b"{\"Revisions\":[".to_vec();
-    for (index, row) in rows.skip_while(pass_over(start)).take(take).enumerate() {
-        let row = row.map_err(failed)?;
-        if index > 0 {
-            body.push(b',');
-        }
-        let mut object = JsonObject::begin(&mut body);
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(page.name("Revisions"));
+    for row in rows.skip_while(pass_over(start)).take(take) {
+        let row = row?;
+        let mut object = JsonObject::begin(listed.element());
         object.text("Id", row.id());
         object.number("Etag", row.etag().0);
         object.text("LastModified", &date::format(row.last_modified_ticks()));
         object.text("ChangeVector", row.change_vector());
         object.end();
     }
-    body.extend_from_slice(b"]}");
+    listed.end();
+    page.end();
     Ok(Answer::json(body))
 }
 

@@ -18,8 +18,7 @@ const SERVER_CONFIGURATION: &str = "Configuration/Studio";
 
 /// `GET /configuration/studio`.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
-    let stored = call.state.engine.server_value(SERVER_CONFIGURATION);
-    let stored = stored?;
+    let stored = call.state.engine.server_value(SERVER_CONFIGURATION)?;
     Ok(match stored {
         Some(value) => Answer::json(value.bytes),
         None => Answer::empty(StatusCode::NOT_FOUND),

@@ -2,7 +2,7 @@
 
 use engine::position_of;
 use http::StatusCode;
-use model::{Etag, date};
+use model::{Etag, date, ticks::TICKS_PER_MILLISECOND};
 use serde_json::{Value, json};
 use storage::CountedOutput;
 use subscriptions::{
@@ -14,7 +14,7 @@ use wire::SubscriptionBody;
 use crate::{
     answers::{
         answer::Answer,
-        answer_memory::{memory_to_count, wait_for_room},
+        answer_memory::{counting_memory, wait_for_room},
     },
     api_error::ApiError,
     blocking::blocking,
@@ -188,7 +188,7 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ApiError> {
 }
 
 fn batches_json(activity: &ActivityFacts) -> Value {
-    let milliseconds = |ticks: i64| ticks as f64 / 10_000.0;
+    let milliseconds = |ticks: i64| ticks as f64 / TICKS_PER_MILLISECOND as f64;
     let shown = |batch: &BatchFacts| {
         let waited = batch.sent_ticks.zip(batch.acknowledged_ticks);
         json!({
@@ -229,7 +229,7 @@ fn previewed(call: &Call) -> Result<Answer, ApiError> {
     let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);
     let rows_max = usize::try_from(page_size).unwrap_or(0);
-    let memory = memory_to_count(&call.state);
+    let memory = counting_memory(&call.state);
     let scripts = call.state.engine.scripts();
     let (tx, values) = (database.read(), database.values());
     let output = wait_for_room(&memory, ReadError::may_find_memory_later, || {

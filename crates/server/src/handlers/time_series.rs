@@ -11,7 +11,7 @@ use wire::{HashEtag, QueryString};
 use crate::{
     answers::{
         answer::Answer,
-        json_text::JsonObject,
+        json_text::{JsonArray, JsonObject},
         long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
         piece_sender::PieceSender,
         time_series_range::{Extras, Output, Page, Total, WantedRange, write_range},
@@ -139,44 +139,38 @@ impl Wanted {
     }
 
     /// Writes the whole response; `false` when it must be aborted.
-    async fn write(&self, tx: &ReadTransaction, output: &mut Output<'_>) -> Result<bool, ApiError> {
+    async fn write(&self, tx: &ReadTransaction, output: Output<'_>) -> Result<bool, ApiError> {
         if let ([range], true) = (self.ranges.as_slice(), self.is_one) {
             let written = write_range(tx, &self.id, range, self.page, self.extras, output).await?;
             return Ok(written.is_some());
         }
-        output.out.extend_from_slice(b"{\"Id\":");
-        blittable::write_json_string(self.id.as_str(), output.out);
-        output.out.extend_from_slice(b",\"Values\":{");
+        let Output { out, sink } = output;
+        let mut object = JsonObject::begin(out);
+        object.text("Id", self.id.as_str());
+        let mut values = JsonObject::begin(object.name("Values"));
         let mut page = self.page;
         let mut done = vec![false; self.ranges.len()];
-        let mut is_first = true;
         for first in 0..self.ranges.len() {
             if done[first] || page.size == 0 {
                 continue;
             }
-            if !is_first {
-                output.out.push(b',');
-            }
-            is_first = false;
-            blittable::write_json_string(self.ranges[first].name.as_str(), output.out);
-            output.out.extend_from_slice(b":[");
+            let mut ranges = JsonArray::begin(values.key(self.ranges[first].name.as_str()));
             for (index, range) in self.ranges.iter().enumerate().skip(first) {
                 let is_same = range.name.lower_cased() == self.ranges[first].name.lower_cased();
                 if !is_same || page.size == 0 {
                     continue;
                 }
                 done[index] = true;
-                if index != first {
-                    output.out.push(b',');
-                }
+                let output = Output { out: ranges.element(), sink };
                 let written = write_range(tx, &self.id, range, page, self.extras, output).await?;
                 let Some(written) = written else { return Ok(false) };
                 page.start -= written.start;
                 page.size = page.size.saturating_sub(written.size);
             }
-            output.out.push(b']');
+            ranges.end();
         }
-        output.out.extend_from_slice(b"}}");
+        values.end();
+        object.end();
         Ok(true)
     }
 }
@@ -227,14 +221,14 @@ async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ApiError> {
 fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>, ApiError> {
     let mut body = Vec::new();
     let sink = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
-    let written = at_once(wanted.write(tx, &mut Output { out: &mut body, sink }));
+    let written = at_once(wanted.write(tx, Output { out: &mut body, sink }));
     Ok(written.transpose()?.unwrap_or(false).then(|| Answer::json(body)))
 }
 
 /// A response that is produced while it is sent.
 fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ApiError> {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
-        wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
+        wanted.write(&tx, Output { out, sink: Sink::Pieces(sender) }).await
     };
     let long = LongAnswer::new(call.database()?, "a time series", reason_behind_results, write);
     Ok(Answer::long(long))
@@ -251,22 +245,17 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
     object.text("DocumentId", document.id());
-    let out = object.name("TimeSeries");
-    out.push(b'[');
-    let all = series_of(&tx, &id)?;
-    for (index, found) in all.enumerate() {
+    let mut series = JsonArray::begin(object.name("TimeSeries"));
+    for found in series_of(&tx, &id)? {
         let found = found?;
-        if index > 0 {
-            out.push(b',');
-        }
-        let mut one = JsonObject::begin(out);
+        let mut one = JsonObject::begin(series.element());
         one.text("Name", &found.name);
         one.number("NumberOfEntries", found.entries);
         one.text("StartDate", &moment_text(found.start_ms));
         one.text("EndDate", &moment_text(found.end_ms));
         one.end();
     }
-    out.push(b']');
+    series.end();
     object.end();
     Ok(Answer::json(body))
 }
@@ -301,8 +290,7 @@ async fn stream_entries(
     out: &mut Vec<u8>,
 ) -> Result<bool, ApiError> {
     let range: MomentRange = wanted.moments();
-    let reader = SeriesReader::new(tx, id, &wanted.name, range);
-    let mut reader = reader?;
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, range)?;
     while let Some(entry) = reader.next_entry()? {
         write_streamed_entry(&entry, out);
         out.push(b',');

@@ -3,8 +3,8 @@
 //! The first [`UNCOUNTED_BYTES`] of each count as the connection's. Anything longer draws from a
 //! budget: small bodies from their own, so that large ones cannot starve them. A body that finds no
 //! memory waits for it, or is rejected. Invariants: what was charged is released when the request
-//! has been answered; while bodies wait for memory, as many clients that send next to nothing lose
-//! theirs ([`BodyShare::is_wanted`], checked where bodies are read); and of bodies that hold some
+//! has been answered; while bodies wait for memory, as many clients that send almost nothing lose
+//! theirs ([`BodyShare::try_give_up`], checked where bodies are read); and of bodies that hold some
 //! memory and wait for more, one after the other releases its own until the rest make progress.
 
 use std::{
@@ -250,8 +250,9 @@ impl BodyShare {
         self.small.shrink_to(of_small);
     }
 
-    /// Whether a waiting body needs what this one holds. A body that gets `true` releases its own.
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Agrees to give up what this body holds, if a waiting one needs it: a body that gets `true` releases
+    /// its own.
+    pub(crate) fn try_give_up(&self) -> bool {
         let of = |share: &MemoryShare, side: &Side| 0 < share.bytes() && side.take_request();
         of(&self.small, &self.room.small) || of(&self.large, &self.room.large)
     }
@@ -313,14 +314,14 @@ mod tests {
             let room = room();
             let mut taken = BodyShare::none_in(Arc::clone(&room));
             taken.grow_when_there_is_room(256 * KB).await.unwrap();
-            assert!(!taken.is_wanted());
+            assert!(!taken.try_give_up());
             let mut waits = BodyShare::none_in(Arc::clone(&room));
             {
                 let mut waiting = std::pin::pin!(waits.grow_when_there_is_room(100 * KB));
                 assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
                 let idle = BodyShare::none_in(Arc::clone(&room));
-                assert!(!idle.is_wanted(), "it has nothing to give");
-                assert!(taken.is_wanted() && !taken.is_wanted(), "one is asked");
+                assert!(!idle.try_give_up(), "it has nothing to give");
+                assert!(taken.try_give_up() && !taken.try_give_up(), "one is asked");
                 drop(taken);
                 waiting.await.unwrap();
             }
@@ -347,14 +348,14 @@ mod tests {
             for waiting in &mut waiting {
                 assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
             }
-            assert!(!large.is_wanted(), "a small body is not helped by it");
+            assert!(!large.try_give_up(), "a small body is not helped by it");
             // Their clients are checked concurrently, between two requests of those that wait.
-            silent.retain(|share| !share.is_wanted());
+            silent.retain(|share| !share.try_give_up());
             assert_eq!(silent.len(), 1);
             for waiting in waiting {
                 waiting.await.unwrap();
             }
-            assert!(!silent[0].is_wanted());
+            assert!(!silent[0].try_give_up());
         });
     }
 
@@ -374,7 +375,7 @@ mod tests {
                 for waiting in &mut waiting {
                     assert!(timeout(ASK_INTERVAL, waiting.as_mut()).await.is_err());
                 }
-                asked += (0..4).filter(|_| silent.is_wanted()).count();
+                asked += (0..4).filter(|_| silent.try_give_up()).count();
             }
             assert_eq!(asked, 2);
         });

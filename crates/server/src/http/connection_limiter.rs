@@ -4,7 +4,7 @@
 //! A connection is in use while an answer is produced on it, and once a session has been agreed on. A
 //! connection that sends nothing, or a few bytes at a time, is unused, so a flood of silent connections
 //! cannot keep other clients from being served. Where no unused connection is left, request bodies of
-//! which next to nothing arrives give up their connections.
+//! which almost nothing arrives give up their connections.
 
 use std::{
     pin::pin,

@@ -117,9 +117,9 @@ impl ConnectionWatch {
         self.draining.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives up the place of this connection, if another one waits for it. The caller then ends its
-    /// request soon.
-    pub(crate) fn gives_up_place(&self) -> bool {
+    /// Gives up the place of this connection if another one waits for it. A caller that gets `true` ends
+    /// its request soon.
+    pub(crate) fn try_give_up_place(&self) -> bool {
         let mut departure = self.departure.lock().unwrap_or_else(PoisonError::into_inner);
         if departure.is_none() {
             *departure = self.limiter.begin_departure();

@@ -91,7 +91,7 @@ impl BodyPace {
     ///
     /// # Errors
     ///
-    /// 408 when the client is silent for too long, or too slow on average, or sends next to nothing
+    /// 408 when the client is silent for too long, or too slow on average, or sends almost nothing
     /// while others wait for memory or for a connection.
     pub(crate) async fn next<T>(
         &mut self,
@@ -116,12 +116,12 @@ impl BodyPace {
                 Ok(come) => return Ok(come),
                 Err(_) if left <= waited => return Err(self.too_slow()),
                 Err(_) if silence_left <= waited => return Err(silent(self.silence_max)),
-                Err(_) if self.is_stalled() && self.connection.gives_up_place() => {
+                Err(_) if self.is_stalled() && self.connection.try_give_up_place() => {
                     return Err(yielded("a connection", &self.newest));
                 }
                 Err(_) if part_left <= waited => {
                     self.previous = std::mem::take(&mut self.newest);
-                    if self.previous.bytes < YIELDING_BYTES && share.is_wanted() {
+                    if self.previous.bytes < YIELDING_BYTES && share.try_give_up() {
                         return Err(yielded("memory", &self.previous));
                     }
                 }
@@ -130,7 +130,7 @@ impl BodyPace {
         }
     }
 
-    /// Whether next to nothing has arrived for a while: in this interval and the one before.
+    /// Whether almost nothing has arrived for a while: in this interval and the one before.
     fn is_stalled(&self) -> bool {
         PART_MIN <= self.newest.waited && self.newest.bytes + self.previous.bytes < YIELDING_BYTES
     }

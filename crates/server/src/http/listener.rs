@@ -131,7 +131,7 @@ impl Refusals {
         tracing::warn!(
             %error,
             open_files_max,
-            "no connection can be accepted; retrying. If it is for want of file descriptors, \
+            "no connection can be accepted; retrying. If there are no file descriptors left, \
              raise the limit of open files of the process"
         );
     }

@@ -1,9 +1,7 @@
 //! Metrics of an open database, of its indexes and of its collections.
 
-use std::time::Duration;
-
 use database::{Database, DiskSpaceReading};
-use model::{IndexState, IndexType, NamedEnum as _};
+use model::{IndexState, IndexType, NamedEnum as _, ticks};
 use storage::ReadTransaction;
 use wire::{index_shapes::IndexStatistics, statistics_shapes::CollectionStatistics};
 
@@ -309,8 +307,7 @@ pub(crate) fn of_indexes(
 }
 
 fn seconds_between(before: i64, now: i64) -> f64 {
-    let ticks = u64::try_from(now.saturating_sub(before)).unwrap_or(0);
-    Duration::from_nanos(ticks.saturating_mul(100)).as_secs_f64()
+    ticks::to_duration(now.saturating_sub(before)).as_secs_f64()
 }
 
 fn index_measures(

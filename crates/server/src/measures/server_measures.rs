@@ -1,9 +1,7 @@
 //! Metrics of the server itself.
 
-use std::time::Duration;
-
 use database::MemoryLevel;
-use model::DatabaseRecord;
+use model::{DatabaseRecord, ticks};
 use serde_json::Value;
 use wire::guid_text;
 
@@ -214,10 +212,9 @@ fn network(state: &ServerState) -> Vec<Measure> {
     let activity = state.engine.activity();
     let requests = activity.requests.read(activity.now());
     let now_ticks = state.engine.clock().now().ticks();
-    let last = state.last_request().map(|moment| {
-        let ticks = u64::try_from(now_ticks.saturating_sub(moment.ticks())).unwrap_or(0);
-        Duration::from_nanos(ticks.saturating_mul(100)).as_secs_f64()
-    });
+    let last = state
+        .last_request()
+        .map(|moment| ticks::to_duration(now_ticks.saturating_sub(moment.ticks())).as_secs_f64());
     vec![
         Measure::gauge(
             (

@@ -1,6 +1,6 @@
 //! The orders of the sample data, from July 1996 to May 1998.
 
-use model::date;
+use model::{date, ticks::TICKS_PER_DAY};
 use serde_json::{Value, json};
 
 use super::{
@@ -15,7 +15,6 @@ pub(super) const ORDERS: usize = 830;
 const UNSHIPPED: usize = 21;
 /// Days from the first order to the last.
 const DAYS: usize = 671;
-const TICKS_PER_DAY: i64 = 864_000_000_000;
 
 /// The document of an order.
 pub(super) fn order(number: usize) -> Value {

@@ -10,7 +10,7 @@ use wire::tcp_shapes::END_OF_BATCH;
 
 use crate::{
     answers::{
-        answer_memory::{memory_to_count, wait_for_room},
+        answer_memory::{counting_memory, wait_for_room},
         time_series_includes,
     },
     tcp::{
@@ -85,7 +85,7 @@ async fn read_piece(
 
 fn read_with(database: &OpenedDatabase, worker: &mut Worker) -> Result<ReadPiece, End> {
     let lease = database.lease()?;
-    let memory = memory_to_count(&database.state);
+    let memory = counting_memory(&database.state);
     let mut output = CountedOutput::new(&memory);
     let (tx, values) = (lease.read(), lease.values());
     let at = lease.environment().point_of(&tx)?;

@@ -29,7 +29,7 @@ impl End {
         End::Notified(LastMessage { bytes: header_error(error), why: error.message.clone() })
     }
 
-    /// The worker may not begin, or may not continue.
+    /// The worker must not begin, or must not continue.
     pub(super) fn refused(status: ConnectionStatus, kind: ErrorKind, message: String) -> End {
         let error = ApiError::new(kind, message);
         End::Notified(LastMessage { bytes: refused(status, &error), why: error.message.clone() })

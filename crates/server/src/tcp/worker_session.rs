@@ -176,8 +176,7 @@ impl Session {
             let message = "Subscription with name '' was not found in server store";
             return Err(End::not_found(message.to_owned()));
         };
-        let found = self.state.engine.cluster_state().subscription(database.id, name);
-        let found = found?;
+        let found = self.state.engine.cluster_state().subscription(database.id, name)?;
         let record = found.ok_or_else(|| {
             End::not_found(format!("Cannot find any Subscription Task with name: {name}"))
         })?;

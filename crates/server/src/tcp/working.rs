@@ -98,7 +98,7 @@ impl Working<'_> {
         self.worker.as_ref().ok_or(End::Gone)
     }
 
-    /// Ends the session if its worker may not continue.
+    /// Ends the session if its worker must not continue.
     pub(super) fn require_standing(&self) -> Result<Standing, End> {
         match self.worker()?.standing() {
             Standing::Ended(ended) => Err(End::of_worker(ended, &self.subscription.name)),

@@ -22,7 +22,7 @@ use wire::{
 use crate::{
     answers::{
         counter_answer::{ShownValues, change_counters, write_details},
-        json_text::JsonObject,
+        json_text::{JsonArray, JsonObject},
         patch_answer::{PatchedBy, write_batch_result},
     },
     api_error::ApiError,
@@ -69,7 +69,7 @@ pub(crate) fn read_commands(
     Ok(state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))?)
 }
 
-/// How many commands fit into so many bytes, if they are like the first ones of `body`. All of it is
+/// How many commands fit into `bytes_max`, if they are like the first ones of `body`. All of it is
 /// attributed to these, so that fewer are promised than fit rather than more.
 fn fitting_commands(bytes_max: u64, body_bytes: usize, commands: usize) -> u64 {
     let bytes = COMMAND_BYTES + body_bytes.div_ceil(commands);
@@ -305,15 +305,15 @@ pub(crate) fn write_answer(
     responses: &[BatchResponse],
 ) -> Result<Vec<u8>, ApiError> {
     let mut results = outcome.map_or(&[][..], |outcome| &outcome.results).iter();
-    let mut body = b"{\"Results\":[".to_vec();
-    for (index, response) in responses.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut listed = JsonArray::begin(page.name("Results"));
+    for response in responses {
         let result = results.by_ref().take(response.commands).last();
-        write_result(result, &response.shape, &mut body)?;
+        write_result(result, &response.shape, listed.element())?;
     }
-    body.extend_from_slice(b"]}");
+    listed.end();
+    page.end();
     Ok(body)
 }
 
@@ -402,11 +402,12 @@ fn write_counters(changed: &CountersChanged, id: Option<&str>, body: &mut Vec<u8
     object.optional_text("Id", id);
     object.optional_text("ChangeVector", last.as_deref());
     object.text("Type", "Counters");
-    let out = object.name("CountersDetail");
-    out.extend_from_slice(b"{\"Counters\":[");
+    let mut detail = JsonObject::begin(object.name("CountersDetail"));
+    let mut listed = JsonArray::begin(detail.name("Counters"));
     let counters = changed.counters.iter().map(Option::as_ref);
-    write_details(changed.id.as_str(), counters, ShownValues::Null, out);
-    out.extend_from_slice(b"]}");
+    write_details(changed.id.as_str(), counters, ShownValues::Null, &mut listed);
+    listed.end();
+    detail.end();
     object.optional_text("DocumentChangeVector", document_version.as_deref());
     object.end();
 }

@@ -8,8 +8,12 @@ use tokio::sync::oneshot;
 use wire::BatchCommand;
 
 use crate::{
-    answers::json_text::JsonObject, api_error::ApiError, call::Call, http::body_share::BodyShare,
-    server_state::ServerState, writes::submitting::begin,
+    answers::json_text::{JsonArray, JsonObject},
+    api_error::ApiError,
+    call::Call,
+    http::body_share::BodyShare,
+    server_state::ServerState,
+    writes::submitting::begin,
 };
 
 /// The first version of clients that support atomic guards.
@@ -64,15 +68,16 @@ fn guards_of(call: &Call) -> Result<Guards, ApiError> {
 /// Documents first, then values, each in their order.
 fn write_answer(committed: &CommittedTransaction) -> Vec<u8> {
     let (index, changes) = (committed.index(), committed.changes());
-    let mut body = b"{\"Results\":[".to_vec();
+    let mut body = Vec::new();
+    let mut page = JsonObject::begin(&mut body);
+    let mut results = JsonArray::begin(page.name("Results"));
     let modified = date::format(changes.ticks);
     for (change, change_vector) in committed.documents() {
-        separate(&mut body);
         let (kind, id) = match change.body {
             Some(_) => ("PUT", "@id"),
             None => ("DELETE", "Id"),
         };
-        let mut object = JsonObject::begin(&mut body);
+        let mut object = JsonObject::begin(results.element());
         object.text("Type", kind);
         object.text("@last-modified", &modified);
         object.text(id, &change.id);
@@ -80,23 +85,18 @@ fn write_answer(committed: &CommittedTransaction) -> Vec<u8> {
         object.end();
     }
     for change in &changes.values {
-        separate(&mut body);
         let kind = match change.value {
             Some(_) => "CompareExchangePUT",
             None => "CompareExchangeDELETE",
         };
-        let mut object = JsonObject::begin(&mut body);
+        let mut object = JsonObject::begin(results.element());
         object.text("Type", kind);
         object.text("Key", &change.key);
         object.number("Index", index);
         object.end();
     }
-    body.extend_from_slice(format!("],\"TransactionIndex\":{index}}}").as_bytes());
+    results.end();
+    page.number("TransactionIndex", index);
+    page.end();
     body
-}
-
-fn separate(body: &mut Vec<u8>) {
-    if body.last() != Some(&b'[') {
-        body.push(b',');
-    }
 }

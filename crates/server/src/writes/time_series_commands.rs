@@ -3,10 +3,9 @@
 use commands::Command;
 use documents::DocumentError;
 use documents::time_series::{
-    CopyTimeSeries, InvalidTimeSeries, MOMENT_MAX, MomentRange, TICKS_PER_MILLISECOND,
-    TimeSeriesChange,
+    CopyTimeSeries, InvalidTimeSeries, MOMENT_MAX, MomentRange, TimeSeriesChange,
 };
-use model::{DocumentId, TimeSeriesName, date};
+use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
 use wire::TimeSeriesBody;
 
 use engine::RecordedSeries;

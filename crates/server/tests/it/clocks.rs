@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use model::ticks::TICKS_MAX;
 use platform::{Clock, Platform, Timestamp};
 use serde_json::Value;
 
 use crate::test_server::TestServer;
-
-/// The last moment of the calendar.
-const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
 
 /// Always shows the same wall-clock time.
 struct StoppedClock {

@@ -1,10 +1,10 @@
 //! Constructors and static methods of `DateTime`, `DateTimeOffset` and `TimeSpan`.
 
-use dotnet::date::{
-    Recognised, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
-    TICKS_PER_SECOND, parse_date, parse_exact,
-};
+use dotnet::date::{Recognised, parse_date, parse_exact};
 use model::date::{days_in_month, is_leap_year};
+use model::ticks::{
+    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
+};
 
 use crate::compile::call::options_of;
 use crate::compile::names::{Function, StaticOption};

@@ -1,10 +1,10 @@
 //! Methods of moments and durations.
 
 use dotnet::culture::Culture;
-use dotnet::date::{
+use dotnet::date_format;
+use model::ticks::{
     TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
 };
-use dotnet::date_format;
 
 use crate::compile::names::Method;
 use crate::compile::plan::MethodCall;

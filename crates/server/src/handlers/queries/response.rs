@@ -11,18 +11,18 @@ use crate::{
     answers::{
         counter_includes,
         csv_rows::{self, CsvRows},
-        json_text::{JsonObject, is_large, write_large_to},
+        json_text::{Commas, JsonObject, is_large, write_large_to, write_texts},
         long_answer::Sink,
         query_notes,
-        query_timings::{QueryTimings, milliseconds},
+        query_timings::QueryTimings,
         revision_includes, time_series_includes, value_includes,
     },
     api_error::ApiError,
     handlers::{
         query_memory::forget_behind,
         query_pages::{
-            write_page_tail, write_series_fields, write_stream_head, write_stream_statistics,
-            write_texts,
+            PageHead, RowsHead, behind_results, write_page_tail, write_stream_head,
+            write_stream_statistics,
         },
     },
     server_state::ServerState,
@@ -66,9 +66,12 @@ impl Prepared {
             }
             Shape::Stream => write_stream_head(&result, out),
             Shape::Lines => {
-                out.extend_from_slice(b"{\"Stats\":{");
-                write_stream_statistics(&result, out);
-                out.extend_from_slice(b"}}\r\n");
+                let mut line = JsonObject::begin(out);
+                let mut statistics = JsonObject::begin(line.name("Stats"));
+                write_stream_statistics(&result, &mut statistics);
+                statistics.end();
+                line.end();
+                out.extend_from_slice(b"\r\n");
             }
             Shape::Csv => out.extend_from_slice(csv_rows::BYTE_ORDER_MARK),
         }
@@ -76,9 +79,17 @@ impl Prepared {
             return Ok(false);
         }
         match self.shape {
-            Shape::Page => self.write_behind_rows(state, found, &mut result, out, sink).await,
+            Shape::Page => {
+                let mut page = behind_results(out);
+                let is_whole =
+                    self.write_behind_rows(state, found, &mut result, &mut page, sink).await?;
+                if is_whole {
+                    page.end();
+                }
+                Ok(is_whole)
+            }
             Shape::Stream => {
-                out.extend_from_slice(b"]}");
+                behind_results(out).end();
                 Ok(true)
             }
             Shape::Lines | Shape::Csv => Ok(true),
@@ -93,17 +104,15 @@ impl Prepared {
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
-        let mut is_first = true;
+        let mut commas = Commas::default();
         let mut csv = CsvRows::new(&self.csv_columns(result));
         while let Some(row) = self.with_room(sink, || result.next_row()).await? {
             self.refuse_when_stopped()?;
-            let end = out.len();
-            if self.shape != Shape::Csv {
-                match self.shape {
-                    Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
-                    _ if is_first => {}
-                    Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
-                }
+            let (end, commas_before) = (out.len(), commas);
+            match self.shape {
+                Shape::Page | Shape::Stream => commas.before_next(out),
+                Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
+                Shape::Csv => {}
             }
             let begin = out.len();
             if let Some((document, more)) = self.large_document(result, &row) {
@@ -129,10 +138,10 @@ impl Prepared {
                 if out.len() == begin {
                     // A script produced no row from this document.
                     out.truncate(end);
+                    commas = commas_before;
                     continue;
                 }
             }
-            is_first = false;
             if self.shape == Shape::Lines {
                 out.extend_from_slice(b"}\r\n");
             }
@@ -175,59 +184,59 @@ impl Prepared {
         rows.filter(|row| !row.is_empty()).try_for_each(|row| csv.write(row, out))
     }
 
-    /// Writes what follows the rows of a page, which were found at `found`; `false` when `sink`
+    /// Adds what follows the rows of a page, which were found at `found`; `false` when `sink`
     /// requests to stop.
     async fn write_behind_rows(
         &self,
         state: &ServerState,
         found: Duration,
         result: &mut QueryResult<'_, ReadTransaction>,
-        out: &mut Vec<u8>,
+        page: &mut JsonObject<'_>,
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
         let (includes, facts, node_tag) = (result.includes(), result.facts(), state.node_tag());
-        if !write_page_tail(includes, facts, node_tag, out, sink).await? {
+        if !write_page_tail(includes, facts, node_tag, page, sink).await? {
             return Ok(false);
         }
-        if !revision_includes::write_behind(result.revisions(), out, sink).await? {
+        if !revision_includes::write(result.revisions(), page, sink).await? {
             return Ok(false);
         }
-        query_notes::write(result.notes(), out);
-        self.write_additions(state, found, out);
+        query_notes::write(result.notes(), page);
+        self.write_additions(state, found, page);
         if let Some(counters) = result.counters() {
-            let written = counter_includes::write_behind(counters, out, sink).await
-                && counter_includes::write_names_behind(counters, out, sink).await;
+            let written = counter_includes::write(counters, page, sink).await
+                && counter_includes::write_names(counters, page, sink).await;
             if !written {
                 return Ok(false);
             }
         }
-        if self.tells_value_names
+        if self.reports_value_names
             && let Some(names) = result.series_fields()
         {
-            write_series_fields(&names, out);
+            write_texts(names, page.name("TimeSeriesFields"));
         }
         if let Some((included, values)) = result.included_values() {
-            value_includes::write_behind(&included, values, out)?;
+            value_includes::write(&included, values, page)?;
         }
         let Some(series) = result.included_series() else { return Ok(true) };
-        time_series_includes::write_of_query(result.documents(), series, out, sink).await
+        time_series_includes::write_of_query(result.documents(), series, page, sink).await
     }
 
-    /// Writes what the request wants after everything else. The rows were found at `found`.
-    pub(crate) fn write_additions(&self, state: &ServerState, found: Duration, out: &mut Vec<u8>) {
+    /// Adds what the request wants after everything else. The rows were found at `found`.
+    pub(crate) fn write_additions(
+        &self,
+        state: &ServerState,
+        found: Duration,
+        page: &mut JsonObject<'_>,
+    ) {
         if query::wants_timings(&self.bound.query) {
             let timings = QueryTimings { found: Some(found), ..self.timings };
             let ended = state.engine.clock().monotonic();
-            out.pop();
-            out.extend_from_slice(b",\"Timings\":");
-            out.extend_from_slice(timings.shape(self.began, ended).to_string().as_bytes());
-            out.push(b'}');
+            let timings = timings.shape(self.began, ended).to_string();
+            page.name("Timings").extend_from_slice(timings.as_bytes());
         }
         if self.shows_query {
-            out.pop();
-            out.extend_from_slice(b",\"ServerSideQuery\":");
-            blittable::write_json_string(&self.bound.query.to_string(), out);
-            out.push(b'}');
+            page.text("ServerSideQuery", &self.bound.query.to_string());
         }
     }
 
@@ -262,20 +271,12 @@ impl Prepared {
         out: &mut Vec<u8>,
     ) {
         let elapsed = state.engine.clock().monotonic().saturating_sub(self.began);
-        let mut object = JsonObject::begin(out);
-        object.number("TotalResults", result.total_results());
-        object.number("LongTotalResults", result.total_results());
-        if let Some(capped) = result.capped_max_results() {
-            object.number("CappedMaxResults", capped);
-        }
-        object.number("ScannedResults", result.scanned_results());
-        object.number("SkippedResults", skipped);
-        object.number("DurationInMs", milliseconds(Duration::ZERO, elapsed));
-        match result.included_paths() {
-            None => object.optional_text("IncludedPaths", None),
-            Some(paths) => write_texts(&paths, object.name("IncludedPaths")),
-        }
-        object.text("IndexName", result.index_name());
-        object.name("Results").push(b'[');
+        let rows = RowsHead {
+            capped_max_results: result.capped_max_results(),
+            scanned_results: result.scanned_results(),
+            skipped_results: skipped,
+            included_paths: result.included_paths(),
+        };
+        PageHead { facts: result.facts(), elapsed, rows: Some(rows) }.write(out);
     }
 }
