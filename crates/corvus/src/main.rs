@@ -39,6 +39,7 @@ const READ_BEYOND_BYTES: u64 = 16;
 const EXIT_CONFIG: u8 = 78;
 
 fn main() -> ExitCode {
+    platform::process_memory::use_small_pages();
     let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(0), word(1)) {

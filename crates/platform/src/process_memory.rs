@@ -62,6 +62,14 @@ pub trait ProcessMemory: Send + Sync + 'static {
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 1;
 
+/// Has the kernel back the memory of this process and its children by pages of 4 KB only, whatever the
+/// machine prefers. With huge pages, which some kernels use everywhere and allocators may request, a
+/// few bytes in use hold 2 MB: a server of 60 small databases took 92 MB instead of 34. Without effect
+/// where the kernel knows no huge pages.
+pub fn use_small_pages() {
+    drop(rustix::thread::disable_transparent_huge_pages(true));
+}
+
 /// Process memory as reported by the kernel.
 pub struct RealProcessMemory;
 
@@ -144,6 +152,13 @@ mod tests {
         assert!(0 < usage.taken_bytes && usage.taken_bytes <= usage.resident_bytes);
         assert!(usage.resident_bytes < limit.bytes);
         assert!(0 < usage.machine_free_bytes);
+    }
+
+    #[test]
+    fn a_process_can_do_without_huge_pages() {
+        use_small_pages();
+        let status = read(Path::new("/proc/self/status")).unwrap();
+        assert!(!status.contains("THP_enabled:\t1"), "{status}");
     }
 
     /// Options have no names at run time; the delay is the one that is initially a second.
