@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
 use cluster_state::DatabaseValues;
@@ -56,6 +57,20 @@ pub struct BoundScripts<'s> {
 impl<'s> BoundScripts<'s> {
     pub(crate) fn rows(&self) -> Option<&BoundProjection<'s>> {
         self.rows.as_ref()
+    }
+
+    /// Limits the time of the scripts of all rows together; see
+    /// [`Self::rows_have_run_out_of_time`].
+    pub fn limit_time_of_rows(&self, time: Duration) {
+        if let Some(rows) = &self.rows {
+            rows.limit_time(time);
+        }
+    }
+
+    /// Whether the scripts of rows took longer than they were allowed together; the row that was made
+    /// then has failed.
+    pub fn rows_have_run_out_of_time(&self) -> bool {
+        self.rows.as_ref().is_some_and(BoundProjection::has_run_out_of_time)
     }
 
     pub(crate) fn filter(&self) -> Option<&BoundProjection<'s>> {

@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use platform::Clock;
 use rquickjs::allocator::RustAllocator;
@@ -109,6 +110,10 @@ impl Engine {
     /// An engine that may use this many bytes.
     pub fn with_memory(clock: Arc<dyn Clock>, memory_bytes_max: usize) -> Engine {
         Engine { clock, memory_bytes_max, realm: RefCell::new(None) }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     /// Prepares what the first script would otherwise wait for. Errors are left for that script to

@@ -2,7 +2,9 @@
 //!
 //! Compiled once per query text, bound to the query's parameters once per query, then called per row.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Persistent, Value};
@@ -100,7 +102,8 @@ impl Projection {
             Ok(Persistent::save(ctx, row))
         });
         engine.clean_up(&realm, bound.as_ref().err());
-        Ok(BoundProjection { row: bound?, realm, projection: self, engine })
+        let time_left = Cell::new(None);
+        Ok(BoundProjection { row: bound?, realm, projection: self, engine, time_left })
     }
 }
 
@@ -111,9 +114,22 @@ pub struct BoundProjection<'a> {
     realm: Rc<Realm>,
     projection: &'a Projection,
     engine: &'a Engine,
+    /// How long the further evaluations may take together, if that is limited.
+    time_left: Cell<Option<Duration>>,
 }
 
 impl BoundProjection<'_> {
+    /// Limits the time of all further evaluations together, for a caller that can evaluate the rows
+    /// elsewhere if they take longer.
+    pub fn limit_time(&self, time: Duration) {
+        self.time_left.set(Some(time));
+    }
+
+    /// Whether the evaluations took that time; the last one was stopped.
+    pub fn has_run_out_of_time(&self) -> bool {
+        self.time_left.get().is_some_and(|left| left.is_zero())
+    }
+
     /// The value of the expression for one row; `arguments` in the order of the names.
     pub fn evaluate(
         &self,
@@ -124,7 +140,12 @@ impl BoundProjection<'_> {
         // Nothing else limits the size of a row; a script with little memory may only produce small
         // ones.
         let bytes_max = self.engine.memory_bytes_max() as u64;
-        let budget = Budget { result_bytes_max: budget.result_bytes_max.min(bytes_max), ..budget };
+        let mut budget =
+            Budget { result_bytes_max: budget.result_bytes_max.min(bytes_max), ..budget };
+        let limited = self.time_left.get().map(|left| (left, self.engine.now()));
+        if let Some((left, _)) = limited {
+            budget.time_max = budget.time_max.min(left);
+        }
         let program = &self.projection.program;
         let outcome = self.realm.run(program, budget, host, |ctx, _| {
             let row = self.row.clone().restore(ctx)?;
@@ -135,6 +156,10 @@ impl BoundProjection<'_> {
             let value: Value<'_> = row.call_arg(args)?;
             Converter::new(ctx).convert(&value)
         });
+        if let Some((left, began)) = limited {
+            let elapsed = self.engine.now().saturating_sub(began);
+            self.time_left.set(Some(left.saturating_sub(elapsed)));
+        }
         self.engine.clean_up(&self.realm, outcome.as_ref().err());
         outcome
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use platform::real::RealClock;
 use platform::{Clock, Timestamp};
 use script::{
-    Budget, Engine, Exhausted, NoHost, PatchScript, PatchText, ScriptDocument, ScriptError,
-    ScriptValue,
+    Argument, Budget, Engine, Exhausted, NoHost, PatchScript, PatchText, Projection,
+    ScriptDocument, ScriptError, ScriptValue,
 };
 
 use crate::world::{json, parse, patch};
@@ -304,4 +304,21 @@ fn a_row_takes_no_more_than_a_script_may() {
         matches!(made, Err(ScriptError::Exhausted(Exhausted::Result(max))) if max == 4 << 20),
         "{made:?}"
     );
+}
+
+#[test]
+fn the_rows_of_a_projection_can_be_limited_together() {
+    let engine = Engine::with_memory(Arc::new(AskedClock::default()), 32 << 20);
+    let projection = Projection::new(&["n"], &[], "(() => { while (n) { } return 'done'; })()");
+    let bound = projection.bind(&engine, |_| None).unwrap();
+    let row = |is_endless| {
+        let argument = Argument::Value(ScriptValue::Bool(is_endless));
+        bound.evaluate(&[argument], Budget::default(), &mut NoHost)
+    };
+    bound.limit_time(Duration::from_millis(100));
+    row(false).unwrap();
+    assert!(!bound.has_run_out_of_time());
+    assert!(row(true).is_err());
+    assert!(bound.has_run_out_of_time());
+    assert!(row(true).is_err(), "nothing is left for the next row");
 }

@@ -16,7 +16,8 @@ use engine::{
 use http::StatusCode;
 use indexing::Index;
 use query::{
-    Paging, QueryError, QueryResult, ResultKind, SeriesForm, SeriesOptions, SeriesSettings,
+    BoundScripts, Paging, QueryError, QueryResult, ResultKind, SeriesForm, SeriesOptions,
+    SeriesSettings,
 };
 use rql::SourceKind;
 use storage::{MemoryShare, ReadTransaction, WorkingMemory};
@@ -51,6 +52,9 @@ use crate::{
 
 /// Queries of at most this many bytes are planned by the thread that reads the request.
 const PLANNED_INLINE_MAX: u64 = 256 << 10;
+/// Scripts of rows run for this time, all together, on the thread that reads the request: it reads the
+/// requests of others, too.
+const INLINE_SCRIPTS_TIME_MAX: Duration = Duration::from_millis(25);
 /// Results of at most this many rows are written inline.
 const INLINE_ROWS_MAX: u64 = 256;
 
@@ -252,6 +256,10 @@ fn answer(
     let snapshot = QuerySnapshot::take(&database, index, call.snapshot.as_deref())?;
     let scripts = prepared.bound.scripts(call.state.engine.scripts())?;
     let scripts = prepared.bound.bind(scripts.as_ref())?;
+    if let Some(scripts) = &scripts {
+        scripts.limit_time_of_rows(INLINE_SCRIPTS_TIME_MAX);
+    }
+    let is_slow = || scripts.as_ref().is_some_and(BoundScripts::rows_have_run_out_of_time);
     let result = prepared.execute(&snapshot)?;
     let memory = counting_memory(&call.state);
     let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
@@ -276,8 +284,10 @@ fn answer(
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
     let is_written = match is_short {
         true => match at_once(prepared.write(&call.state, result, &mut out, whole)) {
-            // A result that may exceed the memory of a short response is long.
+            // A result that may exceed the memory of a short response is long, and so is one whose
+            // scripts take long.
             Some(Err(error)) if error.kind == ErrorKind::LowMemory => None,
+            Some(Err(_)) if is_slow() => None,
             written => written.transpose()?,
         },
         false => {
