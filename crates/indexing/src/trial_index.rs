@@ -45,6 +45,12 @@ impl TrialIndex {
     pub fn refused(&self) -> Option<TrialRefusal> {
         self.files.lock().still_refused()
     }
+
+    /// Why memory for its files was refused the last time, also if there would be enough by now. Then it
+    /// continues after a pause, and its failure until then is this one.
+    pub fn last_refusal(&self) -> Option<TrialRefusal> {
+        self.files.lock().refused
+    }
 }
 
 /// Why an index in memory does not get any further.
@@ -61,19 +67,22 @@ struct TrialFiles(Mutex<FilesShare>);
 
 struct FilesShare {
     share: MemoryShare,
+    /// The last refusal.
     refused: Option<TrialRefusal>,
     /// What the share should have held at the last refusal.
     wanted: u64,
 }
 
 impl FilesShare {
-    fn still_refused(&mut self) -> Option<TrialRefusal> {
-        if let Some(TrialRefusal::Exhausted(_)) = self.refused {
-            let more = self.wanted.saturating_sub(self.share.bytes());
-            self.refused =
-                self.share.budget().share(0).try_grow_to(more).err().map(TrialRefusal::Exhausted);
+    fn still_refused(&self) -> Option<TrialRefusal> {
+        match self.refused {
+            Some(TrialRefusal::Exhausted(_)) => {
+                let more = self.wanted.saturating_sub(self.share.bytes());
+                let probe = self.share.budget().share(0).try_grow_to(more);
+                probe.err().map(TrialRefusal::Exhausted)
+            }
+            refused => refused,
         }
-        self.refused
     }
 }
 
@@ -168,5 +177,25 @@ impl IndexSet {
         let index = Index::start(parts, mapper, context)?;
         index.notice_changes();
         Ok(TrialIndex { index: Arc::new(index), files: trial_files })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_passes_and_stays_known() {
+        let budget = MemoryBudget::new(1000);
+        let mut others = budget.share(0);
+        others.try_grow_to(900).unwrap();
+        let share = FilesShare { share: budget.share(0), refused: None, wanted: 0 };
+        let files = TrialFiles(Mutex::new(share));
+        assert!(files.take(100) && !files.take(100));
+        assert!(files.lock().still_refused().is_some());
+        drop(others);
+        let share = files.lock();
+        assert_eq!(share.still_refused(), None);
+        assert!(matches!(share.refused, Some(TrialRefusal::Exhausted(_))));
     }
 }
