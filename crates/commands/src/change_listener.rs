@@ -8,7 +8,7 @@ pub trait ChangeListener: Send + Sync {
     /// thread.
     fn is_listening(&self) -> bool;
 
-    /// These changes are durable, in this order. Called on the journal's thread before the callers
+    /// These changes are durable, in this order. Called on a commit thread before the callers
     /// of the batches are acknowledged: it must be quick.
     fn notify(&self, changes: Vec<Change>);
 }

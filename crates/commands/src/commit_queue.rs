@@ -33,8 +33,8 @@ use crate::{
     writer::Writer,
 };
 
-/// Receives the result of a batch. It is called once, on a thread of the queue, and must not block:
-/// it would hold up all other callers.
+/// Receives the result of a batch. It is called once, on a thread that all queues share, and must
+/// not block: it would hold up callers of this queue, and of others.
 pub type Reply = Box<dyn FnOnce(Result<BatchOutcome, CommandError>) + Send>;
 
 /// The bounds of a queue.
@@ -156,7 +156,7 @@ impl CommitQueue {
     }
 
     /// Sets the function that is notified of what each durable transaction stored. It is called on
-    /// the journal's thread: it must be quick and must not panic. Only the first call has an
+    /// a commit thread: it must be quick and must not panic. Only the first call has an
     /// effect.
     pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
         self.shared().on_stored.get_or_init(|| Box::new(on_stored));
@@ -167,7 +167,7 @@ impl CommitQueue {
         drop(self.shared().values.set(values));
     }
 
-    /// A barrier: calls `done`, on a thread of the queue, when every batch submitted before is
+    /// A barrier: calls `done`, on a commit thread, when every batch submitted before is
     /// durable or has failed; immediately when the queue is closed.
     pub fn after_all_before(&self, done: Box<dyn FnOnce() + Send>) {
         self.shared().push_mark(Box::new(move |_| done()));
@@ -238,8 +238,9 @@ impl CommitQueue {
     pub fn close(&self) {
         self.shared().close(true);
         self.shared().wait_for_rest();
-        let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(trainer) = trainer {
+        // Any other caller of this waits for the end of the trainer, too.
+        let mut trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trainer) = trainer.take() {
             // A panic only cost a dictionary.
             drop(trainer.join());
         }

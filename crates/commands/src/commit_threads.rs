@@ -2,6 +2,8 @@
 //!
 //! A queue that has work is scheduled, at most once at a time, and one thread works for it until it
 //! has none; there are as many threads as queues that work at the same moment, up to a maximum.
+//! Where all of them take long, with scripts of patches or a disk that hangs, a queue that has waited
+//! for [`HELP_AFTER`] gets a further thread, so that it is not held up by others.
 //! Threads that are idle return their memory, and end after a while.
 //!
 //! Invariant: a thread that waits inside of [`Work::run`] waits only for what another *running*
@@ -29,6 +31,11 @@ const REST_PAUSES: u32 = 6;
 /// retained by threads is in no budget.
 const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
+/// How long the queue that waits longest waits for one of the threads before there is one more.
+const HELP_AFTER: Duration = Duration::from_millis(50);
+/// The number of threads, including those, that is never exceeded.
+const THREADS_LIMIT: usize = 1024;
+
 /// A queue that can be scheduled.
 pub(crate) trait Work: Send + Sync {
     /// Works until there is nothing to do, or until others should have their turn. Must not panic.
@@ -48,12 +55,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Queues that wait for a thread.
-    pending: VecDeque<Arc<dyn Work>>,
+    /// Queues that wait for a thread, numbered in the order of their scheduling.
+    pending: VecDeque<(u64, Arc<dyn Work>)>,
+    last_number: u64,
     threads: usize,
     /// Threads that wait for a queue. The last one worked last, so its memory and its engine are warm:
     /// it is the first to work again.
     idle: Vec<Arc<IdleThread>>,
+    /// Whether a further thread watches how long queues wait.
+    has_helper: bool,
     is_closed: bool,
 }
 
@@ -64,7 +74,7 @@ struct IdleThread {
 }
 
 impl CommitThreads {
-    /// At most this many threads. The first is started at once, and stays; the others are started when
+    /// This many threads, and more where these take long. The first is started at once, and stays; the others are started when
     /// they are needed.
     ///
     /// # Errors
@@ -85,7 +95,9 @@ impl CommitThreads {
     /// Has a thread work for this queue as soon as one is free.
     pub(crate) fn schedule(&self, work: Arc<dyn Work>) {
         let mut state = self.shared.lock();
-        state.pending.push_back(work);
+        state.last_number += 1;
+        let number = state.last_number;
+        state.pending.push_back((number, work));
         if let Some(thread) = state.idle.pop() {
             drop(state);
             thread.wakes.notify_one();
@@ -96,6 +108,8 @@ impl CommitThreads {
                 // The threads that exist will come to it.
                 self.shared.lock().threads -= 1;
             }
+        } else {
+            self.shared.start_helper(&mut state);
         }
     }
 
@@ -122,7 +136,36 @@ impl Shared {
         thread::Builder::new().name("commit".to_owned()).spawn(move || shared.run()).map(drop)
     }
 
-    fn run(&self) {
+    /// Has a further thread watch how long queues wait, if any do. This is rare enough to start it under
+    /// the lock.
+    fn start_helper(self: &Arc<Self>, state: &mut State) {
+        if state.has_helper || state.pending.is_empty() || THREADS_LIMIT <= state.threads {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let spawned = thread::Builder::new().name("commit".to_owned()).spawn(move || shared.help());
+        state.has_helper = spawned.is_ok();
+    }
+
+    fn help(self: &Arc<Self>) {
+        // Nobody notifies it.
+        let moment = Condvar::new();
+        let first = |state: &State| state.pending.front().map(|(number, _)| *number);
+        let mut state = self.lock();
+        while let Some(seen) = first(&state) {
+            let waited = moment.wait_timeout(state, HELP_AFTER);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if first(&state) == Some(seen) {
+                state.has_helper = false;
+                state.threads += 1;
+                drop(state);
+                return self.run();
+            }
+        }
+        state.has_helper = false;
+    }
+
+    fn run(self: &Arc<Self>) {
         let mut patcher = ThreadPatcher::default();
         let thread = Arc::new(IdleThread::default());
         while let Some(work) = self.next(&thread, &mut patcher) {
@@ -134,11 +177,18 @@ impl Shared {
     }
 
     /// The next queue; `None` when the thread should end.
-    fn next(&self, thread: &Arc<IdleThread>, patcher: &mut ThreadPatcher) -> Option<Arc<dyn Work>> {
+    fn next(
+        self: &Arc<Self>,
+        thread: &Arc<IdleThread>,
+        patcher: &mut ThreadPatcher,
+    ) -> Option<Arc<dyn Work>> {
         let mut pauses = 0;
         let mut state = self.lock();
         loop {
-            if let Some(work) = state.pending.pop_front() {
+            if let Some((_, work)) = state.pending.pop_front() {
+                if self.threads_max <= state.threads {
+                    self.start_helper(&mut state);
+                }
                 return Some(work);
             }
             let has_rested = pauses > REST_PAUSES;
@@ -152,12 +202,14 @@ impl Shared {
                 _ => REST_PAUSE,
             };
             let is_notified;
-            (state, is_notified) = self.wait(thread, state, pause);
+            (state, is_notified) = self.wait(thread, state, pause, pauses > 0);
             if !is_notified && !has_rested {
                 pauses += 1;
                 drop(state);
-                // Its engine keeps as much as its largest scripts have needed.
-                patcher.forget();
+                if pauses > 1 {
+                    // Its engine keeps as much as its largest scripts have needed.
+                    patcher.forget();
+                }
                 self.memory.release_unused();
                 state = self.lock();
             }
@@ -170,8 +222,11 @@ impl Shared {
         thread: &Arc<IdleThread>,
         mut state: MutexGuard<'s, State>,
         pause: Duration,
+        has_rested: bool,
     ) -> (MutexGuard<'s, State>, bool) {
-        state.idle.push(Arc::clone(thread));
+        // A thread that has rested is the last to work again, so that it comes to its end.
+        let place = if has_rested { 0 } else { state.idle.len() };
+        state.idle.insert(place, Arc::clone(thread));
         let waited = thread.wakes.wait_timeout(state, pause);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let place = state.idle.iter().position(|idle| Arc::ptr_eq(idle, thread));

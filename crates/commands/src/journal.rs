@@ -1,7 +1,7 @@
 //! Writes a transaction to disk and acknowledges its callers.
 //!
 //! Invariants: a caller is acknowledged only after its transaction is durable; listeners are notified
-//! of transactions in their order.
+//! of transactions, and callers acknowledged, in their order.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -13,13 +13,14 @@ use crate::{
 };
 
 /// Writes the transaction, by the thread that has the journal. The journal is free again before the
-/// callers are acknowledged.
+/// callers are acknowledged; the next transaction is on its way meanwhile, but its callers wait.
 pub(crate) fn write(shared: &Shared, handover: Handover) {
     let Handover { sealed, mut pending } = handover;
     let written = make_durable(sealed);
     if written.is_ok() {
         notify_of(shared, &mut pending);
     }
+    let in_order = shared.begin_answers();
     settle(shared, &written, pending.len());
     for pending in pending {
         // Not earlier: the sample is read from what is durable.
@@ -32,6 +33,7 @@ pub(crate) fn write(shared: &Shared, handover: Handover) {
         };
         answer(pending.reply, result);
     }
+    drop(in_order);
 }
 
 /// Notifies the listeners of what is now durable. A panic of theirs cannot harm the queue.

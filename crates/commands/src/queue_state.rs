@@ -109,6 +109,9 @@ pub(crate) struct State {
 
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// Held by the thread that acknowledges the callers of a transaction. It is taken before the journal
+    /// is free, so the threads take it in the order of their transactions.
+    answers: Mutex<()>,
     threads: Arc<CommitThreads>,
     /// What the threads run for this queue; gone when the queue is dropped.
     work: Weak<dyn Work>,
@@ -143,6 +146,7 @@ impl Shared {
         };
         Self {
             state: Mutex::new(state),
+            answers: Mutex::new(()),
             threads,
             work,
             writer_wakes: Condvar::new(),
@@ -205,6 +209,11 @@ impl Shared {
         }
     }
 
+    /// Waits until the callers of the transaction before are acknowledged.
+    pub(crate) fn begin_answers(&self) -> MutexGuard<'_, ()> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A thread begins to work for the queue, as its writer.
     pub(crate) fn begin_work(&self) {
         self.lock().threads += 1;
@@ -256,6 +265,26 @@ impl Shared {
             self.schedule();
         }
         has_turn
+    }
+
+    /// The writer, without a transaction: whether other queues wait for a thread, and have their turn
+    /// first. This one is scheduled behind them then.
+    pub(crate) fn yields_to_others(&self) -> bool {
+        let yields = self.threads.have_pending();
+        if yields {
+            self.schedule();
+        }
+        yields
+    }
+
+    /// A thread has panicked outside of any batch: it is unknown what it was about to do. The queue is
+    /// closed, and what is pending fails.
+    pub(crate) fn break_down(&self) {
+        drop(self.close(false));
+        let mut state = self.lock();
+        state.writer = WriterRole::Vacant;
+        state.is_writing = false;
+        state.lost = None;
     }
 
     /// Waits until no thread works for a queue that was closed.

@@ -63,13 +63,31 @@ enum Execution {
 
 impl Work for Writer {
     fn run(self: Arc<Self>, patcher: &mut ThreadPatcher) {
-        let shared = Arc::clone(&self.shared);
-        shared.begin_work();
+        let at_work = AtWork::begin(&self.shared);
         self.work(patcher);
         patcher.release();
         // A caller that waits for the end may open the environment again.
         drop(self);
-        shared.end_work();
+        drop(at_work);
+    }
+}
+
+/// A thread works for the queue, until this is dropped. If that is by a panic, the queue is closed.
+struct AtWork(Arc<Shared>);
+
+impl AtWork {
+    fn begin(shared: &Arc<Shared>) -> Self {
+        shared.begin_work();
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_down();
+        }
+        self.0.end_work();
     }
 }
 
@@ -77,11 +95,9 @@ impl Writer {
     /// The thread is the writer when this begins.
     fn work(&self, patcher: &mut ThreadPatcher) {
         loop {
-            let execute = AssertUnwindSafe(|| self.next_transaction(patcher));
-            match catch_unwind(execute) {
-                Ok(Some(handover)) => journal::write(&self.shared, handover),
-                Ok(None) => return,
-                Err(_) => return self.break_down(patcher),
+            match self.next_transaction(patcher) {
+                Some(handover) => journal::write(&self.shared, handover),
+                None => return,
             }
             if !self.shared.resume_as_writer() {
                 return;
@@ -90,7 +106,7 @@ impl Writer {
     }
 
     /// Executes pending batches. When a transaction is sealed, the thread is no longer the writer but
-    /// has the journal; without one, it has nothing.
+    /// has the journal; without one, it has nothing to do.
     fn next_transaction(&self, patcher: &mut ThreadPatcher) -> Option<Handover> {
         loop {
             let first = match self.shared.next_as_writer()? {
@@ -107,18 +123,10 @@ impl Writer {
                     None
                 }
             };
-            if sealed.is_some() {
+            if sealed.is_some() || self.shared.yields_to_others() {
                 return sealed;
             }
         }
-    }
-
-    /// The engine itself has panicked, outside of any batch: the queue is closed, and what is pending
-    /// fails.
-    fn break_down(&self, patcher: &mut ThreadPatcher) {
-        patcher.forget();
-        self.end_writing();
-        while self.shared.next_as_writer().is_some() {}
     }
 
     fn prepared<'p>(&self, patcher: &'p mut ThreadPatcher) -> &'p mut Patcher {

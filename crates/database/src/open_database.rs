@@ -332,7 +332,7 @@ impl Database {
     }
 
     /// Adds a watch to a listener. `begun` is called once the listener will be notified of everything that
-    /// becomes durable from then on: immediately, or later on a thread of the commit queue.
+    /// becomes durable from then on: immediately, or later on a commit thread.
     ///
     /// # Errors
     /// The listener has reached its limit of watches.

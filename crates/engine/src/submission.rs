@@ -65,7 +65,7 @@ impl Engine {
         Ok(Preparation { database, batch, identities })
     }
 
-    /// Submits a batch. `reply` is called on a thread of the commit queue when the batch is durable or has failed;
+    /// Submits a batch. `reply` is called on a commit thread when the batch is durable or has failed;
     /// pass its argument to [`Engine::settle`]. Never blocks.
     ///
     /// # Errors

@@ -125,6 +125,8 @@ impl Table {
             }
             self.shown = columns.names.iter().take(COLUMNS_DEFAULT).cloned().collect();
         }
+        // Once the rows are written, a reason for a failure could not be appended any more.
+        let total = total_of(tx, self.collection.as_ref())?;
         let mut page = JsonObject::begin(out);
         let mut results = JsonArray::begin(page.name("Results"));
         for row in self.page(tx)? {
@@ -136,7 +138,7 @@ impl Table {
             }
         }
         results.end();
-        page.number("TotalResults", total_of(tx, self.collection.as_ref())?);
+        page.number("TotalResults", total);
         write_texts(&columns.names, page.name("AvailableColumns"));
         page.end();
         Ok(true)
