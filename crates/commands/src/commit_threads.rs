@@ -74,8 +74,8 @@ struct IdleThread {
 }
 
 impl CommitThreads {
-    /// This many threads, and more where these take long. The first is started at once, and stays; the others are started when
-    /// they are needed.
+    /// This many threads, and more where these take long. The first is started at once, and stays; the
+    /// others are started when they are needed.
     ///
     /// # Errors
     /// When the system cannot start a thread.
@@ -216,16 +216,16 @@ impl Shared {
         }
     }
 
-    /// Waits to be notified of a queue. The flag is unset if that long nobody was.
+    /// Waits to be notified of a queue. The flag is unset if the pause ended before.
     fn wait<'s>(
         &self,
         thread: &Arc<IdleThread>,
         mut state: MutexGuard<'s, State>,
         pause: Duration,
-        has_rested: bool,
+        is_resting: bool,
     ) -> (MutexGuard<'s, State>, bool) {
-        // A thread that has rested is the last to work again, so that it comes to its end.
-        let place = if has_rested { 0 } else { state.idle.len() };
+        // A thread that rests is the last to work again, so that it comes to its end.
+        let place = if is_resting { 0 } else { state.idle.len() };
         state.idle.insert(place, Arc::clone(thread));
         let waited = thread.wakes.wait_timeout(state, pause);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,7 @@ pub(crate) fn write(shared: &Shared, handover: Handover) {
     if written.is_ok() {
         notify_of(shared, &mut pending);
     }
-    let in_order = shared.begin_answers();
+    let _in_order = shared.begin_answers();
     settle(shared, &written, pending.len());
     for pending in pending {
         // Not earlier: the sample is read from what is durable.
@@ -33,7 +33,6 @@ pub(crate) fn write(shared: &Shared, handover: Handover) {
         };
         answer(pending.reply, result);
     }
-    drop(in_order);
 }
 
 /// Notifies the listeners of what is now durable. A panic of theirs cannot harm the queue.

@@ -110,7 +110,8 @@ pub(crate) struct State {
 pub(crate) struct Shared {
     state: Mutex<State>,
     /// Held by the thread that acknowledges the callers of a transaction. It is taken before the journal
-    /// is free, so the threads take it in the order of their transactions.
+    /// is free, so threads take it in the order of their transactions: of several at the journal's end, one
+    /// acknowledges, one waits here, and the next cannot write yet.
     answers: Mutex<()>,
     threads: Arc<CommitThreads>,
     /// What the threads run for this queue; gone when the queue is dropped.
@@ -285,6 +286,9 @@ impl Shared {
         state.writer = WriterRole::Vacant;
         state.is_writing = false;
         state.lost = None;
+        drop(state);
+        // A writer may wait for the journal that this thread had.
+        self.writer_wakes.notify_all();
     }
 
     /// Waits until no thread works for a queue that was closed.

@@ -64,7 +64,7 @@ const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 1;
 
 /// Has the kernel back the memory of this process and its children by pages of 4 KB only, whatever the
 /// machine prefers. With huge pages, which some kernels use everywhere and allocators may request, a
-/// few bytes in use hold 2 MB: a server of 60 small databases took 92 MB instead of 34. Without effect
+/// few bytes in use hold 2 MB: a server with 60 small databases took 74 MB instead of 34. Without effect
 /// where the kernel knows no huge pages.
 pub fn use_small_pages() {
     let _is_without_effect = rustix::thread::disable_transparent_huge_pages(true);

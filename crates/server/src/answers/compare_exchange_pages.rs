@@ -18,7 +18,7 @@ use crate::{
         answer::Answer,
         compare_exchange_text::{entry_bytes, write_entry, write_large_entry},
         json_text::Commas,
-        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_after_results},
         piece_sender::{PIECE_BYTES, PieceSender, Sent},
     },
     api_error::ApiError,
@@ -101,7 +101,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
         }
     };
     let what = "a list of compare exchange values";
-    Ok(Answer::long(LongAnswer::new(database, what, reason_behind_results, write)))
+    Ok(Answer::long(LongAnswer::new(database, what, reason_after_results, write)))
 }
 
 fn begun() -> Vec<u8> {

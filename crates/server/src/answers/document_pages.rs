@@ -24,9 +24,7 @@ use crate::{
     answers::{
         answer::Answer,
         json_text::{Commas, is_large, write_row},
-        long_answer::{
-            INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line,
-        },
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, reason_after_results, reason_in_a_line},
         piece_sender::{PIECE_BYTES, PieceSender, Sent, WriteReason},
     },
     api_error::ApiError,
@@ -183,7 +181,7 @@ pub(crate) fn list_documents(
     }
     let form = listing.form;
     let write_reason: WriteReason = match form {
-        Form::Envelope => reason_behind_results,
+        Form::Envelope => reason_after_results,
         Form::Lines => reason_in_a_line,
     };
     let reader = database.clone();

@@ -12,13 +12,13 @@ use crate::{
 /// into one buffer. All others are a [`JsonArray`] or a [`JsonObject`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Commas {
-    is_behind_first: bool,
+    is_after_first: bool,
 }
 
 impl Commas {
     /// To be called before each element.
     pub(crate) fn before_next(&mut self, out: &mut Vec<u8>) {
-        if std::mem::replace(&mut self.is_behind_first, true) {
+        if std::mem::replace(&mut self.is_after_first, true) {
             out.push(b',');
         }
     }
@@ -39,7 +39,7 @@ impl<'o> JsonObject<'o> {
 
     /// Continues an object that has properties and whose last value is complete.
     pub(crate) fn resume(out: &'o mut Vec<u8>) -> JsonObject<'o> {
-        JsonObject { out, commas: Commas { is_behind_first: true } }
+        JsonObject { out, commas: Commas { is_after_first: true } }
     }
 
     /// Writes a name; the value follows into the buffer that is returned. Names need no escaping.

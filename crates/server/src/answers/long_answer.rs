@@ -190,7 +190,7 @@ pub(crate) async fn begun(answer: Answer, state: &ServerState) -> Result<Answer,
 }
 
 /// In the protocol's form at the end of a stream, after its results.
-pub(crate) fn reason_behind_results(error: &ApiError, out: &mut Vec<u8>) {
+pub(crate) fn reason_after_results(error: &ApiError, out: &mut Vec<u8>) {
     out.extend_from_slice(b"],");
     write_property(error, out);
     out.push(b'}');

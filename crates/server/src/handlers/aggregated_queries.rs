@@ -26,7 +26,7 @@ use crate::{
     call::Call,
     handlers::{
         queries::Prepared,
-        query_pages::{PageHead, behind_results, write_page_tail},
+        query_pages::{PageHead, after_results, write_page_tail},
     },
     server_state::ServerState,
 };
@@ -92,7 +92,7 @@ fn write(
             let found = state.engine.clock().monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
             write_list(&result.suggestions, &mut out, write_suggestions)?;
-            let mut page = behind_results(&mut out.bytes);
+            let mut page = after_results(&mut out.bytes);
             write_tail(std::iter::empty(), &result.facts, node_tag, &mut page)?;
             prepared.write_additions(state, found, &mut page);
             page.end();
@@ -104,7 +104,7 @@ fn write(
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
             write_list(&result.facets, &mut out, write_facet)?;
             let includes = result.includes.into_iter().map(Ok);
-            let mut page = behind_results(&mut out.bytes);
+            let mut page = after_results(&mut out.bytes);
             write_tail(includes, &result.facts, node_tag, &mut page)?;
             prepared.write_additions(state, found, &mut page);
             page.end();
@@ -167,7 +167,7 @@ fn write_facet(facet: &CountedFacet, out: &mut CountedOutput) -> Result<(), ApiE
     })?;
     let remaining: Vec<&str> = facet.remaining_terms.iter().map(String::as_str).collect();
     out.append(texts_bytes(&remaining), |out| {
-        let mut object = behind_results(out);
+        let mut object = after_results(out);
         object.number("RemainingHits", facet.remaining_hits);
         object.number("RemainingTermsCount", facet.remaining_terms_count);
         write_texts(&remaining, object.name("RemainingTerms"));

@@ -16,7 +16,7 @@ use crate::{
     answers::{
         answer::Answer,
         json_text::{JsonArray, JsonObject, write_texts},
-        long_answer::{LongAnswer, reason_behind_results},
+        long_answer::{LongAnswer, reason_after_results},
         piece_sender::PieceSender,
     },
     api_error::ApiError,
@@ -53,7 +53,7 @@ pub(crate) fn preview(call: &Call) -> Result<Answer, ApiError> {
     let write =
         async move |sender: &PieceSender, out: &mut Vec<u8>| table.write(&tx, sender, out).await;
     let long =
-        LongAnswer::new(call.database()?, "a table of documents", reason_behind_results, write);
+        LongAnswer::new(call.database()?, "a table of documents", reason_after_results, write);
     Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 

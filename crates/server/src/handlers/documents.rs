@@ -19,7 +19,7 @@ use crate::{
         counter_includes,
         document_pages::{Listing, list_documents},
         json_text::{JsonArray, JsonObject, write_row_to},
-        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_after_results},
         piece_sender::PieceSender,
         revision_includes,
         time_series_includes::TimeSeriesIncludes,
@@ -447,7 +447,7 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
         let loaded = (rows.as_slice(), included.as_slice());
         write_load(&tx, loaded, includes, &load.time_series, load.metadata_only, out, sink).await
     };
-    Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))
+    Answer::long(LongAnswer::new(database, "a load", reason_after_results, write))
 }
 
 fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ApiError> {

@@ -34,7 +34,7 @@ use crate::{
         answer_places::Place,
         csv_rows,
         long_answer::{
-            INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_behind_results,
+            INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_after_results,
             reason_in_a_line,
         },
         piece_sender::{PieceSender, WriteReason},
@@ -426,7 +426,7 @@ fn stream_result(
 ) -> Answer {
     let (state, stop) = (Arc::clone(&call.state), Arc::clone(&prepared.bound.stop));
     let write_reason: WriteReason = match prepared.shape {
-        Shape::Page | Shape::Stream => reason_behind_results,
+        Shape::Page | Shape::Stream => reason_after_results,
         Shape::Lines => reason_in_a_line,
         Shape::Csv => no_reason,
     };

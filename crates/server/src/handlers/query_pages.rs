@@ -63,7 +63,7 @@ impl PageHead<'_> {
 }
 
 /// The page whose results end here.
-pub(crate) fn behind_results(out: &mut Vec<u8>) -> JsonObject<'_> {
+pub(crate) fn after_results(out: &mut Vec<u8>) -> JsonObject<'_> {
     out.push(b']');
     JsonObject::resume(out)
 }

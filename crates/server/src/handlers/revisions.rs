@@ -13,7 +13,7 @@ use crate::{
     answers::{
         answer::Answer,
         json_text::{JsonArray, JsonObject, SMALL_ROW_BYTES, write_revision_to},
-        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_after_results},
         piece_sender::PieceSender,
     },
     api_error::ApiError,
@@ -69,7 +69,7 @@ fn answer(
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, metadata_only, out, Sink::Pieces(sender)).await
     };
-    let long = LongAnswer::new(call.database()?, "revisions", reason_behind_results, write);
+    let long = LongAnswer::new(call.database()?, "revisions", reason_after_results, write);
     Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 

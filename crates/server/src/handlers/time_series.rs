@@ -12,7 +12,7 @@ use crate::{
     answers::{
         answer::Answer,
         json_text::{JsonArray, JsonObject},
-        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
+        long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_after_results},
         piece_sender::PieceSender,
         time_series_range::{Extras, Output, Page, Total, WantedRange, write_range},
         time_series_text::write_streamed_entry,
@@ -230,7 +230,7 @@ fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answe
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, Output { out, sink: Sink::Pieces(sender) }).await
     };
-    let long = LongAnswer::new(call.database()?, "a time series", reason_behind_results, write);
+    let long = LongAnswer::new(call.database()?, "a time series", reason_after_results, write);
     Ok(Answer::long(long))
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ApiError> {
         out.extend_from_slice(b"]}");
         Ok(true)
     };
-    let long = LongAnswer::new(database, "a time series", reason_behind_results, write);
+    let long = LongAnswer::new(database, "a time series", reason_after_results, write);
     Ok(Answer::long(long))
 }
 

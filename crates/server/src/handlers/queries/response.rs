@@ -21,7 +21,7 @@ use crate::{
     handlers::{
         query_memory::forget_behind,
         query_pages::{
-            PageHead, RowsHead, behind_results, write_page_tail, write_stream_head,
+            PageHead, RowsHead, after_results, write_page_tail, write_stream_head,
             write_stream_statistics,
         },
     },
@@ -80,7 +80,7 @@ impl Prepared {
         }
         match self.shape {
             Shape::Page => {
-                let mut page = behind_results(out);
+                let mut page = after_results(out);
                 let is_whole =
                     self.write_behind_rows(state, found, &mut result, &mut page, sink).await?;
                 if is_whole {
@@ -89,7 +89,7 @@ impl Prepared {
                 Ok(is_whole)
             }
             Shape::Stream => {
-                behind_results(out).end();
+                after_results(out).end();
                 Ok(true)
             }
             Shape::Lines | Shape::Csv => Ok(true),
