@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cluster::Submission;
-use cluster_state::{ClusterError, ClusterState, Command, ServerValue};
+use cluster_state::{ClusterError, ClusterState, Command};
 use commands::SubmitError;
-use database::{CatalogError, DatabaseLease};
+use database::DatabaseLease;
 use model::NodeTag;
 use storage::{Environment, EnvironmentStatistics};
 
@@ -64,22 +64,6 @@ impl Engine {
     /// The id of the cluster of which this server is the only node.
     pub fn topology_id(&self) -> [u8; 16] {
         self.catalog.topology_id()
-    }
-
-    /// The server value of this name, shared by all nodes.
-    ///
-    /// # Errors
-    /// The state cannot be read.
-    pub fn server_value(&self, name: &str) -> Result<Option<ServerValue>, CatalogError> {
-        self.catalog.value(name)
-    }
-
-    /// Stores a server value; returns the index of the change. Blocks.
-    ///
-    /// # Errors
-    /// Cluster errors.
-    pub fn put_server_value(&self, name: &str, bytes: &[u8]) -> Result<u64, CatalogError> {
-        self.catalog.put_value(name, bytes)
     }
 
     /// How large the files of the state are.

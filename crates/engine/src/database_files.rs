@@ -221,7 +221,7 @@ impl DatabaseFiles {
 ///
 /// # Errors
 /// [`EngineError::Setting`].
-pub fn check_settings(
+pub(crate) fn check_settings(
     server: &Settings,
     database: &str,
     stored: &BTreeMap<String, String>,

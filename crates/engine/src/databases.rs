@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster_state::RecordDraft;
-use database::{
-    Access, AccessError, Activity, CatalogError, DatabaseLease, Decision, Replacement,
-    WrittenRecord,
-};
+use database::{Access, AccessError, Activity, DatabaseLease};
 use model::DatabaseRecord;
 
 use crate::engine::Engine;
@@ -33,32 +29,6 @@ impl Engine {
     /// A database if it is open.
     pub fn if_open(&self, name: &str) -> Option<DatabaseLease> {
         self.registry.if_open(name)
-    }
-
-    /// Changes the record of a database, and has the open database follow it. `change` is called again with a
-    /// newer record if another change came first. `None` if there is no such database. Blocks.
-    ///
-    /// # Errors
-    /// The record cannot be written.
-    pub fn change_record(
-        &self,
-        name: &str,
-        change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Decision,
-    ) -> Result<Option<WrittenRecord>, CatalogError> {
-        self.registry.change_record(name, change)
-    }
-
-    /// Replaces the record of a database, and has the open database follow it. `changes_client` says whether
-    /// the clients' configuration differs from that of the record before. Blocks.
-    ///
-    /// # Errors
-    /// The record is not the expected one; it cannot be written.
-    pub fn replace_record(
-        &self,
-        replacement: Replacement,
-        changes_client: impl FnOnce(&DatabaseRecord) -> bool,
-    ) -> Result<WrittenRecord, CatalogError> {
-        self.registry.replace_record(replacement, changes_client)
     }
 
     /// How much all databases are asked, write and index.

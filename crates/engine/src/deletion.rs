@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
 use database::INDEXES_DIRECTORY;
-use model::{DatabaseId, DatabaseRecord, lower_case};
+use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
 use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
+use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError};
 
@@ -89,15 +90,51 @@ impl Engine {
         }
     }
 
-    /// Deletes a database if `may_delete` approves the record that is deleted, or completes a
-    /// deletion that was interrupted. Unless its files are removed, they remain, and a new database
-    /// of its name adopts them.
-    /// `None` if there is nothing to delete, or `may_delete` refused. Blocks.
+    /// Deletes databases, except those whose lock mode says that such a request has no effect, or completes
+    /// deletions that were interrupted. Unless their files are removed, they remain, and new databases of these
+    /// names adopt them. Blocks.
     ///
     /// # Errors
-    /// Errors of the catalog; something could not be removed. A repeated call continues
-    /// with it.
-    pub fn delete_database(
+    /// The lock mode of one of them forbids it: none is deleted then, unless the mode was changed meanwhile.
+    /// Errors of the catalog; something could not be removed. A repeated call continues with it.
+    pub fn delete_databases(
+        &self,
+        names: &[String],
+        removes_files: bool,
+    ) -> Result<Vec<FinishedDeletion>, EngineError> {
+        let mut unlocked = Vec::with_capacity(names.len());
+        for name in names {
+            let record = self.catalog.record(name);
+            if record.map_or(Ok(true), |record| may_delete(name, &record))? {
+                unlocked.push(name);
+            }
+        }
+        let mut finished = Vec::with_capacity(unlocked.len());
+        for name in unlocked {
+            finished.extend(self.delete_database(name, removes_files)?);
+        }
+        Ok(finished)
+    }
+
+    /// Deletes one database; `None` if there is nothing to delete, or the request is to have no effect.
+    fn delete_database(
+        &self,
+        name: &str,
+        removes_files: bool,
+    ) -> Result<Option<FinishedDeletion>, EngineError> {
+        // The lock mode may have changed since it was checked.
+        let mut refusal = None;
+        let deleted = self.delete_approved(name, removes_files, |record| {
+            may_delete(name, record).unwrap_or_else(|error| {
+                refusal = Some(error);
+                false
+            })
+        });
+        refusal.map_or(deleted, Err)
+    }
+
+    /// Deletes a database if `may_delete` approves the record that is deleted.
+    fn delete_approved(
         &self,
         name: &str,
         removes_files: bool,
@@ -124,6 +161,23 @@ impl Engine {
             }
             finish_of(self, &key)
         })
+    }
+}
+
+/// Whether the lock mode of a database allows its deletion; `false` if the request is to have no effect.
+///
+/// # Errors
+/// It forbids the deletion.
+fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, EngineError> {
+    match RecordBody::of_record(record).lock_mode() {
+        DatabaseLockMode::Unlock => Ok(true),
+        DatabaseLockMode::PreventDeletesIgnore => Ok(false),
+        mode @ DatabaseLockMode::PreventDeletesError => Err(EngineError::Refused {
+            message: format!(
+                "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). Please \
+                 consider changing the lock mode before deleting the database."
+            ),
+        }),
     }
 }
 

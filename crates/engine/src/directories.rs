@@ -29,7 +29,7 @@ impl Engine {
     ///
     /// # Errors
     /// With the directory and what to do.
-    pub fn check_named_directories(
+    pub(crate) fn check_named_directories(
         &self,
         name: &DatabaseName,
         settings: &BTreeMap<String, String>,

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -60,6 +63,9 @@ pub struct Engine {
     watch: ResourceWatch,
     retention: Retention,
     pub(crate) operation_threads: OperationThreads,
+    /// No client configuration was written by a change with a higher index: a client that has this
+    /// one needs no further check.
+    pub(crate) newest_client_configuration: AtomicU64,
     /// Held while a database is created.
     pub(crate) creating: Mutex<()>,
     /// Of the data directory, until it is closed.
@@ -132,9 +138,12 @@ impl Engine {
             watch,
             retention,
             operation_threads: OperationThreads::default(),
+            newest_client_configuration: AtomicU64::new(0),
             creating: Mutex::default(),
             lock: Mutex::new(Some(lock)),
         };
+        let newest = engine.newest_written_client_configuration().unwrap_or(0);
+        engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
         engine.log_unknown_directories();
         Ok(engine)

@@ -11,7 +11,7 @@ use platform::Exposure;
 use query::QueryError;
 use settings::Problem;
 use storage::{MemoryExhausted, StorageError};
-use wire::header_names::SNAPSHOT;
+use wire::{ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
     invalid_transaction::{InvalidTransaction, Violations},
@@ -164,6 +164,10 @@ pub enum EngineError {
     Panicked,
     /// A setting in a record is invalid.
     Setting(Problem),
+    /// A section of a record would be invalid after a change.
+    Section(ProtocolError),
+    /// Nodes to be put in order are not those of the database.
+    OtherNodes,
     /// Memory is nearly used up.
     MemoryCritical {
         /// How much is left.
@@ -211,6 +215,7 @@ from! {
     Submit(SubmitError),
     InvalidTransaction(InvalidTransaction),
     Violations(Violations),
+    Section(ProtocolError),
 }
 
 impl fmt::Display for EngineError {
@@ -293,6 +298,10 @@ impl fmt::Display for EngineError {
             EngineError::Panicked => f.write_str("The operation panicked"),
             EngineError::Stopped => f.write_str("The operation was stopped"),
             EngineError::Setting(problem) => problem.fmt(f),
+            EngineError::Section(error) => error.fmt(f),
+            EngineError::OtherNodes => f.write_str(
+                "The reordered list doesn't correspond to the existing nodes of the database group.",
+            ),
             EngineError::MemoryCritical { left_bytes, limit_bytes, limited_by } => write!(
                 f,
                 "The server is short of memory: {left_bytes} bytes are left of the {limit_bytes} that \
@@ -318,6 +327,7 @@ impl Error for EngineError {
             EngineError::Submit(error) => Some(error),
             EngineError::InvalidTransaction(error) => Some(error),
             EngineError::Violations(error) => Some(error),
+            EngineError::Section(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } | EngineError::NoThread { source } => {
                 Some(source)
             }
@@ -343,6 +353,7 @@ impl Error for EngineError {
             | EngineError::Stopped
             | EngineError::Panicked
             | EngineError::Setting(_)
+            | EngineError::OtherNodes
             | EngineError::MemoryCritical { .. } => None,
         }
     }

@@ -16,6 +16,7 @@
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
 //! | `compilation` | how many definitions of indexes are compiled at a time, and the memory for it |
+//! | `configuration`, `client_configuration` | what records configure, and the server: each change as a call; the configuration that clients load |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
@@ -34,9 +35,11 @@ mod auto_indexes;
 mod bound_query;
 mod bulk_operation;
 mod chosen_documents;
+mod client_configuration;
 mod cluster_transaction;
 mod compaction;
 mod compilation;
+mod configuration;
 mod database_files;
 mod database_log;
 mod databases;
@@ -76,7 +79,8 @@ pub use crate::{
         TransactionPreparation, check_expiry,
     },
     compilation::RoomToCompile,
-    database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY, check_settings},
+    configuration::ServerConfiguration,
+    database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,
     error::{EngineError, OpenError},

@@ -1,31 +1,62 @@
 //! Creates databases, and changes their records.
 
-use std::sync::PoisonError;
+use std::{collections::BTreeMap, sync::PoisonError};
 
 use cluster_state::RecordDraft;
-use database::{Decision, NewDatabase, WrittenRecord};
-use model::{DatabaseRecord, RecordConfiguration};
+use database::{Decision, NewDatabase, Replacement, WrittenRecord};
+use model::{DatabaseName, DatabaseRecord, RecordConfiguration};
 use wire::RecordBody;
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{database_files::check_settings, engine::Engine, error::EngineError};
 
 impl Engine {
     /// Creates a database. Its files begin in empty directories, or in those that a deleted
     /// database of its name has left. Blocks.
     ///
     /// # Errors
-    /// The database exists, or a deletion of its name is unfinished; its directories are not empty, or are those of
-    /// another database; the record cannot be written.
+    /// A setting is invalid; the database exists, or a deletion of its name is unfinished; its directories are not
+    /// empty, or are those of another database; the record cannot be written.
     pub fn create_database(&self, new: NewDatabase) -> Result<WrittenRecord, EngineError> {
         // Locks on names do not keep two databases from naming the same directory.
         let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
+        check_settings(self.settings(), name.as_str(), settings)?;
         self.check_named_directories(&name, settings)?;
         let adopts_files = || self.check_new_directories(&name, settings);
         let created = self.registry.create_checked(new, adopts_files)?;
         tracing::info!(database = name.as_str(), "a database was created");
+        self.note_client_configuration(&created);
         Ok(created)
+    }
+
+    /// Replaces the record of an existing database, and has the open database follow it. Blocks.
+    ///
+    /// # Errors
+    /// A setting is invalid; the record names a directory that it must not; the present record is not the
+    /// expected one; the record cannot be written.
+    pub fn replace_record(&self, replacement: Replacement) -> Result<WrittenRecord, EngineError> {
+        let configuration = RecordConfiguration::new(&replacement.body);
+        self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
+        let body = RecordBody::read(&replacement.body);
+        let written = self.registry.replace_record(replacement, |replaced| {
+            !RecordBody::of_record(replaced).has_same_client_configuration(&body)
+        })?;
+        self.note_client_configuration(&written);
+        Ok(written)
+    }
+
+    /// Rejects settings that a record of an existing database must not have.
+    ///
+    /// # Errors
+    /// A setting is invalid, or names a directory that it must not.
+    pub(crate) fn check_record_settings(
+        &self,
+        name: &DatabaseName,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<(), EngineError> {
+        check_settings(self.settings(), name.as_str(), settings)?;
+        self.check_named_directories(name, settings)
     }
 
     /// Changes the body of a database's record, and has the open database follow it. `change` is
@@ -33,14 +64,14 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not exist ([`EngineError::DatabaseMissing`]); the record cannot be written.
-    pub fn change_record_body(
+    pub(crate) fn change_record_body(
         &self,
         name: &str,
         mut change: impl FnMut(&mut RecordBody),
     ) -> Result<WrittenRecord, EngineError> {
         self.decide_record_body(name, |_, body| {
             change(body);
-            Ok::<_, EngineError>(Decision::Replace)
+            Ok(Decision::Replace)
         })
     }
 
@@ -49,13 +80,13 @@ impl Engine {
     ///
     /// # Errors
     /// Those of `change`; the record stays as it is then.
-    pub fn decide_record_body<E: From<EngineError>>(
+    pub(crate) fn decide_record_body(
         &self,
         name: &str,
-        mut change: impl FnMut(&DatabaseRecord, &mut RecordBody) -> Result<Decision, E>,
-    ) -> Result<WrittenRecord, E> {
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordBody) -> Result<Decision, EngineError>,
+    ) -> Result<WrittenRecord, EngineError> {
         self.decide_record(name, |record, draft| {
-            let mut body = RecordBody::read(record.configuration.json());
+            let mut body = RecordBody::of_record(record);
             let decision = change(record, &mut body)?;
             draft.body = body.to_json();
             Ok(decision)
@@ -67,11 +98,11 @@ impl Engine {
     /// # Errors
     /// Those of `change`; the record stays as it is then. The database does not exist
     /// ([`EngineError::DatabaseMissing`]); the record cannot be written.
-    pub fn decide_record<E: From<EngineError>>(
+    pub(crate) fn decide_record(
         &self,
         name: &str,
-        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Result<Decision, E>,
-    ) -> Result<WrittenRecord, E> {
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Result<Decision, EngineError>,
+    ) -> Result<WrittenRecord, EngineError> {
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
             change(record, draft).unwrap_or_else(|error| {
@@ -82,7 +113,6 @@ impl Engine {
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
-        let written = written.map_err(EngineError::from)?;
-        written.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() }.into())
+        written?.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() })
     }
 }

@@ -38,6 +38,7 @@ mod collection_name;
 mod content_hash;
 mod counter_name;
 mod database_id;
+mod database_lock_mode;
 mod database_name;
 mod database_record;
 pub mod date;
@@ -73,6 +74,7 @@ pub use collection_name::{
 pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
 pub use counter_name::{CounterName, InvalidCounterName};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
+pub use database_lock_mode::DatabaseLockMode;
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use database_record::{DatabaseRecord, RecordRequest};
 pub use document_flags::DocumentFlags;

@@ -123,6 +123,8 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::InvalidTransaction(error) => invalid_transaction(&error),
         EngineError::Violations(violations) => violated(violations),
         EngineError::Setting(problem) => setting_error(&problem),
+        EngineError::Section(error) => error,
+        EngineError::OtherNodes => ProtocolError::argument(message),
         EngineError::DirectoryRefused { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
         EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {
             ProtocolError::new(ErrorKind::Internal, message)

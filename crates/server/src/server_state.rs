@@ -5,7 +5,7 @@ use std::{
     cell::RefCell,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +22,6 @@ use wire::server_shapes::{BuildVersion, DebugMetadata};
 use crate::{
     answers::{answer_places::AnswerPlaces, answer_threads::AnswerThreads},
     api_error::ApiError,
-    client_configuration,
     feeds::{log_feed::LogFeed, traffic_watch::TrafficWatch},
     http::{
         admission::Admission, answer_coding::AnswerCompression, body_share::BodyRoom,
@@ -56,9 +55,6 @@ pub(crate) struct ServerState {
     pub(crate) compression: AnswerCompression,
     /// When the server started, on the monotonic clock.
     pub(crate) started: Duration,
-    /// The newest index of any client configuration, the server's or a database's. A client that
-    /// has this one needs no further check.
-    pub(crate) newest_client_configuration: AtomicU64,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
     /// By database: queries that need the same new index wait here, without a thread each.
@@ -129,7 +125,6 @@ impl ServerState {
         let change_budget = ListenerBudget::new(changes_bytes_max);
         let watch_budget = ListenerBudget::new(changes_bytes_max / 2);
         let started = engine.clock().monotonic();
-        let newest = client_configuration::newest_index(&engine).unwrap_or(0);
         ServerState {
             rooms: Rooms::new(memory),
             admission: Admission::new(settings),
@@ -141,7 +136,6 @@ impl ServerState {
             version_header,
             compression,
             started,
-            newest_client_configuration: AtomicU64::new(newest),
             processor_load: ProcessorLoad::begin(started),
             last_request: AtomicI64::new(0),
             change_budget,
@@ -291,10 +285,5 @@ impl ServerState {
     pub(crate) fn last_request(&self) -> Option<Timestamp> {
         let ticks = self.last_request.load(Ordering::Relaxed);
         (ticks != 0).then(|| Timestamp::from_ticks(ticks))
-    }
-
-    /// Records that a client configuration was written with this index.
-    pub(crate) fn client_configuration_changed(&self, index: u64) {
-        self.newest_client_configuration.fetch_max(index, Ordering::AcqRel);
     }
 }

@@ -1,24 +1,23 @@
-//! Reads and changes the record of a database.
+//! Prints the record of a database, and parses requests that configure one.
 //!
-//! A record is the JSON that a client sent. Invariant: a change preserves every other property.
+//! A record is the JSON that a client sent. `engine` changes it.
 
-use cluster_state::RecordDraft;
-use database::{Decision, WrittenRecord};
-
+use database::WrittenRecord;
+use http::StatusCode;
 use model::{DatabaseRecord, date};
 use serde_json::{Map, Value, json};
 use wire::{
-    CLIENT_CONFIGURATION_PROPERTY, ErrorKind,
-    database_shapes::{LockMode, TopologyFacts, database_record},
+    ClientConfiguration, ErrorKind, RecordBody, SectionKind, StoredSection,
+    database_shapes::{TopologyFacts, database_record},
 };
 
-use crate::{api_error::ApiError, client_configuration, server_state::ServerState};
+use crate::{answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call};
 
 /// The whole record as the protocol shows it.
 pub(crate) fn record_json(record: &DatabaseRecord, node_tag: &str) -> Value {
     let mut stored = body_of(record);
-    if let Some(configuration) = client_configuration::of_record(record) {
-        stored.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), configuration.json);
+    if let Some(configuration) = ClientConfiguration::of_record(record) {
+        stored.insert(SectionKind::Client.property().to_owned(), configuration.json);
     }
     let name = record.name.as_str();
     database_record(&stored, name, record.disabled, &topology_facts(record, node_tag), record.etag)
@@ -27,8 +26,7 @@ pub(crate) fn record_json(record: &DatabaseRecord, node_tag: &str) -> Value {
 /// What the server knows about the nodes of a database.
 pub(crate) fn topology_facts(record: &DatabaseRecord, node_tag: &str) -> TopologyFacts {
     let text = |id: model::DatabaseId| String::from_utf8_lossy(&id.text()).into_owned();
-    let is_ordered =
-        Value::Object(body_of(record))["Topology"]["PriorityOrder"] == json!([node_tag]);
+    let is_ordered = RecordBody::of_record(record).has_node_order(&[node_tag]);
     TopologyFacts {
         node_tag: node_tag.to_owned(),
         stamp_index: record.topology_index,
@@ -39,56 +37,30 @@ pub(crate) fn topology_facts(record: &DatabaseRecord, node_tag: &str) -> Topolog
     }
 }
 
-/// The lock mode of a database.
-pub(crate) fn lock_mode(record: &DatabaseRecord) -> LockMode {
-    let body = body_of(record);
-    body.get("LockMode").and_then(Value::as_str).and_then(LockMode::named).unwrap_or_default()
-}
-
 /// What the client stored.
 pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
     serde_json::from_slice(record.configuration.json()).unwrap_or_default()
 }
 
-/// Changes the body of a record, and has the open database follow it. `change` is called again with a newer
-/// body if another change came first. Blocks.
-///
-/// # Errors
-/// Those of `change`; there is no such database; the record cannot be written.
-pub(crate) fn change_body(
-    state: &ServerState,
-    name: &str,
-    mut change: impl FnMut(&mut Map<String, Value>) -> Result<(), ApiError>,
-) -> Result<WrittenRecord, ApiError> {
-    state.engine.decide_record_body(name, |_, body| {
-        change(body.properties_mut())?;
-        Ok(Decision::Replace)
+/// A section as it is stored; without a body if there is none.
+pub(crate) fn section_answer(call: &Call, kind: SectionKind) -> Result<Answer, ApiError> {
+    let body = RecordBody::of_record(&call.database()?.record());
+    Ok(match body.section(kind) {
+        Some(stored) => Answer::shape(StatusCode::OK, stored),
+        None => Answer::empty(StatusCode::NOT_FOUND),
     })
 }
 
-/// Sets a property in the body of a record, like [`change_body`].
-pub(crate) fn set_in_body(
-    state: &ServerState,
-    name: &str,
-    property: &str,
-    value: &Value,
-) -> Result<WrittenRecord, ApiError> {
-    change_body(state, name, |body| {
-        body.insert(property.to_owned(), value.clone());
-        Ok(())
-    })
+/// Replaces a section of the record of the database that is called.
+pub(crate) async fn configure(call: Call, section: StoredSection) -> Result<Answer, ApiError> {
+    let name = call.database()?.record().name.as_str().to_owned();
+    let state = call.state;
+    blocking(move || Ok(written_answer(&state.engine.configure(&name, &[section])?))).await
 }
 
-/// Like [`change_body`], for the whole record.
-pub(crate) fn change_record(
-    state: &ServerState,
-    name: &str,
-    mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
-) -> Result<WrittenRecord, ApiError> {
-    state.engine.decide_record(name, |record, draft| {
-        change(record, draft);
-        Ok(Decision::Replace)
-    })
+/// The answer to a request that configured a database.
+pub(crate) fn written_answer(written: &WrittenRecord) -> Answer {
+    Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index}))
 }
 
 /// Parses a body that must be an object.

@@ -1,5 +1,6 @@
 //! Answers about databases: topologies, listings, and the results of creating, deleting and toggling them.
 
+use model::{DatabaseLockMode, NamedEnum as _};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -198,37 +199,6 @@ pub fn topology_answer(
     })
 }
 
-/// Whether a database is protected from deletion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LockMode {
-    /// It can be deleted.
-    #[default]
-    Unlock,
-    /// Requests to delete it have no effect.
-    PreventDeletesIgnore,
-    /// Requests to delete it fail.
-    PreventDeletesError,
-}
-
-impl LockMode {
-    const ALL: [LockMode; 3] =
-        [LockMode::Unlock, LockMode::PreventDeletesIgnore, LockMode::PreventDeletesError];
-
-    /// The protocol's name for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            LockMode::Unlock => "Unlock",
-            LockMode::PreventDeletesIgnore => "PreventDeletesIgnore",
-            LockMode::PreventDeletesError => "PreventDeletesError",
-        }
-    }
-
-    /// The mode with this name, in any case.
-    pub fn named(name: &str) -> Option<LockMode> {
-        LockMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
-    }
-}
-
 /// One database in `/databases`.
 #[derive(Clone, Debug)]
 pub struct ListedDatabase {
@@ -237,7 +207,7 @@ pub struct ListedDatabase {
     /// Whether it is disabled.
     pub disabled: bool,
     /// Its protection from deletion.
-    pub lock_mode: LockMode,
+    pub lock_mode: DatabaseLockMode,
     /// Its size on disk, if it is open.
     pub size_bytes: u64,
     /// How long it has been open, as a .NET time span; `None` if it is not open.

@@ -3,10 +3,11 @@
 use model::{CollectionName, DocumentsCompression};
 use serde_json::{Map, Value, json};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
-
-/// The property of a database record that holds it.
-pub const COMPRESSION_PROPERTY: &str = "DocumentsCompression";
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    stored_section::{SectionKind, StoredSection},
+};
 
 const COLLECTIONS: &str = "Collections";
 const ALL_COLLECTIONS: &str = "CompressAllCollections";
@@ -16,15 +17,18 @@ const REVISIONS: &str = "CompressRevisions";
 ///
 /// # Errors
 /// The configuration is invalid; the messages are the protocol's.
-pub fn read_documents_compression(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
+pub fn read_documents_compression(
+    sent: &Map<String, Value>,
+) -> Result<StoredSection, ProtocolError> {
     let rules = parse(sent)?;
     let collections = sent.get(COLLECTIONS).filter(|names| !names.is_null());
     let collections = collections.cloned().unwrap_or_else(|| json!([]));
-    Ok(json!({
+    let json = json!({
         COLLECTIONS: collections,
         ALL_COLLECTIONS: rules.all_collections,
         REVISIONS: rules.revisions
-    }))
+    });
+    Ok(StoredSection::new(SectionKind::Compression, json))
 }
 
 /// Reads the configuration from a database record; by default nothing is compressed.
@@ -34,7 +38,7 @@ pub fn read_documents_compression(sent: &Map<String, Value>) -> Result<Value, Pr
 pub(crate) fn compression_of_record(
     record: &Map<String, Value>,
 ) -> Result<DocumentsCompression, ProtocolError> {
-    match record.get(COMPRESSION_PROPERTY) {
+    match record.get(SectionKind::Compression.property()) {
         None | Some(Value::Null) => Ok(DocumentsCompression::nothing()),
         Some(Value::Object(stored)) => parse(stored),
         Some(other) => Err(not_convertible(other, "BlittableJsonReaderObject")),
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     fn read(sent: &Value) -> Result<Value, ProtocolError> {
-        read_documents_compression(sent.as_object().unwrap())
+        read_documents_compression(sent.as_object().unwrap()).map(|section| section.json().clone())
     }
 
     #[test]

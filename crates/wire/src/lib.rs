@@ -17,6 +17,7 @@
 //! | [`read_studio_configuration`] | what the studio shows of a server or a database |
 //! | [`read_retention_configuration`] | when documents expire, or are refreshed or archived |
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
+//! | [`StoredSection`], [`TimeSeriesChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -51,9 +52,11 @@ mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
 mod spatial_options;
+mod stored_section;
 mod studio_configuration;
 mod subscription_body;
 mod time_series_body;
+mod time_series_change;
 mod time_series_configuration;
 mod time_series_policy;
 
@@ -75,14 +78,12 @@ pub use crate::{
         BatchBody, BatchCommand, CompareExchangeChange, RoomForCommands, read_bulk_docs,
     },
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
-    client_configuration::{
-        CLIENT_CONFIGURATION_PROPERTY, client_configuration, read_client_configuration,
-    },
+    client_configuration::{ClientConfiguration, read_client_configuration},
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
     },
     csharp_class::csharp_class_of,
-    documents_compression::{COMPRESSION_PROPERTY, read_documents_compression},
+    documents_compression::read_documents_compression,
     error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,
@@ -101,17 +102,13 @@ pub use crate::{
     record_sections::sections_of,
     retention_configuration::read_retention_configuration,
     revisions_configuration::{
-        CONFLICT_REVISIONS_PROPERTY, REVISIONS_PROPERTY, default_conflict_revisions,
-        read_conflict_revisions, read_revisions_configuration,
+        default_conflict_revisions, read_conflict_revisions, read_revisions_configuration,
     },
     size_text::{SizeText, humane_size},
-    studio_configuration::{
-        STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration,
-        studio_environment_of_record,
-    },
+    stored_section::{SectionKind, StoredSection, read_settings_section},
+    studio_configuration::{StudioOf, read_studio_configuration, studio_environment_of_record},
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
-    time_series_configuration::{
-        read_time_series_configuration, with_policy, with_value_names, without_policy,
-    },
+    time_series_change::TimeSeriesChange,
+    time_series_configuration::read_time_series_configuration,
 };

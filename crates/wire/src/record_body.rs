@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use model::{AutoIndexShape, IndexDefinition};
+use model::{AutoIndexShape, DatabaseLockMode, DatabaseRecord, IndexDefinition, NamedEnum as _};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error_body::ProtocolError, error_kind::ErrorKind, index_definition::index_definition_json,
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    index_definition::index_definition_json,
     recorded_indexes::auto_index_json,
+    stored_section::{SectionKind, StoredSection},
 };
 
-const SETTINGS: &str = "Settings";
 const INDEXES: &str = "Indexes";
 const AUTO_INDEXES: &str = "AutoIndexes";
 const INDEX_HISTORY: &str = "IndexesHistory";
+const LOCK_MODE: &str = "LockMode";
+const TOPOLOGY: &str = "Topology";
+const PRIORITY_ORDER: &str = "PriorityOrder";
 /// Former definitions kept of one index.
 const FORMER_DEFINITIONS_MAX: usize = 10;
 
@@ -30,6 +35,11 @@ impl RecordBody {
         RecordBody { properties: serde_json::from_slice(body).unwrap_or_default() }
     }
 
+    /// The body of a database's record.
+    pub fn of_record(record: &DatabaseRecord) -> RecordBody {
+        RecordBody::read(record.configuration.json())
+    }
+
     /// The JSON to store.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&self.properties).unwrap_or_default()
@@ -40,13 +50,41 @@ impl RecordBody {
         &self.properties
     }
 
-    /// All properties, to change some.
-    pub fn properties_mut(&mut self) -> &mut Map<String, Value> {
-        &mut self.properties
+    /// A section as it is stored; `None` if it is missing or null.
+    pub fn section(&self, kind: SectionKind) -> Option<&Value> {
+        self.properties.get(kind.property()).filter(|stored| !stored.is_null())
+    }
+
+    /// Replaces a section.
+    pub fn put_section(&mut self, section: &StoredSection) {
+        self.properties.insert(section.kind().property().to_owned(), section.json().clone());
+    }
+
+    /// Whether the database is protected from deletion. A mode that is unknown does not protect it.
+    pub fn lock_mode(&self) -> DatabaseLockMode {
+        let stored = self.properties.get(LOCK_MODE).and_then(Value::as_str);
+        stored.and_then(DatabaseLockMode::named).unwrap_or(DatabaseLockMode::Unlock)
+    }
+
+    /// Protects the database from deletion, or stops protecting it.
+    pub fn set_lock_mode(&mut self, mode: DatabaseLockMode) {
+        self.properties.insert(LOCK_MODE.to_owned(), mode.name().into());
+    }
+
+    /// Whether the order in which clients choose nodes is fixed, and is this one.
+    pub fn has_node_order(&self, nodes: &[&str]) -> bool {
+        let stored =
+            self.properties.get(TOPOLOGY).and_then(|topology| topology.get(PRIORITY_ORDER));
+        stored.is_some_and(|stored| *stored == json!(nodes))
+    }
+
+    /// Fixes the order in which clients choose nodes; without nodes, no order is fixed.
+    pub fn set_node_order(&mut self, nodes: &[&str]) {
+        self.properties.insert(TOPOLOGY.to_owned(), json!({ PRIORITY_ORDER: nodes }));
     }
 
     /// The object of that name, which is created if it is missing or not an object.
-    pub fn section_mut(&mut self, name: &str) -> &mut Map<String, Value> {
+    fn section_mut(&mut self, name: &str) -> &mut Map<String, Value> {
         let section = self.properties.entry(name).or_insert_with(|| Value::Object(Map::new()));
         if !section.is_object() {
             *section = Value::Object(Map::new());
@@ -131,8 +169,8 @@ impl RecordBody {
 
 /// The settings in a record: names of keys, and their values as texts.
 pub(crate) fn settings_of_record(record: &Map<String, Value>) -> BTreeMap<String, String> {
-    match record.get(SETTINGS) {
-        Some(Value::Object(settings)) => texts_of(settings),
+    match record.get(SectionKind::Settings.property()) {
+        Some(Value::Object(settings)) => texts_of_settings(settings),
         Some(_) | None => BTreeMap::new(),
     }
 }
@@ -145,7 +183,7 @@ pub fn read_record_settings(
     stored: Option<&Value>,
 ) -> Result<BTreeMap<String, String>, ProtocolError> {
     match stored {
-        Some(Value::Object(stored)) => Ok(texts_of(stored)),
+        Some(Value::Object(stored)) => Ok(texts_of_settings(stored)),
         Some(Value::Null) | None => Ok(BTreeMap::new()),
         Some(_) => {
             let message = "'Settings' of a record must be an object.";
@@ -155,7 +193,7 @@ pub fn read_record_settings(
 }
 
 /// Values that are not texts are printed as JSON.
-fn texts_of(settings: &Map<String, Value>) -> BTreeMap<String, String> {
+pub(crate) fn texts_of_settings(settings: &Map<String, Value>) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -175,6 +213,26 @@ mod tests {
         body.retain_auto_indexes(|name| name != "Auto/A");
         assert_eq!(body.to_json(), br#"{"Z":[1,{"b":2,"a":1}],"AutoIndexes":{"Auto/B":{}}}"#);
         assert!(RecordBody::read(b"[1]").properties().is_empty());
+    }
+
+    #[test]
+    fn a_section_replaces_the_one_in_its_place() {
+        let mut body = RecordBody::read(br#"{"Revisions":null,"Z":1}"#);
+        assert_eq!(body.section(SectionKind::Revisions), None);
+        let section = StoredSection::new(SectionKind::Revisions, json!({"Default": null}));
+        body.put_section(&section);
+        assert_eq!(body.section(SectionKind::Revisions), Some(section.json()));
+        body.set_lock_mode(DatabaseLockMode::PreventDeletesError);
+        assert_eq!(body.lock_mode(), DatabaseLockMode::PreventDeletesError);
+        assert!(!body.has_node_order(&[]));
+        body.set_node_order(&["A"]);
+        assert!(body.has_node_order(&["A"]) && !body.has_node_order(&["B"]));
+        let expected = concat!(
+            r#"{"Revisions":{"Default":null},"Z":1,"LockMode":"PreventDeletesError","#,
+            r#""Topology":{"PriorityOrder":["A"]}}"#
+        );
+        assert_eq!(body.to_json(), expected.as_bytes());
+        assert_eq!(RecordBody::default().lock_mode(), DatabaseLockMode::Unlock);
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use model::{RetentionConfiguration, RetentionConfigurations, RetentionKind};
 use serde_json::{Map, Value, json};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    stored_section::{SectionKind, StoredSection},
+};
 
 const INTERVAL_SECONDS_DEFAULT: u64 = 60;
 
@@ -24,7 +28,7 @@ pub fn read_retention_configuration(
     kind: RetentionKind,
     sent: &Map<String, Value>,
     database: &str,
-) -> Result<Value, ProtocolError> {
+) -> Result<StoredSection, ProtocolError> {
     let is_disabled = match sent.get("Disabled") {
         None | Some(Value::Null) => false,
         Some(value) => value.as_bool().ok_or_else(|| unconvertible(value, "Boolean"))?,
@@ -41,9 +45,10 @@ pub fn read_retention_configuration(
         )));
     }
     let items = number(sent, "MaxItemsToProcess")?;
-    Ok(json!({
+    let json = json!({
         "Disabled": is_disabled, interval_property(kind): interval, "MaxItemsToProcess": items
-    }))
+    });
+    Ok(StoredSection::new(SectionKind::Retention(kind), json))
 }
 
 /// Reads the configurations from a database record.
@@ -82,7 +87,7 @@ mod tests {
     fn read(kind: RetentionKind, sent: Value) -> Result<String, String> {
         let sent = sent.as_object().expect("a test sends objects");
         read_retention_configuration(kind, sent, "db")
-            .map(|json| json.to_string())
+            .map(|section| section.json().to_string())
             .map_err(|error| error.message)
     }
 

@@ -3,34 +3,36 @@
 use model::{CollectionName, RevisionsConfiguration, RevisionsRule, TimeSpan};
 use serde_json::{Map, Value, json};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
-
-/// The property of a database record that holds it.
-pub const REVISIONS_PROPERTY: &str = "Revisions";
-/// The property of a database record that holds the rule for revisions of conflicts.
-pub const CONFLICT_REVISIONS_PROPERTY: &str = "RevisionsForConflicts";
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    stored_section::{SectionKind, StoredSection},
+};
 
 /// Validates a configuration sent by a client; returns it with all properties, as it is stored and shown.
 ///
 /// # Errors
 /// The configuration is invalid; the messages are the protocol's.
-pub fn read_revisions_configuration(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
+pub fn read_revisions_configuration(
+    sent: &Map<String, Value>,
+) -> Result<StoredSection, ProtocolError> {
     parse(sent)?;
     let default = sent.get("Default").and_then(Value::as_object).map(in_full);
     let collections = sent.get("Collections").and_then(Value::as_object).into_iter().flatten();
     let collections = collections
         .filter_map(|(name, rule)| Some((name.clone(), in_full(rule.as_object()?))))
         .collect::<Map<_, _>>();
-    Ok(json!({"Default": default, "Collections": collections}))
+    let json = json!({"Default": default, "Collections": collections});
+    Ok(StoredSection::new(SectionKind::Revisions, json))
 }
 
 /// Validates the rule for revisions of conflicts; returns it with all properties.
 ///
 /// # Errors
 /// The rule is invalid; the messages are the protocol's.
-pub fn read_conflict_revisions(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
+pub fn read_conflict_revisions(sent: &Map<String, Value>) -> Result<StoredSection, ProtocolError> {
     match rule_of(sent) {
-        Some(_) => Ok(in_full(sent)),
+        Some(_) => Ok(StoredSection::new(SectionKind::ConflictRevisions, in_full(sent))),
         None => Err(ProtocolError::new(ErrorKind::Format, "Could not convert the configuration")),
     }
 }
@@ -50,7 +52,7 @@ pub fn default_conflict_revisions() -> Value {
 pub(crate) fn revisions_of_record(
     record: &Map<String, Value>,
 ) -> Result<RevisionsConfiguration, ProtocolError> {
-    match record.get(REVISIONS_PROPERTY) {
+    match record.get(SectionKind::Revisions.property()) {
         None | Some(Value::Null) => Ok(RevisionsConfiguration::default()),
         Some(Value::Object(stored)) => parse(stored),
         Some(_) => Err(not_a_configuration()),
@@ -144,7 +146,8 @@ mod tests {
 
     fn read(sent: Value) -> Result<Value, String> {
         let sent = sent.as_object().expect("a test sends objects");
-        read_revisions_configuration(sent).map_err(|error| error.message)
+        let section = read_revisions_configuration(sent).map_err(|error| error.message)?;
+        Ok(section.json().clone())
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
-
-/// The property of a database record that holds the studio configuration.
-pub const STUDIO_CONFIGURATION_PROPERTY: &str = "Studio";
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    stored_section::{SectionKind, StoredSection},
+};
 
 const ENVIRONMENTS: [&str; 4] = ["None", "Development", "Testing", "Production"];
 const REPLICATION_FACTOR: &str = "ReplicationFactor";
@@ -26,7 +27,7 @@ pub enum StudioOf {
 pub fn read_studio_configuration(
     sent: &Map<String, Value>,
     of: StudioOf,
-) -> Result<Value, ProtocolError> {
+) -> Result<StoredSection, ProtocolError> {
     let flag = |name: &str| match sent.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
@@ -52,12 +53,12 @@ pub fn read_studio_configuration(
             Some(other) => return Err(not_converted(other, "System.Int32")),
         };
     }
-    Ok(shown)
+    Ok(StoredSection::new(SectionKind::Studio, shown))
 }
 
 /// The environment named in a database record; the text `None` if there is none.
 pub fn studio_environment_of_record(record: &Map<String, Value>) -> &str {
-    let own = record.get(STUDIO_CONFIGURATION_PROPERTY);
+    let own = record.get(SectionKind::Studio.property());
     let own = own.filter(|own| own.get("Disabled") != Some(&Value::Bool(true)));
     own.and_then(|own| own.get("Environment")?.as_str()).unwrap_or(ENVIRONMENTS[0])
 }
@@ -79,7 +80,7 @@ mod tests {
         let read = |sent: Value, of| {
             let sent = sent.as_object().cloned().unwrap_or_default();
             read_studio_configuration(&sent, of)
-                .map(|shown| shown.to_string())
+                .map(|section| section.json().to_string())
                 .map_err(|e| e.message)
         };
         assert_eq!(

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
+    stored_section::{SectionKind, StoredSection},
     time_series_policy::{RAW_POLICY, policies_json, read_policies},
 };
 
@@ -59,7 +60,14 @@ fn read_collections(sent: &Map<String, Value>) -> Result<Vec<CollectionPolicies>
 ///
 /// # Errors
 /// The configuration is invalid; the messages are the protocol's.
-pub fn read_time_series_configuration(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
+pub fn read_time_series_configuration(
+    sent: &Map<String, Value>,
+) -> Result<StoredSection, ProtocolError> {
+    Ok(StoredSection::new(SectionKind::TimeSeries, in_full(sent)?))
+}
+
+/// A valid configuration with all properties.
+fn in_full(sent: &Map<String, Value>) -> Result<Value, ProtocolError> {
     let collections = read_collections(sent)?;
     let frequency = match sent.get("PolicyCheckFrequency").filter(|sent| !sent.is_null()) {
         None => FREQUENCY_DEFAULT.to_owned(),
@@ -106,22 +114,23 @@ fn place_of<'m>(object: &'m mut Map<String, Value>, name: &str) -> &'m mut Value
     object.entry(known.unwrap_or_else(|| name.to_owned())).or_insert(Value::Null)
 }
 
-fn object_at<'v>(value: &'v mut Value, name: &str) -> &'v mut Map<String, Value> {
+/// The object that a value is; an empty one takes the place of anything else.
+fn object_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = json!({});
     }
-    let place = place_of(value.as_object_mut().expect("it has been made an object"), name);
-    if !place.is_object() {
-        *place = json!({});
-    }
-    place.as_object_mut().expect("it has been made an object")
+    value.as_object_mut().expect("it has been made an object")
+}
+
+fn object_at<'v>(value: &'v mut Value, name: &str) -> &'v mut Map<String, Value> {
+    object_of(place_of(object_of(value), name))
 }
 
 /// The stored configuration with a policy added, or replaced if one has its name.
 ///
 /// # Errors
 /// The policy is invalid, or conflicts with the others.
-pub fn with_policy(
+pub(crate) fn with_policy(
     stored: Option<&Value>,
     collection: &str,
     policy: &Map<String, Value>,
@@ -141,14 +150,14 @@ pub fn with_policy(
         policies.push(Value::Object(policy.clone()));
         place["Policies"] = Value::Array(policies);
     }
-    in_full(&configuration)
+    in_full(object_of(&mut configuration))
 }
 
 /// The stored configuration without a policy; `None` if it has none with that name.
 ///
 /// # Errors
 /// The remaining policies are invalid without it.
-pub fn without_policy(
+pub(crate) fn without_policy(
     stored: Option<&Value>,
     collection: &str,
     name: &str,
@@ -157,7 +166,7 @@ pub fn without_policy(
     if !remove_policy(&mut configuration, collection, name) {
         return Ok(None);
     }
-    in_full(&configuration).map(Some)
+    in_full(object_of(&mut configuration)).map(Some)
 }
 
 /// Returns whether there was such a policy.
@@ -179,16 +188,11 @@ fn is_named(policy: &Value, name: &str) -> bool {
     policy["Name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name))
 }
 
-fn in_full(configuration: &Value) -> Result<Value, ProtocolError> {
-    let object = configuration.as_object().cloned().unwrap_or_default();
-    read_time_series_configuration(&object)
-}
-
 /// The stored configuration with names for the values of a series; `None` if it already has them.
 ///
 /// # Errors
 /// The request is incomplete, or the series has other names.
-pub fn with_value_names(
+pub(crate) fn with_value_names(
     stored: Option<&Value>,
     sent: &Map<String, Value>,
 ) -> Result<Option<Value>, ProtocolError> {
@@ -208,11 +212,7 @@ pub fn with_value_names(
     let mut configuration = stored_or_empty(stored);
     let named = object_at(&mut configuration, "NamedValues");
     let of_collection = place_of(named, collection);
-    if !of_collection.is_object() {
-        *of_collection = json!({});
-    }
-    let of_collection = of_collection.as_object_mut().expect("it has been made an object");
-    let place = place_of(of_collection, series);
+    let place = place_of(object_of(of_collection), series);
     if place.as_array() == Some(names) {
         return Ok(None);
     }
@@ -238,7 +238,8 @@ mod tests {
 
     fn read(sent: Value) -> Result<Value, String> {
         let sent = sent.as_object().expect("a test sends objects");
-        read_time_series_configuration(sent).map_err(|error| error.message)
+        let section = read_time_series_configuration(sent).map_err(|error| error.message)?;
+        Ok(section.json().clone())
     }
 
     fn recorded(record: Value) -> Option<TimeSeriesConfiguration> {

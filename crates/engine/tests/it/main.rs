@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cluster_transactions;
+mod configuration;
 mod subscriptions;
 
 use std::sync::mpsc;

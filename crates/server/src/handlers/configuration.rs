@@ -1,25 +1,18 @@
 //! The configuration that clients receive from the server.
 
+use engine::ServerConfiguration;
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{
-    CLIENT_CONFIGURATION_PROPERTY, header_names::REFRESH_CLIENT_CONFIGURATION,
-    read_client_configuration,
-};
+use wire::{header_names::REFRESH_CLIENT_CONFIGURATION, read_client_configuration};
 
 use crate::{
-    answers::answer::Answer,
-    api_error::ApiError,
-    blocking::blocking,
-    call::Call,
-    client_configuration::{self, SERVER_CONFIGURATION},
-    http::router::Answering,
-    stored_record::{body_of, change_record},
+    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
+    client_configuration, http::router::Answering,
 };
 
 /// `GET /configuration/client`.
 pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
-    match client_configuration::of_server(&call.state.engine)? {
+    match call.state.engine.server_client_configuration()? {
         Some(configuration) => Ok(Answer::shape(StatusCode::OK, &configuration.json)),
         None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
     }
@@ -28,7 +21,7 @@ pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
 /// `GET /databases/*/configuration/client`.
 pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
-    let configuration = client_configuration::effective(&call.state, &record)?;
+    let configuration = call.state.engine.client_configuration(&record)?;
     let etag = client_configuration::etag(configuration.as_ref());
     let json = configuration.map_or(Value::Null, |configuration| configuration.json);
     Ok(Answer::shape(StatusCode::OK, &json!({"Etag": etag, "Configuration": json})))
@@ -37,12 +30,10 @@ pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
 /// `PUT /admin/configuration/client`.
 pub(crate) fn put_of_server(call: Call) -> Answering {
     Box::pin(async move {
-        let stored = read_client_configuration(&call.body)?;
-        let bytes = Value::Object(stored).to_string().into_bytes();
+        let section = read_client_configuration(&call.body)?;
         let state = call.state;
         blocking(move || {
-            let index = state.engine.put_server_value(SERVER_CONFIGURATION, &bytes)?;
-            state.client_configuration_changed(index);
+            state.engine.configure_server(ServerConfiguration::Clients, &section)?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await
@@ -52,17 +43,11 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
 /// `PUT /databases/*/admin/configuration/client`.
 pub(crate) fn put_of_database(call: Call) -> Answering {
     Box::pin(async move {
-        let stored = read_client_configuration(&call.body)?;
+        let section = read_client_configuration(&call.body)?;
         let name = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
-            let written = change_record(&state, &name, |record, draft| {
-                let mut body = body_of(record);
-                body.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), stored.clone().into());
-                draft.body = Value::Object(body).to_string().into_bytes();
-                draft.changes_client = true;
-            })?;
-            state.client_configuration_changed(written.index);
+            state.engine.configure(&name, &[section])?;
             let answer = Answer::empty(StatusCode::CREATED);
             Ok(answer.with_header(REFRESH_CLIENT_CONFIGURATION, "true"))
         })

@@ -1,10 +1,10 @@
 //! Administration of an existing database: its settings, its lock, the order of its nodes, its
 //! compression. The cluster has one node, so requests that add or promote nodes end there.
 
-use engine::check_settings;
 use http::StatusCode;
+use model::{DatabaseLockMode, NamedEnum as _};
 use serde_json::{Value, json};
-use wire::{ErrorKind, database_shapes::LockMode};
+use wire::{ErrorKind, read_settings_section};
 
 use crate::{
     answers::answer::Answer,
@@ -12,27 +12,18 @@ use crate::{
     blocking::blocking,
     call::Call,
     http::router::Answering,
-    stored_record::{body_of, change_record, read_object, set_in_body, texts_of},
+    stored_record::{read_object, texts_of},
 };
-
-fn missing(name: &str) -> ApiError {
-    let message = format!("Database '{name}' does not exist.");
-    ApiError::new(ErrorKind::DatabaseDoesNotExist, message)
-}
 
 /// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They take
 /// effect when the database is next opened.
 pub(crate) fn put_settings(call: Call) -> Answering {
     Box::pin(async move {
-        let settings = Value::Object(read_object(&call.body)?);
+        let settings = read_settings_section(read_object(&call.body)?);
         let name = call.database()?.record().name.as_str().to_owned();
-        let named = wire::read_record_settings(Some(&settings))?;
-        check_settings(call.state.engine.settings(), &name, &named)?;
         let state = call.state;
         blocking(move || {
-            let record = state.engine.record(&name).ok_or_else(|| missing(&name))?;
-            state.engine.check_named_directories(&record.name, &named)?;
-            set_in_body(&state, &name, "Settings", &settings)?;
+            state.engine.configure(&name, &[settings])?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await
@@ -51,22 +42,17 @@ pub(crate) fn set_lock(call: Call) -> Answering {
         let mode = lock_mode_of(body.get("Mode"))?;
         let state = call.state;
         blocking(move || {
-            if let Some(name) = names.iter().find(|name| state.engine.record(name).is_none()) {
-                return Err(missing(name));
-            }
-            for name in &names {
-                set_in_body(&state, name, "LockMode", &mode.name().into())?;
-            }
+            state.engine.set_lock_mode(&names, mode)?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
         .await
     })
 }
 
-fn lock_mode_of(mode: Option<&Value>) -> Result<LockMode, ApiError> {
+fn lock_mode_of(mode: Option<&Value>) -> Result<DatabaseLockMode, ApiError> {
     let named = match mode {
-        None | Some(Value::Null) => Some(LockMode::Unlock),
-        Some(Value::String(name)) => LockMode::named(name),
+        None | Some(Value::Null) => Some(DatabaseLockMode::Unlock),
+        Some(Value::String(name)) => DatabaseLockMode::named(name),
         Some(_) => None,
     };
     named.ok_or_else(|| {
@@ -81,24 +67,11 @@ pub(crate) fn reorder(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
         let body = read_object(&call.body)?;
-        let state = call.state;
-        if state.engine.record(&name).is_none() {
-            return Err(missing(&name));
-        }
-        if texts_of(&body, "MembersOrder")? != [state.node_tag()] {
-            let message = "The reordered list doesn't correspond to the existing nodes of the \
-                           database group.";
-            return Err(ApiError::argument(message));
-        }
+        let nodes = texts_of(&body, "MembersOrder")?;
         let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
-        let order = if is_fixed { json!([state.node_tag()]) } else { json!([]) };
+        let state = call.state;
         blocking(move || {
-            change_record(&state, &name, |record, draft| {
-                draft.changes_topology = true;
-                let mut body = body_of(record);
-                body.insert("Topology".to_owned(), json!({"PriorityOrder": order}));
-                draft.body = Value::Object(body).to_string().into_bytes();
-            })?;
+            state.engine.reorder_nodes(&name, &nodes, is_fixed)?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
         .await
@@ -136,7 +109,7 @@ pub(crate) fn promote(call: Call) -> Answering {
         drop(query);
         let state = call.state;
         blocking(move || {
-            let promoted = change_record(&state, &name, |_, _| ())?;
+            let promoted = state.engine.promote_node(&name)?;
             let name = promoted.record.name.as_str();
             let answer = json!({"Name": name, "RaftCommandIndex": promoted.index});
             Ok(Answer::shape(StatusCode::OK, &answer))

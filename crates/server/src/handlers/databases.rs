@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use database::{Decision, NewDatabase, Replacement};
-use engine::{FilesLeft, FinishedDeletion, check_settings};
+use database::{NewDatabase, Replacement};
+use engine::FilesLeft;
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, RecordConfiguration, TimeSpan};
+use model::{DatabaseName, DatabaseRecord, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
-    ErrorKind,
+    ErrorKind, RecordBody,
     database_shapes::{
-        ListedConfigurations, ListedDatabase, LockMode, ToggleStatus, database_put_result,
-        topology_answer,
+        ListedConfigurations, ListedDatabase, ToggleStatus, database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
     read_record_settings, studio_environment_of_record,
@@ -22,13 +21,12 @@ use crate::{
     api_error::ApiError,
     blocking::blocking,
     call::Call,
-    client_configuration,
     handlers::{
         index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
     },
     http::router::Answering,
     server_state::ServerState,
-    stored_record::{body_of, lock_mode, read_object, record_json, texts_of, topology_facts},
+    stored_record::{body_of, read_object, record_json, texts_of, topology_facts},
 };
 
 /// `GET /databases`: all, a page, only names, or one.
@@ -102,7 +100,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         ongoing_tasks,
         environment: studio_environment_of_record(&body).to_owned(),
         disabled: record.disabled,
-        lock_mode: lock_mode(record),
+        lock_mode: RecordBody::of_record(record).lock_mode(),
         size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
         up_time,
         documents_count: documents_count.unwrap_or(0),
@@ -180,20 +178,11 @@ pub(crate) fn put(call: Call) -> Answering {
             let put = match expected {
                 None => state.engine.create_database(sent)?,
                 Some(expected) => {
-                    let configuration = RecordConfiguration::new(&sent.body);
-                    let settings = &wire::sections_of(&configuration).settings;
-                    state.engine.check_named_directories(&sent.name, settings)?;
-                    let after = serde_json::from_slice(&sent.body).unwrap_or_default();
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };
-                    state.engine.replace_record(replacement, |record| {
-                        client_configuration::is_changed(&body_of(record), &after)
-                    })?
+                    state.engine.replace_record(replacement)?
                 }
             };
-            if put.record.client_index == put.index {
-                state.client_configuration_changed(put.index);
-            }
             let record = put.record;
             let name = record.name.as_str();
             let facts = topology_facts(&record, state.node_tag());
@@ -213,11 +202,8 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         Some(_) => return Err(refused("'DatabaseName' must be a text.")),
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
-    check_settings(
-        call.state.engine.settings(),
-        name.as_str(),
-        &read_record_settings(body.get("Settings"))?,
-    )?;
+    // Only whether it is an object: the engine reads it from the body.
+    read_record_settings(body.get("Settings"))?;
     let disabled = match body.get("Disabled") {
         Some(Value::Bool(disabled)) => *disabled,
         Some(Value::Null) | None => false,
@@ -240,13 +226,10 @@ pub(crate) fn delete(call: Call) -> Answering {
         check_nodes(call.state.node_tag(), &body, &names)?;
         let state = call.state;
         blocking(move || {
-            let names = unlocked(&state, names)?;
             let (mut last_index, mut left) = (-1, Vec::new());
-            for name in &names {
-                if let Some(deleted) = delete_one(&state, name, hard)? {
-                    last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
-                    left.extend(deleted.left.into_iter().map(files_left_json));
-                }
+            for deleted in state.engine.delete_databases(&names, hard)? {
+                last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
+                left.extend(deleted.left.into_iter().map(files_left_json));
             }
             let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
             if !left.is_empty() {
@@ -258,41 +241,6 @@ pub(crate) fn delete(call: Call) -> Answering {
     })
 }
 
-/// The names, without databases whose deletion is to be ignored.
-///
-/// # Errors
-/// When a database must not be deleted; none is then.
-fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ApiError> {
-    let mut unlocked = Vec::with_capacity(names.len());
-    for name in names {
-        let record = state.engine.record(&name);
-        if record.map_or(Ok(true), |record| may_delete(&name, &record))? {
-            unlocked.push(name);
-        }
-    }
-    Ok(unlocked)
-}
-
-/// Whether the lock mode of a database allows its deletion; `false` if the request is to be
-/// ignored.
-///
-/// # Errors
-///
-/// When it must not be deleted.
-fn may_delete(name: &str, record: &DatabaseRecord) -> Result<bool, ApiError> {
-    match lock_mode(record) {
-        LockMode::Unlock => Ok(true),
-        LockMode::PreventDeletesIgnore => Ok(false),
-        mode @ LockMode::PreventDeletesError => {
-            let mode = mode.name();
-            Err(ApiError::invalid_operation(format!(
-                "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). Please \
-                 consider changing the lock mode before deleting the database."
-            )))
-        }
-    }
-}
-
 fn check_nodes(own: &str, body: &Map<String, Value>, names: &[String]) -> Result<(), ApiError> {
     let Some(Value::Array(nodes)) = body.get("FromNodes") else { return Ok(()) };
     let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != own) else {
@@ -302,25 +250,6 @@ fn check_nodes(own: &str, body: &Map<String, Value>, names: &[String]) -> Result
     Err(ApiError::invalid_operation(format!(
         "Database '{name}' doesn't reside on node '{other}' so it can't be deleted from it"
     )))
-}
-
-fn delete_one(
-    state: &ServerState,
-    name: &str,
-    hard: bool,
-) -> Result<Option<FinishedDeletion>, ApiError> {
-    // The lock mode may have changed since it was checked.
-    let mut refusal = None;
-    let deleted = state.engine.delete_database(name, hard, |record| {
-        may_delete(name, record).unwrap_or_else(|error| {
-            refusal = Some(error);
-            false
-        })
-    });
-    match refusal {
-        Some(refusal) => Err(refusal),
-        None => deleted.map_err(ApiError::from),
-    }
 }
 
 fn files_left_json(left: FilesLeft) -> Value {
@@ -354,18 +283,8 @@ fn toggle(call: Call, disabled: bool) -> Answering {
 }
 
 fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleStatus, ApiError> {
-    let mut is_changed = false;
-    let changed = state.engine.change_record(name, |record, draft| {
-        draft.disabled = disabled;
-        is_changed = record.disabled != disabled;
-        if is_changed { Decision::Replace } else { Decision::Keep }
-    });
-    if changed?.is_none() {
+    if state.engine.set_disabled(name, disabled)?.is_none() {
         return Ok(ToggleStatus::missing(name));
-    }
-    if is_changed {
-        let what = if disabled { "a database was disabled" } else { "a database was enabled" };
-        tracing::info!(database = name, "{what}");
     }
     Ok(ToggleStatus::done(name, disabled))
 }

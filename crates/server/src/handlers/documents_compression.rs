@@ -2,23 +2,22 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::{COMPRESSION_PROPERTY, humane_size};
+use wire::{RecordBody, SectionKind, humane_size};
 
 use crate::{
     answers::{answer::Answer, json_text::JsonObject},
     api_error::ApiError,
     call::Call,
-    handlers::revision_changes::store,
     http::router::Answering,
-    stored_record::{body_of, read_object},
+    stored_record::{self, read_object},
 };
 
 /// `GET /documents-compression/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
-    let body = body_of(&call.database()?.record());
-    Ok(match body.get(COMPRESSION_PROPERTY).filter(|stored| !stored.is_null()) {
+    let body = RecordBody::of_record(&call.database()?.record());
+    Ok(match body.section(SectionKind::Compression) {
         Some(Value::Object(stored)) => {
-            Answer::shape(StatusCode::OK, &wire::read_documents_compression(stored)?)
+            Answer::shape(StatusCode::OK, wire::read_documents_compression(stored)?.json())
         }
         Some(_) | None => Answer::empty(StatusCode::NOT_FOUND),
     })
@@ -27,8 +26,8 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
 /// `POST /admin/documents-compression/config`: replaces the whole configuration.
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
-        let configuration = wire::read_documents_compression(&read_object(&call.body)?)?;
-        store(call, COMPRESSION_PROPERTY, configuration).await
+        let section = wire::read_documents_compression(&read_object(&call.body)?)?;
+        stored_record::configure(call, section).await
     })
 }
 

@@ -1,16 +1,14 @@
 //! The configurations of expiration, refresh and archiving.
 
-use http::StatusCode;
 use model::RetentionKind;
-use wire::read_retention_configuration;
+use wire::{SectionKind, read_retention_configuration};
 
 use crate::{
     answers::answer::Answer,
     api_error::ApiError,
     call::Call,
-    handlers::revision_changes::store,
     http::router::Answering,
-    stored_record::{body_of, read_object},
+    stored_record::{self, read_object, section_answer},
 };
 
 /// `GET /expiration/config`.
@@ -44,16 +42,12 @@ pub(crate) fn configure_archival(call: Call) -> Answering {
 }
 
 fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ApiError> {
-    let body = body_of(&call.database()?.record());
-    Ok(match body.get(kind.property()).filter(|stored| !stored.is_null()) {
-        Some(stored) => Answer::shape(StatusCode::OK, stored),
-        None => Answer::empty(StatusCode::NOT_FOUND),
-    })
+    section_answer(call, SectionKind::Retention(kind))
 }
 
 async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
-    let configuration =
+    let section =
         read_retention_configuration(kind, &read_object(&call.body)?, record.name.as_str())?;
-    store(call, kind.property(), configuration).await
+    stored_record::configure(call, section).await
 }

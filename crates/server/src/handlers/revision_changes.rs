@@ -5,39 +5,34 @@ use engine::RevisionTask;
 use http::StatusCode;
 use model::{CollectionName, date, ticks::TICKS_PER_SECOND};
 use serde_json::{Map, Value, json};
-use wire::{CONFLICT_REVISIONS_PROPERTY, ErrorKind, REVISIONS_PROPERTY};
+use wire::{ErrorKind, RecordBody, SectionKind};
 
 use crate::{
     answers::answer::Answer,
     api_error::ApiError,
-    blocking::blocking,
     call::Call,
     handlers::operations::show_failure,
     http::router::Answering,
-    stored_record::{body_of, read_object, set_in_body, texts_of},
+    stored_record::{self, read_object, section_answer, texts_of},
 };
 
 /// `GET /revisions/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
-    let body = body_of(&call.database()?.record());
-    Ok(match body.get(REVISIONS_PROPERTY).filter(|stored| !stored.is_null()) {
-        Some(stored) => Answer::shape(StatusCode::OK, stored),
-        None => Answer::empty(StatusCode::NOT_FOUND),
-    })
+    section_answer(call, SectionKind::Revisions)
 }
 
 /// `POST /admin/revisions/config`: replaces the whole configuration.
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
-        let configuration = wire::read_revisions_configuration(&read_object(&call.body)?)?;
-        store(call, REVISIONS_PROPERTY, configuration).await
+        let section = wire::read_revisions_configuration(&read_object(&call.body)?)?;
+        stored_record::configure(call, section).await
     })
 }
 
 /// `GET /revisions/conflicts/config`.
 pub(crate) fn of_conflicts(call: &Call) -> Result<Answer, ApiError> {
-    let body = body_of(&call.database()?.record());
-    let stored = body.get(CONFLICT_REVISIONS_PROPERTY).filter(|stored| !stored.is_null());
+    let body = RecordBody::of_record(&call.database()?.record());
+    let stored = body.section(SectionKind::ConflictRevisions);
     let shown = stored.cloned().unwrap_or_else(wire::default_conflict_revisions);
     Ok(Answer::shape(StatusCode::OK, &shown))
 }
@@ -45,24 +40,9 @@ pub(crate) fn of_conflicts(call: &Call) -> Result<Answer, ApiError> {
 /// `POST /admin/revisions/conflicts/config`.
 pub(crate) fn configure_conflicts(call: Call) -> Answering {
     Box::pin(async move {
-        let configuration = wire::read_conflict_revisions(&read_object(&call.body)?)?;
-        store(call, CONFLICT_REVISIONS_PROPERTY, configuration).await
+        let section = wire::read_conflict_revisions(&read_object(&call.body)?)?;
+        stored_record::configure(call, section).await
     })
-}
-
-/// Stores a configuration in the record of the database.
-pub(crate) async fn store(
-    call: Call,
-    property: &'static str,
-    configuration: Value,
-) -> Result<Answer, ApiError> {
-    let name = call.database()?.record().name.as_str().to_owned();
-    let state = call.state;
-    blocking(move || {
-        let written = set_in_body(&state, &name, property, &configuration)?;
-        Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index})))
-    })
-    .await
 }
 
 /// `POST /admin/revisions/config/enforce`.

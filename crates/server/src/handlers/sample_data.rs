@@ -5,9 +5,9 @@ use std::sync::Arc;
 use commands::{Batch, Command};
 use documents::{ExpectedVersion, NewContent, PutAttachment, hash_of};
 use http::StatusCode;
-use model::{DocumentId, TIME_SERIES_PROPERTY};
+use model::DocumentId;
 use serde_json::{Map, Value};
-use wire::{REVISIONS_PROPERTY, read_revisions_configuration, read_time_series_configuration};
+use wire::{read_revisions_configuration, read_time_series_configuration};
 
 use crate::{
     answers::answer::Answer,
@@ -17,7 +17,6 @@ use crate::{
     handlers::{bulk_docs::submit_body, index_changes::define_all},
     http::{body_share::BodyShare, router::Answering},
     sample_data::{self, SampleTypes},
-    stored_record::change_body,
     writes::{batch_attachments::attachment_name, submitting::submit},
 };
 
@@ -64,23 +63,17 @@ async fn configure(call: &Call, types: SampleTypes) -> Result<(), ApiError> {
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
     blocking(move || {
         let name = database.record().name.as_str().to_owned();
-        let mut settings = Map::new();
+        let mut sections = Vec::new();
         if types.documents && types.revisions {
-            let configuration =
-                read_revisions_configuration(&sample_data::revisions_configuration())?;
-            settings.insert(REVISIONS_PROPERTY.to_owned(), configuration);
+            sections.push(read_revisions_configuration(&sample_data::revisions_configuration())?);
         }
         if types.documents && types.time_series {
             let mut sent = Map::new();
             sent.insert("NamedValues".to_owned(), sample_data::named_values());
-            let configuration = read_time_series_configuration(&sent)?;
-            settings.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
+            sections.push(read_time_series_configuration(&sent)?);
         }
-        if !settings.is_empty() {
-            change_body(&state, &name, |body| {
-                body.extend(settings.clone());
-                Ok(())
-            })?;
+        if !sections.is_empty() {
+            state.engine.configure(&name, &sections)?;
         }
         let indexes: Vec<Value> = if types.indexes { sample_data::indexes() } else { Vec::new() };
         define_all(&state, &database, indexes)

@@ -5,17 +5,15 @@ use std::path::Path;
 
 use engine::check_index_name;
 use http::StatusCode;
-use model::{DatabaseName, DatabaseRecord, IndexDefinition, date};
+use model::{DatabaseName, DatabaseRecord, IndexDefinition, NamedEnum as _, date};
 use serde_json::{Value, json};
-use wire::{database_shapes::ListedConfigurations, humane_size, studio_environment_of_record};
+use wire::{
+    RecordBody, database_shapes::ListedConfigurations, humane_size, studio_environment_of_record,
+};
 
 use crate::{
-    answers::answer::Answer,
-    api_error::ApiError,
-    call::Call,
-    cron_expression::CronExpression,
-    handlers::databases::listed_state,
-    stored_record::{body_of, lock_mode},
+    answers::answer::Answer, api_error::ApiError, call::Call, cron_expression::CronExpression,
+    handlers::databases::listed_state, stored_record::body_of,
 };
 
 /// `GET /studio-tasks/is-valid-name`.
@@ -120,7 +118,7 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
             "HasExpirationConfiguration": has.has_expiration,
             "HasRefreshConfiguration": has.has_refresh,
             "HasDataArchivalConfiguration": has.has_archival,
-            "DeletionInProgress": {}, "LockMode": lock_mode(record).name(),
+            "DeletionInProgress": {}, "LockMode": RecordBody::of_record(record).lock_mode().name(),
             "NodesTopology": {
                 "Members": [{"NodeTag": call.state.node_tag(), "NodeUrl": address, "ResponsibleNode": null}],
                 "Promotables": [], "Rehabs": [],

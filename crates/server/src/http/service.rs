@@ -328,7 +328,7 @@ fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -
         topology: known(header_names::TOPOLOGY_ETAG)
             .is_some_and(|known| older(known, database.record().topology_index)),
         client_configuration: known(header_names::CLIENT_CONFIGURATION_ETAG)
-            .is_some_and(|known| client_configuration::is_older(state, database, known)),
+            .is_some_and(|known| client_configuration::is_older(&state.engine, database, known)),
     }
 }
 

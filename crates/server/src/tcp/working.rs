@@ -6,13 +6,12 @@ use cluster_state::SubscriptionRecord;
 use subscriptions::{Standing, Worker};
 use tokio::time::{Instant, sleep_until};
 use wire::{
-    REVISIONS_PROPERTY,
+    RecordBody, SectionKind,
     tcp_shapes::{CONFIRM, HEARTBEAT, WorkerMessage, accepted},
 };
 
 use crate::{
     http::web_socket::ConnectionPlace,
-    stored_record::body_of,
     tcp::{
         messages::{ReadEnd, send},
         received::Received,
@@ -108,8 +107,7 @@ impl Working<'_> {
 
     fn require_revisions(&self) -> Result<(), End> {
         let record = self.database.lease()?.record();
-        let configured = body_of(&record).get(REVISIONS_PROPERTY).is_some_and(|set| !set.is_null());
-        if configured {
+        if RecordBody::of_record(&record).section(SectionKind::Revisions).is_some() {
             return Ok(());
         }
         Err(End::invalid(format!(
