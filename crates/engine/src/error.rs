@@ -14,6 +14,7 @@ use storage::{MemoryExhausted, StorageError};
 use wire::{ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
+    indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
     subscription_key::SubscriptionKey,
 };
@@ -97,6 +98,8 @@ pub enum EngineError {
         /// The message for the caller: names the conflict.
         message: String,
     },
+    /// Indexes have not caught up with a write in time. The write is complete.
+    IndexesBehind(Box<IndexesBehind>),
     /// The caller's: a snapshot has no entries of the index that a query needs.
     IndexNotInSnapshot {
         /// The index.
@@ -255,6 +258,7 @@ impl fmt::Display for EngineError {
             EngineError::IndexName { message } | EngineError::IndexConflict { message } => {
                 f.write_str(message)
             }
+            EngineError::IndexesBehind(behind) => behind.fmt(f),
             EngineError::IndexNotInSnapshot { name } => write!(
                 f,
                 "The snapshot has no index '{name}', which the query needs. Let the index be created \
@@ -339,6 +343,7 @@ impl Error for EngineError {
             | EngineError::IndexDeleted { .. }
             | EngineError::IndexName { .. }
             | EngineError::IndexConflict { .. }
+            | EngineError::IndexesBehind(_)
             | EngineError::IndexNotInSnapshot { .. }
             | EngineError::SubscriptionMissing { .. }
             | EngineError::SubscriptionNameTaken { .. }

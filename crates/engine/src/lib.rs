@@ -12,6 +12,7 @@
 //! | `deletion` | deleting databases with their files |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | progress of indexes |
+//! | `index_wait`, `indexes_behind` | waiting for indexes after a write; which ones are late |
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
@@ -53,6 +54,8 @@ mod index_builds;
 mod index_definitions;
 mod index_log;
 mod index_progress;
+mod index_wait;
+mod indexes_behind;
 mod invalid_transaction;
 mod memory_plan;
 mod next_identities;
@@ -87,6 +90,8 @@ pub use crate::{
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},
+    index_wait::{IndexWait, PendingIndexes},
+    indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
     memory_plan::MemoryPlan,
     next_identities::NextIdentities,

@@ -146,6 +146,11 @@ fn engine_error(error: EngineError) -> ProtocolError {
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         }
         EngineError::RecordDamaged { .. } => ProtocolError::new(ErrorKind::Internal, message),
+        EngineError::IndexesBehind(_) => {
+            let mut error = ProtocolError::new(ErrorKind::Timeout, message);
+            error.fields = ErrorFields::FailImmediately;
+            error
+        }
         EngineError::IndexErrored { .. }
         | EngineError::IndexDeleted { .. }
         | EngineError::IndexNotInSnapshot { .. }

@@ -49,7 +49,7 @@ pub(crate) async fn ready_target(
 }
 
 /// Waits until the entries include every change up to `position`; `false` after a timeout.
-pub(crate) fn wait_until(
+fn wait_until(
     index: &Index,
     position: Position,
     wait_max: Duration,

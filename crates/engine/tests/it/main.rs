@@ -4,6 +4,7 @@
 
 mod cluster_transactions;
 mod configuration;
+mod index_wait;
 mod subscriptions;
 
 use std::sync::mpsc;

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use commands::BatchOutcome;
 use database::DatabaseLease;
 use documents::DatabaseIdentity;
-use engine::RecordedSeries;
+use engine::{IndexWait, RecordedSeries};
 use http::{StatusCode, header};
-use indexing::Index;
-use model::{ChangeVector, ChangeVectorEntry, Etag, IndexState, TimeSpan};
+use model::{ChangeVector, ChangeVectorEntry};
+use tokio::time::timeout;
 use wire::{ErrorFields, ErrorKind, QueryString};
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     api_error::ApiError,
     call::Call,
     http::{body_share::BodyShare, router::Answering},
-    index_choice::wait_until,
     server_state::ServerState,
     writes::{
         batch_attachments::{BatchParts, parts_of, read_parts},
@@ -100,13 +99,6 @@ struct Waits {
     replicas: Option<ReplicaWait>,
 }
 
-struct IndexWait {
-    timeout: Duration,
-    throws: bool,
-    /// Only these; all indexes of the changed collections if empty.
-    names: Vec<String>,
-}
-
 struct ReplicaWait {
     count: i64,
     timeout: Duration,
@@ -120,7 +112,7 @@ impl Waits {
             None => None,
             Some(timeout) => Some(IndexWait {
                 timeout,
-                throws: query.bool("waitForIndexThrow")?.unwrap_or(true),
+                is_required: query.bool("waitForIndexThrow")?.unwrap_or(true),
                 names: query.all("waitForSpecificIndex").map(str::to_owned).collect(),
             }),
         };
@@ -139,31 +131,11 @@ impl Waits {
 
     /// The write is complete already, so a timeout here does not revert it.
     async fn wait_for_indexes(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
-        let Some(wait) = self.indexes.as_ref().filter(|_| !outcome.collections.is_empty()) else {
-            return Ok(());
-        };
-        let clock = call.state.engine.clock();
-        let began = clock.monotonic();
-        let indexes = wait.relevant(call.database()?, outcome);
-        let documents = call.database()?.read();
-        // All of them are registered before the first is awaited.
-        let mut waits = Vec::with_capacity(indexes.len());
-        for index in &indexes {
-            let last = index.last_etag_in(&documents)?;
-            waits.push(wait_until(index, last.min(outcome.last_etag).into(), wait.timeout));
-        }
-        drop(documents);
-        let mut stale = Vec::new();
-        for (index, wait) in indexes.iter().zip(waits) {
-            if !wait.await {
-                stale.push(index);
-            }
-        }
-        if stale.is_empty() || !wait.throws {
-            return Ok(());
-        }
-        let elapsed = TimeSpan::of(clock.monotonic().saturating_sub(began));
-        Err(indexes_are_behind(elapsed, outcome.last_etag, indexes.len(), &stale))
+        let Some(wait) = &self.indexes else { return Ok(()) };
+        let mut pending = call.state.engine.begin_index_wait(call.database()?, wait, outcome)?;
+        // Whether it is over in time or not, the engine says which indexes are behind.
+        drop(timeout(pending.time_left(), &mut pending).await);
+        Ok(pending.end()?)
     }
 
     /// The write is complete already, so a timeout here does not revert it.
@@ -187,54 +159,6 @@ impl Waits {
         error.fields = ErrorFields::FailImmediately;
         Err(error)
     }
-}
-
-impl IndexWait {
-    /// The indexes affected by the changes of the batch.
-    fn relevant(&self, database: &DatabaseLease, outcome: &BatchOutcome) -> Vec<Arc<Index>> {
-        let is_named = |index: &Index| {
-            self.names.is_empty()
-                || self.names.iter().any(|name| name.eq_ignore_ascii_case(index.name()))
-        };
-        let mut indexes = database.indexes().all();
-        indexes.retain(|index| {
-            let is_on = index.state() != IndexState::Disabled;
-            is_on && is_named(index) && index.follows(&outcome.collections)
-        });
-        indexes
-    }
-}
-
-fn indexes_are_behind(
-    elapsed: TimeSpan,
-    etag: Etag,
-    relevant: usize,
-    stale: &[&Arc<Index>],
-) -> ApiError {
-    let names = |indexes: &[&Arc<Index>]| {
-        indexes.iter().map(|index| index.name()).collect::<Vec<_>>().join(", ")
-    };
-    let paused: Vec<_> = stale.iter().copied().filter(|index| index.is_paused()).collect();
-    let mut message = format!(
-        "After waiting for {elapsed}, could not verify that all indexes has caught up with the \
-         changes as of etag: {}. Total relevant indexes: {relevant}, total stale indexes: {} ({})",
-        etag.0,
-        stale.len(),
-        names(stale)
-    );
-    if !paused.is_empty() {
-        let more = format!(", total paused indexes: {} ({})", paused.len(), names(&paused));
-        message.push_str(&more);
-    }
-    let errored: Vec<_> =
-        stale.iter().copied().filter(|index| index.state() == IndexState::Error).collect();
-    if !errored.is_empty() {
-        let more = format!(", total errored indexes: {} ({})", errored.len(), names(&errored));
-        message.push_str(&more);
-    }
-    let mut error = ApiError::new(ErrorKind::Timeout, message);
-    error.fields = ErrorFields::FailImmediately;
-    error
 }
 
 /// This node's part of the change vector of the database after the batch.
