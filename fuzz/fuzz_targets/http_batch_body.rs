@@ -4,7 +4,7 @@
 
 use blittable::{Builder, ObjectScanner, ParseLimits, Scanned};
 use libfuzzer_sys::fuzz_target;
-use wire::{BatchCommand, BulkInsertCommand, ProtocolError};
+use wire::{BatchCommand, BulkInsertCommand, DocumentCommand, ProtocolError};
 
 const ELEMENT_BYTES_MAX: usize = 1 << 16;
 
@@ -36,7 +36,7 @@ fn commands(body: &[u8], builder: &mut Builder) -> Result<Vec<String>, ProtocolE
 
 fn command(command: &BatchCommand) -> String {
     match command {
-        BatchCommand::Put { id, change_vector, document, .. } => {
+        BatchCommand::Document(DocumentCommand::Put { id, change_vector, document, .. }) => {
             let json = document.as_view().to_json().expect("a document that was read prints");
             let again = blittable::parse_document(&json, &ParseLimits::default());
             let again = again.expect("what was printed parses").as_view().to_json();

@@ -17,7 +17,7 @@ use commands::{BatchOutcome, CommandError};
 use database::{DatabaseLease, ExecutionError, guarded_transaction, transaction_version};
 use documents::check_document;
 use model::{DatabaseRecord, DocumentId, IdSeparator};
-use wire::{BatchCommand, CompareExchangeChange};
+use wire::{BatchCommand, CompareExchangeChange, DocumentCommand};
 
 use crate::{
     engine::Engine,
@@ -347,40 +347,62 @@ impl Reader<'_> {
         for command in commands {
             let kind = command.type_name();
             match command {
-                BatchCommand::Put {
-                    id, change_vector, original_change_vector, document, ..
-                } => {
-                    let change_vector = original_change_vector.or(change_vector);
-                    let id = named(id, kind, 0)?;
-                    check_end(&id, separator, Ends::MayBeIdentity)?;
-                    check_document(&checked_id(&id)?, &document, ticks)?;
-                    let guard = self.guard(change_vector.as_deref().unwrap_or_default());
-                    transaction.documents.push(DocumentChange { id, body: Some(document), guard });
-                }
-                BatchCommand::Delete { id, change_vector, original_change_vector } => {
-                    let change_vector = original_change_vector.or(change_vector);
-                    let id = named(id, kind, 0)?;
-                    check_end(&id, separator, Ends::Complete)?;
-                    checked_id(&id)?;
-                    let guard = match (self.guards, change_vector) {
-                        (Guards::Off, _) => Guard::Off,
-                        (Guards::On, None) => Guard::Unchecked,
-                        (Guards::On, Some(change_vector)) => self.guard(&change_vector),
-                    };
-                    transaction.documents.push(DocumentChange { id, body: None, guard });
+                BatchCommand::Document(command) => {
+                    let change = self.document(command, kind, separator, ticks)?;
+                    transaction.documents.push(change);
                 }
                 BatchCommand::CompareExchange { key, index, change } => {
                     let key = named(key, kind, index)?;
                     check_end(&key, separator, Ends::Complete)?;
                     transaction.values.push(self.value(key, index, change)?);
                 }
-                BatchCommand::DeletePrefix { .. } => {
-                    return Err(InvalidTransaction::DeletesByPrefix.into());
+                BatchCommand::Patch(_)
+                | BatchCommand::Attachment(_)
+                | BatchCommand::Counters { .. }
+                | BatchCommand::TimeSeries(_) => {
+                    return Err(InvalidTransaction::Unsupported { kind }.into());
                 }
-                _ => return Err(InvalidTransaction::Unsupported { kind }.into()),
             }
         }
         Ok(transaction)
+    }
+
+    /// `kind` is the protocol's name of the command, for errors.
+    fn document(
+        &self,
+        command: DocumentCommand,
+        kind: &'static str,
+        separator: IdSeparator,
+        ticks: i64,
+    ) -> Result<DocumentChange, EngineError> {
+        match command {
+            DocumentCommand::Put {
+                id, change_vector, original_change_vector, document, ..
+            } => {
+                let change_vector = original_change_vector.or(change_vector);
+                let id = named(id, kind, 0)?;
+                check_end(&id, separator, Ends::MayBeIdentity)?;
+                check_document(&checked_id(&id)?, &document, ticks)?;
+                let guard = self.guard(change_vector.as_deref().unwrap_or_default());
+                Ok(DocumentChange { id, body: Some(document), guard })
+            }
+            DocumentCommand::Delete { id, change_vector, original_change_vector } => {
+                let change_vector = original_change_vector.or(change_vector);
+                let id = named(id, kind, 0)?;
+                check_end(&id, separator, Ends::Complete)?;
+                checked_id(&id)?;
+                let guard = match (self.guards, change_vector) {
+                    (Guards::Off, _) => Guard::Off,
+                    (Guards::On, None) => Guard::Unchecked,
+                    (Guards::On, Some(change_vector)) => self.guard(&change_vector),
+                };
+                Ok(DocumentChange { id, body: None, guard })
+            }
+            DocumentCommand::DeletePrefix { .. } => Err(InvalidTransaction::DeletesByPrefix.into()),
+            DocumentCommand::ForceRevision { .. } => {
+                Err(InvalidTransaction::Unsupported { kind }.into())
+            }
+        }
     }
 
     fn guard(&self, change_vector: &str) -> Guard {

@@ -7,7 +7,7 @@
 use cluster_state::ServerValue;
 use database::{CatalogError, Decision, WrittenRecord};
 use model::DatabaseLockMode;
-use wire::{RecordBody, SectionKind, StoredSection, TimeSeriesChange};
+use wire::{RecordBody, SectionKind, StoredSection, TimeSeriesSectionChange};
 
 use crate::{engine::Engine, error::EngineError};
 
@@ -66,7 +66,7 @@ impl Engine {
     pub fn change_time_series(
         &self,
         database: &str,
-        change: &TimeSeriesChange,
+        change: &TimeSeriesSectionChange,
     ) -> Result<Option<WrittenRecord>, EngineError> {
         let mut has_changed = false;
         let written = self.decide_record_body(database, |_, body| {

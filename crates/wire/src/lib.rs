@@ -17,7 +17,7 @@
 //! | [`read_studio_configuration`] | what the studio shows of a server or a database |
 //! | [`read_retention_configuration`] | when documents expire, or are refreshed or archived |
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
-//! | [`StoredSection`], [`TimeSeriesChange`] | a section of a record, valid as it is stored; a change of a part of one |
+//! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod attachments_body;
+mod batch_command;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod client_configuration;
@@ -56,9 +57,9 @@ mod stored_section;
 mod studio_configuration;
 mod subscription_body;
 mod time_series_body;
-mod time_series_change;
 mod time_series_configuration;
 mod time_series_policy;
+mod time_series_section_change;
 
 pub mod changes;
 pub mod database_shapes;
@@ -74,9 +75,11 @@ pub use crate::{
     attachments_body::{
         AttachmentOwner, AttachmentRequest, read_attachment_request, read_attachments_request,
     },
-    bulk_docs_body::{
-        BatchBody, BatchCommand, CompareExchangeChange, RoomForCommands, read_bulk_docs,
+    batch_command::{
+        AttachmentCommand, BatchCommand, CompareExchangeChange, DocumentCommand, PatchCommand,
+        TimeSeriesCommand,
     },
+    bulk_docs_body::{BatchBody, RoomForCommands, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{ClientConfiguration, read_client_configuration},
     counters_body::{
@@ -109,6 +112,6 @@ pub use crate::{
     studio_configuration::{StudioOf, read_studio_configuration, studio_environment_of_record},
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
-    time_series_change::TimeSeriesChange,
     time_series_configuration::read_time_series_configuration,
+    time_series_section_change::TimeSeriesSectionChange,
 };

@@ -4,7 +4,7 @@ use blittable::{BlittableBuf, ParseLimits, parse_document};
 use commands::BatchOutcome;
 use database::DatabaseLease;
 use engine::{Engine, EngineError, Guards, InvalidTransaction};
-use wire::BatchCommand;
+use wire::{BatchCommand, DocumentCommand};
 
 use crate::with_database;
 
@@ -13,18 +13,22 @@ fn document(json: &str) -> BlittableBuf {
 }
 
 fn put(id: &str, change_vector: Option<&str>) -> BatchCommand {
-    BatchCommand::Put {
+    BatchCommand::Document(DocumentCommand::Put {
         id: Some(id.to_owned()),
         change_vector: change_vector.map(str::to_owned),
         original_change_vector: None,
         document: document(r#"{"@metadata":{"@collection":"Users"}}"#),
         keeps_replaced: false,
-    }
+    })
 }
 
 fn delete(id: &str) -> BatchCommand {
     let id = Some(id.to_owned());
-    BatchCommand::Delete { id, change_vector: None, original_change_vector: None }
+    BatchCommand::Document(DocumentCommand::Delete {
+        id,
+        change_vector: None,
+        original_change_vector: None,
+    })
 }
 
 /// The ids of the changed documents with their change vectors, and the outcome.

@@ -4,9 +4,9 @@ use database::{NewDatabase, Replacement};
 use engine::{Engine, EngineError, ServerConfiguration};
 use model::{CollectionName, DatabaseLockMode, DatabaseName, RetentionKind};
 use wire::{
-    RecordBody, SectionKind, StoredSection, StudioOf, TimeSeriesChange, read_client_configuration,
-    read_retention_configuration, read_revisions_configuration, read_settings_section,
-    read_studio_configuration,
+    RecordBody, SectionKind, StoredSection, StudioOf, TimeSeriesSectionChange,
+    read_client_configuration, read_retention_configuration, read_revisions_configuration,
+    read_settings_section, read_studio_configuration,
 };
 
 use crate::{open, with_database};
@@ -124,14 +124,15 @@ fn a_change_of_time_series_is_decided_on_what_is_stored() {
         let json = format!(
             r#"{{"Collection":"Cos","TimeSeries":"HR","ValueNames":["{names}"],"Update":{is_update}}}"#
         );
-        TimeSeriesChange::NameValues(sent(&json).properties().clone())
+        TimeSeriesSectionChange::NameValues(sent(&json).properties().clone())
     };
     assert!(engine.change_time_series("db", &names("Bpm", false)).unwrap().is_some());
     let before = engine.record("db").unwrap().etag;
     assert!(engine.change_time_series("db", &names("Bpm", false)).unwrap().is_none());
     let refused = engine.change_time_series("db", &names("X", false)).unwrap_err();
     assert!(matches!(refused, EngineError::Section(_)), "{refused}");
-    let remove = TimeSeriesChange::RemovePolicy { collection: "Cos".into(), name: "p".into() };
+    let remove =
+        TimeSeriesSectionChange::RemovePolicy { collection: "Cos".into(), name: "p".into() };
     assert!(engine.change_time_series("db", &remove).unwrap().is_none());
     assert_eq!(engine.record("db").unwrap().etag, before);
     assert!(engine.change_time_series("db", &names("X", true)).unwrap().is_some());

@@ -1,34 +1,12 @@
-//! Counters in responses, and their changes in requests.
+//! Counters in responses.
 
-use documents::{ChangeCounters, CounterDetail, CounterRow, CounterStep, CounterValue};
-use model::{CounterName, DocumentId};
-use wire::{CounterOperation, CounterOperationKind, DocumentCounters};
+use documents::{CounterDetail, CounterRow, CounterValue};
+use model::CounterName;
 
 use crate::{
     answers::json_text::{JsonArray, JsonObject},
     api_error::ApiError,
 };
-
-/// The changes that a request makes to one document. Operations without effect are omitted.
-pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCounters, ApiError> {
-    let DocumentCounters { document_id: id, operations } = requested;
-    let mut steps = Vec::with_capacity(operations.len());
-    for CounterOperation { kind, name, delta } in operations {
-        steps.push(match kind {
-            CounterOperationKind::Nothing => continue,
-            CounterOperationKind::Increment => {
-                CounterStep::Increment { name: counter_name(name)?, by: delta }
-            }
-            CounterOperationKind::Delete => CounterStep::Delete { name: counter_name(name)? },
-            CounterOperationKind::Get => CounterStep::Get { name: counter_name(name)? },
-        });
-    }
-    Ok(ChangeCounters { id: DocumentId::new(id)?, steps })
-}
-
-pub(crate) fn counter_name(text: String) -> Result<CounterName, ApiError> {
-    CounterName::new(text).map_err(|error| ApiError::argument(error.to_string()))
-}
 
 /// How a response contains the values per database.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::{
     call::Call,
     http::{body_reader::BodyReader, byte_range::Wanted, router::Answering},
     writes::{
-        batch_attachments::attachment_name, content_upload::ContentUpload, submitting::submit,
+        attachment_commands::attachment_name, content_upload::ContentUpload, submitting::submit,
     },
 };
 

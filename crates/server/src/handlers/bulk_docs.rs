@@ -48,15 +48,14 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         }
         let database = call.database()?;
         let series = RecordedSeries::of(database);
-        let (batch, responses) =
-            to_batch(body.commands, contents, (&series, call.id_separator()?))?;
+        let (batch, answers) = to_batch(body.commands, contents, (&series, call.id_separator()?))?;
         let outcome = if batch.commands.is_empty() {
             None
         } else {
             Some(submit(&call.state, database, batch).await?)
         };
         staged.are_put();
-        let answer = write_answer(outcome.as_ref(), &responses)?;
+        let answer = write_answer(outcome.as_ref(), &answers)?;
         if let Some(outcome) = &outcome {
             waits.wait_for_indexes(&call, outcome).await?;
             waits.wait_for_replicas(&call, outcome).await?;

@@ -31,7 +31,7 @@ use wire::{
 };
 
 use crate::{
-    answers::{answer::Answer, counter_answer::change_counters},
+    answers::answer::Answer,
     api_error::ApiError,
     call::Call,
     http::{
@@ -44,8 +44,9 @@ use crate::{
     },
     server_state::ServerState,
     writes::{
-        batch_attachments::attachment_name,
+        attachment_commands::attachment_name,
         content_upload::{ContentUpload, StagedContents},
+        counter_commands::change_counters,
         submitting::{Submitted, begin},
         time_series_commands::change_command,
     },

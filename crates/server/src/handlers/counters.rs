@@ -9,13 +9,13 @@ use wire::CounterOperationKind;
 use crate::{
     answers::{
         answer::Answer,
-        counter_answer::{ShownValues, change_counters, detail_of, write_details},
+        counter_answer::{ShownValues, detail_of, write_details},
         json_text::{JsonArray, JsonObject},
     },
     api_error::ApiError,
     call::Call,
     http::router::Answering,
-    writes::submitting::submit,
+    writes::{counter_commands::change_counters, submitting::submit},
 };
 
 /// `GET /counters`: some counters of a document, or all.

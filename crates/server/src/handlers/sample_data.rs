@@ -17,7 +17,7 @@ use crate::{
     handlers::{bulk_docs::submit_body, index_changes::define_all},
     http::{body_share::BodyShare, router::Answering},
     sample_data::{self, SampleTypes},
-    writes::{batch_attachments::attachment_name, submitting::submit},
+    writes::{attachment_commands::attachment_name, submitting::submit},
 };
 
 /// `GET /studio/sample-data/classes`.

@@ -1,7 +1,7 @@
 //! The policies of time series and the names of their values: parts of a database's record.
 
 use http::StatusCode;
-use wire::{SectionKind, TimeSeriesChange, read_time_series_configuration};
+use wire::{SectionKind, TimeSeriesSectionChange, read_time_series_configuration};
 
 use crate::{
     answers::answer::Answer,
@@ -30,7 +30,7 @@ pub(crate) fn put_policy(call: Call) -> Answering {
     Box::pin(async move {
         let collection = call.query().single_non_empty("collection")?.to_owned();
         let policy = read_object(&call.body)?;
-        change(call, TimeSeriesChange::PutPolicy { collection, policy }).await
+        change(call, TimeSeriesSectionChange::PutPolicy { collection, policy }).await
     })
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn delete_policy(call: Call) -> Answering {
     Box::pin(async move {
         let collection = call.query().single_non_empty("collection")?.to_owned();
         let name = call.query().single_non_empty("name")?.to_owned();
-        change(call, TimeSeriesChange::RemovePolicy { collection, name }).await
+        change(call, TimeSeriesSectionChange::RemovePolicy { collection, name }).await
     })
 }
 
@@ -47,11 +47,11 @@ pub(crate) fn delete_policy(call: Call) -> Answering {
 pub(crate) fn name_values(call: Call) -> Answering {
     Box::pin(async move {
         let sent = read_object(&call.body)?;
-        change(call, TimeSeriesChange::NameValues(sent)).await
+        change(call, TimeSeriesSectionChange::NameValues(sent)).await
     })
 }
 
-async fn change(call: Call, change: TimeSeriesChange) -> Result<Answer, ApiError> {
+async fn change(call: Call, change: TimeSeriesSectionChange) -> Result<Answer, ApiError> {
     let name = call.database()?.record().name.as_str().to_owned();
     let state = call.state;
     blocking(move || {

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use documents::NewContent;
 use http::header;
-use model::AttachmentName;
-use wire::{BatchBody, BatchCommand};
+use wire::{AttachmentCommand, BatchBody, BatchCommand};
 
 use crate::{
     api_error::ApiError,
@@ -54,7 +53,9 @@ pub(crate) async fn read_parts(
     let body = read_commands(&call.state, &mut call.body_share, &json)?;
     let json_bytes = json.len();
     drop(json);
-    let is_put = |command: &&BatchCommand| matches!(command, BatchCommand::AttachmentPut { .. });
+    let is_put = |command: &&BatchCommand| {
+        matches!(command, BatchCommand::Attachment(AttachmentCommand::Put { .. }))
+    };
     let wanted = body.commands.iter().filter(is_put).count();
     let database = call.database()?.clone();
     let (mut contents, mut staged) = (Vec::new(), StagedContents::default());
@@ -149,8 +150,4 @@ impl Parts {
         }
         Ok(json)
     }
-}
-
-pub(crate) fn attachment_name(text: String) -> Result<AttachmentName, ApiError> {
-    AttachmentName::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }

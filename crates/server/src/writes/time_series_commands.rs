@@ -1,16 +1,66 @@
-//! Changes of time series: from requests to commands.
+//! Commands that change time series.
 
-use commands::Command;
-use documents::DocumentError;
-use documents::time_series::{
-    CopyTimeSeries, InvalidTimeSeries, MOMENT_MAX, MomentRange, TimeSeriesChange,
+use commands::{Command, CommandResult};
+use documents::{
+    DocumentError,
+    time_series::{
+        CopyTimeSeries, InvalidTimeSeries, MOMENT_MAX, MomentRange, TimeSeriesChange,
+        TimeSeriesWritten,
+    },
 };
-use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
-use wire::TimeSeriesBody;
-
 use engine::RecordedSeries;
+use model::{DocumentId, TimeSeriesName, date, ticks::TICKS_PER_MILLISECOND};
+use wire::{TimeSeriesBody, TimeSeriesCommand};
 
-use crate::api_error::ApiError;
+use crate::{
+    answers::json_text::JsonObject,
+    api_error::ApiError,
+    writes::answered::{Answered, foreign_result},
+};
+
+/// What is printed of a command besides its result.
+pub(crate) struct TimeSeriesAnswer {
+    /// The type of the command as in the request.
+    kind: &'static str,
+}
+
+/// The command as the engine executes it.
+pub(crate) fn answered(
+    command: TimeSeriesCommand,
+    series: &RecordedSeries,
+) -> Result<Answered<TimeSeriesAnswer>, ApiError> {
+    Ok(match command {
+        TimeSeriesCommand::Change { id, changes, kind } => {
+            Answered::one(change_command(&id, *changes, series)?, TimeSeriesAnswer { kind })
+        }
+        TimeSeriesCommand::Copy(copy) => {
+            Answered::one(copy_command(copy)?, TimeSeriesAnswer { kind: "TimeSeriesCopy" })
+        }
+    })
+}
+
+impl TimeSeriesAnswer {
+    pub(crate) fn write(
+        &self,
+        result: Option<&CommandResult>,
+        body: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let Some(CommandResult::TimeSeriesWritten(written)) = result else {
+            return Err(foreign_result(result));
+        };
+        write_written(written, self.kind, body);
+        Ok(())
+    }
+}
+
+fn write_written(written: &TimeSeriesWritten, kind: &str, body: &mut Vec<u8>) {
+    let mut object = JsonObject::begin(body);
+    object.text("Id", written.id.as_str());
+    let version = written.change_vector.as_ref().map(|version| version.as_str());
+    object.optional_text("ChangeVector", version);
+    object.text("Type", kind);
+    object.end();
+}
 
 /// The name of a series.
 pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ApiError> {
@@ -37,7 +87,7 @@ fn range_of(from: Option<i64>, to: Option<i64>) -> MomentRange {
 }
 
 /// The command that copies entries between two series.
-pub(crate) fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ApiError> {
+fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ApiError> {
     Ok(Command::CopyTimeSeries(Box::new(CopyTimeSeries {
         id: DocumentId::new(copy.id)?,
         name: series_name(&copy.name)?,

@@ -10,7 +10,7 @@ use crate::{
 
 /// A change of a part of the time series configuration. Whether it is possible depends on the rest.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TimeSeriesChange {
+pub enum TimeSeriesSectionChange {
     /// Adds a policy, or replaces the one of its name.
     PutPolicy {
         /// The collection.
@@ -29,20 +29,20 @@ pub enum TimeSeriesChange {
     NameValues(Map<String, Value>),
 }
 
-impl TimeSeriesChange {
+impl TimeSeriesSectionChange {
     /// The section after the change; `None` if it changes nothing. `stored` is the section before it.
     ///
     /// # Errors
     /// The request is incomplete; the section would be invalid; the values have other names.
     pub fn apply(&self, stored: Option<&Value>) -> Result<Option<StoredSection>, ProtocolError> {
         let changed = match self {
-            TimeSeriesChange::PutPolicy { collection, policy } => {
+            TimeSeriesSectionChange::PutPolicy { collection, policy } => {
                 Some(with_policy(stored, collection, policy)?)
             }
-            TimeSeriesChange::RemovePolicy { collection, name } => {
+            TimeSeriesSectionChange::RemovePolicy { collection, name } => {
                 without_policy(stored, collection, name)?
             }
-            TimeSeriesChange::NameValues(sent) => with_value_names(stored, sent)?,
+            TimeSeriesSectionChange::NameValues(sent) => with_value_names(stored, sent)?,
         };
         Ok(changed.map(|json| StoredSection::new(SectionKind::TimeSeries, json)))
     }
