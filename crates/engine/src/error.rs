@@ -165,6 +165,8 @@ pub enum EngineError {
     Stopped,
     /// The operation panicked, which is a bug.
     Panicked,
+    /// The content of an attachment has too many bytes.
+    ContentTooLong,
     /// A setting in a record is invalid.
     Setting(Problem),
     /// A section of a record would be invalid after a change.
@@ -182,7 +184,33 @@ pub enum EngineError {
     },
 }
 
+/// What a batch lacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Something that others use now: memory, a place in the queue, pages that are not flushed yet.
+    Passing,
+    /// It needs more than there may ever be, but parts of it may fit.
+    TooLarge,
+}
+
 impl EngineError {
+    /// What a batch lacked, if another try may succeed, later or in smaller parts.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        match self {
+            EngineError::Command(CommandError::NotWritten(error))
+            | EngineError::Command(CommandError::Document(DocumentError::Storage(error)))
+            | EngineError::Document(DocumentError::Storage(error))
+            | EngineError::Storage(error) => shortage_of(error),
+            EngineError::Command(CommandError::Document(
+                DocumentError::TooLarge { .. } | DocumentError::TooLong { .. },
+            )) => Some(Shortage::TooLarge),
+            EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
+            | EngineError::Submit(SubmitError::Full)
+            | EngineError::MemoryCritical { .. } => Some(Shortage::Passing),
+            _ => None,
+        }
+    }
+
     /// Whether a smaller batch might succeed, because there was not enough memory for this one.
     pub(crate) fn is_low_memory(&self) -> bool {
         let is_storages = |error: &StorageError| matches!(error, StorageError::NoMemory(_));
@@ -194,6 +222,17 @@ impl EngineError {
             | EngineError::MemoryCritical { .. } => true,
             _ => false,
         }
+    }
+}
+
+fn shortage_of(error: &StorageError) -> Option<Shortage> {
+    match error {
+        StorageError::BuiltOnFailed { reason } => shortage_of(reason),
+        StorageError::NoMemory(exhausted) if exhausted.is_too_large() => Some(Shortage::TooLarge),
+        StorageError::NoMemory(_)
+        | StorageError::TooManyUnflushed { .. }
+        | StorageError::GivenUp { .. } => Some(Shortage::Passing),
+        _ => None,
     }
 }
 
@@ -301,6 +340,7 @@ impl fmt::Display for EngineError {
             }
             EngineError::Panicked => f.write_str("The operation panicked"),
             EngineError::Stopped => f.write_str("The operation was stopped"),
+            EngineError::ContentTooLong => f.write_str("An attachment has too many bytes"),
             EngineError::Setting(problem) => problem.fmt(f),
             EngineError::Section(error) => error.fmt(f),
             EngineError::OtherNodes => f.write_str(
@@ -357,6 +397,7 @@ impl Error for EngineError {
             | EngineError::Internal { .. }
             | EngineError::Stopped
             | EngineError::Panicked
+            | EngineError::ContentTooLong
             | EngineError::Setting(_)
             | EngineError::OtherNodes
             | EngineError::MemoryCritical { .. } => None,

@@ -20,6 +20,7 @@
 //! | `configuration`, `client_configuration` | what records configure, and the server: each change as a call; the configuration that clients load |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
+//! | `bulk_insert`, `content_upload`, `busy_wait` | elements and contents of attachments that arrive piece by piece: what is stored when, and in which parts when memory is short |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
@@ -34,13 +35,16 @@
 mod agreed_state;
 mod auto_indexes;
 mod bound_query;
+mod bulk_insert;
 mod bulk_operation;
+mod busy_wait;
 mod chosen_documents;
 mod client_configuration;
 mod cluster_transaction;
 mod compaction;
 mod compilation;
 mod configuration;
+mod content_upload;
 mod database_files;
 mod database_log;
 mod databases;
@@ -76,13 +80,18 @@ mod unknown_directories;
 
 pub use crate::{
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
+    bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
+    busy_wait::BusyWait,
     cluster_transaction::{
         CommittedTransaction, Guards, PreparedTransaction, SubmittedTransaction,
         TransactionPreparation, check_expiry,
     },
     compilation::RoomToCompile,
     configuration::ServerConfiguration,
+    content_upload::{
+        Backlog, CARRIED_BYTES_MAX, ContentChunk, ContentUpload, StagedContent, StagedContents,
+    },
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
     engine::Engine,

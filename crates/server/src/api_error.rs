@@ -124,6 +124,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Violations(violations) => violated(violations),
         EngineError::Setting(problem) => setting_error(&problem),
         EngineError::Section(error) => error,
+        EngineError::ContentTooLong => ProtocolError::new(ErrorKind::RequestTooLarge, message),
         EngineError::OtherNodes => ProtocolError::argument(message),
         EngineError::DirectoryRefused { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
         EngineError::DirectoryUnreadable { .. } | EngineError::FilesNotRemoved { .. } => {

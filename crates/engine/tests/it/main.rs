@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bulk_insert;
 mod cluster_transactions;
 mod configuration;
+mod content_upload;
 mod index_wait;
 mod subscriptions;
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use commands::BatchOutcome;
 use database::DatabaseLease;
 use documents::DatabaseIdentity;
-use engine::{IndexWait, RecordedSeries};
+use engine::{IndexWait, RecordedSeries, StagedContents};
 use http::{StatusCode, header};
 use model::{ChangeVector, ChangeVectorEntry};
 use tokio::time::timeout;
@@ -21,7 +21,6 @@ use crate::{
         batch_attachments::{BatchParts, parts_of, read_parts},
         batch_commands::{read_commands, to_batch, write_answer},
         cluster_transaction,
-        content_upload::StagedContents,
         submitting::submit,
     },
 };

@@ -1,27 +1,21 @@
 //! `/bulk_insert`: documents in one streamed body, committed in batches while it arrives.
 //!
-//! The content of an attachment follows its element directly. What was committed before a failure
-//! remains. Memory holds one element, the batch that is being collected and the one that is being
-//! written, whatever the size of the body; all of that is charged. The work runs in a separate
-//! task, so that the operation has an outcome even when the client disconnects, or is silent for
-//! longer than connections may be idle.
-//!
-//! When memory is short, batches are so small that there is always enough memory for their
-//! transactions. Invariant: an insert waits for memory only with a single element that is larger
-//! than that, and not for long; so inserts that hold memory while they wait do not block each
-//! other.
+//! The content of an attachment follows its element directly. [`engine::BulkInsert`] collects the elements in batches
+//! and decides how they are stored; this part reads them off the wire, charges the memory for all that it holds, and
+//! waits. The work runs in a separate task, so that the operation has an outcome even when the client disconnects, or
+//! is silent for longer than connections may be idle.
 
-use std::{collections::HashSet, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use blittable::{ObjectScanner, Scanned};
 use bytes::Bytes;
-use commands::{Batch, BatchOutcome, Command, SubmitError};
+use commands::BatchOutcome;
 use database::{DatabaseLease, Operation};
-use documents::{DocumentError, ExpectedVersion, PutAttachment, PutDocument, RequestedId};
-use engine::RecordedSeries;
+use documents::{ExpectedVersion, PutAttachment};
+use engine::{BulkInsert, BulkInsertStep, BulkInsertTotals, EngineError, RecordedSeries};
 use http::StatusCode;
 use http_body_util::BodyExt;
-use model::{AttachmentName, DocumentId, IdSeparator};
+use model::{AttachmentName, DocumentId};
 use tokio::time::{Instant, timeout};
 use wire::{
     BulkInsertCommand, ErrorKind,
@@ -45,33 +39,17 @@ use crate::{
     server_state::ServerState,
     writes::{
         attachment_commands::attachment_name,
-        content_upload::{ContentUpload, StagedContents},
+        content_upload::ContentUpload,
         counter_commands::change_counters,
         submitting::{Submitted, begin},
-        time_series_commands::change_command,
+        time_series_commands::requested_change,
     },
 };
 
-/// A batch is submitted when its commands have about this many bytes.
-const BATCH_BYTES_MAX: usize = 4 << 20;
-/// A batch is submitted when it has this many commands.
-const BATCH_COMMANDS_MAX: usize = 4096;
 /// Maximum overhead of an element around its document.
 const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
 /// How often an insert that waits for its client checks whether it was stopped.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// How many times, and how long, a batch is submitted again to a full queue before the insert
-/// fails.
-const FULL_QUEUE_TRIES: usize = 600;
-/// How many of them may also be waits for memory, for an element that is too large for
-/// [`SMALL_BATCH_BYTES`].
-const MEMORY_TRIES: usize = 100;
-/// There is enough memory for batches of this size in any transaction.
-const SMALL_BATCH_BYTES: usize = 128 << 10;
-/// A whole batch is submitted when this many times its bytes are available: for the pages that it
-/// changes, and for what others allocate until it is executed.
-const TRANSACTION_TIMES: u64 = 8;
-const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
 
 /// `POST /bulk_insert`.
 pub(crate) fn bulk_insert(mut call: Call) -> Answering {
@@ -116,47 +94,22 @@ struct Insert {
     state: Arc<ServerState>,
     database: DatabaseLease,
     operation: Arc<Operation>,
-    id_separator: IdSeparator,
-    skip_unchanged: bool,
+    elements: BulkInsert,
     scanner: ObjectScanner,
     /// The start of an element whose end has not arrived.
     partial: Vec<u8>,
-    batch: Batch,
-    batch_bytes: usize,
-    /// The memory charged for `partial`, `batch` and what is in flight.
+    /// The memory charged for `partial` and `elements`.
     share: BodyShare,
     body: RequestBody,
     /// What has arrived while the insert waited for something else.
     arrived: Option<Event>,
     in_flight: Option<Submitted>,
-    in_flight_bytes: usize,
-    /// The batch in flight, if it is small enough to be inserted again in parts.
-    in_flight_copy: Option<Batch>,
     /// The array has been closed. A client may keep its body open until it has read the response,
     /// so nothing more is awaited.
     is_closed: bool,
     has_elements: bool,
-    /// Ids that are in `batch` or in flight, recorded when unchanged documents are to be skipped:
-    /// the stored documents are not up to date for them.
-    unsettled: [HashSet<String>; 2],
     /// An attachment whose content comes next.
     coming: Option<ComingAttachment>,
-    /// Contents for `batch` and for what is in flight.
-    staged: [StagedContents; 2],
-    /// What else `batch` and the batch in flight contain.
-    other_commands: [OtherCommands; 2],
-    last_id: Option<String>,
-    processed: u64,
-    other_commands_processed: OtherCommands,
-    batches: u64,
-}
-
-/// Commands of a bulk insert that store anything but documents.
-#[derive(Clone, Copy, Default)]
-struct OtherCommands {
-    attachments: u64,
-    counters: u64,
-    time_series: u64,
 }
 
 /// An attachment whose content follows its element.
@@ -173,7 +126,7 @@ enum Event {
     Piece(Bytes),
     End,
     Broken(String),
-    Committed(Result<BatchOutcome, ApiError>),
+    Committed(Result<BatchOutcome, EngineError>),
     /// Nothing has arrived, and nothing is being written: a good time to write what was collected.
     Idle,
 }
@@ -197,45 +150,33 @@ impl Insert {
         let element_bytes_max = document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
         Insert {
             share: BodyShare::none_of(&state),
+            elements: state.engine.begin_bulk_insert(&database, skip_unchanged),
             state,
-            id_separator: database.queue().id_separator(),
             database,
             operation,
-            skip_unchanged,
             scanner: ObjectScanner::new(element_bytes_max),
             partial: Vec::new(),
-            batch: Batch::default(),
-            batch_bytes: 0,
             body,
             arrived: None,
             in_flight: None,
-            in_flight_bytes: 0,
-            in_flight_copy: None,
             is_closed: false,
             has_elements: false,
-            unsettled: Default::default(),
             coming: None,
-            staged: Default::default(),
-            other_commands: Default::default(),
-            last_id: None,
-            processed: 0,
-            other_commands_processed: OtherCommands::default(),
-            batches: 0,
         }
     }
 
     async fn run(mut self, mut decoder: StreamDecoder) -> Result<(), ApiError> {
         let inserted = self.insert_all(&mut decoder).await;
-        let committed = self.wait_for_batch().await;
+        let committed = self.wait_for_batches().await;
         let outcome = inserted.and(committed);
         let now = self.state.engine.clock().now();
         match outcome {
             Ok(()) => {
-                let OtherCommands { attachments, counters, time_series } =
-                    self.other_commands_processed;
+                let BulkInsertTotals { processed, attachments, counters, time_series, .. } =
+                    *self.elements.totals();
                 let result = BulkOperationResult {
-                    total: self.processed,
-                    documents_processed: self.processed - attachments - counters - time_series,
+                    total: processed,
+                    documents_processed: processed - attachments - counters - time_series,
                     attachments_processed: attachments,
                     counters_processed: counters,
                     time_series_processed: time_series,
@@ -263,10 +204,11 @@ impl Insert {
     }
 
     fn failure(&self, cause: &ApiError) -> ApiError {
+        let totals = self.elements.totals();
         ApiError::invalid_operation(format!(
             "Failed to process bulk insert. Inserted {} items in {} batches.",
-            group_digits(self.processed),
-            group_digits(self.batches)
+            group_digits(totals.processed),
+            group_digits(totals.batches)
         ))
         .caused_by(cause.full_text())
     }
@@ -294,8 +236,11 @@ impl Insert {
                     }
                     last_piece = Instant::now();
                 }
-                Event::Committed(outcome) => self.settle(outcome).await?,
-                Event::Idle => self.submit_batch().await?,
+                Event::Committed(outcome) => {
+                    self.settle(outcome)?;
+                    self.advance().await?;
+                }
+                Event::Idle => self.store_batch().await?,
                 Event::Broken(message) => {
                     return Err(ApiError::new(ErrorKind::EndOfStream, message));
                 }
@@ -311,7 +256,7 @@ impl Insert {
             let message = "Attempted to read past the end of the stream.";
             return Err(ApiError::new(ErrorKind::EndOfStream, message));
         }
-        self.submit_batch().await
+        self.store_batch().await
     }
 
     fn check_wanted(&self) -> Result<(), ApiError> {
@@ -327,8 +272,7 @@ impl Insert {
     }
 
     fn held_bytes(&self) -> u64 {
-        let copies = 1 + usize::from(self.in_flight_copy.is_some());
-        counted(self.partial.len() + self.batch_bytes + copies * self.in_flight_bytes)
+        counted(self.partial.len() + self.elements.held_bytes())
     }
 
     /// Charges what it holds. When there is not enough memory, submits what was collected to
@@ -337,8 +281,8 @@ impl Insert {
         if self.share.try_grow_to(self.held_bytes()).is_ok() {
             return Ok(());
         }
-        self.submit_batch().await?;
-        self.wait_for_batch().await?;
+        self.store_batch().await?;
+        self.wait_for_batches().await?;
         let wait = self.share.begin_to_wait(self.held_bytes());
         while !self.share.has_grown(&wait)? {
             self.pause(ASK_INTERVAL).await?;
@@ -380,7 +324,7 @@ impl Insert {
         if let Some(arrived) = self.arrived.take() {
             return arrived;
         }
-        let has_batch = !self.batch.commands.is_empty();
+        let has_batch = !self.elements.is_empty();
         let in_flight = &mut self.in_flight;
         let mut frame = Box::pin(next_frame(&mut self.body));
         std::future::poll_fn(move |context| {
@@ -416,8 +360,8 @@ impl Insert {
                         self.take_element(&element)?;
                     }
                     piece = &piece[end..];
-                    if self.coming.is_none() && self.is_batch_full() {
-                        self.submit_batch().await?;
+                    if self.coming.is_none() {
+                        self.store_full_batch().await?;
                     }
                 }
                 Scanned::Partial { start } => {
@@ -444,258 +388,104 @@ impl Insert {
         {
             let ComingAttachment { id, name, content_type, upload, .. } = coming;
             let (content, staged) = upload.finish().await?;
-            self.staged[0].append(staged);
-            self.other_commands[0].attachments += 1;
             let expected = ExpectedVersion::Any;
             let put = PutAttachment { id, name, content_type, expected, content };
-            self.take_command(Command::PutAttachment(put));
-            if self.is_batch_full() {
-                self.submit_batch().await?;
-            }
+            self.elements.put_attachment(put, staged);
+            self.store_full_batch().await?;
         }
         Ok(rest)
-    }
-
-    fn take_command(&mut self, command: Command) {
-        self.batch_bytes += command.size_bytes();
-        self.batch.commands.push(command);
     }
 
     fn take_element(&mut self, element: &[u8]) -> Result<(), ApiError> {
         let read =
             |builder: &mut blittable::Builder| wire::read_bulk_insert_element(element, builder);
-        let (id, document) = match self.state.with_builder(read)? {
-            BulkInsertCommand::HeartBeat => return Ok(()),
-            BulkInsertCommand::Put { id, document } => (id, document),
+        match self.state.with_builder(read)? {
+            BulkInsertCommand::HeartBeat => {}
+            BulkInsertCommand::Put { id, document } => {
+                self.elements.put(id.as_deref(), document)?
+            }
             BulkInsertCommand::TimeSeries { id, changes } => {
-                self.other_commands[0].time_series += 1;
                 let series = RecordedSeries::of(&self.database);
-                self.take_command(change_command(&id, *changes, &series)?);
-                self.last_id = Some(id);
-                return Ok(());
+                let change = requested_change(&id, *changes, &series)?;
+                self.elements.change_time_series(Box::new(change));
             }
             BulkInsertCommand::Counters(counters) => {
-                let request = change_counters(counters)?;
-                self.last_id = Some(request.id.as_str().to_owned());
-                self.other_commands[0].counters += 1;
-                self.take_command(Command::ChangeCounters(request));
-                return Ok(());
+                self.elements.change_counters(change_counters(counters)?);
             }
             BulkInsertCommand::AttachmentPut { id, name, content_type, content_bytes } => {
-                let small_bytes_max = BATCH_BYTES_MAX.saturating_sub(self.batch_bytes);
+                let carried_bytes_max = self.elements.carried_bytes_max();
                 self.coming = Some(ComingAttachment {
                     id: DocumentId::new(id)?,
                     name: attachment_name(name)?,
                     content_type,
-                    upload: ContentUpload::new(&self.state, &self.database, small_bytes_max),
+                    upload: ContentUpload::new(&self.state, &self.database, carried_bytes_max),
                     bytes_left: content_bytes,
                 });
-                return Ok(());
-            }
-        };
-        let id = requested_id(id.as_deref(), self.id_separator)?;
-        let put = PutDocument { id, expected: ExpectedVersion::Any, body: document };
-        if self.skip_unchanged && self.is_unchanged(&put)? {
-            self.processed += 1;
-            return Ok(());
-        }
-        if let RequestedId::Exactly(id) = &put.id {
-            self.last_id = Some(id.as_str().to_owned());
-            if self.skip_unchanged {
-                self.unsettled[0].insert(id.lower_cased().to_owned());
             }
         }
-        self.take_command(Command::Put(put));
         Ok(())
     }
 
-    /// Whether the same document is already stored.
-    fn is_unchanged(&self, put: &PutDocument) -> Result<bool, ApiError> {
-        let RequestedId::Exactly(id) = &put.id else { return Ok(false) };
-        if self.unsettled.iter().any(|ids| ids.contains(id.lower_cased())) {
-            return Ok(false);
+    async fn store_full_batch(&mut self) -> Result<(), ApiError> {
+        if self.elements.is_full() {
+            self.store_batch().await?;
         }
-        let tx = self.database.read();
-        let stored = documents::get(&tx, id)?;
-        let Some(stored) = stored.filter(|stored| stored.id() == id.as_str()) else {
-            return Ok(false);
-        };
-        let stored = stored.body()?.root();
-        let new = put.body.as_view().root();
-        let equal =
-            blittable::equal(&blittable::Value::Object(stored), &blittable::Value::Object(new));
-        equal.map_err(|error| ApiError::from(DocumentError::from(error)))
+        Ok(())
     }
 
-    fn is_batch_full(&self) -> bool {
-        self.batch_bytes >= BATCH_BYTES_MAX || self.batch.commands.len() >= BATCH_COMMANDS_MAX
+    /// Stores what is collected, after the batch in flight. The last part of it may be in flight then.
+    async fn store_batch(&mut self) -> Result<(), ApiError> {
+        self.elements.close_batch();
+        self.advance().await
     }
 
-    /// Waits for the batch in flight, then submits the collected one: as a whole, or when memory is
-    /// short as several small ones.
-    async fn submit_batch(&mut self) -> Result<(), ApiError> {
-        self.wait_for_batch().await?;
-        // Contents staged for attachments are settled with their whole batch.
-        let has_attachments = 0 < self.other_commands[0].attachments;
-        while !has_attachments && !self.has_memory(self.batch_bytes) {
-            let small = self.batch.split_first(SMALL_BATCH_BYTES);
-            if self.batch.commands.is_empty() {
-                self.batch = small;
-                break;
-            }
-            // The rest of the batch is settled with its last part.
-            self.batch_bytes = self.batch_bytes.saturating_sub(small.size_bytes());
-            self.insert_small(small).await?;
-        }
-        if self.batch.commands.is_empty() {
-            return Ok(());
-        }
-        let batch_bytes = std::mem::take(&mut self.batch_bytes);
-        let batch = std::mem::take(&mut self.batch);
-        self.unsettled.swap(0, 1);
-        self.staged.swap(0, 1);
-        self.other_commands.swap(0, 1);
-        self.wait_for_room(batch_bytes).await?;
-        self.in_flight_copy =
-            (!has_attachments && batch_bytes <= SMALL_BATCH_BYTES).then(|| batch.clone());
-        self.begin(batch, batch_bytes)
-    }
-
-    /// Inserts a part of a batch. When there is not enough memory for its few changes, it is
-    /// retried in smaller parts, and a single element for a while.
-    async fn insert_small(&mut self, mut left: Batch) -> Result<(), ApiError> {
-        let (mut part_bytes_max, mut tries) = (SMALL_BATCH_BYTES, 0);
-        while !left.commands.is_empty() {
-            let part = left.split_first(part_bytes_max);
-            let part_bytes = part.size_bytes();
-            let is_small = part_bytes <= SMALL_BATCH_BYTES && tries < MEMORY_TRIES;
-            let again = is_small.then(|| part.clone());
-            self.wait_for_room(part_bytes).await?;
-            self.begin(part, part_bytes)?;
-            match (self.wait_for_part().await, again) {
-                (Err(error), Some(again)) if may_succeed_in_parts(&error, &again) => {
-                    tries += 1;
-                    part_bytes_max = (part_bytes / 2).max(1);
-                    left.commands.splice(..0, again.commands);
-                    self.pause(FULL_QUEUE_PAUSE).await?;
+    /// Does what the insert needs until it takes more elements. Meanwhile the client is not read: an insert waits for
+    /// a busy server instead of failing at once.
+    async fn advance(&mut self) -> Result<(), ApiError> {
+        loop {
+            match self.elements.step()? {
+                BulkInsertStep::Collect => return Ok(()),
+                BulkInsertStep::Submit(batch) => {
+                    self.in_flight = Some(begin(&self.state, &self.database, batch.into())?);
                 }
-                (inserted, _) => {
-                    inserted?;
-                    // One difficult moment must not slow down the rest.
-                    tries = 0;
-                    part_bytes_max = part_bytes_max.saturating_mul(2).min(SMALL_BATCH_BYTES);
-                }
+                BulkInsertStep::Settle => self.wait_for_batch().await?,
+                BulkInsertStep::Pause(time) => self.pause(time).await?,
             }
         }
-        Ok(())
     }
 
-    fn begin(&mut self, batch: Batch, bytes: usize) -> Result<(), ApiError> {
-        self.in_flight = Some(begin(&self.state, &self.database, batch.into())?);
-        self.in_flight_bytes = bytes;
-        Ok(())
-    }
-
-    /// A bulk insert waits for a busy server instead of failing immediately, and for a while for
-    /// memory for a single large element; its client is not read in the meantime.
-    async fn wait_for_room(&mut self, batch_bytes: usize) -> Result<(), ApiError> {
-        for number in 0..FULL_QUEUE_TRIES {
-            let is_small = batch_bytes <= SMALL_BATCH_BYTES;
-            let may_begin = is_small || MEMORY_TRIES <= number || self.has_memory(batch_bytes);
-            if may_begin && self.database.has_room() {
-                return Ok(());
-            }
-            self.pause(FULL_QUEUE_PAUSE).await?;
+    /// Waits until nothing is in flight.
+    async fn wait_for_batches(&mut self) -> Result<(), ApiError> {
+        while self.in_flight.is_some() {
+            self.wait_for_batch().await?;
+            self.advance().await?;
         }
-        Err(SubmitError::Full.into())
-    }
-
-    /// Whether a transaction is likely to get the memory that a batch needs.
-    fn has_memory(&self, batch_bytes: usize) -> bool {
-        let budget = &self.state.engine.memory().transactions;
-        let bytes = TRANSACTION_TIMES.saturating_mul(batch_bytes as u64);
-        budget.share(0).try_grow_to(bytes.min(budget.bytes_max() / 2)).is_ok()
+        Ok(())
     }
 
     async fn wait_for_batch(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.take() else { return Ok(()) };
         let outcome = submitted.await;
-        self.settle(outcome).await
+        self.settle(outcome)
     }
 
-    /// Notes the outcome of the batch that was in flight. A small one for which there was not enough
-    /// memory is inserted again in parts.
-    async fn settle(&mut self, outcome: Result<BatchOutcome, ApiError>) -> Result<(), ApiError> {
-        let inserted = match (outcome, self.in_flight_copy.take()) {
-            (Err(error), Some(copy)) if may_succeed_in_parts(&error, &copy) => {
-                self.give_back();
-                self.insert_small(copy).await.map(|()| 0)
-            }
-            (outcome, _) => outcome.map(|outcome| outcome.results.len() as u64),
-        };
-        self.note_committed(inserted)
-    }
-
-    /// Waits for a part of a batch.
-    async fn wait_for_part(&mut self) -> Result<(), ApiError> {
-        let Some(submitted) = self.in_flight.take() else { return Ok(()) };
-        let outcome = submitted.await;
-        self.give_back();
-        self.processed += outcome?.results.len() as u64;
-        self.batches += 1;
-        Ok(())
-    }
-
-    /// Nothing is in flight any more.
-    fn give_back(&mut self) {
-        self.in_flight_bytes = 0;
+    /// Notes the outcome of what was in flight.
+    fn settle(&mut self, outcome: Result<BatchOutcome, EngineError>) -> Result<(), ApiError> {
+        let settled = self.elements.settle(outcome);
         self.share.shrink_to(self.held_bytes());
-    }
-
-    /// Notes that a batch is stored, of whose elements `inserted` are not counted yet.
-    fn note_committed(&mut self, inserted: Result<u64, ApiError>) -> Result<(), ApiError> {
-        self.unsettled[1].clear();
-        self.give_back();
-        let other_commands = std::mem::take(&mut self.other_commands[1]);
-        let mut staged = std::mem::take(&mut self.staged[1]);
-        self.processed += inserted?;
-        let processed = &mut self.other_commands_processed;
-        processed.attachments += other_commands.attachments;
-        processed.counters += other_commands.counters;
-        processed.time_series += other_commands.time_series;
-        let OtherCommands { attachments, counters, time_series } = *processed;
-        staged.are_put();
-        self.batches += 1;
-        self.operation.set_progress(BulkInsertProgress {
-            processed: self.processed,
-            attachments_processed: attachments,
-            counters_processed: counters,
-            time_series_processed: time_series,
-            batch_count: self.batches,
-            last_processed_id: self.last_id.clone(),
-        });
+        if settled? {
+            let totals = self.elements.totals();
+            self.operation.set_progress(BulkInsertProgress {
+                processed: totals.processed,
+                attachments_processed: totals.attachments,
+                counters_processed: totals.counters,
+                time_series_processed: totals.time_series,
+                batch_count: totals.batches,
+                last_processed_id: totals.last_id.clone(),
+            });
+        }
         Ok(())
     }
-}
-
-/// Whether a retry makes sense: once there is memory, for changes or for those that wait for their
-/// flush, or in smaller parts.
-fn may_succeed_in_parts(error: &ApiError, batch: &Batch) -> bool {
-    match error.kind {
-        ErrorKind::LowMemory | ErrorKind::Overloaded => true,
-        ErrorKind::RequestTooLarge => 1 < batch.commands.len(),
-        _ => false,
-    }
-}
-
-fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ApiError> {
-    let requested =
-        RequestedId::parse(id, separator).map_err(|error| ApiError::argument(error.to_string()))?;
-    if matches!(requested, RequestedId::Identity(_)) {
-        let id = id.unwrap_or_default().to_owned();
-        return Err(DocumentError::UnresolvedIdentity { id }.into());
-    }
-    Ok(requested)
 }
 
 fn scan_error(error: &blittable::ScanError) -> ApiError {

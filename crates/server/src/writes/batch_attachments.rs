@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use documents::NewContent;
+use engine::{CARRIED_BYTES_MAX, StagedContents};
 use http::header;
 use wire::{AttachmentCommand, BatchBody, BatchCommand};
 
@@ -14,14 +15,8 @@ use crate::{
         multipart::{MultipartReader, PartEvent},
         request_coding::{StreamDecoder, body_too_large},
     },
-    writes::{
-        batch_commands::read_commands,
-        content_upload::{ContentUpload, StagedContents},
-    },
+    writes::{batch_commands::read_commands, content_upload::ContentUpload},
 };
-
-/// Maximum total size of contents that are submitted with their commands; larger ones are staged.
-const CARRIED_BYTES_MAX: usize = 4 << 20;
 
 /// The parts of a batch.
 pub(crate) struct BatchParts {

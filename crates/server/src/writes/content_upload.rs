@@ -1,16 +1,15 @@
-//! Contents of attachments on their way into the database.
+//! Contents of attachments, from a request into the database.
 //!
-//! A small one is submitted with the command that puts it. A large one is staged chunk by chunk
-//! while it arrives, a few chunks ahead of the disk, so that one write to the journal covers
-//! several; meanwhile a thread of the blocking pool computes its hash. Invariants: the arriving
-//! chunk is charged as a body; a content that is not put after all, for whatever reason, is
-//! discarded; memory holds those chunks of each upload, and what the database has not flushed.
+//! [`engine::ContentUpload`] decides what becomes of the bytes. This part charges them as a body, has a thread of the
+//! blocking pool compute their hash, and waits: memory holds a few chunks of each upload, and what the database has not
+//! flushed.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use commands::{Batch, Command, CommandResult, SubmitError};
+use commands::BatchOutcome;
 use database::DatabaseLease;
-use documents::{CONTENT_CHUNK_BYTES, ContentHasher, ContentNumber, NewContent, hash_of};
+use documents::{CONTENT_CHUNK_BYTES, ContentHasher, NewContent};
+use engine::{Backlog, BusyWait, ContentChunk, StagedContent, StagedContents};
 use tokio::task::JoinHandle;
 use wire::ErrorKind;
 
@@ -21,27 +20,14 @@ use crate::{
     writes::submitting::{Submitted, begin},
 };
 
-/// Maximum number of chunks of an upload that are on their way to the disk.
-const CHUNKS_IN_FLIGHT_MAX: usize = 3;
-/// An upload waits for the flush when the database holds more unflushed bytes than this.
-const UNFLUSHED_BYTES_MAX: u64 = 8 << 20;
-/// How many times, and how long, an upload waits for a busy database before it fails.
-const FULL_QUEUE_TRIES: usize = 600;
-const FULL_QUEUE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
-
 /// A content that is arriving.
 pub(crate) struct ContentUpload {
     state: Arc<ServerState>,
     database: DatabaseLease,
+    upload: engine::ContentUpload,
     hashing: Hashing,
-    bytes: u64,
-    /// Contents up to this length are not staged.
-    small_bytes_max: usize,
-    chunk: Vec<u8>,
-    /// The memory charged for `chunk`.
+    /// The memory charged for the chunk that is being filled.
     share: BodyShare,
-    next_index: u32,
-    staged: Option<StagedContent>,
     /// Submitted chunks that are not durable yet, oldest first.
     in_flight: VecDeque<Submitted>,
     flush: Option<JoinHandle<()>>,
@@ -74,79 +60,24 @@ impl Hashing {
     }
 }
 
-/// Staged contents. Discarded on drop, unless they are put.
-#[derive(Default)]
-pub(crate) struct StagedContents(Vec<StagedContent>);
-
-impl StagedContents {
-    /// Adds those of another.
-    pub(crate) fn append(&mut self, mut others: StagedContents) {
-        self.0.append(&mut others.0);
-    }
-
-    /// They belong to attachments now.
-    pub(crate) fn are_put(&mut self) {
-        self.0.iter_mut().for_each(|staged| staged.is_put = true);
-        self.0.clear();
-    }
-}
-
-/// A staged content. Discarded on drop.
-struct StagedContent {
-    state: Arc<ServerState>,
-    database: DatabaseLease,
-    number: ContentNumber,
-    is_put: bool,
-}
-
-impl StagedContent {
-    /// The content whose first chunk this is.
-    async fn of_first_chunk(
-        state: Arc<ServerState>,
-        database: DatabaseLease,
-        submitted: Submitted,
-    ) -> Result<StagedContent, ApiError> {
-        let outcome = submitted.await?;
-        match outcome.results.first() {
-            Some(CommandResult::ContentStaged(number)) => {
-                Ok(StagedContent { number: *number, state, database, is_put: false })
-            }
-            _ => Err(lost("its first chunk was not stored")),
-        }
-    }
-}
-
 fn lost(why: &str) -> ApiError {
     ApiError::new(ErrorKind::Internal, format!("The content of an attachment is lost: {why}"))
 }
 
-impl Drop for StagedContent {
-    fn drop(&mut self) {
-        if !self.is_put {
-            let batch = Batch::one(Command::DiscardContent(self.number));
-            // If that fails, the content is discarded when the database is opened again.
-            drop(begin(&self.state, &self.database, batch.into()));
-        }
-    }
-}
-
 impl ContentUpload {
-    /// A content of which nothing has arrived yet.
+    /// A content of which nothing has arrived yet. It is carried with the command that puts it if it has at most
+    /// `carried_bytes_max` bytes.
     pub(crate) fn new(
         state: &Arc<ServerState>,
         database: &DatabaseLease,
-        small_bytes_max: usize,
+        carried_bytes_max: usize,
     ) -> ContentUpload {
         ContentUpload {
             state: Arc::clone(state),
             database: database.clone(),
+            upload: engine::ContentUpload::new(database, carried_bytes_max),
             hashing: Hashing::Idle(Box::default()),
-            bytes: 0,
-            small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
-            chunk: Vec::new(),
             share: BodyShare::none_of(state),
-            next_index: 0,
-            staged: None,
             in_flight: VecDeque::new(),
             flush: None,
         }
@@ -154,16 +85,15 @@ impl ContentUpload {
 
     /// Adds the next piece.
     pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), ApiError> {
-        self.bytes += piece.len() as u64;
         let mut rest = piece;
         while !rest.is_empty() {
-            if self.chunk.len() == CONTENT_CHUNK_BYTES {
+            if self.upload.room_bytes() == 0 {
                 self.send_chunk().await?;
             }
-            let room = CONTENT_CHUNK_BYTES - self.chunk.len();
-            let (taken, behind) = rest.split_at(room.min(rest.len()));
-            self.share.grow_when_there_is_room(counted(self.chunk.len() + taken.len())).await?;
-            self.chunk.extend_from_slice(taken);
+            let (taken, behind) = rest.split_at(self.upload.room_bytes().min(rest.len()));
+            let bytes = counted(self.upload.chunk_bytes() + taken.len());
+            self.share.grow_when_there_is_room(bytes).await?;
+            self.upload.fill(taken);
             rest = behind;
         }
         Ok(())
@@ -174,66 +104,59 @@ impl ContentUpload {
         &self.share
     }
 
-    /// Ends the content. What is staged need not be durable yet: the command that puts it comes
-    /// later, and checks whether all of it is there.
+    /// Ends the content. What is staged need not be durable yet.
     pub(crate) async fn finish(mut self) -> Result<(NewContent, StagedContents), ApiError> {
-        if self.staged.is_none() && self.chunk.len() <= self.small_bytes_max {
-            let bytes = std::mem::take(&mut self.chunk);
-            let hash = hash_of(&bytes);
-            return Ok((NewContent::Bytes { bytes, hash }, StagedContents::default()));
+        if let Some(carried) = self.upload.carried() {
+            return Ok((carried, StagedContents::default()));
         }
-        if !self.chunk.is_empty() {
+        if 0 < self.upload.chunk_bytes() {
             self.send_chunk().await?;
         }
         let hash = self.hashing.done().await?.finish();
-        let staged = self.staged.take().ok_or_else(|| lost("it was not staged"))?;
-        let content = NewContent::Staged { number: staged.number, bytes: self.bytes, hash };
-        Ok((content, StagedContents(vec![staged])))
+        Ok(self.upload.end(hash)?)
     }
 
     /// Submits the chunk, when not too many are in flight.
     async fn send_chunk(&mut self) -> Result<(), ApiError> {
-        while self.in_flight.len() >= CHUNKS_IN_FLIGHT_MAX {
+        while !self.upload.may_submit(self.in_flight.len()) {
             self.wait_for_chunk().await?;
         }
         self.wait_for_flush().await?;
         self.wait_for_room().await?;
-        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
-        let bytes = Arc::new(chunk);
-        self.hashing.begin(Arc::clone(&bytes)).await?;
-        let number = self.staged.as_ref().map(|staged| staged.number);
-        let command = Command::StageContent { number, index: self.next_index, bytes };
-        let submitted = begin(&self.state, &self.database, Batch::one(command).into())?;
-        self.next_index = self.next_index.checked_add(1).ok_or_else(|| {
-            ApiError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
-        })?;
-        if self.staged.is_some() {
+        let ContentChunk { batch, bytes } = self.upload.take_chunk()?;
+        self.hashing.begin(bytes).await?;
+        let submitted = begin(&self.state, &self.database, batch.into())?;
+        if self.upload.is_staged() {
             self.in_flight.push_back(submitted);
             return Ok(());
         }
         // The number of the content is known when its first chunk is stored. A separate task waits
         // for that, so that the content is discarded if the upload is abandoned.
-        let (state, database) = (Arc::clone(&self.state), self.database.clone());
-        let staged = tokio::spawn(StagedContent::of_first_chunk(state, database, submitted)).await;
-        self.staged = Some(staged.unwrap_or_else(|error| Err(lost(&error.to_string())))?);
+        let (engine, database) = (Arc::clone(&self.state.engine), self.database.clone());
+        let first = tokio::spawn(async move {
+            let outcome: BatchOutcome = submitted.await?;
+            StagedContent::of_first_chunk(engine, database, &outcome)
+        });
+        let staged = first.await.map_err(|error| lost(&error.to_string()))?;
+        self.upload.stage(staged?);
         Ok(())
     }
 
     /// Waits for the oldest chunk in flight.
     async fn wait_for_chunk(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
-        submitted.await.map(drop)
+        submitted.await?;
+        Ok(())
     }
 
-    /// Bounds the memory: flushes concurrently with the upload, and waits when that is too slow.
+    /// Flushes concurrently with the upload, and waits when that is too slow.
     async fn wait_for_flush(&mut self) -> Result<(), ApiError> {
-        let unflushed = self.database.environment().statistics().unflushed_bytes;
-        if unflushed <= UNFLUSHED_BYTES_MAX / 2 {
+        let backlog = self.upload.backlog();
+        if backlog == Backlog::Small {
             return Ok(());
         }
-        if let Some(flush) =
-            self.flush.take_if(|flush| flush.is_finished() || unflushed > UNFLUSHED_BYTES_MAX)
-        {
+        let waits = backlog == Backlog::TooLarge;
+        if let Some(flush) = self.flush.take_if(|flush| waits || flush.is_finished()) {
             // A failed flush is reported by the next chunk.
             drop(flush.await);
         }
@@ -245,13 +168,11 @@ impl ContentUpload {
     }
 
     async fn wait_for_room(&self) -> Result<(), ApiError> {
-        for _ in 0..FULL_QUEUE_TRIES {
-            if self.database.has_room() {
-                return Ok(());
-            }
-            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+        let mut busy = BusyWait::default();
+        while let Some(pause) = busy.next(&self.database)? {
+            tokio::time::sleep(pause).await;
         }
-        Err(SubmitError::Full.into())
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use commands::{Batch, BatchOutcome, CommandError};
 use database::DatabaseLease;
-use engine::{Engine, PreparedBatch, SubmittedBatch};
+use engine::{Engine, EngineError, PreparedBatch, SubmittedBatch};
 use tokio::sync::oneshot;
 
 use crate::{api_error::ApiError, server_state::ServerState};
@@ -21,7 +21,7 @@ pub(crate) async fn submit(
     batch: Batch,
 ) -> Result<BatchOutcome, ApiError> {
     let prepared = state.engine.prepare(database, batch)?.ready().await?;
-    begin(state, database, prepared)?.await
+    Ok(begin(state, database, prepared)?.await?)
 }
 
 /// Submits a batch; its outcome comes later.
@@ -46,12 +46,11 @@ pub(crate) struct Submitted {
 }
 
 impl Future for Submitted {
-    type Output = Result<BatchOutcome, ApiError>;
+    type Output = Result<BatchOutcome, EngineError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = ready!(Pin::new(&mut self.outcome).poll(context)).ok();
         let batch = mem::take(&mut self.batch);
-        let settled = self.engine.settle(&self.database, batch, outcome);
-        Poll::Ready(settled.map_err(ApiError::from))
+        Poll::Ready(self.engine.settle(&self.database, batch, outcome))
     }
 }

@@ -74,12 +74,21 @@ pub(crate) fn change_command(
     body: TimeSeriesBody,
     series: &RecordedSeries,
 ) -> Result<Command, ApiError> {
+    Ok(Command::ChangeTimeSeries(Box::new(requested_change(id, body, series)?)))
+}
+
+/// The changes in a body.
+pub(crate) fn requested_change(
+    id: &str,
+    body: TimeSeriesBody,
+    series: &RecordedSeries,
+) -> Result<TimeSeriesChange, ApiError> {
     let mut change = TimeSeriesChange::new(DocumentId::new(id)?, series_name(&body.name)?);
     change.rollup_right = series.rollup_right(&change.name);
     change.deletes = body.deletes.into_iter().map(|(from, to)| range_of(from, to)).collect();
     change.appends = body.appends;
     change.increments = body.increments;
-    Ok(Command::ChangeTimeSeries(Box::new(change)))
+    Ok(change)
 }
 
 fn range_of(from: Option<i64>, to: Option<i64>) -> MomentRange {
