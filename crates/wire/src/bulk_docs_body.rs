@@ -56,7 +56,7 @@ pub fn read_bulk_docs(
 }
 
 /// Called with the number of commands read so far; returns an error to refuse more.
-pub type RoomForCommands<'r> = dyn FnMut(usize) -> Result<(), ProtocolError> + 'r;
+pub(crate) type RoomForCommands<'r> = dyn FnMut(usize) -> Result<(), ProtocolError> + 'r;
 
 fn read_commands(
     reader: &mut JsonReader<'_>,

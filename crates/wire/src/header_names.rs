@@ -1,7 +1,5 @@
 //! The names of the protocol's own HTTP headers, as spelled by clients.
 
-/// The protocol version of the server; sent with every answer.
-pub const RAVEN_SERVER_VERSION: &str = "Raven-Server-Version";
 /// The id of the database's cluster transactions; sent with every answer of a database route.
 pub const DATABASE_CLUSTER_TX_ID: &str = "Database-Cluster-Tx-Id";
 /// The name of the missing database.

@@ -12,7 +12,7 @@ const IDS_MAX: usize = 1 << 20;
 
 /// The protocol's error for malformed JSON. `end_message` is the message for a body that ends too early; it
 /// differs between routes.
-pub fn json_error(error: &ParseError, end_message: &str) -> ProtocolError {
+pub(crate) fn json_error(error: &ParseError, end_message: &str) -> ProtocolError {
     match error.kind {
         ParseErrorKind::UnexpectedEnd => ProtocolError::new(ErrorKind::EndOfStream, end_message),
         ParseErrorKind::TooLarge { .. } => {

@@ -79,7 +79,7 @@ pub use crate::{
         AttachmentCommand, BatchCommand, CompareExchangeChange, DocumentCommand, PatchCommand,
         TimeSeriesCommand,
     },
-    bulk_docs_body::{BatchBody, RoomForCommands, read_bulk_docs},
+    bulk_docs_body::{BatchBody, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{ClientConfiguration, read_client_configuration},
     counters_body::{
@@ -95,7 +95,7 @@ pub use crate::{
         index_definition_json, index_definition_of_text, index_definition_text,
         read_index_definition,
     },
-    json_body::{json_error, read_document_body, read_ids},
+    json_body::{read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
     object_splitter::{NotAnObject, ObjectSplitter},
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
