@@ -56,6 +56,7 @@ pub(crate) mod retention;
 pub(crate) mod revision_changes;
 pub(crate) mod revisions;
 pub(crate) mod sample_data;
+pub(crate) mod sections;
 pub(crate) mod security;
 pub(crate) mod server_info;
 pub(crate) mod server_load;

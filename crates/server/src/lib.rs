@@ -28,6 +28,7 @@ mod logs_configuration;
 mod measures;
 mod node_address;
 mod query_request;
+mod request_json;
 mod routes;
 mod running_server;
 mod sample_data;

@@ -13,7 +13,7 @@ use crate::{
     call::Call,
     handlers::revision_changes::flag,
     http::router::Answering,
-    stored_record::{object_of, read_object, texts_of},
+    request_json::{object_of, read_object, texts_of},
     writes::submitting::submit,
 };
 

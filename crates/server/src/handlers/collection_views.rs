@@ -23,7 +23,7 @@ use crate::{
     call::Call,
     handlers::bulk_operations::{begin, options_of},
     http::router::Answering,
-    stored_record::{read_object, texts_of},
+    request_json::{read_object, texts_of},
 };
 
 /// How many columns of a collection are shown by default.

@@ -9,7 +9,7 @@ use crate::{
     call::Call,
     handlers::operations::show_failure,
     http::router::Answering,
-    stored_record::{read_object, texts_of},
+    request_json::{read_object, texts_of},
 };
 
 /// `POST /admin/compact`.

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
 
-use crate::{answers::answer::Answer, api_error::ApiError, call::Call, stored_record::read_object};
+use crate::{answers::answer::Answer, api_error::ApiError, call::Call, request_json::read_object};
 
 /// A kind of code.
 struct Kind {

@@ -12,7 +12,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     http::router::Answering,
-    stored_record::{read_object, texts_of},
+    request_json::{read_object, texts_of},
 };
 
 /// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They take

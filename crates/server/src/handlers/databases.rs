@@ -25,8 +25,9 @@ use crate::{
         index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
     },
     http::router::Answering,
+    request_json::{read_object, texts_of},
     server_state::ServerState,
-    stored_record::{body_of, read_object, record_json, texts_of, topology_facts},
+    stored_record::{body_of, record_json, topology_facts},
 };
 
 /// `GET /databases`: all, a page, only names, or one.

@@ -8,8 +8,9 @@ use crate::{
     answers::{answer::Answer, json_text::JsonObject},
     api_error::ApiError,
     call::Call,
+    handlers::sections,
     http::router::Answering,
-    stored_record::{self, read_object},
+    request_json::read_object,
 };
 
 /// `GET /documents-compression/config`.
@@ -27,7 +28,7 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
         let section = wire::read_documents_compression(&read_object(&call.body)?)?;
-        stored_record::configure(call, section).await
+        sections::replace(call, section).await
     })
 }
 

@@ -16,8 +16,8 @@ use crate::{
     call::Call,
     handlers::indexes::{missing, named},
     http::router::Answering,
+    request_json::{read_object, texts_of},
     server_state::ServerState,
-    stored_record::{read_object, texts_of},
 };
 
 /// Maximum number of indexes in one request.

@@ -33,8 +33,8 @@ use crate::{
     },
     http::router::Answering,
     index_choice::catch_up,
+    request_json::read_object,
     server_state::ServerState,
-    stored_record::read_object,
 };
 
 /// Default number of documents of each collection, and its maximum.

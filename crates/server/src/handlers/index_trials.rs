@@ -21,7 +21,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     http::router::Answering,
-    stored_record::read_object,
+    request_json::read_object,
 };
 
 /// Maximum number of documents in one request.

@@ -11,7 +11,7 @@ use crate::{
     feeds::{log_feed::LogWatcher, pulse_feed},
     http::web_socket::Session,
     logs_configuration::LogsConfiguration,
-    stored_record::read_object,
+    request_json::read_object,
 };
 
 /// `GET /admin/logs/configuration`.

@@ -4,11 +4,8 @@ use model::RetentionKind;
 use wire::{SectionKind, read_retention_configuration};
 
 use crate::{
-    answers::answer::Answer,
-    api_error::ApiError,
-    call::Call,
-    http::router::Answering,
-    stored_record::{self, read_object, section_answer},
+    answers::answer::Answer, api_error::ApiError, call::Call, handlers::sections,
+    http::router::Answering, request_json::read_object,
 };
 
 /// `GET /expiration/config`.
@@ -42,12 +39,12 @@ pub(crate) fn configure_archival(call: Call) -> Answering {
 }
 
 fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ApiError> {
-    section_answer(call, SectionKind::Retention(kind))
+    sections::show(call, SectionKind::Retention(kind))
 }
 
 async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ApiError> {
     let record = call.database()?.record();
     let section =
         read_retention_configuration(kind, &read_object(&call.body)?, record.name.as_str())?;
-    stored_record::configure(call, section).await
+    sections::replace(call, section).await
 }

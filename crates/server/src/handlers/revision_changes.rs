@@ -11,21 +11,21 @@ use crate::{
     answers::answer::Answer,
     api_error::ApiError,
     call::Call,
-    handlers::operations::show_failure,
+    handlers::{operations::show_failure, sections},
     http::router::Answering,
-    stored_record::{self, read_object, section_answer, texts_of},
+    request_json::{read_object, texts_of},
 };
 
 /// `GET /revisions/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
-    section_answer(call, SectionKind::Revisions)
+    sections::show(call, SectionKind::Revisions)
 }
 
 /// `POST /admin/revisions/config`: replaces the whole configuration.
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
         let section = wire::read_revisions_configuration(&read_object(&call.body)?)?;
-        stored_record::configure(call, section).await
+        sections::replace(call, section).await
     })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn of_conflicts(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn configure_conflicts(call: Call) -> Answering {
     Box::pin(async move {
         let section = wire::read_conflict_revisions(&read_object(&call.body)?)?;
-        stored_record::configure(call, section).await
+        sections::replace(call, section).await
     })
 }
 

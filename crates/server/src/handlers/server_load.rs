@@ -14,7 +14,7 @@ use crate::{
     call::Call,
     feeds::pulse_feed,
     http::{traffic_log::WantedTraffic, web_socket::Session},
-    stored_record::read_object,
+    request_json::read_object,
 };
 
 /// `GET /admin/stats`.

@@ -5,12 +5,8 @@ use http::StatusCode;
 use wire::{SectionKind, StudioOf, read_studio_configuration};
 
 use crate::{
-    answers::answer::Answer,
-    api_error::ApiError,
-    blocking::blocking,
-    call::Call,
-    http::router::Answering,
-    stored_record::{read_object, section_answer},
+    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
+    handlers::sections, http::router::Answering, request_json::read_object,
 };
 
 /// `GET /configuration/studio`.
@@ -24,7 +20,7 @@ pub(crate) fn of_server(call: &Call) -> Result<Answer, ApiError> {
 
 /// `GET /databases/*/configuration/studio`.
 pub(crate) fn of_database(call: &Call) -> Result<Answer, ApiError> {
-    section_answer(call, SectionKind::Studio)
+    sections::show(call, SectionKind::Studio)
 }
 
 /// `PUT /admin/configuration/studio`.

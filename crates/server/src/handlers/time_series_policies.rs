@@ -4,24 +4,20 @@ use http::StatusCode;
 use wire::{SectionKind, TimeSeriesSectionChange, read_time_series_configuration};
 
 use crate::{
-    answers::answer::Answer,
-    api_error::ApiError,
-    blocking::blocking,
-    call::Call,
-    http::router::Answering,
-    stored_record::{self, read_object, section_answer, written_answer},
+    answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
+    handlers::sections, http::router::Answering, request_json::read_object,
 };
 
 /// `GET /timeseries/config`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ApiError> {
-    section_answer(call, SectionKind::TimeSeries)
+    sections::show(call, SectionKind::TimeSeries)
 }
 
 /// `POST /admin/timeseries/config`.
 pub(crate) fn configure(call: Call) -> Answering {
     Box::pin(async move {
         let section = read_time_series_configuration(&read_object(&call.body)?)?;
-        stored_record::configure(call, section).await
+        sections::replace(call, section).await
     })
 }
 
@@ -57,7 +53,7 @@ async fn change(call: Call, change: TimeSeriesSectionChange) -> Result<Answer, A
     blocking(move || {
         let written = state.engine.change_time_series(&name, &change)?;
         let unchanged = || Answer::empty(StatusCode::OK);
-        Ok(written.as_ref().map_or_else(unchanged, written_answer))
+        Ok(written.as_ref().map_or_else(unchanged, sections::replaced))
     })
     .await
 }
