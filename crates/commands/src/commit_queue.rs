@@ -9,11 +9,7 @@
 //! callers get an error, and the database has to be reopened.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc},
     thread::{self, JoinHandle},
 };
 
@@ -28,7 +24,7 @@ use crate::{
     commit_threads::CommitThreads,
     error::{CommandError, LowDiskSpace, SubmitError},
     patch::{PatchLimits, ValueReader},
-    queue_state::{Shared, Submission},
+    queue_state::{PendingReply, Shared, Submission},
     trainer_thread,
     writer::Writer,
 };
@@ -88,7 +84,6 @@ pub struct CommitQueueStatistics {
 pub struct CommitQueue {
     writer: Arc<Writer>,
     trainer: Mutex<Option<JoinHandle<()>>>,
-    has_trainer: AtomicBool,
 }
 
 impl CommitQueue {
@@ -108,7 +103,7 @@ impl CommitQueue {
         if has_leftover_contents(&writer.environment.read()).unwrap_or(false) {
             writer.shared.push_own(Batch::one(Command::DiscardAllContents));
         }
-        Self { writer, trainer: Mutex::new(None), has_trainer: AtomicBool::new(false) }
+        Self { writer, trainer: Mutex::new(None) }
     }
 
     fn shared(&self) -> &Shared {
@@ -122,6 +117,7 @@ impl CommitQueue {
     /// See [`SubmitError`].
     pub fn submit(&self, batch: Batch, reply: Reply) -> Result<(), SubmitError> {
         let size_bytes = batch.size_bytes();
+        let reply = PendingReply::new(reply);
         let submission = Submission { batch, size_bytes, requeues: 0, reply };
         let options = &self.writer.options;
         self.shared().push(submission, options.length_max, options.bytes_max)
@@ -156,8 +152,7 @@ impl CommitQueue {
     }
 
     /// Sets the function that is notified of what each durable transaction stored. It is called on
-    /// a commit thread: it must be quick and must not panic. Only the first call has an
-    /// effect.
+    /// a commit thread: it must be quick. Only the first call has an effect.
     pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
         self.shared().on_stored.get_or_init(|| Box::new(on_stored));
     }
@@ -203,19 +198,19 @@ impl CommitQueue {
     /// Starts the thread that trains dictionaries, unless it is running. When the system cannot
     /// start it, documents are compressed without new dictionaries.
     fn start_trainer(&self) {
-        if self.has_trainer.swap(true, Ordering::AcqRel) {
+        let mut running = self.lock_trainer();
+        // `close` waits for the thread that it finds.
+        if running.is_some() || self.is_closed() {
             return;
         }
         let shared = Arc::clone(&self.writer.shared);
         let environment = Arc::clone(&self.writer.environment);
         let trainer = thread::Builder::new().name("commit-trainer".to_owned());
-        let trainer = trainer.spawn(move || trainer_thread::run(&shared, &environment));
-        match trainer {
-            Ok(trainer) => {
-                *self.trainer.lock().unwrap_or_else(PoisonError::into_inner) = Some(trainer);
-            }
-            Err(_) => self.has_trainer.store(false, Ordering::Release),
-        }
+        *running = trainer.spawn(move || trainer_thread::run(&shared, &environment)).ok();
+    }
+
+    fn lock_trainer(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.trainer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The statistics of the queue, including its backlog.
@@ -239,7 +234,7 @@ impl CommitQueue {
         self.shared().close(true);
         self.shared().wait_for_rest();
         // Any other caller of this waits for the end of the trainer, too.
-        let mut trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trainer = self.lock_trainer();
         if let Some(trainer) = trainer.take() {
             // A panic only cost a dictionary.
             drop(trainer.join());

@@ -1,9 +1,10 @@
 //! The threads that serve all commit queues of a server.
 //!
 //! A queue that has work is scheduled, at most once at a time, and one thread works for it until it
-//! has none; there are as many threads as queues that work at the same moment, up to a maximum.
-//! Where all of them take long, with scripts of patches or a disk that hangs, a queue that has waited
-//! for [`HELP_AFTER`] gets a further thread, so that it is not held up by others.
+//! has none. There are as many threads as queues that work at the same moment, up to
+//! [`ThreadLimits::unhurried`]. Where all of them take long, with scripts of patches or a disk that
+//! hangs, a queue that has waited for [`HELP_AFTER`] gets a further thread, so that it is not held up
+//! by others, up to [`ThreadLimits::max`].
 //! Threads that are idle return their memory, and end after a while.
 //!
 //! Invariant: a thread that waits inside of [`Work::run`] waits only for what another *running*
@@ -18,23 +19,31 @@ use std::{
     time::Duration,
 };
 
-use platform::ProcessMemory;
+use platform::{Clock, Platform, ProcessMemory};
 
 use crate::patch::ThreadPatcher;
 
 /// How long an idle thread waits before it returns memory to the system, and between further
 /// attempts: what it has allocated is freed by other threads, at the latest with the second flush
-/// after its last work. After the last one it ends.
+/// after its last work. After the last pause it ends.
 const REST_PAUSE: Duration = Duration::from_secs(2);
 const REST_PAUSES: u32 = 6;
 /// The first pause is shorter: many databases may be written briefly one after another, and memory
 /// retained by threads is in no budget.
 const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
-/// How long the queue that waits longest waits for one of the threads before there is one more.
+/// How long a queue waits for one of the threads before there is one more.
 const HELP_AFTER: Duration = Duration::from_millis(50);
-/// The number of threads, including those, that is never exceeded.
-const THREADS_LIMIT: usize = 1024;
+
+/// How many threads there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadLimits {
+    /// Up to this number, a queue without a free thread gets a new one at once.
+    pub unhurried: usize,
+    /// Up to this number, it gets one when it has waited for 50 ms. Each thread may hold a small
+    /// transaction and an engine for scripts, whose memory is in no budget.
+    pub max: usize,
+}
 
 /// A queue that can be scheduled.
 pub(crate) trait Work: Send + Sync {
@@ -44,151 +53,163 @@ pub(crate) trait Work: Send + Sync {
 
 /// The threads. When it is dropped they end after their current work, without being waited for.
 pub struct CommitThreads {
-    shared: Arc<Shared>,
+    pool: Arc<Pool>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct Pool {
+    state: Mutex<PoolState>,
+    clock: Arc<dyn Clock>,
     memory: Arc<dyn ProcessMemory>,
-    threads_max: usize,
+    limits: ThreadLimits,
 }
 
 #[derive(Default)]
-struct State {
-    /// Queues that wait for a thread, numbered in the order of their scheduling.
-    pending: VecDeque<(u64, Arc<dyn Work>)>,
-    last_number: u64,
+struct PoolState {
+    /// Queues that wait for a thread, each with the moment at which it was scheduled; the oldest first.
+    pending: VecDeque<(Duration, Arc<dyn Work>)>,
     threads: usize,
-    /// Threads that wait for a queue. The last one worked last, so its memory and its engine are warm:
-    /// it is the first to work again.
-    idle: Vec<Arc<IdleThread>>,
-    /// Whether a further thread watches how long queues wait.
+    /// Counts the works that threads have begun.
+    works: u64,
+    /// Threads that wait for a queue, ordered by their last work. The last one's memory and engine
+    /// are warm, so it is the first to work again; the others come to their end.
+    idle: Vec<IdleThread>,
+    /// Whether an extra thread is watching whether queues wait too long.
     has_helper: bool,
     is_closed: bool,
 }
 
-/// A thread that waits. It has been notified once it is not in [`State::idle`] any more.
-#[derive(Default)]
+/// A thread that waits. It has been notified once it is not in [`PoolState::idle`] any more.
 struct IdleThread {
-    wakes: Condvar,
+    /// The number of its last work.
+    last_work: u64,
+    wakes: Arc<Condvar>,
 }
 
 impl CommitThreads {
-    /// This many threads, and more where these take long. The first is started at once, and stays; the
-    /// others are started when they are needed.
+    /// Starts the first thread; the others are started when they are needed. One of them never ends.
     ///
     /// # Errors
     /// When the system cannot start a thread.
-    pub fn start(threads_max: usize, memory: Arc<dyn ProcessMemory>) -> io::Result<Arc<Self>> {
-        let state = State { threads: 1, ..State::default() };
-        let shared = Shared { state: Mutex::new(state), memory, threads_max };
-        let shared = Arc::new(shared);
-        shared.spawn()?;
-        Ok(Arc::new(Self { shared }))
+    pub fn start(limits: ThreadLimits, platform: &Platform) -> io::Result<Arc<Self>> {
+        let pool = Arc::new(Pool {
+            state: Mutex::new(PoolState { threads: 1, ..PoolState::default() }),
+            clock: Arc::clone(&platform.clock),
+            memory: Arc::clone(&platform.memory),
+            limits,
+        });
+        pool.spawn()?;
+        Ok(Arc::new(Self { pool }))
     }
 
     /// The number of threads that exist now.
     pub fn count(&self) -> usize {
-        self.shared.lock().threads
+        self.pool.lock().threads
     }
 
     /// Has a thread work for this queue as soon as one is free.
     pub(crate) fn schedule(&self, work: Arc<dyn Work>) {
-        let mut state = self.shared.lock();
-        state.last_number += 1;
-        let number = state.last_number;
-        state.pending.push_back((number, work));
+        let scheduled = self.pool.clock.monotonic();
+        let mut state = self.pool.lock();
+        state.pending.push_back((scheduled, work));
         if let Some(thread) = state.idle.pop() {
             drop(state);
             thread.wakes.notify_one();
-        } else if state.threads < self.shared.threads_max {
+        } else if state.threads < self.pool.limits.unhurried {
             state.threads += 1;
             drop(state);
-            if self.shared.spawn().is_err() {
+            if self.pool.spawn().is_err() {
                 // The threads that exist will come to it.
-                self.shared.lock().threads -= 1;
+                let mut state = self.pool.lock();
+                state.threads -= 1;
+                self.pool.start_helper(&mut state);
             }
         } else {
-            self.shared.start_helper(&mut state);
+            self.pool.start_helper(&mut state);
         }
     }
 
     /// Whether a queue that is scheduled now gets a thread at once.
     pub(crate) fn has_free_thread(&self) -> bool {
-        let state = self.shared.lock();
-        !state.idle.is_empty() || state.threads < self.shared.threads_max
+        let state = self.pool.lock();
+        !state.idle.is_empty() || state.threads < self.pool.limits.unhurried
     }
 
     /// Whether queues wait for a thread.
     pub(crate) fn have_pending(&self) -> bool {
-        !self.shared.lock().pending.is_empty()
+        !self.pool.lock().pending.is_empty()
     }
 }
 
-impl Shared {
+impl Pool {
     /// No code that may panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spawn(self: &Arc<Self>) -> io::Result<()> {
-        let shared = Arc::clone(self);
-        thread::Builder::new().name("commit".to_owned()).spawn(move || shared.run()).map(drop)
+        let pool = Arc::clone(self);
+        thread::Builder::new().name("commit".to_owned()).spawn(move || pool.run()).map(drop)
     }
 
-    /// Has a further thread watch how long queues wait, if any do. This is rare enough to start it under
+    /// Has an extra thread watch how long queues wait, if any do. This is rare enough to start it under
     /// the lock.
-    fn start_helper(self: &Arc<Self>, state: &mut State) {
-        if state.has_helper || state.pending.is_empty() || THREADS_LIMIT <= state.threads {
+    fn start_helper(self: &Arc<Self>, state: &mut PoolState) {
+        if state.has_helper || state.pending.is_empty() || self.limits.max <= state.threads {
             return;
         }
-        let shared = Arc::clone(self);
-        let spawned = thread::Builder::new().name("commit".to_owned()).spawn(move || shared.help());
+        let pool = Arc::clone(self);
+        let spawned = thread::Builder::new().name("commit".to_owned()).spawn(move || pool.help());
         state.has_helper = spawned.is_ok();
     }
 
+    /// Becomes one more thread as soon as a queue has waited for too long; ends when none waits.
     fn help(self: &Arc<Self>) {
         // Nobody notifies it.
         let moment = Condvar::new();
-        let first = |state: &State| state.pending.front().map(|(number, _)| *number);
         let mut state = self.lock();
-        while let Some(seen) = first(&state) {
-            let waited = moment.wait_timeout(state, HELP_AFTER);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if first(&state) == Some(seen) {
+        while let Some((scheduled, _)) = state.pending.front() {
+            let waited = self.clock.monotonic().saturating_sub(*scheduled);
+            if HELP_AFTER <= waited {
                 state.has_helper = false;
                 state.threads += 1;
                 drop(state);
                 return self.run();
             }
+            let rest = moment.wait_timeout(state, HELP_AFTER.saturating_sub(waited));
+            (state, _) = rest.unwrap_or_else(PoisonError::into_inner);
         }
         state.has_helper = false;
     }
 
     fn run(self: &Arc<Self>) {
+        let counted = CountedThread(self);
         let mut patcher = ThreadPatcher::default();
-        let thread = Arc::new(IdleThread::default());
-        while let Some(work) = self.next(&thread, &mut patcher) {
+        let mut thread = IdleThread { last_work: 0, wakes: Arc::default() };
+        while let Some(work) = self.next(&mut thread, &mut patcher) {
             // In any case the thread goes on: others rely on it.
             if catch_unwind(AssertUnwindSafe(|| work.run(&mut patcher))).is_err() {
                 patcher = ThreadPatcher::default();
             }
         }
+        // `next` has uncounted it.
+        std::mem::forget(counted);
     }
 
     /// The next queue; `None` when the thread should end.
     fn next(
         self: &Arc<Self>,
-        thread: &Arc<IdleThread>,
+        thread: &mut IdleThread,
         patcher: &mut ThreadPatcher,
     ) -> Option<Arc<dyn Work>> {
         let mut pauses = 0;
         let mut state = self.lock();
         loop {
             if let Some((_, work)) = state.pending.pop_front() {
-                if self.threads_max <= state.threads {
+                if self.limits.unhurried <= state.threads {
                     self.start_helper(&mut state);
                 }
+                state.works += 1;
+                thread.last_work = state.works;
                 return Some(work);
             }
             let has_rested = pauses > REST_PAUSES;
@@ -202,7 +223,7 @@ impl Shared {
                 _ => REST_PAUSE,
             };
             let is_notified;
-            (state, is_notified) = self.wait(thread, state, pause, pauses > 0);
+            (state, is_notified) = Self::wait(thread, state, pause);
             if !is_notified && !has_rested {
                 pauses += 1;
                 drop(state);
@@ -216,20 +237,19 @@ impl Shared {
         }
     }
 
-    /// Waits to be notified of a queue. The flag is unset if the pause ended before.
+    /// Waits to be notified of a queue; `false` if the pause ended first.
     fn wait<'s>(
-        &self,
-        thread: &Arc<IdleThread>,
-        mut state: MutexGuard<'s, State>,
+        thread: &IdleThread,
+        mut state: MutexGuard<'s, PoolState>,
         pause: Duration,
-        is_resting: bool,
-    ) -> (MutexGuard<'s, State>, bool) {
-        // A thread that rests is the last to work again, so that it comes to its end.
-        let place = if is_resting { 0 } else { state.idle.len() };
-        state.idle.insert(place, Arc::clone(thread));
+    ) -> (MutexGuard<'s, PoolState>, bool) {
+        let place = state.idle.partition_point(|idle| idle.last_work < thread.last_work);
+        let (last_work, wakes) = (thread.last_work, Arc::clone(&thread.wakes));
+        state.idle.insert(place, IdleThread { last_work, wakes });
         let waited = thread.wakes.wait_timeout(state, pause);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let place = state.idle.iter().position(|idle| Arc::ptr_eq(idle, thread));
+        let is_it = |idle: &IdleThread| Arc::ptr_eq(&idle.wakes, &thread.wakes);
+        let place = state.idle.iter().position(is_it);
         if let Some(place) = place {
             state.idle.remove(place);
         }
@@ -237,9 +257,18 @@ impl Shared {
     }
 }
 
+/// A thread that is counted. If it ends by a panic, dropping this uncounts it.
+struct CountedThread<'p>(&'p Pool);
+
+impl Drop for CountedThread<'_> {
+    fn drop(&mut self) {
+        self.0.lock().threads -= 1;
+    }
+}
+
 impl Drop for CommitThreads {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.pool.lock();
         state.is_closed = true;
         for thread in std::mem::take(&mut state.idle) {
             thread.wakes.notify_one();

@@ -3,13 +3,13 @@
 //! Invariants: a caller is acknowledged only after its transaction is durable; listeners are notified
 //! of transactions, and callers acknowledged, in their order.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use storage::{SealedTransaction, StorageError};
 
 use crate::{
     error::CommandError,
-    queue_state::{Handover, Pending, Shared, answer},
+    queue_state::{Handover, Pending, Shared, thread_panicked},
 };
 
 /// Writes the transaction, by the thread that has the journal. The journal is free again before the
@@ -31,34 +31,25 @@ pub(crate) fn write(shared: &Shared, handover: Handover) {
             Ok(()) => Ok(pending.outcome),
             Err(error) => Err(not_durable(error.clone())),
         };
-        answer(pending.reply, result);
+        pending.reply.answer(result);
     }
 }
 
-/// Notifies the listeners of what is now durable. A panic of theirs cannot harm the queue.
+/// Notifies the listeners of what is now durable. A panic of one cannot harm the queue, nor the other.
 fn notify_of(shared: &Shared, pending: &mut [Pending]) {
-    let call = std::panic::AssertUnwindSafe(|| {
-        shared.count(pending);
-        let Some(listener) = shared.listener.get() else { return };
-        let changes = pending.iter_mut().flat_map(|one| std::mem::take(&mut one.outcome.changes));
-        let changes: Vec<_> = changes.collect();
-        if !changes.is_empty() {
-            listener.notify(changes);
-        }
-    });
-    drop(std::panic::catch_unwind(call));
+    let _ = catch_unwind(AssertUnwindSafe(|| shared.count(pending)));
+    let Some(listener) = shared.listener.get() else { return };
+    let changes = pending.iter_mut().flat_map(|one| std::mem::take(&mut one.outcome.changes));
+    let changes: Vec<_> = changes.collect();
+    if !changes.is_empty() {
+        let _ = catch_unwind(AssertUnwindSafe(|| listener.notify(changes)));
+    }
 }
 
 /// A panic of the storage engine counts as a write whose outcome is unknown.
 fn make_durable(sealed: SealedTransaction) -> Result<(), StorageError> {
-    let call = std::panic::AssertUnwindSafe(move || sealed.make_durable());
-    std::panic::catch_unwind(call).unwrap_or_else(|_| Err(panicked()))
-}
-
-fn panicked() -> StorageError {
-    let source = Arc::new(io::Error::other("writing the journal panicked"));
-    let reason = StorageError::Io { path: PathBuf::new(), operation: "write the journal", source };
-    StorageError::Failed { reason: Arc::new(reason) }
+    let call = AssertUnwindSafe(move || sealed.make_durable());
+    catch_unwind(call).unwrap_or_else(|_| Err(thread_panicked()))
 }
 
 fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {

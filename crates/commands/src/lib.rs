@@ -44,7 +44,7 @@ mod writer;
 pub use change_listener::ChangeListener;
 pub use command::{Batch, BatchOutcome, Command, CommandResult, HeldResults};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
-pub use commit_threads::CommitThreads;
+pub use commit_threads::{CommitThreads, ThreadLimits};
 pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;
 pub use patch::{PatchLimits, Patcher, ValueReader};

@@ -1,7 +1,7 @@
 //! State shared by the callers and the threads of a commit queue.
 //!
-//! One mutex guards everything, held only for moving values in and out. At most one thread is the
-//! *writer*, which executes batches into the open transaction, and at most one writes a transaction
+//! One mutex guards the state, held only for moving values in and out; another one puts the answers
+//! in order, and is held while they are given. At most one thread is the *writer*, which executes batches into the open transaction, and at most one writes a transaction
 //! to the *journal*. A condition variable wakes a writer that waits with its transaction (a batch
 //! came, the journal is free); it is marked as waiting under the lock, so that waking a running one
 //! costs no system call.
@@ -11,6 +11,8 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    io,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
@@ -37,7 +39,64 @@ pub(crate) struct Submission {
     pub(crate) size_bytes: usize,
     /// How often it was retried because memory was short.
     pub(crate) requeues: u8,
-    pub(crate) reply: Reply,
+    pub(crate) reply: PendingReply,
+}
+
+/// A caller that has no answer yet. Dropping it answers, too: whatever happens to a queue, no caller
+/// waits forever.
+pub(crate) struct PendingReply {
+    /// `None` once the caller has its answer.
+    reply: Option<Reply>,
+    /// The batch is in a transaction that may be in the journal.
+    is_sealed: bool,
+}
+
+impl PendingReply {
+    pub(crate) fn new(reply: Reply) -> Self {
+        Self { reply: Some(reply), is_sealed: false }
+    }
+
+    /// The same for a batch whose transaction is on its way to the journal.
+    fn sealed(mut self) -> Self {
+        self.is_sealed = true;
+        self
+    }
+
+    /// Answers the caller. What the caller does with the answer cannot harm the queue.
+    pub(crate) fn answer(mut self, result: Result<BatchOutcome, CommandError>) {
+        self.call(result);
+    }
+
+    /// Drops the reply of a batch that was not accepted, without calling it.
+    pub(crate) fn discard(mut self) {
+        self.reply = None;
+    }
+
+    fn call(&mut self, result: Result<BatchOutcome, CommandError>) {
+        let Some(reply) = self.reply.take() else { return };
+        let call = std::panic::AssertUnwindSafe(move || reply(result));
+        // A caller that panics harms only itself: it already has its result.
+        let _ = std::panic::catch_unwind(call);
+    }
+}
+
+impl Drop for PendingReply {
+    fn drop(&mut self) {
+        let error = match self.is_sealed {
+            false => CommandError::Closed,
+            true => CommandError::OutcomeUnknown(thread_panicked()),
+        };
+        if self.reply.is_some() {
+            self.call(Err(error));
+        }
+    }
+}
+
+/// The error of a transaction whose thread has panicked.
+pub(crate) fn thread_panicked() -> StorageError {
+    let source = Arc::new(io::Error::other("a thread that writes transactions has panicked"));
+    let reason = StorageError::Io { path: PathBuf::new(), operation: "write the journal", source };
+    StorageError::Failed { reason: Arc::new(reason) }
 }
 
 /// Notified of what a durable transaction stored.
@@ -45,8 +104,14 @@ pub(crate) type OnStored = Box<dyn Fn(WriteTally) + Send + Sync>;
 
 /// A caller whose batch is in a transaction that is not durable yet.
 pub(crate) struct Pending {
-    pub(crate) reply: Reply,
+    pub(crate) reply: PendingReply,
     pub(crate) outcome: BatchOutcome,
+}
+
+impl From<Executed> for Pending {
+    fn from(executed: Executed) -> Self {
+        Self { reply: executed.submission.reply.sealed(), outcome: executed.outcome }
+    }
 }
 
 /// A batch that was executed in a transaction that is still open, and may have to be executed again
@@ -81,7 +146,7 @@ pub(crate) enum Todo {
     Execute(Submission),
 }
 
-pub(crate) struct State {
+pub(crate) struct QueueState {
     pub(crate) queue: VecDeque<Submission>,
     pub(crate) queue_bytes: usize,
     pub(crate) writer: WriterRole,
@@ -108,7 +173,7 @@ pub(crate) struct State {
 }
 
 pub(crate) struct Shared {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Held by the thread that acknowledges the callers of a transaction. It is taken before the journal
     /// is free, so threads take it in the order of their transactions: of several at the journal's end, one
     /// acknowledges, one waits here, and the next cannot write yet.
@@ -130,7 +195,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(threads: Arc<CommitThreads>, work: Weak<dyn Work>) -> Self {
-        let state = State {
+        let state = QueueState {
             queue: VecDeque::new(),
             queue_bytes: 0,
             writer: WriterRole::Vacant,
@@ -160,15 +225,15 @@ impl Shared {
     }
 
     /// No code that may panic runs under the lock, so a poisoned lock still guards a sound state.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits, as the writer with an open transaction, for a batch or the journal.
     pub(crate) fn wait_as_writer<'s>(
         &self,
-        mut state: MutexGuard<'s, State>,
-    ) -> MutexGuard<'s, State> {
+        mut state: MutexGuard<'s, QueueState>,
+    ) -> MutexGuard<'s, QueueState> {
         state.writer = WriterRole::Waiting;
         while state.writer == WriterRole::Waiting {
             state = self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +242,7 @@ impl Shared {
     }
 
     /// Wakes a writer that waits after a change under the lock, which is released first.
-    pub(crate) fn wake_waiting_writer(&self, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn wake_waiting_writer(&self, mut state: MutexGuard<'_, QueueState>) {
         if state.writer == WriterRole::Waiting {
             state.writer = WriterRole::Taken;
             drop(state);
@@ -186,7 +251,7 @@ impl Shared {
     }
 
     /// The same; without a writer, schedules one for what is pending.
-    fn wake_writer(&self, state: MutexGuard<'_, State>) {
+    fn wake_writer(&self, state: MutexGuard<'_, QueueState>) {
         match state.writer {
             WriterRole::Vacant if state.has_work() => self.schedule_writer(state),
             _ => self.wake_waiting_writer(state),
@@ -195,7 +260,7 @@ impl Shared {
 
     /// The thread at the journal becomes the writer when it is done; until then, a second one is worth
     /// it only if no other queue needs it.
-    fn schedule_writer(&self, mut state: MutexGuard<'_, State>) {
+    fn schedule_writer(&self, mut state: MutexGuard<'_, QueueState>) {
         if state.is_writing && !self.threads.has_free_thread() {
             return;
         }
@@ -254,23 +319,19 @@ impl Shared {
 
     /// After the journal: whether this thread is now the writer. If other queues wait for a thread,
     /// they have their turn first.
-    pub(crate) fn resume_as_writer(&self) -> bool {
+    pub(crate) fn try_resume_as_writer(&self) -> bool {
         let mut state = self.lock();
         if state.writer != WriterRole::Vacant || !state.has_work() {
             return false;
         }
         state.writer = WriterRole::Taken;
         drop(state);
-        let has_turn = !self.threads.have_pending();
-        if !has_turn {
-            self.schedule();
-        }
-        has_turn
+        !self.yield_to_others()
     }
 
-    /// The writer, without a transaction: whether other queues wait for a thread, and have their turn
-    /// first. This one is scheduled behind them then.
-    pub(crate) fn yields_to_others(&self) -> bool {
+    /// As the writer, without a transaction: if other queues wait for a thread, they have their turn
+    /// first, and this one is scheduled after them. Returns whether that is so.
+    pub(crate) fn yield_to_others(&self) -> bool {
         let yields = self.threads.have_pending();
         if yields {
             self.schedule();
@@ -278,17 +339,23 @@ impl Shared {
         yields
     }
 
-    /// A thread has panicked outside of any batch: it is unknown what it was about to do. The queue is
-    /// closed, and what is pending fails.
-    pub(crate) fn break_down(&self) {
+    /// The writer has panicked outside of any batch: it is unknown what it was about to do. The queue
+    /// is closed, and what is pending fails.
+    pub(crate) fn writer_broke_down(&self) {
         drop(self.close(false));
         let mut state = self.lock();
         state.writer = WriterRole::Vacant;
+        // A transaction at the journal may be lost, too.
+        self.wake_writer(state);
+    }
+
+    /// The thread at the journal has panicked: as if its transaction were lost.
+    pub(crate) fn journal_broke_down(&self) {
+        drop(self.close(false));
+        let mut state = self.lock();
         state.is_writing = false;
-        state.lost = None;
-        drop(state);
-        // A writer may wait for the journal that this thread had.
-        self.writer_wakes.notify_all();
+        state.lost = Some(thread_panicked());
+        self.wake_writer(state);
     }
 
     /// Waits until no thread works for a queue that was closed.
@@ -307,21 +374,12 @@ impl Shared {
         bytes_max: usize,
     ) -> Result<(), SubmitError> {
         let mut state = self.lock();
-        if state.is_closed {
-            return Err(SubmitError::Closed);
+        if let Err(refused) = state.accept(submission.size_bytes, length_max, bytes_max) {
+            drop(state);
+            submission.reply.discard();
+            return Err(refused);
         }
-        if let Some(refusal) = &state.refusal {
-            let refusal = SubmitError::LowDiskSpace(refusal.clone());
-            state.statistics.batches_refused += 1;
-            return Err(refusal);
-        }
-        // A batch that is larger than the whole queue may still go through an empty one.
-        let bytes = state.queue_bytes.saturating_add(submission.size_bytes);
-        if length_max <= state.queue.len() || (!state.queue.is_empty() && bytes_max < bytes) {
-            state.statistics.batches_refused += 1;
-            return Err(SubmitError::Full);
-        }
-        state.queue_bytes = bytes;
+        state.queue_bytes = state.queue_bytes.saturating_add(submission.size_bytes);
         state.queue.push_back(submission);
         self.wake_writer(state);
         Ok(())
@@ -346,14 +404,14 @@ impl Shared {
         let mut state = self.lock();
         if state.is_closed {
             drop(state);
-            return answer(reply, Err(CommandError::Closed));
+            return PendingReply::new(reply).answer(Err(CommandError::Closed));
         }
-        let batch = Batch::default();
+        let (batch, reply) = (Batch::default(), PendingReply::new(reply));
         state.queue.push_back(Submission { batch, size_bytes: 0, requeues: 0, reply });
         self.wake_writer(state);
     }
 
-    /// Appends an internal batch of the queue behind all others, unless the queue is closed. No
+    /// Appends an internal batch of the queue after all others, unless the queue is closed. No
     /// caller is notified of its result.
     pub(crate) fn push_own(&self, batch: Batch) {
         let mut state = self.lock();
@@ -361,7 +419,7 @@ impl Shared {
             return;
         }
         state.queue_bytes += OWN_BATCH_BYTES;
-        let reply = Box::new(|_| ());
+        let reply = PendingReply::new(Box::new(|_| ()));
         let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, requeues: 0, reply };
         state.queue.push_back(submission);
         self.wake_writer(state);
@@ -402,7 +460,29 @@ impl Shared {
     }
 }
 
-impl State {
+impl QueueState {
+    /// Whether a batch of this size is accepted.
+    fn accept(
+        &mut self,
+        size_bytes: usize,
+        length_max: usize,
+        bytes_max: usize,
+    ) -> Result<(), SubmitError> {
+        if self.is_closed {
+            return Err(SubmitError::Closed);
+        }
+        // A batch that is larger than the whole queue may still go through an empty one.
+        let is_too_large = bytes_max < self.queue_bytes.saturating_add(size_bytes);
+        let is_full = length_max <= self.queue.len() || (!self.queue.is_empty() && is_too_large);
+        let refused = match &self.refusal {
+            Some(refusal) => SubmitError::LowDiskSpace(refusal.clone()),
+            None if is_full => SubmitError::Full,
+            None => return Ok(()),
+        };
+        self.statistics.batches_refused += 1;
+        Err(refused)
+    }
+
     /// Takes the oldest pending batch.
     pub(crate) fn pop(&mut self) -> Option<Submission> {
         let submission = self.queue.pop_front()?;
@@ -432,11 +512,4 @@ impl State {
     fn is_at_rest(&self) -> bool {
         self.writer == WriterRole::Vacant && self.threads == 0 && !self.has_work()
     }
-}
-
-/// Replies to a caller. What the caller does with the reply cannot harm the queue.
-pub(crate) fn answer(reply: Reply, result: Result<BatchOutcome, CommandError>) {
-    let call = std::panic::AssertUnwindSafe(move || reply(result));
-    // A caller that panics harms only itself: it already has its result.
-    let _ = std::panic::catch_unwind(call);
 }

@@ -10,7 +10,7 @@
 
 use std::{
     any::Any,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
     time::Duration,
 };
@@ -27,13 +27,16 @@ use crate::{
     execute::execute_batch,
     journal,
     patch::{Patcher, ThreadPatcher},
-    queue_state::{Executed, Handover, Pending, Shared, Submission, Todo, answer},
+    queue_state::{Executed, Handover, Pending, Shared, Submission, Todo},
 };
 
 /// How often a batch is retried that ran out of memory alongside others.
 const REQUEUES_MAX: u8 = 3;
 /// How long each attempt waits for other databases.
 const OTHERS_WAIT_MAX: Duration = Duration::from_millis(250);
+/// How long a transaction takes further batches although the journal is free. Its callers wait until it
+/// is sealed, so this bounds how long the scripts of others, and batches that fail, hold them up.
+const TRANSACTION_TIME_MAX: Duration = Duration::from_millis(100);
 
 pub(crate) struct Writer {
     pub(crate) environment: Arc<Environment>,
@@ -63,50 +66,49 @@ enum Execution {
 
 impl Work for Writer {
     fn run(self: Arc<Self>, patcher: &mut ThreadPatcher) {
-        let at_work = AtWork::begin(&self.shared);
-        self.work(patcher);
-        patcher.release();
+        let shared = Arc::clone(&self.shared);
+        shared.begin_work();
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            self.work(patcher);
+            patcher.release();
+        }));
         // A caller that waits for the end may open the environment again.
         drop(self);
-        drop(at_work);
-    }
-}
-
-/// A thread works for the queue, until this is dropped. If that is by a panic, the queue is closed.
-struct AtWork(Arc<Shared>);
-
-impl AtWork {
-    fn begin(shared: &Arc<Shared>) -> Self {
-        shared.begin_work();
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_down();
+        shared.end_work();
+        if let Err(panic) = worked {
+            resume_unwind(panic);
         }
-        self.0.end_work();
     }
 }
 
 impl Writer {
     /// The thread is the writer when this begins.
+    ///
+    /// # Panics
+    /// When executing or writing does, outside of what is caught for each batch. The queue is closed
+    /// then.
     fn work(&self, patcher: &mut ThreadPatcher) {
         loop {
-            match self.next_transaction(patcher) {
-                Some(handover) => journal::write(&self.shared, handover),
-                None => return,
+            let executing = AssertUnwindSafe(|| self.next_transaction(patcher));
+            let sealed = catch_unwind(executing).unwrap_or_else(|panic| {
+                self.shared.writer_broke_down();
+                resume_unwind(panic)
+            });
+            let Some(handover) = sealed else { return };
+            self.shared.enter_journal();
+            let writing = AssertUnwindSafe(|| journal::write(&self.shared, handover));
+            if let Err(panic) = catch_unwind(writing) {
+                self.shared.journal_broke_down();
+                resume_unwind(panic)
             }
-            if !self.shared.resume_as_writer() {
+            if !self.shared.try_resume_as_writer() {
                 return;
             }
         }
     }
 
-    /// Executes pending batches. When a transaction is sealed, the thread is no longer the writer but
-    /// has the journal; without one, it has nothing to do.
+    /// Executes pending batches, until a transaction is sealed. Without one, the thread is no longer the
+    /// writer: there is nothing to do, or another thread is scheduled for it.
     fn next_transaction(&self, patcher: &mut ThreadPatcher) -> Option<Handover> {
         loop {
             let first = match self.shared.next_as_writer()? {
@@ -123,7 +125,7 @@ impl Writer {
                     None
                 }
             };
-            if sealed.is_some() || self.shared.yields_to_others() {
+            if sealed.is_some() || self.shared.yield_to_others() {
                 return sealed;
             }
         }
@@ -145,10 +147,12 @@ impl Writer {
         patcher: &mut Patcher,
     ) -> Option<Handover> {
         let mut executed = Vec::new();
-        let (mut bytes, mut is_full) = (0, false);
+        let (mut bytes, mut batches, mut is_full) = (0, 0, false);
         let mut submission = first;
+        let due = self.platform.clock.monotonic().saturating_add(TRANSACTION_TIME_MAX);
         loop {
             bytes += submission.size_bytes;
+            batches += 1;
             let was_alone = executed.is_empty() && self.is_alone();
             match self.execute(&mut tx, &submission.batch, patcher) {
                 Execution::Succeeded(outcome) => {
@@ -176,9 +180,9 @@ impl Writer {
                     return None;
                 }
             }
-            is_full |= self.options.transaction_batches_max <= executed.len()
+            is_full |= self.options.transaction_batches_max <= batches
                 || self.options.transaction_bytes_max <= bytes;
-            submission = match self.next(is_full) {
+            submission = match self.next(is_full, due) {
                 Next::Execute(submission) => submission,
                 Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return None,
                 Next::Seal => return self.seal(tx, executed),
@@ -205,14 +209,16 @@ impl Writer {
     }
 
     /// Waits until there is something to do with the open transaction, which takes no more batches when
-    /// it is full.
-    fn next(&self, is_full: bool) -> Next {
+    /// it is full, or once it is due and the journal is free.
+    fn next(&self, is_full: bool, due: Duration) -> Next {
         let mut state = self.shared.lock();
         loop {
             if let Some(error) = state.lost.take() {
                 return Next::Abandon(error);
             }
-            if !is_full && let Some(submission) = state.pop() {
+            let is_due = || due <= self.platform.clock.monotonic();
+            let takes_more = !is_full && (state.is_writing || !is_due());
+            if takes_more && let Some(submission) = state.pop() {
                 return Next::Execute(submission);
             }
             if !state.is_writing {
@@ -259,16 +265,11 @@ impl Writer {
         }
     }
 
-    /// Seals the transaction and goes to the journal with it.
+    /// Seals the transaction, which is then taken to the journal.
     fn seal(&self, tx: WriteTransaction, executed: Vec<Executed>) -> Option<Handover> {
         match tx.seal() {
             Ok(sealed) => {
-                let pending = executed.into_iter().map(|executed| Pending {
-                    reply: executed.submission.reply,
-                    outcome: executed.outcome,
-                });
-                let pending = pending.collect();
-                self.shared.enter_journal();
+                let pending = executed.into_iter().map(Pending::from).collect();
                 Some(Handover { sealed, pending })
             }
             Err(error) => {
@@ -320,7 +321,7 @@ impl Writer {
 
     fn fail(&self, submission: Submission, error: CommandError) {
         self.shared.lock().statistics.batches_failed += 1;
-        answer(submission.reply, Err(error));
+        submission.reply.answer(Err(error));
     }
 }
 

@@ -56,10 +56,23 @@ type Done = Box<dyn FnOnce(Result<Option<BatchOutcome>, ExecutionError>) + Send>
 struct Progress {
     /// The last transaction that has been queued or executed.
     submitted: u64,
+    /// The submissions, numbered.
+    submissions: u64,
+    /// Transactions in the commit queue, by index.
+    in_queue: BTreeMap<u64, Submitted>,
     /// Requests, each with the index of its transaction.
     waiting: Vec<(u64, Done)>,
     /// The outcomes of executed transactions for which nobody was waiting, by index; the newest.
     outcomes: BTreeMap<u64, BatchOutcome>,
+}
+
+/// A transaction in the commit queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Submitted {
+    /// The number of its submission: after a failure it is submitted again.
+    number: u64,
+    /// The transaction before it.
+    before: u64,
 }
 
 /// The progress of a database with the transactions of its cluster.
@@ -97,10 +110,11 @@ impl ClusterTransactions {
         }
         progress.waiting.push((index, done));
         if let Err(error) = self.submit_stored(&mut progress, cluster, record, queue) {
-            progress.submitted = self.executed();
-            let waiting = std::mem::take(&mut progress.waiting);
+            // The ones that are in the queue have outcomes of their own.
+            let not_queued = progress.submitted + 1;
+            let concerned = progress.waiting_from(not_queued);
             drop(progress);
-            waiting.into_iter().for_each(|(_, done)| done(Err(error.clone())));
+            concerned.into_iter().for_each(|done| done(Err(error.clone())));
         }
     }
 
@@ -148,14 +162,17 @@ impl ClusterTransactions {
                 ClusterDocuments { read_at, ..documents_of(transaction, after, record)? };
             let batch = Batch::one(Command::ClusterDocuments(documents));
             let own = Arc::clone(self);
-            let reply = Box::new(move |outcome| own.ended(index, outcome));
+            progress.submissions += 1;
+            let submitted = Submitted { number: progress.submissions, before: progress.submitted };
+            let reply = Box::new(move |outcome| own.ended(index, submitted, outcome));
             queue.submit(batch, reply).map_err(ExecutionError::NotSubmitted)?;
+            progress.in_queue.insert(index, submitted);
             progress.submitted = index;
         }
         Ok(())
     }
 
-    fn ended(&self, index: u64, outcome: Result<BatchOutcome, CommandError>) {
+    fn ended(&self, index: u64, submitted: Submitted, outcome: Result<BatchOutcome, CommandError>) {
         let mut progress = self.lock();
         let concerned = match outcome {
             Ok(outcome) => {
@@ -163,11 +180,9 @@ impl ClusterTransactions {
                 progress.executed(index, outcome)
             }
             Err(error) => {
-                // Later ones cannot be executed either; the next request submits all of them again.
-                progress.submitted = self.executed();
                 let error = ExecutionError::Failed(Arc::new(error));
-                let waiting = std::mem::take(&mut progress.waiting).into_iter();
-                waiting.map(|(_, done)| (done, Err(error.clone()))).collect()
+                let concerned = progress.failed(index, submitted).into_iter();
+                concerned.map(|done| (done, Err(error.clone()))).collect()
             }
         };
         drop(progress);
@@ -186,15 +201,12 @@ impl Progress {
         index: u64,
         outcome: BatchOutcome,
     ) -> Vec<(Done, Result<Option<BatchOutcome>, ExecutionError>)> {
+        self.in_queue.retain(|in_queue, _| index < *in_queue);
         // An earlier process may have executed it; its outcome is not that of this batch then.
         if matches!(outcome.results[..], [CommandResult::ClusterDocuments(true)]) {
             self.outcomes.insert(index, outcome);
         }
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let (concerned, waiting): (Vec<_>, _) =
-            waiting.partition(|(waits_for, _)| *waits_for <= index);
-        self.waiting = waiting;
-        let concerned = concerned.into_iter();
+        let concerned = self.waiting.extract_if(.., |(waits_for, _)| *waits_for <= index);
         let concerned = concerned.map(|(waits_for, done)| {
             let outcome = self.outcomes.remove(&waits_for);
             (done, Ok(outcome))
@@ -204,6 +216,24 @@ impl Progress {
             self.outcomes.pop_first();
         }
         concerned
+    }
+
+    /// The requests that wait for a transaction which failed, or for a later one. An earlier one may be
+    /// durable already, although its outcome is still to come. The next request submits this one and all
+    /// later ones again. A submission that was superseded in that way concerns nobody.
+    fn failed(&mut self, index: u64, submitted: Submitted) -> Vec<Done> {
+        if self.in_queue.get(&index) != Some(&submitted) {
+            return Vec::new();
+        }
+        self.in_queue.split_off(&index);
+        self.submitted = submitted.before;
+        self.waiting_from(index)
+    }
+
+    /// Takes the requests that wait for this transaction or a later one.
+    fn waiting_from(&mut self, index: u64) -> Vec<Done> {
+        let concerned = self.waiting.extract_if(.., |(waits_for, _)| index <= *waits_for);
+        concerned.map(|(_, done)| done).collect()
     }
 }
 
@@ -304,3 +334,90 @@ impl std::fmt::Display for ExecutionError {
 }
 
 impl std::error::Error for ExecutionError {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// Transactions 10, 11 and 12 in the queue, each with a request that waits for it.
+    fn three_in_queue() -> (Progress, Vec<Submitted>, Vec<Receiver<bool>>) {
+        let mut progress = Progress { submitted: 9, ..Progress::default() };
+        let (mut submissions, mut requests) = (Vec::new(), Vec::new());
+        for index in 10..=12 {
+            submissions.push(submit(&mut progress, index));
+            requests.push(wait_for(&mut progress, index));
+        }
+        (progress, submissions, requests)
+    }
+
+    fn submit(progress: &mut Progress, index: u64) -> Submitted {
+        progress.submissions += 1;
+        let submitted = Submitted { number: progress.submissions, before: progress.submitted };
+        progress.in_queue.insert(index, submitted);
+        progress.submitted = index;
+        submitted
+    }
+
+    fn wait_for(progress: &mut Progress, index: u64) -> Receiver<bool> {
+        let (sender, receiver) = channel();
+        progress
+            .waiting
+            .push((index, Box::new(move |outcome| sender.send(outcome.is_ok()).unwrap())));
+        receiver
+    }
+
+    fn fail(progress: &mut Progress, index: u64, submitted: Submitted) {
+        let error = ExecutionError::Failed(Arc::new(CommandError::Closed));
+        let failed = progress.failed(index, submitted);
+        failed.into_iter().for_each(|done| done(Err(error.clone())));
+    }
+
+    fn succeed(progress: &mut Progress, index: u64) {
+        let executed = progress.executed(index, BatchOutcome::default());
+        executed.into_iter().for_each(|(done, outcome)| done(outcome));
+    }
+
+    #[test]
+    fn a_failure_concerns_no_earlier_transaction() {
+        let (mut progress, submissions, requests) = three_in_queue();
+        fail(&mut progress, 11, submissions[1]);
+        assert!(requests[0].try_recv().is_err());
+        assert_eq!((requests[1].try_recv(), requests[2].try_recv()), (Ok(false), Ok(false)));
+        assert_eq!(progress.submitted, 10);
+        succeed(&mut progress, 10);
+        assert_eq!(requests[0].try_recv(), Ok(true));
+    }
+
+    #[test]
+    fn a_superseded_submission_fails_no_new_request() {
+        let (mut progress, submissions, _requests) = three_in_queue();
+        fail(&mut progress, 11, submissions[1]);
+        for index in 11..=12 {
+            submit(&mut progress, index);
+        }
+        let request = wait_for(&mut progress, 12);
+        fail(&mut progress, 12, submissions[2]);
+        assert!(request.try_recv().is_err());
+        for index in 10..=12 {
+            succeed(&mut progress, index);
+        }
+        assert_eq!(request.try_recv(), Ok(true));
+        assert!(progress.in_queue.is_empty());
+    }
+
+    /// The journal's failure may be reported after that of the transaction built on it.
+    #[test]
+    fn failures_in_the_wrong_order_leave_no_request_waiting() {
+        let (mut progress, submissions, requests) = three_in_queue();
+        fail(&mut progress, 11, submissions[1]);
+        let eleven = submit(&mut progress, 11);
+        let request = wait_for(&mut progress, 11);
+        fail(&mut progress, 10, submissions[0]);
+        assert_eq!((requests[0].try_recv(), request.try_recv()), (Ok(false), Ok(false)));
+        assert_eq!(progress.submitted, 9);
+        fail(&mut progress, 11, eleven);
+        assert_eq!(progress.submitted, 9);
+    }
+}

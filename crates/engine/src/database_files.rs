@@ -18,10 +18,6 @@ pub const SYSTEM_DIRECTORY: &str = "System";
 /// The directory of all databases, below the data directory.
 pub const DATABASES_DIRECTORY: &str = "Databases";
 
-/// The maximum number of threads that commit: they mostly wait for disks.
-const COMMIT_THREADS_PER_CORE: usize = 4;
-const COMMIT_THREADS_MIN: usize = 24;
-
 /// Turns a record into the options of its database.
 pub struct DatabaseFiles {
     settings: Settings,
@@ -55,8 +51,7 @@ impl DatabaseFiles {
         let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
         let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
-        let commit_threads = (COMMIT_THREADS_PER_CORE * cores).max(COMMIT_THREADS_MIN);
-        let commit_threads = CommitThreads::start(commit_threads, Arc::clone(&platform.memory))?;
+        let commit_threads = CommitThreads::start(plan.commit_threads, &platform)?;
         Ok(Arc::new(DatabaseFiles {
             settings,
             platform,

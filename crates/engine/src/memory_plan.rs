@@ -21,7 +21,7 @@
 
 use std::sync::Arc;
 
-use commands::CommitQueueOptions;
+use commands::{CommitQueueOptions, ThreadLimits};
 use database::{MemoryLevel, MemoryPressure, UncountedMemory};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
 use script::MEMORY_BYTES_MAX_DEFAULT;
@@ -72,6 +72,13 @@ const KEEPING_FREED_BYTES_MIN: u64 = 2 << 30;
 const ANSWER_THREAD_BYTES: u64 = 128 << 20;
 /// More threads than this do not produce more responses.
 const ANSWER_THREADS_MAX: usize = 16;
+/// Threads that commit start at once up to these numbers: they mostly wait for disks.
+const COMMIT_THREADS_PER_CORE: usize = 4;
+const COMMIT_THREADS_MIN: usize = 24;
+/// Divides the memory by this for the number of threads that commit where all of them take long.
+const COMMIT_THREAD_BYTES: u64 = 4 << 20;
+/// More threads than this are of no use to any disk.
+const COMMIT_THREADS_MAX: usize = 1024;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -117,6 +124,8 @@ pub struct MemoryPlan {
     pub definitions: Arc<MemoryBudget>,
     /// Limit of the scripts of one thread.
     pub script_bytes_max: usize,
+    /// How many threads commit the changes of all databases.
+    pub commit_threads: ThreadLimits,
 }
 
 impl MemoryPlan {
@@ -162,6 +171,9 @@ impl MemoryPlan {
         let (bodies, answers, transactions, definitions) = (kind(), kind(), kind(), kind());
         let indexing = work.part(kind_bytes);
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let unhurried = (COMMIT_THREADS_PER_CORE * cores).max(COMMIT_THREADS_MIN);
+        let commit_threads_max = part(COMMIT_THREAD_BYTES).min(COMMIT_THREADS_MAX).max(unhurried);
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low).counted_by(&process, &uncounted)),
             limited_by,
@@ -188,6 +200,7 @@ impl MemoryPlan {
             indexing,
             definitions,
             script_bytes_max: MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART)),
+            commit_threads: ThreadLimits { unhurried, max: commit_threads_max },
         }
     }
 
@@ -248,6 +261,9 @@ mod tests {
         assert_eq!(little.changes_bytes_max as u64, 16 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
         assert_eq!((little.answer_threads_max, much.answer_threads_max), (2, 16));
+        let unhurried = little.commit_threads.unhurried;
+        assert_eq!(little.commit_threads.max, unhurried.max(64));
+        assert_eq!(much.commit_threads.max, unhurried.max(1024));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
 

@@ -4,9 +4,9 @@
 //! model after some number of them, and no fewer than were acknowledged. How the queue groups them
 //! is up to its threads: a seed repeats the batches, not the exact moment of the cut.
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
-use commands::{CommandError, CommitQueue, CommitQueueOptions, CommitThreads};
+use commands::{CommandError, CommitQueue, CommitQueueOptions, CommitThreads, ThreadLimits};
 use platform::simulated::Survival;
 
 use crate::{
@@ -54,7 +54,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
         ..CommitQueueOptions::default()
     };
     let platform = &bench.simulation.platform;
-    let threads = CommitThreads::start(2, Arc::clone(&platform.memory))
+    let threads = CommitThreads::start(ThreadLimits { unhurried: 2, max: 2 }, platform)
         .map_err(|error| Fault::wrong(error.to_string()))?;
     let queue = CommitQueue::open(environment.clone(), platform, options, &threads);
     let nth = 1 + bench.random.below(OPERATIONS_MAX);

@@ -189,7 +189,7 @@ fn idle_threads_return_memory_after_a_burst() {
     let (_environment, _, queue) =
         start(&simulation.platform, 16 * MB, CommitQueueOptions::default());
     queue.submit_and_wait(large("burst", 2 * MB)).unwrap().unwrap();
-    // The writer, and the thread of the journal.
+    // In two of its pauses.
     assert!(simulation.memory.was_released(2, PATIENCE));
     drop(queue);
 }

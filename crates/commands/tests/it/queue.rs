@@ -7,7 +7,7 @@ use std::{
 
 use commands::{
     Batch, BatchOutcome, Command, CommandError, CommandResult, CommitQueue, CommitQueueOptions,
-    CommitThreads, Reply, SubmitError,
+    CommitThreads, Reply, SubmitError, ThreadLimits,
 };
 use documents::{DocumentError, ExpectedVersion, NewContent, PutAttachment};
 use model::{AttachmentName, DocumentId};
@@ -43,7 +43,7 @@ fn answer_to(sender: mpsc::Sender<Answer>) -> Reply {
 
 /// As many threads as a queue can use.
 pub(crate) fn threads(platform: &Platform) -> Arc<CommitThreads> {
-    CommitThreads::start(2, Arc::clone(&platform.memory)).unwrap()
+    CommitThreads::start(ThreadLimits { unhurried: 2, max: 2 }, platform).unwrap()
 }
 
 pub(crate) fn one(id: &str) -> Batch {

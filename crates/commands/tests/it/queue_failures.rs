@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
     time::Duration,
@@ -194,4 +194,49 @@ fn acknowledged_batches_survive_a_power_cut_under_load() {
         }
     }
     assert!(0 < acknowledged_in_all && 0 < cut_short, "{acknowledged_in_all} {cut_short}");
+}
+
+/// A clock that panics once it is told to, as code of the queue itself might.
+struct FragileClock {
+    clock: Arc<dyn Clock>,
+    is_broken: AtomicBool,
+}
+
+impl Clock for FragileClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
+        self.clock.monotonic()
+    }
+}
+
+#[test]
+fn a_panic_outside_of_any_batch_leaves_no_caller_without_an_answer() {
+    let simulation = Platform::simulated(1);
+    let clock = Arc::new(FragileClock {
+        clock: Arc::clone(&simulation.platform.clock),
+        is_broken: AtomicBool::new(false),
+    });
+    let threads = threads(&simulation.platform);
+    let platform = Platform { clock: clock.clone(), ..simulation.platform };
+    let environment = open(&platform).unwrap();
+    let options = CommitQueueOptions::default();
+    let queue = CommitQueue::open(environment.clone(), &platform, options, &threads);
+    queue.submit_and_wait(one("before")).unwrap().unwrap();
+    let blocking = environment.write().unwrap();
+    let answers = ["a", "b"].map(|id| submit(&queue, one(id)));
+    let (sender, mark) = mpsc::channel();
+    queue.after_all_before(Box::new(move || sender.send(()).unwrap()));
+    clock.is_broken.store(true, Ordering::SeqCst);
+    drop(blocking);
+    for answer in answers {
+        assert!(matches!(answer.recv().unwrap(), Err(CommandError::Closed)));
+    }
+    mark.recv().unwrap();
+    assert_eq!(queue.submit(one("c"), Box::new(|_| ())), Err(SubmitError::Closed));
+    queue.close();
+    assert_eq!(ids(&environment), ["before"]);
 }

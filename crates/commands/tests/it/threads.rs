@@ -1,14 +1,22 @@
 //! Many queues that share few threads.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
     time::Duration,
 };
 
-use commands::{CommitQueue, CommitQueueOptions, CommitThreads};
-use platform::{Platform, simulated::Simulation};
+use commands::{CommitQueue, CommitQueueOptions, CommitThreads, ThreadLimits};
+use platform::{
+    Platform,
+    simulated::{SimulatedClock, Simulation},
+};
 use storage::Environment;
-use testkit::database::open;
+use testkit::database::{batch, json, open, put_expecting};
 
 use crate::{
     gate::GatedDisk,
@@ -18,9 +26,17 @@ use crate::{
 /// How long something that does not happen is waited for.
 const MOMENT: Duration = Duration::from_millis(50);
 
-fn threads(threads_max: usize) -> Arc<CommitThreads> {
-    let simulation = Platform::simulated(1);
-    CommitThreads::start(threads_max, Arc::clone(&simulation.platform.memory)).unwrap()
+/// This many threads, and none for queues that wait for long.
+fn threads(count: usize) -> Arc<CommitThreads> {
+    let limits = ThreadLimits { unhurried: count, max: count };
+    CommitThreads::start(limits, &Platform::simulated(1).platform).unwrap()
+}
+
+/// This many threads, and more for queues that wait for 50 ms of real time.
+fn threads_with_help(unhurried: usize) -> Arc<CommitThreads> {
+    let clock = Platform::real().clock;
+    let platform = Platform { clock, ..Platform::simulated(1).platform };
+    CommitThreads::start(ThreadLimits { unhurried, max: 1024 }, &platform).unwrap()
 }
 
 /// A queue over a disk of its own.
@@ -59,7 +75,7 @@ fn one_thread_serves_many_queues() {
         one_of.queue.close();
         assert_eq!(ids(&one_of.environment), all);
     }
-    assert!(threads.count() < QUEUES as usize);
+    assert_eq!(threads.count(), 1);
 }
 
 #[test]
@@ -81,7 +97,7 @@ fn a_queue_whose_disk_is_slow_does_not_hold_up_another_one() {
 
 #[test]
 fn queues_that_take_long_do_not_hold_up_another_one_for_long() {
-    let threads = threads(2);
+    let threads = threads_with_help(2);
     let slow: Vec<_> = (1..=6).map(|seed| served(seed, &threads)).collect();
     let held: Vec<_> = slow
         .iter()
@@ -148,4 +164,69 @@ fn callers_are_acknowledged_in_the_order_of_their_transactions() {
     assert!(answered.recv_timeout(MOMENT).is_err());
     release.send(()).unwrap();
     assert_eq!((answered.recv(), answered.recv()), (Ok(1), Ok(2)));
+}
+
+/// Submits a batch that fails, and another one when it has failed, each of which takes a while.
+fn fail_repeatedly(queue: &Arc<CommitQueue>, clock: &Arc<SimulatedClock>, left: Arc<AtomicUsize>) {
+    let (again, passing) = (Arc::clone(queue), Arc::clone(clock));
+    let failing = batch([put_expecting("missing", Some("A:1"), &json("Users", "x"))]);
+    let reply = move |answer: Result<_, _>| {
+        assert!(answer.is_err());
+        passing.advance(Duration::from_millis(20));
+        let is_again = |left: usize| left.checked_sub(1);
+        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_again).is_ok() {
+            fail_repeatedly(&again, &passing, left);
+        }
+    };
+    queue.submit(failing, Box::new(reply)).unwrap();
+}
+
+#[test]
+fn batches_that_fail_do_not_hold_up_the_transaction_of_others() {
+    const FAILURES_MAX: usize = 1000;
+    let Simulation { platform, clock, .. } = Platform::simulated(1);
+    let environment = open(&platform).unwrap();
+    let options = CommitQueueOptions::default();
+    let threads = threads(1);
+    let queue = CommitQueue::open(Arc::clone(&environment), &platform, options, &threads);
+    let queue = Arc::new(queue);
+    let left = Arc::new(AtomicUsize::new(FAILURES_MAX));
+    let blocking = environment.write().unwrap();
+    let (sender, answered) = mpsc::channel();
+    let left_then = Arc::clone(&left);
+    let reply = move |_| sender.send(left_then.load(Ordering::SeqCst)).unwrap();
+    queue.submit(one("a"), Box::new(reply)).unwrap();
+    fail_repeatedly(&queue, &clock, left);
+    drop(blocking);
+    let left_when_answered = answered.recv().unwrap();
+    assert!(FAILURES_MAX - 20 < left_when_answered, "{left_when_answered}");
+}
+
+/// The thread that worked last works next, although it has rested in between: the others come to their
+/// end.
+#[test]
+fn light_load_is_served_by_one_thread() {
+    let threads = threads(2);
+    let served = [1, 2].map(|seed| served(seed, &threads));
+    let held = served.each_ref().map(|one_of| {
+        one_of.disk.shut();
+        let held = submit(&one_of.queue, one("a"));
+        one_of.disk.wait_for_a_write();
+        held
+    });
+    for (one_of, held) in served.iter().zip(held) {
+        one_of.disk.open_gate();
+        held.recv().unwrap().unwrap();
+    }
+    let mut workers = Vec::new();
+    let (_unused, nothing) = mpsc::channel::<()>();
+    for id in ["b", "c", "d", "e"] {
+        // Longer than the first pause of a thread.
+        assert!(nothing.recv_timeout(Duration::from_millis(150)).is_err());
+        let (sender, worker) = mpsc::channel();
+        let reply = move |_| sender.send(thread::current().id()).unwrap();
+        served[0].queue.submit(one(id), Box::new(reply)).unwrap();
+        workers.push(worker.recv().unwrap());
+    }
+    assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
 }

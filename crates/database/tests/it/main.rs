@@ -14,7 +14,7 @@ mod time_series_policies;
 use std::sync::Arc;
 
 use cluster_state::RecordDraft;
-use commands::CommitThreads;
+use commands::{CommitThreads, ThreadLimits};
 use database::{
     CatalogError, Decision, IndexingOptions, NewDatabase, Replacement, ServerCatalog, WrittenRecord,
 };
@@ -34,7 +34,7 @@ fn indexing_on(platform: &Platform) -> IndexingOptions {
 
 /// One thread that commits.
 fn commit_threads_on(platform: &Platform) -> Arc<CommitThreads> {
-    CommitThreads::start(1, Arc::clone(&platform.memory)).unwrap()
+    CommitThreads::start(ThreadLimits { unhurried: 1, max: 1 }, platform).unwrap()
 }
 
 /// A record as a client would send it.
