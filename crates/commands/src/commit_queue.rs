@@ -162,8 +162,8 @@ impl CommitQueue {
         drop(self.shared().values.set(values));
     }
 
-    /// A barrier: calls `done`, on a commit thread, when every batch submitted before is
-    /// durable or has failed; immediately when the queue is closed.
+    /// A barrier: calls `done`, on a commit thread, when every batch submitted before is durable or has
+    /// failed; immediately when the queue is closed.
     pub fn after_all_before(&self, done: Box<dyn FnOnce() + Send>) {
         self.shared().push_mark(Box::new(move |_| done()));
     }

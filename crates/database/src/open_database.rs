@@ -469,8 +469,8 @@ impl Database {
     }
 
     /// Applies a changed record, unless a newer one has been applied, or it is that of another database of the
-    /// name: deletes indexes that are no longer
-    /// listed, creates new ones. [`Self::record`] returns it once all of it is in force.
+    /// name: deletes indexes that are no longer listed, creates new ones. [`Self::record`] returns it once all
+    /// of it is in force.
     pub(crate) fn follow_record(&self, record: Arc<DatabaseRecord>) {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.record();

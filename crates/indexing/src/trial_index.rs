@@ -46,10 +46,22 @@ impl TrialIndex {
         self.files.lock().still_refused()
     }
 
-    /// Why memory for its files was refused the last time, also if there would be enough by now. Then it
-    /// continues after a pause, and its failure until then is this one.
-    pub fn last_refusal(&self) -> Option<TrialRefusal> {
-        self.files.lock().refused
+    /// Why it failed, if memory for its files was refused, even if there is enough by now: it goes on
+    /// after a pause, and has failed until then.
+    pub fn refusal_behind_failure(&self) -> Option<TrialRefusal> {
+        let failure = self.index.failure()?;
+        let refused = self.files.lock().refused;
+        refused.filter(|_| failure.storage().is_some_and(is_disk_full))
+    }
+}
+
+/// Whether an error says that the disk is full. A full disk in memory is memory that is missing.
+fn is_disk_full(error: &StorageError) -> bool {
+    match error {
+        StorageError::Failed { reason } | StorageError::BuiltOnFailed { reason } => {
+            is_disk_full(reason)
+        }
+        error => matches!(error, StorageError::DiskFull { .. }),
     }
 }
 
@@ -152,10 +164,13 @@ impl IndexSet {
         let beginning = Beginning::at_end_of(&context.documents.read())?;
         let format = context.definition_format;
         let files = IndexFiles::begin(&platform, environment.clone(), format, &kind, &beginning);
-        // A disk in memory that is full is memory that is missing.
         let files = files.map_err(|error| match trial_files.lock().refused {
-            Some(TrialRefusal::Exhausted(exhausted)) => StorageError::NoMemory(exhausted).into(),
-            Some(TrialRefusal::TooLarge(_)) | None => error,
+            Some(TrialRefusal::Exhausted(exhausted))
+                if error.storage().is_some_and(is_disk_full) =>
+            {
+                StorageError::NoMemory(exhausted).into()
+            }
+            _ => error,
         })?;
         let parts = IndexParts {
             name: definition.name.clone(),

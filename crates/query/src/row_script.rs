@@ -67,8 +67,7 @@ impl<'s> BoundScripts<'s> {
         }
     }
 
-    /// Whether the scripts of rows took longer than they were allowed together; the row that was made
-    /// then has failed.
+    /// Whether the time of the scripts of rows is used up; the row that used it up has failed.
     pub fn rows_have_run_out_of_time(&self) -> bool {
         self.rows.as_ref().is_some_and(BoundProjection::has_run_out_of_time)
     }

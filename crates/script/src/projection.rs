@@ -125,7 +125,7 @@ impl BoundProjection<'_> {
         self.time_left.set(Some(time));
     }
 
-    /// Whether the evaluations took that time; the last one was stopped.
+    /// Whether that time is used up; the evaluation that used it up was stopped.
     pub fn has_run_out_of_time(&self) -> bool {
         self.time_left.get().is_some_and(|left| left.is_zero())
     }

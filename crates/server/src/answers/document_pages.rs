@@ -148,7 +148,7 @@ impl Listing {
     }
 
     /// Skips the `taken` documents up to this one.
-    fn go_on_behind(&mut self, etag: Etag, id: String, taken: usize) {
+    fn continue_after(&mut self, etag: Etag, id: String, taken: usize) {
         match &mut self.order {
             Order::After(after) => *after = etag,
             Order::ByPrefix { start_after, .. } => *start_after = Some(id),
@@ -306,7 +306,7 @@ async fn write_from(
         }
         return Ok(Next::End);
     };
-    listing.go_on_behind(etag, id, taken);
+    listing.continue_after(etag, id, taken);
     Ok(next)
 }
 

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_continued_behind_an_array() {
+    fn an_object_is_continued_after_an_array() {
         let mut out = Vec::new();
         let mut object = JsonObject::begin(&mut out);
         JsonArray::begin(object.key("a\"")).end();

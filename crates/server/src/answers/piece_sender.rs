@@ -270,10 +270,9 @@ impl PieceSender {
         matches!(sent, Sent::Taken)
     }
 
-    /// Ends the response, whose snapshot is no longer held: `written` says whether all of it was
-    /// written, and
-    /// `rest` is what was not sent yet. An error before anything was sent becomes a status; a later
-    /// one is appended to the body, which is then aborted.
+    /// Ends the response, whose snapshot is no longer held: `written` says whether all of it was written,
+    /// and `rest` is what was not sent yet. An error before anything was sent becomes a status; a later one
+    /// is appended to the body, which is then aborted.
     pub(crate) async fn end(
         self,
         what: &'static str,

@@ -132,7 +132,12 @@ impl Table {
         for row in self.page(tx)? {
             let row = row.map_err(failed)?;
             columns.add_of(&row)?;
-            self.write_row(&row, results.element())?;
+            let end = results.out().len();
+            if let Err(error) = self.write_row(&row, results.element()) {
+                // The reason is appended after whole rows.
+                results.out().truncate(end);
+                return Err(error);
+            }
             if !sender.send_if_enough(results.out()).await {
                 return Ok(false);
             }

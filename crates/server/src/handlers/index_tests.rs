@@ -76,8 +76,9 @@ pub(crate) fn test(call: Call) -> Answering {
         })
         .await?;
         let is_indexed = is_indexed_within(&database, &index, wait).await?;
-        check_index_answers(index.index())
-            .map_err(|error| index.last_refusal().map_or_else(|| error.into(), too_large))?;
+        check_index_answers(index.index()).map_err(|error| {
+            index.refusal_behind_failure().map_or_else(|| error.into(), too_large)
+        })?;
         blocking(move || {
             let _place = place;
             let memory = counting_memory(&state);

@@ -32,6 +32,8 @@ pub(crate) fn multi_get(call: Call) -> Answering {
         for request in requests {
             let mut gathered = Gathered { out: results.element(), share: &mut share };
             answer_one(&call, request, &mut gathered).await?;
+            // Each may take as long as a request of its own; those of other clients come in between.
+            tokio::task::yield_now().await;
         }
         results.end();
         page.end();

@@ -256,7 +256,7 @@ fn answer(
     let snapshot = QuerySnapshot::take(&database, index, call.snapshot.as_deref())?;
     let scripts = prepared.bound.scripts(call.state.engine.scripts())?;
     let scripts = prepared.bound.bind(scripts.as_ref())?;
-    if let Some(scripts) = &scripts {
+    if let Some(scripts) = scripts.as_ref().filter(|_| !prepared.is_heavy()) {
         scripts.limit_time_of_rows(INLINE_SCRIPTS_TIME_MAX);
     }
     let is_slow = || scripts.as_ref().is_some_and(BoundScripts::rows_have_run_out_of_time);
@@ -451,9 +451,9 @@ fn stream_result(
 }
 
 impl Prepared {
-    /// Whether its first rows are not made on the threads that read requests. Heavy are filters, which may
-    /// scan all documents; time series, which may have very many entries; and scripts that make rows: they
-    /// stay on few threads, each of which keeps a heap.
+    /// Whether its first rows are not made on the threads that read requests: filters may scan all
+    /// documents, time series may have very many entries. Scripts that make rows are tried on those threads
+    /// first, for [`INLINE_SCRIPTS_TIME_MAX`].
     fn is_heavy(&self) -> bool {
         let query = &self.bound.query;
         self.is_long || query.filter.is_some() || query::names_time_series(query)

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Removes a row that was not written to its end, and releases its memory.
-pub(super) fn forget_behind(begin: usize, out: &mut Vec<u8>) {
+pub(super) fn forget_after(begin: usize, out: &mut Vec<u8>) {
     out.truncate(begin);
     out.shrink_to(begin.max(PIECE_BYTES));
 }

@@ -109,8 +109,8 @@ impl Wanted {
             Wanted::Versions(versions) => Ok(versions.len() as u64),
             Wanted::Before { id, .. } => count_of(tx, id),
             Wanted::Page { id, start, take } => {
-                let behind = start.saturating_add(*take) as u64;
-                Ok(count_of(tx, id)?.min(behind))
+                let end = start.saturating_add(*take) as u64;
+                Ok(count_of(tx, id)?.min(end))
             }
         }
     }

@@ -160,7 +160,7 @@ pub(crate) fn revisions(call: &Call) -> Result<Answer, ApiError> {
         }
         if looked_at == LOOKED_AT_MAX {
             return Err(ApiError::invalid_operation(format!(
-                "The page lies behind the newest {LOOKED_AT_MAX} revisions. Choose a collection, or ask \
+                "The page is beyond the newest {LOOKED_AT_MAX} revisions. Choose a collection, or ask \
                  for the revisions of one document."
             )));
         }

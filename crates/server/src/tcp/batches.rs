@@ -99,9 +99,9 @@ fn read_with(database: &OpenedDatabase, worker: &mut Worker) -> Result<ReadPiece
         let (bytes, share) = output.into_parts();
         return Ok(ReadPiece { bytes, share, end: None });
     }
-    let behind_documents = output.bytes.len();
+    let documents_end = output.bytes.len();
     let includes = wait_for_room(&memory, may_wait, || {
-        output.bytes.truncate(behind_documents);
+        output.bytes.truncate(documents_end);
         worker.write_includes(&tx, &mut output)
     });
     let mut includes = includes.map_err(read_error)?;

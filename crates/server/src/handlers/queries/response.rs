@@ -19,7 +19,7 @@ use crate::{
     },
     api_error::ApiError,
     handlers::{
-        query_memory::forget_behind,
+        query_memory::forget_after,
         query_pages::{
             PageHead, RowsHead, after_results, write_page_tail, write_stream_head,
             write_stream_statistics,
@@ -82,7 +82,7 @@ impl Prepared {
             Shape::Page => {
                 let mut page = after_results(out);
                 let is_whole =
-                    self.write_behind_rows(state, found, &mut result, &mut page, sink).await?;
+                    self.write_after_rows(state, found, &mut result, &mut page, sink).await?;
                 if is_whole {
                     page.end();
                 }
@@ -125,7 +125,7 @@ impl Prepared {
                     let scope = memory.scope();
                     let written = self.write_whole_row(result, &row, memory, &mut csv, out);
                     if written.is_err() {
-                        forget_behind(begin, out);
+                        forget_after(begin, out);
                     }
                     sink.end_row(scope, out);
                     written
@@ -186,7 +186,7 @@ impl Prepared {
 
     /// Adds what follows the rows of a page, which were found at `found`; `false` when `sink`
     /// requests to stop.
-    async fn write_behind_rows(
+    async fn write_after_rows(
         &self,
         state: &ServerState,
         found: Duration,
