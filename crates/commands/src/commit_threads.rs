@@ -21,7 +21,7 @@ use std::{
 
 use platform::{Clock, Platform, ProcessMemory};
 
-use crate::patch::ThreadPatcher;
+use crate::{patch::ThreadPatcher, script_places::ScriptPlaces};
 
 /// How long an idle thread waits before it returns memory to the system, and between further
 /// attempts: what it has allocated is freed by other threads, at the latest with the second flush
@@ -41,8 +41,10 @@ pub struct ThreadLimits {
     /// Up to this number, a queue without a free thread gets a new one at once.
     pub unhurried: usize,
     /// Up to this number, it gets one when it has waited for 50 ms. Each thread may hold a small
-    /// transaction and an engine for scripts, whose memory is in no budget.
+    /// transaction, whose memory is in no budget.
     pub max: usize,
+    /// How many of them run scripts of patches at the same time.
+    pub scripts: usize,
 }
 
 /// A queue that can be scheduled.
@@ -61,6 +63,7 @@ struct Pool {
     clock: Arc<dyn Clock>,
     memory: Arc<dyn ProcessMemory>,
     limits: ThreadLimits,
+    scripts: Arc<ScriptPlaces>,
 }
 
 #[derive(Default)]
@@ -96,6 +99,7 @@ impl CommitThreads {
             clock: Arc::clone(&platform.clock),
             memory: Arc::clone(&platform.memory),
             limits,
+            scripts: ScriptPlaces::new(limits.scripts),
         });
         pool.spawn()?;
         Ok(Arc::new(Self { pool }))
@@ -183,12 +187,12 @@ impl Pool {
 
     fn run(self: &Arc<Self>) {
         let counted = CountedThread(self);
-        let mut patcher = ThreadPatcher::default();
+        let mut patcher = ThreadPatcher::new(&self.scripts);
         let mut thread = IdleThread { last_work: 0, wakes: Arc::default() };
         while let Some(work) = self.next(&mut thread, &mut patcher) {
             // In any case the thread goes on: others rely on it.
             if catch_unwind(AssertUnwindSafe(|| work.run(&mut patcher))).is_err() {
-                patcher = ThreadPatcher::default();
+                patcher = ThreadPatcher::new(&self.scripts);
             }
         }
         // `next` has uncounted it.

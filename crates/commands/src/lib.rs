@@ -13,6 +13,7 @@
 //! | `execute` | one batch inside a write transaction |
 //! | `patch_command` | requests for patches, and their results |
 //! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
+//! | `script_places` | how many of them run at the same time |
 //! | `patch_time_series` | time series in their scripts |
 //! | `json_patch.js` | the script of a patch by operations (RFC 6902) |
 //! | `commit_queue` | the queue as its callers see it |
@@ -38,6 +39,7 @@ mod patch_host;
 mod patch_scripts;
 mod patch_time_series;
 mod queue_state;
+mod script_places;
 mod trainer_thread;
 mod writer;
 

@@ -29,6 +29,7 @@ use crate::{
     patch_error::{PatchError, script_failed},
     patch_host::PatchHost,
     patch_scripts::PatchScripts,
+    script_places::ScriptPlaces,
 };
 
 /// Time limit of one script.
@@ -77,6 +78,7 @@ pub struct Patcher {
     results: MemoryShare,
     /// The values and the budget while it serves no queue.
     idle: (SharedValues, Arc<MemoryBudget>),
+    places: Arc<ScriptPlaces>,
 }
 
 /// Reads a value of compare exchange by its key.
@@ -95,10 +97,17 @@ struct Changed {
 
 /// The patcher of a thread that serves many queues, one after another. It is made for the first
 /// queue that needs it.
-#[derive(Default)]
-pub(crate) struct ThreadPatcher(Option<Patcher>);
+pub(crate) struct ThreadPatcher {
+    patcher: Option<Patcher>,
+    places: Arc<ScriptPlaces>,
+}
 
 impl ThreadPatcher {
+    /// Of a thread whose scripts need one of these places.
+    pub(crate) fn new(places: &Arc<ScriptPlaces>) -> ThreadPatcher {
+        ThreadPatcher { patcher: None, places: Arc::clone(places) }
+    }
+
     /// The patcher for a queue with these limits, values and budget.
     pub(crate) fn serving(
         &mut self,
@@ -107,16 +116,17 @@ impl ThreadPatcher {
         values: &SharedValues,
         budget: &Arc<MemoryBudget>,
     ) -> &mut Patcher {
-        let kept = self.0.take().filter(|patcher| patcher.is_for(clock, limits));
-        let patcher =
-            self.0.insert(kept.unwrap_or_else(|| Patcher::new(Arc::clone(clock), limits)));
+        let kept = self.patcher.take().filter(|patcher| patcher.is_for(clock, limits));
+        let places = &self.places;
+        let made = || Patcher::with_places(Arc::clone(clock), limits, Arc::clone(places));
+        let patcher = self.patcher.insert(kept.unwrap_or_else(made));
         patcher.serve(values, budget);
         patcher
     }
 
     /// Drops what was kept for a queue: its reader of values, its budget, the request of its last batch.
     pub(crate) fn release(&mut self) {
-        if let Some(patcher) = &mut self.0 {
+        if let Some(patcher) = &mut self.patcher {
             let (values, budget) = patcher.idle.clone();
             patcher.serve(&values, &budget);
             patcher.scripts.end_batch();
@@ -125,7 +135,7 @@ impl ThreadPatcher {
 
     /// Drops the patcher with its engine and compiled scripts.
     pub(crate) fn forget(&mut self) {
-        self.0 = None;
+        self.patcher = None;
     }
 }
 
@@ -136,12 +146,20 @@ impl Patcher {
 
     /// Creates a patcher; its engine is created by the first patch.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
+        Patcher::with_places(clock, limits, ScriptPlaces::new(1))
+    }
+
+    fn with_places(
+        clock: Arc<dyn Clock>,
+        limits: PatchLimits,
+        places: Arc<ScriptPlaces>,
+    ) -> Patcher {
         let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
         let (values, budget) = (SharedValues::default(), MemoryBudget::unlimited());
         let results = budget.share(0);
         let (deadline, idle) = (Duration::MAX, (Arc::clone(&values), budget));
-        Patcher { clock, limits, engine, scripts, deadline, values, results, idle }
+        Patcher { clock, limits, engine, scripts, deadline, values, results, idle, places }
     }
 
     /// From now on, scripts read compare exchange by this reader, and results draw from this budget.
@@ -157,7 +175,9 @@ impl Patcher {
     pub(crate) fn renew(&mut self) {
         let values = Arc::clone(&self.values);
         let results = self.results.budget().share(RESULTS_ALLOWED_BYTES);
-        *self = Patcher { values, results, ..Patcher::new(Arc::clone(&self.clock), self.limits) };
+        let (clock, places) = (Arc::clone(&self.clock), Arc::clone(&self.places));
+        let renewed = Patcher::with_places(clock, self.limits, places);
+        *self = Patcher { values, results, ..renewed };
     }
 
     pub(crate) fn begin_batch(&mut self) {
@@ -357,6 +377,12 @@ impl Patcher {
         document: &ScriptDocument,
         wants_notes: bool,
     ) -> Result<Changed, CommandError> {
+        let asked = self.clock.monotonic();
+        let places = Arc::clone(&self.places);
+        let _place = places.take();
+        // Waiting does not count.
+        let waited = self.clock.monotonic().saturating_sub(asked);
+        self.deadline = self.deadline.saturating_add(waited);
         let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;

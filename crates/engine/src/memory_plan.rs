@@ -77,6 +77,10 @@ const COMMIT_THREADS_PER_CORE: usize = 4;
 const COMMIT_THREADS_MIN: usize = 24;
 /// Divides the memory by this for the number of threads that commit where all of them take long.
 const COMMIT_THREAD_BYTES: u64 = 4 << 20;
+/// Fraction of the limit for the heaps of patches' scripts that run at the same time, and their number however
+/// little that is.
+const PATCHES_PART: u64 = 4;
+const PATCHES_MIN: usize = 2;
 /// More threads than this are of no use to any disk.
 const COMMIT_THREADS_MAX: usize = 1024;
 /// Assumed when the system does not say how much memory it has.
@@ -173,7 +177,12 @@ impl MemoryPlan {
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let unhurried = (COMMIT_THREADS_PER_CORE * cores).max(COMMIT_THREADS_MIN);
-        let commit_threads_max = part(COMMIT_THREAD_BYTES).min(COMMIT_THREADS_MAX).max(unhurried);
+        let script_bytes_max = MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART));
+        let commit_threads = ThreadLimits {
+            unhurried,
+            max: part(COMMIT_THREAD_BYTES).min(COMMIT_THREADS_MAX).max(unhurried),
+            scripts: (part(PATCHES_PART) / script_bytes_max).max(PATCHES_MIN),
+        };
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low).counted_by(&process, &uncounted)),
             limited_by,
@@ -199,8 +208,8 @@ impl MemoryPlan {
             transactions,
             indexing,
             definitions,
-            script_bytes_max: MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART)),
-            commit_threads: ThreadLimits { unhurried, max: commit_threads_max },
+            script_bytes_max,
+            commit_threads,
         }
     }
 
@@ -264,6 +273,7 @@ mod tests {
         let unhurried = little.commit_threads.unhurried;
         assert_eq!(little.commit_threads.max, unhurried.max(64));
         assert_eq!(much.commit_threads.max, unhurried.max(1024));
+        assert_eq!((little.commit_threads.scripts, much.commit_threads.scripts), (4, 256));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
 

@@ -58,7 +58,7 @@ pub struct TableReport {
 }
 
 /// The size and content of one journal file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalReport {
     /// Its number; 0 for the spare.
     pub number: u64,

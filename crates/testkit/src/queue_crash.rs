@@ -54,7 +54,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
         ..CommitQueueOptions::default()
     };
     let platform = &bench.simulation.platform;
-    let threads = CommitThreads::start(ThreadLimits { unhurried: 2, max: 2 }, platform)
+    let threads = CommitThreads::start(ThreadLimits { unhurried: 2, max: 2, scripts: 2 }, platform)
         .map_err(|error| Fault::wrong(error.to_string()))?;
     let queue = CommitQueue::open(environment.clone(), platform, options, &threads);
     let nth = 1 + bench.random.below(OPERATIONS_MAX);

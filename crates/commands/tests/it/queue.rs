@@ -43,7 +43,7 @@ fn answer_to(sender: mpsc::Sender<Answer>) -> Reply {
 
 /// As many threads as a queue can use.
 pub(crate) fn threads(platform: &Platform) -> Arc<CommitThreads> {
-    CommitThreads::start(ThreadLimits { unhurried: 2, max: 2 }, platform).unwrap()
+    CommitThreads::start(ThreadLimits { unhurried: 2, max: 2, scripts: 2 }, platform).unwrap()
 }
 
 pub(crate) fn one(id: &str) -> Batch {

@@ -15,7 +15,7 @@ use platform::{
     Platform,
     simulated::{SimulatedClock, Simulation},
 };
-use storage::Environment;
+use storage::{Environment, IoPosition};
 use testkit::database::{batch, json, open, put_expecting};
 
 use crate::{
@@ -25,10 +25,12 @@ use crate::{
 
 /// How long something that does not happen is waited for.
 const MOMENT: Duration = Duration::from_millis(50);
+/// How long something that happens may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// This many threads, and none for queues that wait for long.
 fn threads(count: usize) -> Arc<CommitThreads> {
-    let limits = ThreadLimits { unhurried: count, max: count };
+    let limits = ThreadLimits { unhurried: count, max: count, scripts: 2 };
     CommitThreads::start(limits, &Platform::simulated(1).platform).unwrap()
 }
 
@@ -36,7 +38,7 @@ fn threads(count: usize) -> Arc<CommitThreads> {
 fn threads_with_help(unhurried: usize) -> Arc<CommitThreads> {
     let clock = Platform::real().clock;
     let platform = Platform { clock, ..Platform::simulated(1).platform };
-    CommitThreads::start(ThreadLimits { unhurried, max: 1024 }, &platform).unwrap()
+    CommitThreads::start(ThreadLimits { unhurried, max: 1024, scripts: 2 }, &platform).unwrap()
 }
 
 /// A queue over a disk of its own.
@@ -229,4 +231,35 @@ fn light_load_is_served_by_one_thread() {
         workers.push(worker.recv().unwrap());
     }
     assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
+}
+
+#[test]
+fn what_an_environment_occupies_is_known_while_its_disk_hangs() {
+    let threads = threads(2);
+    let served = served(1, &threads);
+    served.queue.submit_and_wait(one("a")).unwrap().unwrap();
+    served.disk.shut();
+    let held = submit(&served.queue, one("b"));
+    served.disk.wait_for_a_write();
+    let (sender, seen) = mpsc::channel();
+    let environment = Arc::clone(&served.environment);
+    let looking = thread::spawn(move || {
+        let (files, _) = environment.io(IoPosition::default());
+        sender.send((environment.statistics(), files, environment.report().unwrap())).unwrap();
+    });
+    let seen = seen.recv_timeout(PATIENCE);
+    served.disk.open_gate();
+    held.recv().unwrap().unwrap();
+    looking.join().unwrap();
+    let (statistics, files, report) = seen.expect("nothing waits for the disk");
+    assert_eq!(statistics.journal_files, report.journals.len());
+    assert!(statistics.journal_bytes > 0 && files.iter().any(|file| file.is_in_use));
+    // The journal's last transaction, and what it has left, are those of the newest one.
+    let before = report.journals.last().unwrap().unused_bytes;
+    let after = served.environment.report().unwrap().journals;
+    assert_eq!(
+        after.last().unwrap().last_transaction,
+        Some(served.environment.statistics().transaction)
+    );
+    assert!(after.last().unwrap().unused_bytes < before);
 }

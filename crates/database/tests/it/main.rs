@@ -34,7 +34,7 @@ fn indexing_on(platform: &Platform) -> IndexingOptions {
 
 /// One thread that commits.
 fn commit_threads_on(platform: &Platform) -> Arc<CommitThreads> {
-    CommitThreads::start(ThreadLimits { unhurried: 1, max: 1 }, platform).unwrap()
+    CommitThreads::start(ThreadLimits { unhurried: 1, max: 1, scripts: 2 }, platform).unwrap()
 }
 
 /// A record as a client would send it.

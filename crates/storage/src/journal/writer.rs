@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use platform::{Disk, Platform, SECTOR_BYTES};
@@ -78,8 +81,27 @@ pub(crate) struct Journal {
     directory: PathBuf,
     environment_id: u128,
     bytes_max: u64,
+    /// Locked while a record is written, for as long as that takes.
     state: Mutex<State>,
     turn: Condvar,
+    shown: Shown,
+}
+
+/// What is known about the files without waiting for a disk.
+struct Shown {
+    files: Mutex<Arc<ShownFiles>>,
+    /// Where the next record begins in the current file.
+    offset: AtomicU64,
+    /// The last transaction that was appended.
+    transaction: AtomicU64,
+}
+
+#[derive(Default)]
+struct ShownFiles {
+    retired: Vec<(Arc<str>, JournalReport)>,
+    /// The file that is written to, and where records in it must end.
+    current: Option<(Arc<str>, JournalReport, u64)>,
+    spares: Vec<(Arc<str>, JournalReport)>,
 }
 
 /// The journal, held by the transaction whose turn it is to append.
@@ -117,6 +139,11 @@ impl Journal {
             bytes_max,
             state: Mutex::new(state),
             turn: Condvar::new(),
+            shown: Shown {
+                files: Mutex::default(),
+                offset: AtomicU64::new(position.offset),
+                transaction: AtomicU64::new(position.transaction),
+            },
         }
     }
 
@@ -181,35 +208,24 @@ impl Journal {
         self.lock().lacks_spare()
     }
 
-    /// Every journal file, spares included.
+    /// Every journal file, spares included. Never waits for a disk.
     pub(crate) fn files(&self) -> Vec<JournalReport> {
-        let state = self.lock();
-        let report = |file: &JournalFile, last_transaction, unused_bytes| JournalReport {
-            number: file.number,
-            bytes: file.bytes,
-            unused_bytes,
-            last_transaction,
-        };
-        let retired =
-            state.retired.iter().map(|old| report(&old.file, Some(old.last_transaction), 0));
-        let position = &state.position;
-        let current = state.current.iter().map(|file| {
-            report(
-                file,
-                Some(position.transaction),
-                file.records_end - position.offset.min(file.records_end),
-            )
+        let shown = self.shown.files();
+        let current = shown.current.iter().map(|(_, report, records_end)| JournalReport {
+            unused_bytes: records_end.saturating_sub(self.shown.offset.load(Ordering::Relaxed)),
+            last_transaction: Some(self.shown.transaction.load(Ordering::Relaxed)),
+            ..*report
         });
-        let spares = state.spares.iter().map(|file| report(file, None, file.records_end));
-        retired.chain(current).chain(spares).collect()
+        let retired = shown.retired.iter().map(|(_, report)| *report);
+        retired.chain(current).chain(shown.spares.iter().map(|(_, report)| *report)).collect()
     }
 
-    /// The names of the spares and of the files written to.
+    /// The names of the spares and of the files written to. Never waits for a disk.
     pub(crate) fn file_names(&self) -> Vec<Arc<str>> {
-        let state = self.lock();
-        let retired = state.retired.iter().map(|old| &old.file);
-        let all = retired.chain(&state.current).chain(&state.spares);
-        all.map(|file| file.name.clone()).collect()
+        let shown = self.shown.files();
+        let current = shown.current.iter().map(|(name, ..)| name);
+        let others = shown.retired.iter().chain(&shown.spares).map(|(name, _)| name);
+        current.chain(others).cloned().collect()
     }
 
     /// Releases the files before the one that the header names: some become spares, the others are
@@ -229,6 +245,7 @@ impl Journal {
                     freed.push(file);
                 }
             }
+            self.shown.show(&state);
         }
         for file in freed {
             super::file::remove(&*self.platform.disk, &self.directory, file.number)?;
@@ -254,6 +271,7 @@ impl Journal {
             state.next_bytes = (state.next_bytes * 2).min(self.bytes_max);
             state.position.journal = number;
             state.position.offset = FIRST_RECORD;
+            self.shown.show(&state);
         }
         Ok(state.position)
     }
@@ -276,6 +294,7 @@ impl Journal {
         let mut files: Vec<JournalFile> = state.retired.drain(..).map(|old| old.file).collect();
         files.append(&mut state.spares);
         files.extend(state.current.take());
+        self.shown.show(&state);
         for file in files {
             // What cannot be removed now is removed when the environment is next opened.
             drop(super::file::remove(&*self.platform.disk, &self.directory, file.number));
@@ -301,7 +320,9 @@ impl Journal {
             state.next_bytes
         };
         let spare = self.create(SPARE, bytes, 0)?;
-        self.lock().spares.push(spare);
+        let mut state = self.lock();
+        state.spares.push(spare);
+        self.shown.show(&state);
         Ok(())
     }
 
@@ -314,6 +335,36 @@ impl Journal {
         let (disk, directory): (&dyn Disk, _) = (&*self.platform.disk, &self.directory);
         let id = self.environment_id;
         JournalFile::create(disk, directory, id, number, bytes, first_record_bytes)
+    }
+}
+
+impl Shown {
+    fn files(&self) -> Arc<ShownFiles> {
+        Arc::clone(&self.files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn move_to(&self, position: JournalPosition) {
+        self.offset.store(position.offset, Ordering::Relaxed);
+        self.transaction.store(position.transaction, Ordering::Relaxed);
+    }
+
+    /// Shows a state whose files have changed.
+    fn show(&self, state: &State) {
+        let report = |file: &JournalFile, last_transaction, unused_bytes| {
+            let JournalFile { number, bytes, .. } = *file;
+            (file.name.clone(), JournalReport { number, bytes, unused_bytes, last_transaction })
+        };
+        let retired = state.retired.iter();
+        let retired = retired.map(|old| report(&old.file, Some(old.last_transaction), 0));
+        let current = state.current.as_ref().map(|file| {
+            // Both numbers are those of the moment at which they are shown.
+            let (name, report) = report(file, None, 0);
+            (name, report, file.records_end)
+        });
+        let spares = state.spares.iter().map(|file| report(file, None, file.records_end));
+        let files = ShownFiles { retired: retired.collect(), current, spares: spares.collect() };
+        self.move_to(state.position);
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(files);
     }
 }
 
@@ -389,6 +440,7 @@ impl JournalTurn<'_> {
         state.compression.written(record.len() as u64, took);
         state.position.transaction = transaction;
         state.position.offset += record.len() as u64;
+        self.journal.shown.move_to(state.position);
         state.position.chain = checksum;
         state.bytes_since_floor += record.len() as u64;
         state.whole_since_floor.extend(changed.iter().map(|page| page.number));
@@ -450,6 +502,7 @@ impl JournalTurn<'_> {
             }
             state.position.journal = number;
             state.position.offset = FIRST_RECORD;
+            self.journal.shown.show(state);
         }
         match &state.current {
             Some(file) => Ok(file),
