@@ -1,0 +1,34 @@
+//! Who a client is, what it may do, and how certificates are made and read.
+//!
+//! Decisions are pure: a certificate, what is registered, and the time in; allowed or the reason out. There is
+//! no network here, no store and no clock.
+//!
+//! | file | what |
+//! |---|---|
+//! | `certificate` | [`Certificate`]: what is known of a certificate of a client or a server |
+//! | `clearance` | [`Clearance`], [`Permissions`]: what a client may do |
+//! | `registered` | [`RegisteredCertificate`]: a certificate with its name and clearance |
+//! | `trust` | [`TrustedCertificates`]: from a client's certificate to what it may do |
+//! | `access` | [`Requirement`], [`Caller`]: whether a request is allowed |
+//! | `key_pair` | [`KeyPair`]: a certificate chain with its private key; reading files |
+//! | `issuing` | making authorities, and certificates of servers and clients |
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod certificate;
+mod clearance;
+mod issuing;
+mod key_pair;
+mod registered;
+mod trust;
+
+pub use crate::{
+    access::{Caller, Client, Denial, Requirement},
+    certificate::{Certificate, InvalidCertificate},
+    clearance::{Clearance, DatabaseAccess, Permissions},
+    issuing::{Authority, ClientRequest, IssueError, ServerRequest},
+    key_pair::{KeyFileError, KeyPair},
+    registered::RegisteredCertificate,
+    trust::{Standing, TrustedCertificates},
+};
