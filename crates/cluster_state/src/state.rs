@@ -43,6 +43,15 @@ impl ClusterState {
         server_values::read(&self.tx, name)
     }
 
+    /// The server values whose names start with a prefix, in byte order of their names, which are returned
+    /// without it.
+    ///
+    /// # Errors
+    /// As [`ClusterState::server_value`].
+    pub fn server_values(&self, prefix: &str) -> Result<Vec<(String, ServerValue)>, ClusterError> {
+        server_values::with_prefix(&self.tx, prefix)
+    }
+
     /// The deleted databases whose entries are still to be removed, by
     /// [`Command::RemoveDatabase`](crate::Command::RemoveDatabase).
     ///

@@ -13,6 +13,7 @@ mod logging;
 mod offline;
 mod offline_adopt;
 mod parent_process;
+mod setup;
 
 use std::{
     io::{self, Read, Write},
@@ -35,6 +36,8 @@ const EXIT_NOT_STARTED: u8 = 1;
 /// So much more of a settings file is read than it may have, for its byte order mark and to know that it is
 /// too long.
 const READ_BEYOND_BYTES: u64 = 16;
+/// The signal of a write beyond the limit of a file's length (`SIGXFSZ`), whose default is to end the process.
+const FILE_TOO_LONG: i32 = 25;
 /// The configuration was refused (`EX_CONFIG`).
 const EXIT_CONFIG: u8 = 78;
 
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(0), word(1)) {
         (Some("offline"), _) => return offline::run(&arguments[1..]),
+        (Some("setup"), _) => return setup::run(&arguments[1..]),
+        (Some("help"), Some("setup")) => return setup::run(&["--help".into()]),
         (Some("help"), Some("offline")) => return offline::run(&["--help".into()]),
         (Some("help"), _) => arguments = vec!["--help".into()],
         (Some("version"), _) => arguments = vec!["--version".into()],
@@ -134,6 +139,7 @@ fn serve(loaded: Loaded) -> ExitCode {
 
 async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     let allowed = settings.unsecured_access_allowed;
+    let is_secured = settings.security.certificate.is_some();
     let parents = settings.parent_process_ids.clone();
     let server = match server::start(settings, platform).await {
         Ok(server) => server,
@@ -148,7 +154,12 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     for url in server.urls() {
         print(&format!("Server available on: {url}\n"));
     }
-    log_access(allowed);
+    // The limit of a file's length, as the shell's ulimit sets it, is an error of the write, and not the end.
+    let _file_size_limit = signal(SignalKind::from_raw(FILE_TOO_LONG));
+    match is_secured {
+        true => tracing::info!("with certificates: clients need one that is registered"),
+        false => log_access(allowed),
+    }
     let reason = wait_for_the_end(&parents).await;
     tracing::info!(reason, "stopping");
     server.stop().await;

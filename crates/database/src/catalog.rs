@@ -413,7 +413,7 @@ impl ServerCatalog {
         self.cluster.store().read().server_value(name).map_err(CatalogError::Cluster)
     }
 
-    /// Stores a server value; returns the index of the change. Blocks.
+    /// Stores a server value, or removes it if it is empty; returns the index of the change. Blocks.
     ///
     /// # Errors
     /// Cluster errors.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `engine` | [`Engine`]: opening and closing a data directory, and the periodic work |
 //! | `databases`, `agreed_state` | the records of databases and the open ones; the state that all nodes agree on |
+//! | `certificates`, `known_certificates` | what clients are known by |
 //! | `memory_plan` | [`MemoryPlan`]: how much memory each part may take |
 //! | `database_files`, `directories`, `unknown_directories` | where the files of databases are, which directories a record may name, and what else is there |
 //! | `deletion` | deleting databases with their files |
@@ -38,6 +39,7 @@ mod bound_query;
 mod bulk_insert;
 mod bulk_operation;
 mod busy_wait;
+mod certificates;
 mod chosen_documents;
 mod client_configuration;
 mod cluster_transaction;
@@ -61,6 +63,7 @@ mod index_progress;
 mod index_wait;
 mod indexes_behind;
 mod invalid_transaction;
+mod known_certificates;
 mod memory_plan;
 mod next_identities;
 mod operation_thread;

@@ -15,6 +15,7 @@ use indexing::IndexError;
 use model::DocumentIdTooLong;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
+use security::Denial;
 use settings::Problem;
 use storage::{MemoryExhausted, StorageError};
 use wire::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ErrorKind, ProtocolError};
@@ -48,6 +49,12 @@ impl ApiError {
 impl From<MemoryExhausted> for ApiError {
     fn from(error: MemoryExhausted) -> ApiError {
         no_room("Answers", error)
+    }
+}
+
+impl From<Denial> for ApiError {
+    fn from(denial: Denial) -> ApiError {
+        ApiError::new(ErrorKind::InvalidAuth, denial.to_string())
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, header};
-use model::IdSeparator;
+use model::{DatabaseRecord, IdSeparator};
+use security::{Caller, Requirement};
 use storage::ReadTransaction;
 use wire::{QueryString, header_names::unquote};
 
@@ -20,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) state: Arc<ServerState>,
     /// Finds the routes of requests inside this one.
     pub(crate) router: &'static Router,
+    /// The client, and what it may do.
+    pub(crate) caller: Caller,
     pub(crate) method: http::Method,
     /// Path and query as the client wrote them.
     pub(crate) target: String,
@@ -40,6 +43,21 @@ impl Call {
     /// The parameters after the `?`.
     pub(crate) fn query(&self) -> QueryString<'_> {
         QueryString::parse(self.target.split_once('?').map_or("", |(_, query)| query))
+    }
+
+    /// Whether the client may use this database, for routes that do not have it in their path.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn check_database(&self, database: &str) -> Result<(), ApiError> {
+        Ok(self.caller.check(Requirement::ValidUser, Some(database))?)
+    }
+
+    /// The records of the databases that the client may use, ordered by name.
+    pub(crate) fn visible_records(&self) -> Vec<Arc<DatabaseRecord>> {
+        let mut records = self.state.engine.records();
+        records.retain(|record| self.check_database(record.name.as_str()).is_ok());
+        records
     }
 
     /// The database of a database route.

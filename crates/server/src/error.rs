@@ -5,6 +5,8 @@ use std::{error::Error, fmt, io, net::SocketAddr};
 use engine::OpenError;
 use settings::{Scheme, ServerUrl};
 
+use crate::tls::CertificateError;
+
 /// The server could not start. The display form suggests what to do.
 #[derive(Debug)]
 pub enum StartError {
@@ -33,6 +35,8 @@ pub enum StartError {
         /// What the system reported.
         source: io::Error,
     },
+    /// The certificate of the server cannot be used, or should not be.
+    Certificate(Box<CertificateError>),
     /// The data directory could not be opened.
     Engine(OpenError),
     /// A thread could not be started.
@@ -46,7 +50,9 @@ impl StartError {
     /// Whether another configuration would help, rather than a retry.
     pub fn is_configuration(&self) -> bool {
         match self {
-            StartError::Resolve { .. } | StartError::AccessNotAllowed { .. } => true,
+            StartError::Resolve { .. }
+            | StartError::AccessNotAllowed { .. }
+            | StartError::Certificate(_) => true,
             StartError::Engine(error) => error.is_configuration(),
             StartError::Bind { .. } | StartError::Thread { .. } => false,
         }
@@ -66,6 +72,7 @@ impl fmt::Display for StartError {
                  {needed} if everybody on that network may read and change all data"
             ),
             StartError::Bind { url, address, source } => write_bind(f, url, *address, source),
+            StartError::Certificate(error) => error.fmt(f),
             StartError::Engine(error) => error.fmt(f),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
@@ -113,6 +120,7 @@ impl Error for StartError {
             | StartError::Bind { source, .. }
             | StartError::Thread { source } => Some(source),
             StartError::Engine(error) => Some(error),
+            StartError::Certificate(error) => Some(&**error),
             StartError::AccessNotAllowed { .. } => None,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod attachments;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
 pub(crate) mod bulk_operations;
+pub(crate) mod certificates;
 pub(crate) mod changes;
 pub(crate) mod chosen_revisions;
 pub(crate) mod collection_views;

@@ -36,6 +36,7 @@ mod server_state;
 mod snapshot_reads;
 mod stored_record;
 mod tcp;
+mod tls;
 mod transport;
 mod unbuilt_routes;
 mod writes;
@@ -44,7 +45,7 @@ pub use crate::{
     error::StartError,
     feeds::log_feed::{LogEntry, LogFeed},
     log_file_names::LogFileName,
-    routes::route_clearances,
+    routes::route_requirements,
     running_server::{RunningServer, start},
     snapshot_reads::snapshot_routes,
 };

@@ -8,20 +8,23 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::{HeaderMap, header};
-use settings::Host;
+use settings::{Host, Scheme};
 use wire::ErrorKind;
 
 use crate::{api_error::ApiError, http::admission::NamedHost};
 
-/// The scheme of the listeners.
-const SCHEME: &str = "http";
-/// The default port of the scheme.
-const DEFAULT_PORT: u16 = 80;
+/// The port that an address without one means.
+fn default_port(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::Https => 443,
+        Scheme::Http | Scheme::Tcp => 80,
+    }
+}
 
 /// The address of a listener, for clients that do not say how they reached it.
-pub(crate) fn of_listener(bound: SocketAddr) -> String {
+pub(crate) fn of_listener(scheme: Scheme, bound: SocketAddr) -> String {
     let host = reachable(bound.ip());
-    format!("{SCHEME}://{}", SocketAddr::new(host, bound.port()))
+    format!("{}://{}", scheme.text(), SocketAddr::new(host, bound.port()))
 }
 
 /// The address that the client used, from its `Host` header.
@@ -29,29 +32,31 @@ pub(crate) fn of_listener(bound: SocketAddr) -> String {
 /// # Errors
 ///
 /// When the header is missing, or is not a host with an optional port.
-pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ApiError> {
+pub(crate) fn of_request(scheme: Scheme, headers: &HeaderMap) -> Result<String, ApiError> {
     let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("\u{fffd}").trim());
     let Some(text) = host.filter(|text| !text.is_empty()) else {
-        return Err(unusable(ErrorKind::InvalidOperation, ""));
+        return Err(unusable(scheme, ErrorKind::InvalidOperation, ""));
     };
-    let named = NamedHost::parse(text).ok_or_else(|| unusable(ErrorKind::BadRequest, text))?;
+    let unreadable = || unusable(scheme, ErrorKind::BadRequest, text);
+    let named = NamedHost::parse(text).ok_or_else(unreadable)?;
     let host = match named.host {
         Host::Ip(address) => Host::Ip(reachable(address)),
         Host::Name(name) => Host::Name(name),
     };
-    let port = named.port.unwrap_or(DEFAULT_PORT);
-    Ok(match port {
-        DEFAULT_PORT => format!("{SCHEME}://{host}"),
-        port => format!("{SCHEME}://{host}:{port}"),
+    let default_port = default_port(scheme);
+    let (scheme, port) = (scheme.text(), named.port.unwrap_or(default_port));
+    Ok(match port == default_port {
+        true => format!("{scheme}://{host}"),
+        false => format!("{scheme}://{host}:{port}"),
     })
 }
 
 /// The address for the TCP protocol of a node with this HTTP address: the same one, as both are
 /// served there, or another port of its host.
 pub(crate) fn for_tcp(address: &str, port: Option<u16>) -> String {
-    let (scheme, authority) = address.split_once("://").unwrap_or((SCHEME, address));
+    let (scheme, authority) = address.split_once("://").unwrap_or(("http", address));
     let authority = authority.split('/').next().unwrap_or(authority);
-    let default_port = if scheme == "https" { 443 } else { DEFAULT_PORT };
+    let default_port = default_port(if scheme == "https" { Scheme::Https } else { Scheme::Http });
     let (host, own_port) = match authority.rsplit_once(':') {
         Some((host, digits)) if !digits.contains(']') => {
             (host, digits.parse().unwrap_or(default_port))
@@ -70,9 +75,10 @@ fn reachable(address: IpAddr) -> IpAddr {
     }
 }
 
-fn unusable(kind: ErrorKind, host: &str) -> ApiError {
+fn unusable(scheme: Scheme, kind: ErrorKind, host: &str) -> ApiError {
     let slashes = if host.is_empty() { "" } else { "//" };
-    ApiError::new(kind, format!("Could not parse server web url: {SCHEME}:{slashes}{host}"))
+    let scheme = scheme.text();
+    ApiError::new(kind, format!("Could not parse server web url: {scheme}:{slashes}{host}"))
 }
 
 #[cfg(test)]
@@ -84,7 +90,7 @@ mod tests {
     fn address_of(host: &[u8]) -> Result<String, ErrorKind> {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_bytes(host).unwrap());
-        of_request(&headers).map_err(|error| error.kind)
+        of_request(Scheme::Http, &headers).map_err(|error| error.kind)
     }
 
     #[test]
@@ -131,7 +137,7 @@ mod tests {
             assert_eq!(address_of(host), Err(ErrorKind::BadRequest), "{}", host.escape_ascii());
         }
         assert_eq!(address_of(b""), Err(ErrorKind::InvalidOperation));
-        let missing = of_request(&HeaderMap::new()).unwrap_err();
+        let missing = of_request(Scheme::Http, &HeaderMap::new()).unwrap_err();
         assert_eq!(missing.message, "Could not parse server web url: http:");
     }
 
@@ -158,7 +164,7 @@ mod tests {
             ("10.0.0.7:1", "http://10.0.0.7:1"),
         ];
         for (bound, expected) in table {
-            assert_eq!(of_listener(bound.parse().unwrap()), expected);
+            assert_eq!(of_listener(Scheme::Http, bound.parse().unwrap()), expected);
         }
     }
 }

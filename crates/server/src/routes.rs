@@ -1,12 +1,16 @@
-//! Every route of the server, with the clearance that it needs.
+//! Every route of the server, with what it requires.
 
 use std::sync::LazyLock;
 
+use ::security::Requirement::{
+    Anyone, ClusterAdmin, DatabaseAdmin, Operator, Read, ValidUser, Write,
+};
+
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, changes, chosen_revisions, collection_views,
-        compaction, compare_exchange, configuration, counters, custom_code, dashboards,
-        database_administration, databases, debug, delete_by_query, documents,
+        attachments, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
+        collection_views, compaction, compare_exchange, configuration, counters, custom_code,
+        dashboards, database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
         indexes, io_metrics, log_download, logs, memory, metrics, monitoring, multi_get,
@@ -19,18 +23,17 @@ use crate::{
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
-        Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
         Handler::{Blocking, Endless, Inline, Waiting, WebSocket},
         Route, Router,
     },
 };
 
 macro_rules! routes {
-    ($($method:literal $path:literal $clearance:ident $body:ident $handler:expr;)+) => {
+    ($($method:literal $path:literal $requirement:ident $body:ident $handler:expr;)+) => {
         &[$(Route {
             method: $method,
             path: $path,
-            clearance: $clearance,
+            requirement: $requirement,
             body: $body,
             handler: $handler,
         },)+]
@@ -40,7 +43,7 @@ macro_rules! routes {
 /// Finds the rows of the table.
 pub(crate) static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(ROUTES));
 
-/// The routing table: method, path, required clearance, body and handler of every route.
+/// The routing table: method, path, requirement, body and handler of every route.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/"                                       Anyone        Ignored  Inline(start_page::start_page);
@@ -70,8 +73,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/server/notification-center/watch"       ValidUser     Ignored  WebSocket(notification_center::watch_server);
     "POST"   "/server/notification-center/dismiss"     ValidUser     Ignored  Inline(notification_center::dismiss_of_server);
     "POST"   "/server/notification-center/postpone"    ValidUser     Ignored  Inline(notification_center::postpone_of_server);
-    "GET"    "/cluster-dashboard/watch"                ValidUser     Ignored  WebSocket(dashboards::watch_cluster);
-    "GET"    "/server-dashboard/watch"                 ValidUser     Ignored  WebSocket(dashboards::watch_server);
+    "GET"    "/cluster-dashboard/watch"                Operator      Ignored  WebSocket(dashboards::watch_cluster);
+    "GET"    "/server-dashboard/watch"                 Operator      Ignored  WebSocket(dashboards::watch_server);
     "GET"    "/admin/stats"                            Operator      Ignored  Inline(server_load::statistics);
     "GET"    "/admin/traffic-watch"                    Operator      Ignored  WebSocket(server_load::watch_traffic);
     "GET"    "/admin/metrics"                          Operator      Ignored  Inline(metrics::of_server);
@@ -86,7 +89,16 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/configuration/settings"           Operator      Ignored  Inline(settings_views::of_server);
     "GET"    "/configuration/studio"                   ValidUser     Ignored  Inline(studio_configuration::of_server);
     "PUT"    "/admin/configuration/studio"             Operator      Whole    Waiting(studio_configuration::put_of_server);
-    "GET"    "/certificates/whoami"                    ValidUser     Ignored  Inline(security::who_am_i);
+    "GET"    "/certificates/whoami"                    ValidUser     Ignored  Inline(certificates::who_am_i);
+    "GET"    "/admin/certificates"                     Operator      Ignored  Inline(certificates::list);
+    "POST"   "/admin/certificates"                     Operator      Whole    Waiting(certificates::generate);
+    "PUT"    "/admin/certificates"                     Operator      Whole    Waiting(certificates::put);
+    "DELETE" "/admin/certificates"                     Operator      Ignored  Waiting(certificates::delete);
+    "POST"   "/admin/certificates/edit"                Operator      Whole    Waiting(certificates::edit);
+    "POST"   "/admin/certificates/refresh"             ClusterAdmin  Ignored  Waiting(certificates::refresh);
+    "GET"    "/admin/certificates/mode"                ClusterAdmin  Ignored  Inline(certificates::mode);
+    "GET"    "/admin/certificates/cluster-domains"     ClusterAdmin  Ignored  Inline(certificates::cluster_domains);
+    "GET"    "/admin/certificates/replacement/status"  ClusterAdmin  Ignored  Inline(certificates::replacement_status);
     "GET"    "/secrets/generate"                       ValidUser     Ignored  Inline(security::generate);
     "GET"    "/admin/secrets/generate"                 Operator      Ignored  Inline(security::generate);
     "GET"    "/debug/routes"                           ValidUser     Ignored  Inline(debug::routes);
@@ -317,10 +329,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/operations/kill"            Write         Ignored  Inline(operations::kill);
 };
 
-/// Every route as method, path and the name of the clearance that it needs; for the documentation
+/// Every route as method, path and what it requires; for the documentation
 /// and for audits of what is reachable.
-pub fn route_clearances() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    ROUTES.iter().map(|route| (route.method, route.path, route.clearance.name()))
+pub fn route_requirements() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    ROUTES.iter().map(|route| (route.method, route.path, route.requirement.name()))
 }
 
 #[cfg(test)]
@@ -340,10 +352,10 @@ mod tests {
     #[test]
     fn what_administers_needs_more_than_reading() {
         for route in ROUTES.iter().filter(|route| route.path.contains("/admin/")) {
-            assert!(matches!(route.clearance, Operator | DatabaseAdmin), "{}", route.path);
+            assert!(matches!(route.requirement, Operator | DatabaseAdmin), "{}", route.path);
         }
         for route in ROUTES.iter().filter(|route| route.path.starts_with("/databases/*")) {
-            assert!(!matches!(route.clearance, Anyone | ValidUser), "{}", route.path);
+            assert!(!matches!(route.requirement, Anyone | ValidUser), "{}", route.path);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A server from its start to its end.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use engine::{Engine, INDEX_CHECK_INTERVAL};
 use platform::Platform;
-use settings::Settings;
+use settings::{Scheme, Settings};
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -22,8 +22,12 @@ use crate::{
     node_address,
     routes::ROUTER,
     server_state::ServerState,
+    tls::ServerTls,
     transport::Listener,
 };
+
+/// How often the files of the certificate are checked for changes.
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A listening server. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
 /// was acknowledged is lost, and the next start recovers.
@@ -63,12 +67,14 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         }
     };
     let state = Arc::new(ServerState::new(Arc::new(engine)));
+    let tls = load_certificate(&state)?;
     let allowed = settings.unsecured_access_allowed;
-    let listeners = bind_all(&settings.server_urls, allowed).await?;
-    let tcp_listeners = bind_all(&settings.tcp_urls, allowed).await?;
-    let urls = urls_of(&listeners)?;
+    let listeners = bind_all(&settings.server_urls, allowed, tls.as_ref()).await?;
+    let tcp_listeners = bind_all(&settings.tcp_urls, allowed, tls.as_ref()).await?;
+    let scheme = state.scheme();
+    let urls = urls_of(&listeners, scheme)?;
     if let Some(first) = listeners.first().and_then(|listener| listener.address().ok()) {
-        state.set_address(node_address::of_listener(first));
+        state.set_address(node_address::of_listener(scheme, first));
     }
     if let Some(first) = tcp_listeners.first().and_then(|listener| listener.address().ok()) {
         state.set_tcp_port(first.port());
@@ -88,10 +94,13 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
             tokio::spawn(accept(service, listener, limiter, stopped))
         })
         .collect();
-    let maintenance = vec![
+    let mut maintenance = vec![
         tokio::spawn(maintain(Arc::clone(&state))),
         tokio::spawn(watch_builds(Arc::clone(&state))),
     ];
+    if let Some(tls) = tls {
+        maintenance.push(tokio::spawn(watch_certificate(Arc::clone(&state), tls)));
+    }
     log_start(&state, &urls);
     let _operations = OperationsEnd(Arc::clone(&state.engine));
     Ok(RunningServer { state, stopping, limiter, accepting, maintenance, urls, _operations })
@@ -123,10 +132,37 @@ fn connections_within(open_files_max: u64) -> usize {
     usize::try_from(open_files_max / 2).unwrap_or(usize::MAX).max(1)
 }
 
-fn urls_of(listeners: &[Listener]) -> Result<Vec<String>, StartError> {
+/// The certificate in the settings, which is trusted from now on.
+fn load_certificate(state: &ServerState) -> Result<Option<Arc<ServerTls>>, StartError> {
+    let engine = &state.engine;
+    let Some(file) = &engine.settings().security.certificate else { return Ok(None) };
+    let tls = ServerTls::load(file, engine.clock().now().ticks());
+    let tls = tls.map_err(|error| StartError::Certificate(Box::new(error)))?;
+    let trusted = engine.set_server_certificate(tls.key_pair().certificate());
+    trusted.map_err(|error| StartError::Thread { source: std::io::Error::other(error) })?;
+    let tls = Arc::new(tls);
+    state.set_tls(Arc::clone(&tls));
+    Ok(Some(tls))
+}
+
+/// Uses a newer certificate as soon as it is in the file.
+async fn watch_certificate(state: Arc<ServerState>, tls: Arc<ServerTls>) {
+    let mut looks = tokio::time::interval(CERTIFICATE_CHECK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let (state, tls) = (Arc::clone(&state), Arc::clone(&tls));
+        let looked = tokio::task::spawn_blocking(move || state.reload_certificate(&tls));
+        if let Ok(Err(error)) = looked.await {
+            tracing::error!(%error, "the new certificate is not used");
+        }
+    }
+}
+
+fn urls_of(listeners: &[Listener], scheme: Scheme) -> Result<Vec<String>, StartError> {
     let url = |listener: &Listener| {
         let address = listener.address().map_err(|source| StartError::Thread { source })?;
-        Ok(format!("http://{address}"))
+        Ok(format!("{}://{address}", scheme.text()))
     };
     listeners.iter().map(url).collect()
 }
@@ -220,6 +256,7 @@ impl RunningServer {
         let finished = self.limiter.all_closed();
         if timeout(self.state.engine.settings().server.shutdown_timeout, finished).await.is_err() {
             tracing::warn!("some requests did not finish in time and are cut off");
+            self.limiter.cut_all();
         }
         self.maintenance.iter().for_each(JoinHandle::abort);
         let state = self.state;

@@ -16,6 +16,7 @@ use engine::{Engine, MemoryPlan, SharedByName};
 use http::{HeaderMap, HeaderValue};
 use model::ticks;
 use platform::Timestamp;
+use settings::Scheme;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, watch};
 use wire::server_shapes::{BuildVersion, DebugMetadata};
 
@@ -30,6 +31,7 @@ use crate::{
     logs_configuration::LogsConfiguration,
     measures::{machine::Machine, processor_load::ProcessorLoad},
     node_address,
+    tls::ServerTls,
 };
 
 /// Maximum number of concurrent downloads of log archives.
@@ -79,6 +81,8 @@ pub(crate) struct ServerState {
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
     stopping: OnceLock<watch::Receiver<bool>>,
+    /// The TLS of its listeners, if they encrypt.
+    tls: OnceLock<Arc<ServerTls>>,
 }
 
 /// Where requests wait for memory and threads.
@@ -149,6 +153,40 @@ impl ServerState {
             connection_limiter: OnceLock::new(),
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
+            tls: OnceLock::new(),
+        }
+    }
+
+    /// Sets the TLS of its listeners. Only the first call counts.
+    pub(crate) fn set_tls(&self, tls: Arc<ServerTls>) {
+        self.tls.get_or_init(|| tls);
+    }
+
+    /// The TLS of its listeners, if they encrypt.
+    pub(crate) fn tls(&self) -> Option<&Arc<ServerTls>> {
+        self.tls.get()
+    }
+
+    /// Uses the certificate in the files if it is another one. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be used; the former one stays in use.
+    pub(crate) fn reload_certificate(&self, tls: &ServerTls) -> Result<(), ApiError> {
+        let reloaded = tls.reload(self.engine.clock().now().ticks());
+        let reloaded = reloaded.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
+        if let Some(certificate) = reloaded {
+            self.engine.set_server_certificate(&certificate)?;
+            let thumbprint = certificate.thumbprint();
+            tracing::info!(thumbprint, "the server uses a new certificate");
+        }
+        Ok(())
+    }
+
+    /// The scheme of its addresses.
+    pub(crate) fn scheme(&self) -> Scheme {
+        match self.engine.settings().security.certificate {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
         }
     }
 
@@ -166,7 +204,7 @@ impl ServerState {
     pub(crate) fn address_for(&self, headers: &HeaderMap) -> Result<Cow<'_, str>, ApiError> {
         match &self.public_address {
             Some(public) => Ok(Cow::Borrowed(public)),
-            None => node_address::of_request(headers).map(Cow::Owned),
+            None => node_address::of_request(self.scheme(), headers).map(Cow::Owned),
         }
     }
 

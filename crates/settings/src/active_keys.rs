@@ -103,6 +103,36 @@ pub(crate) static ACTIVE: &[Key] = &[
          joined by commas. A wider range includes the narrower ones.",
     ),
     Key::active(
+        "Security.Certificate.Path",
+        ValueType::Path,
+        None,
+        "The certificate with which the server identifies itself, with its private key: a PKCS #12 file \
+         (.pfx), or a PEM file that begins with the certificate of the server. All addresses of ServerUrl \
+         must begin with https:// then, and every client needs a certificate that is registered. `corvus \
+         setup secure` makes one. Files that others may read are refused. The server looks for a newer \
+         file once a minute, and uses it for new connections.",
+    ),
+    Key::active(
+        "Security.Certificate.Key.Path",
+        ValueType::Path,
+        None,
+        "The private key of Security.Certificate.Path in PEM, if it is a file of its own.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Security.Certificate.Password",
+        ValueType::Text,
+        None,
+        "The password of a PKCS #12 file in Security.Certificate.Path.",
+    )
+    .secret(),
+    Key::active(
+        "Security.WellKnownCertificates.Admin",
+        ValueType::Thumbprints,
+        None,
+        "Certificates of clients that may do everything, without being registered.",
+    ),
+    Key::active(
         "Security.AllowedHosts",
         ValueType::HostNames,
         None,
@@ -542,9 +572,8 @@ pub(crate) static ACTIVE: &[Key] = &[
     .per_database(),
 ];
 
-const NO_TLS: &str = "Corvus does not serve TLS yet, so the server would be reachable without \
-     the protection this setting asks for. Remove it, keep the server on 127.0.0.1 and put a \
-     proxy that ends TLS in front of it";
+const NO_PROGRAM: &str = "Corvus runs no program to get its certificate. Let the program write a file, \
+     and name that in Security.Certificate.Path: a newer one is noticed while the server runs";
 const NO_ENCRYPTION: &str = "Corvus does not encrypt data at rest yet, so data would be \
      written in the clear. Remove it, and use an encrypted volume if the data must be encrypted";
 const NO_AUDIT: &str =
@@ -556,9 +585,8 @@ const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so 
 /// would be deceptive.
 pub(crate) static REFUSED: &[Key] = &[
     Key::refused("Security.AuditLog.FolderPath", NO_AUDIT),
-    Key::refused("Security.Certificate.Exec", NO_TLS),
-    Key::refused("Security.Certificate.Load.Exec", NO_TLS),
-    Key::refused("Security.Certificate.Path", NO_TLS),
+    Key::refused("Security.Certificate.Exec", NO_PROGRAM),
+    Key::refused("Security.Certificate.Load.Exec", NO_PROGRAM),
     Key::refused("Security.MasterKey.Exec", NO_ENCRYPTION),
     Key::refused("Security.MasterKey.Path", NO_ENCRYPTION),
     Key::refused("Storage.OnCreateDirectory.Exec", NO_PROGRAMS).per_database(),

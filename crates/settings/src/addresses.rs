@@ -5,7 +5,7 @@
 
 use crate::problem::{AddressProblem, Problem, Warning};
 use crate::settings::Settings;
-use crate::url::{Host, ServerUrl};
+use crate::url::{Host, Scheme, ServerUrl};
 use crate::value::{UnsecuredAccess, access_needed_for};
 
 /// Reports addresses that contradict each other or the security settings.
@@ -23,6 +23,19 @@ pub(crate) fn check_addresses(
         if url.port != 0 && urls[..index].iter().any(same) {
             problems.push(Problem::Address(AddressProblem::SameAddress { url: (*url).clone() }));
         }
+    }
+    let is_secured = settings.security.certificate.is_some();
+    for url in &settings.server_urls {
+        let problem = match (url.scheme, is_secured) {
+            (Scheme::Https, false) => AddressProblem::CertificateMissing { url: url.clone() },
+            (Scheme::Http, true) => AddressProblem::NotEncrypted { url: url.clone() },
+            _ => continue,
+        };
+        problems.push(Problem::Address(problem));
+    }
+    if is_secured {
+        // Every client needs a certificate, wherever it is.
+        return;
     }
     let mut judged: Vec<&Host> = Vec::new();
     for url in urls {

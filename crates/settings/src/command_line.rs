@@ -222,10 +222,12 @@ const HELP_START: &str = "\
 Corvus, a document database that works with RavenDB's client libraries.
 
 Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` is the same
+       corvus setup secure …        make the certificates of a server and of its administrator;
+                                    `corvus setup --help` describes it
        corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
                                     `corvus offline --help` describes them
        corvus version               show the version
-       corvus help [offline]        show this help, or that of a command
+       corvus help [setup|offline]  show this help, or that of a command
 
 Examples:
   corvus

@@ -128,7 +128,10 @@ fn value_words(value_type: ValueType) -> String {
         ValueType::Duration { unit, min, max } => {
             format!("a whole number of {} from {min} to {max}", unit.word())
         }
-        ValueType::HttpUrls => "addresses `http://host:port`, separated by `;`".to_owned(),
+        ValueType::HttpUrls => {
+            "addresses `http://host:port`, or with a certificate `https://host:port`, separated by `;`"
+                .to_owned()
+        }
         ValueType::TcpUrls => {
             "addresses `tcp://host:port` or bare ports, separated by `;`".to_owned()
         }
@@ -136,6 +139,10 @@ fn value_words(value_type: ValueType) -> String {
             "an address `http://host:port` or `https://host:port`".to_owned()
         }
         ValueType::PublicTcpUrl => "an address `tcp://host:port`".to_owned(),
+        ValueType::Text => "a text".to_owned(),
+        ValueType::Thumbprints => {
+            "thumbprints of 40 hexadecimal digits, separated by `;`".to_owned()
+        }
         ValueType::HostNames => "names of hosts, separated by `;`".to_owned(),
         ValueType::Origins => {
             "addresses `http://host:port` or `https://host:port`, separated by `;`".to_owned()

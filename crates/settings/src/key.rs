@@ -85,6 +85,10 @@ pub enum ValueType {
     HostNames,
     /// Addresses of web sites, separated by `;`.
     Origins,
+    /// Any text.
+    Text,
+    /// SHA-1 hashes of certificates in hexadecimal digits, separated by `;`.
+    Thumbprints,
     /// A path of the file system; relative ones start at the working directory.
     Path,
     /// Paths of the file system, separated by `;`.

@@ -163,6 +163,16 @@ pub enum AddressProblem {
         /// The address that occurs again.
         url: ServerUrl,
     },
+    /// An address of HTTPS without a certificate.
+    CertificateMissing {
+        /// The address.
+        url: ServerUrl,
+    },
+    /// An address of plain HTTP although there is a certificate.
+    NotEncrypted {
+        /// The address.
+        url: ServerUrl,
+    },
     /// An address that may not be served without certificates.
     UnsecuredAddress {
         /// The address.
@@ -363,12 +373,22 @@ impl fmt::Display for AddressProblem {
                 "'{url}' has the same host and port as another address to listen on, and only one \
                  can have them. Change one of ServerUrl and ServerUrl.Tcp."
             ),
+            AddressProblem::CertificateMissing { url } => write!(
+                f,
+                "'{url}' needs a certificate. Name one in Security.Certificate.Path; `corvus setup \
+                 secure` makes one."
+            ),
+            AddressProblem::NotEncrypted { url } => write!(
+                f,
+                "'{url}' would be served without encryption although Security.Certificate.Path is set. \
+                 Write https://, or remove the certificate."
+            ),
             AddressProblem::UnsecuredAddress { url, allowed, needed } => write!(
                 f,
                 "'{url}' could be reached without a certificate from further away than \
-                 Security.UnsecuredAccessAllowed={} permits. Listen on 127.0.0.1, or set \
-                 Security.UnsecuredAccessAllowed={} if everyone who can reach the address may \
-                 read and change all data.",
+                 Security.UnsecuredAccessAllowed={} permits. Listen on 127.0.0.1, or set up certificates \
+                 with `corvus setup secure`, or set Security.UnsecuredAccessAllowed={} if everyone who \
+                 can reach the address may read and change all data.",
                 allowed.name(),
                 needed.name()
             ),

@@ -4,6 +4,7 @@
 //! `Status::Active` is read exactly once (test).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Web origins, other than the server's own, whose requests are accepted.
     pub allowed_origins: Vec<ServerUrl>,
+    /// How the server identifies itself, and whom it trusts.
+    pub security: SecuritySettings,
     /// The RavenDB version reported to clients.
     pub protocol_version: ProtocolVersion,
     /// Limits of the server as a whole.
@@ -60,6 +63,33 @@ pub struct Settings {
     pub database: DatabaseSettings,
     effective: Vec<Effective>,
     values: Values,
+}
+
+/// How the server identifies itself, and whom it trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecuritySettings {
+    /// The certificate of the server; without one, everybody who can connect may do everything.
+    pub certificate: Option<CertificateFile>,
+    /// The thumbprints, in upper case, of clients that may do everything.
+    pub admin_thumbprints: Vec<String>,
+}
+
+/// A certificate with its private key, in files.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CertificateFile {
+    /// The certificate, in PKCS #12 or PEM.
+    pub path: PathBuf,
+    /// The private key in PEM, if it is in another file.
+    pub key_path: Option<PathBuf>,
+    /// The password of a PKCS #12 file; may be empty.
+    pub password: String,
+}
+
+impl fmt::Debug for CertificateFile {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateFile").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// Limits of the server as a whole.
@@ -248,6 +278,7 @@ impl Settings {
             unsecured_access_allowed: values.access("Security.UnsecuredAccessAllowed"),
             allowed_hosts: values.names("Security.AllowedHosts"),
             allowed_origins: values.urls("Security.AllowedOrigins"),
+            security: SecuritySettings::pick(values),
             protocol_version: values.version("Server.ProtocolVersion"),
             server: ServerLimits::pick(values),
             parent_process_ids: parent_process_ids(values),
@@ -262,6 +293,17 @@ impl Settings {
             effective: merged.effective,
             values: merged.values,
         }
+    }
+}
+
+impl SecuritySettings {
+    fn pick(values: &mut Picker) -> SecuritySettings {
+        let path = values.path("Security.Certificate.Path");
+        let key_path = values.path("Security.Certificate.Key.Path");
+        let password = values.text_if_set("Security.Certificate.Password").unwrap_or_default();
+        let certificate = path.map(|path| CertificateFile { path, key_path, password });
+        let admin_thumbprints = values.names("Security.WellKnownCertificates.Admin");
+        SecuritySettings { certificate, admin_thumbprints }
     }
 }
 
@@ -497,6 +539,14 @@ impl Picker {
             Value::Integer(value) => {
                 Some(usize::try_from(value).expect("the row's maximum fits in 32 bits"))
             }
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn text_if_set(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name) {
+            Value::Unset => None,
+            Value::Text(value) => Some(value),
             other => panic!("{name} is {other:?} by the table"),
         }
     }

@@ -363,8 +363,9 @@ fn addresses_that_contradict_each_other_are_refused() {
             &["--ServerUrl=http://127.0.0.1:1", "--ServerUrl.Tcp=1"],
             "'tcp://127.0.0.1:1' has the same host and port",
         ),
-        (&["--ServerUrl=https://127.0.0.1:1"], "Corvus does not serve TLS yet"),
-        (&["--Security.Certificate.Path=/x.pfx"], "Corvus does not serve TLS yet"),
+        (&["--ServerUrl=https://127.0.0.1:1"], "'https://127.0.0.1:1' needs a certificate"),
+        (&["--Security.Certificate.Path=/x.pfx"], "would be served without encryption"),
+        (&["--Security.WellKnownCertificates.Admin=ab:cd"], "thumbprints of 40 hexadecimal digits"),
         (&["--PublicServerUrl=http://0.0.0.0:8080"], "real host and port"),
     ] {
         let problems = arguments(line).problems();

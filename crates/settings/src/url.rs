@@ -38,7 +38,8 @@ pub enum Host {
 }
 
 impl Scheme {
-    const fn text(self) -> &'static str {
+    /// The scheme as it is written.
+    pub const fn text(self) -> &'static str {
         match self {
             Scheme::Http => "http",
             Scheme::Https => "https",
@@ -62,13 +63,13 @@ impl ServerUrl {
     /// The error is what is wrong with the text, worded to follow "it is not an address: ".
     pub(crate) fn parse(text: &str) -> Result<ServerUrl, &'static str> {
         let Some((scheme, rest)) = text.trim().split_once("://") else {
-            return Err("it must begin with http:// or tcp://");
+            return Err("it must begin with http://, https:// or tcp://");
         };
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
             "tcp" => Scheme::Tcp,
-            _ => return Err("it must begin with http:// or tcp://"),
+            _ => return Err("it must begin with http://, https:// or tcp://"),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#', '@']) {

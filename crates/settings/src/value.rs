@@ -164,9 +164,11 @@ impl CompressionLevel {
 ///
 /// The error is what is expected, worded as a sentence without its full stop.
 pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, String> {
-    let text = text.trim();
+    let (whole, text) = (text, text.trim());
     match value_type {
         ValueType::Unchecked => Ok(Value::Text(text.to_owned())),
+        ValueType::Text => Ok(Value::Text(whole.to_owned())),
+        ValueType::Thumbprints => parse_list(text, parse_thumbprint).map(Value::Names),
         ValueType::Bool => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
@@ -265,13 +267,19 @@ fn parse_list<T>(
 fn parse_http_url(text: &str) -> Result<ServerUrl, String> {
     let url = parse_url(text, "http://127.0.0.1:8080")?;
     match url.scheme {
-        Scheme::Http => Ok(url),
-        Scheme::Https => {
-            Err("Corvus does not serve TLS yet. Write http:// with a loopback address, \
-             and put a proxy that ends TLS in front of it"
-                .to_owned())
-        }
-        Scheme::Tcp => Err("The address must begin with http://".to_owned()),
+        Scheme::Http | Scheme::Https => Ok(url),
+        Scheme::Tcp => Err("The address must begin with http:// or https://".to_owned()),
+    }
+}
+
+/// Reads a thumbprint, which may be written in any case and with separators, into upper case.
+fn parse_thumbprint(text: &str) -> Result<String, String> {
+    let digits = text.chars().filter(|character| !matches!(character, ' ' | ':'));
+    let digits = digits.collect::<String>().to_ascii_uppercase();
+    let is_hash = digits.len() == 40 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    match is_hash {
+        true => Ok(digits),
+        false => Err("Write thumbprints of 40 hexadecimal digits, separated by ;".to_owned()),
     }
 }
 
@@ -441,7 +449,6 @@ mod tests {
             (SECONDS, "901", "seconds from 0 to 900"),
             (ValueType::HttpUrls, ";", "1 to 16 addresses"),
             (ValueType::HttpUrls, "tcp://127.0.0.1:1", "begin with http://"),
-            (ValueType::HttpUrls, "https://127.0.0.1:1", "TLS"),
             (ValueType::TcpUrls, "http://127.0.0.1:1", "begins with tcp://"),
             (ValueType::TcpUrls, "70000", "not an address"),
             (ValueType::PublicHttpUrl, "http://0.0.0.0:80", "real host and port"),

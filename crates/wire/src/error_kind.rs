@@ -39,6 +39,8 @@ kinds! {
     UriTooLong = 414 "Raven.Client.Exceptions.BadRequestException";
     /// The request names a host that this server does not serve.
     MisdirectedRequest = 421 "Raven.Client.Exceptions.BadRequestException";
+    /// The client has no certificate, or none that allows the request.
+    InvalidAuth = 403 "InvalidAuth";
     /// The request comes from a web page of another site.
     ForeignOrigin = 403 "Raven.Client.Exceptions.Security.AuthorizationException";
     /// A browser's request of a kind that a page of another site could send as well.

@@ -167,6 +167,13 @@ pub fn header_error(error: &ProtocolError) -> Vec<u8> {
     }))
 }
 
+/// The message for a client that may not do what its header asks for.
+pub fn not_authorized(header: &TcpHeader, reason: &str) -> Vec<u8> {
+    message(&json!({
+        "Status": "AuthorizationFailed", "Version": header.version, "LicensedFeatures": null, "Message": reason
+    }))
+}
+
 /// The message for a connection that fails after its version was agreed.
 pub fn session_error(error: &ProtocolError) -> Vec<u8> {
     message(&json!({

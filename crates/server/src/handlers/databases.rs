@@ -35,6 +35,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let state = &call.state;
     if let Some(name) = query.get("name").filter(|name| !name.is_empty()) {
+        call.check_database(name)?;
         return Ok(match state.engine.record(name) {
             Some(record) => Answer::shape(
                 StatusCode::OK,
@@ -48,7 +49,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0);
-    let records = state.engine.records().into_iter().skip(skip).take(take);
+    let records = call.visible_records().into_iter().skip(skip).take(take);
     let databases: Vec<Value> = records
         .map(|record| match names_only {
             true => Value::from(record.name.as_str()),
@@ -120,6 +121,7 @@ fn indexing_errors(database: &database::Database) -> Vec<u64> {
 pub(crate) fn topology(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
+    call.check_database(name)?;
     let state = &call.state;
     let Some(record) = state.engine.record(name) else {
         return Ok(missing(StatusCode::SERVICE_UNAVAILABLE, name));
@@ -294,6 +296,7 @@ fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleS
 pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
+    call.check_database(name)?;
     let is_loaded = call.state.engine.if_open(name).is_some();
     Ok(Answer::shape(StatusCode::OK, &json!({"DatabaseName": name, "IsLoaded": is_loaded})))
 }

@@ -1,16 +1,9 @@
-//! The client's identity, and keys. There are no certificates yet, so every client is anonymous.
-
-use http::StatusCode;
+//! Keys.
 
 use crate::{answers::answer::Answer, api_error::ApiError, call::Call};
 
 /// Length of a key, in bytes.
 const KEY_BYTES: usize = 32;
-
-/// `GET /certificates/whoami`: the certificate of the client, which has none.
-pub(crate) fn who_am_i(_: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
-}
 
 /// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. It is not
 /// stored.

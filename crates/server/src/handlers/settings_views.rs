@@ -45,6 +45,8 @@ fn metadata(setting: &Effective) -> Value {
         ValueType::PublicHttpUrl | ValueType::PublicTcpUrl => ("Uri", None, None),
         ValueType::Choice(_) | ValueType::UnsecuredAccess => ("Enum", None, None),
         ValueType::Unchecked
+        | ValueType::Text
+        | ValueType::Thumbprints
         | ValueType::HttpUrls
         | ValueType::TcpUrls
         | ValueType::HostNames

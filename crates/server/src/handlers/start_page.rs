@@ -2,10 +2,15 @@
 //!
 //! The page is self-contained: it loads nothing, runs no script, and all names are escaped.
 
-use std::fmt::{self, Write as _};
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{StatusCode, header};
+use model::DatabaseRecord;
+use security::Denial;
 use serde_json::json;
 
 use crate::{
@@ -41,9 +46,15 @@ const ROUTES: [(&str, &str); 5] = [
 /// `GET /`: a page for browsers, and the versions as JSON for any other client.
 pub(crate) fn start_page(call: &Call) -> Result<Answer, ApiError> {
     let accepts = call.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    match accepts.is_some_and(|accepts| accepts.contains("text/html")) {
-        true => Ok(page(&call.state, &call.state.address_in_passing(&call.headers))),
-        false => Ok(facts(&call.state)),
+    let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
+    let denial = match call.state.tls() {
+        Some(_) => call.caller.registered().err(),
+        None => None,
+    };
+    match denial {
+        _ if !is_browser => Ok(facts(&call.state)),
+        Some(denial) => Ok(refusal_page(&denial)),
+        None => Ok(page(call, &call.state.address_in_passing(&call.headers))),
     }
 }
 
@@ -60,9 +71,29 @@ fn facts(state: &ServerState) -> Answer {
     Answer::json(body)
 }
 
-fn page(state: &ServerState, address: &str) -> Answer {
+fn page(call: &Call, address: &str) -> Answer {
     let mut html = String::new();
-    write_page(&mut html, state, address).expect("writing to a String cannot fail");
+    write_page(&mut html, call, address).expect("writing to a String cannot fail");
+    html_answer(html)
+}
+
+/// What a person sees whose browser has no certificate that is registered here.
+fn refusal_page(denial: &Denial) -> Answer {
+    let reason = denial.to_string();
+    html_answer(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Corvus</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>Corvus</h1>\n\
+         <p>This server is for clients with a certificate that is registered here. {}</p>\n\
+         <p>An administrator registers or makes one: <code>POST /admin/certificates</code> returns an archive \
+         with a file <code>.pfx</code>, which is imported into the browser. <code>corvus setup secure</code> \
+         makes the first one. A browser that was asked before remembers its choice: close all of its windows, \
+         or open a private one.</p>\n</body>\n</html>\n",
+        Escaped(&reason)
+    ))
+}
+
+fn html_answer(html: String) -> Answer {
     let body = AnswerBody::Whole(Bytes::from(html));
     Answer { status: StatusCode::OK, headers: Vec::new(), body }
         .with_content_type(HTML)
@@ -72,7 +103,8 @@ fn page(state: &ServerState, address: &str) -> Answer {
         .with_header("Vary", "Accept")
 }
 
-fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Result {
+fn write_page(html: &mut String, call: &Call, address: &str) -> fmt::Result {
+    let state = &call.state;
     let version = env!("CARGO_PKG_VERSION");
     let protocol = Escaped(state.engine.settings().protocol_version.as_str());
     let address = Escaped(address);
@@ -85,7 +117,7 @@ fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Res
          see RavenDB {protocol}. There is no web interface yet; the links below return JSON.</p>\n\
          <h2>Databases</h2>\n"
     )?;
-    write_databases(html, state, &address)?;
+    write_databases(html, &call.visible_records(), &address)?;
     write!(
         html,
         "<h2>The server</h2>\n<p><a href=\"/databases\">databases</a> · \
@@ -98,8 +130,11 @@ fn write_page(html: &mut String, state: &ServerState, address: &str) -> fmt::Res
     )
 }
 
-fn write_databases(html: &mut String, state: &ServerState, address: &Escaped<'_>) -> fmt::Result {
-    let records = state.engine.records();
+fn write_databases(
+    html: &mut String,
+    records: &[Arc<DatabaseRecord>],
+    address: &Escaped<'_>,
+) -> fmt::Result {
     if records.is_empty() {
         return write!(
             html,

@@ -103,7 +103,7 @@ pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ApiError> {
 /// `GET /studio-tasks/databases`: the records of databases.
 pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
     let address = call.state.address_in_passing(&call.headers);
-    let records = call.state.engine.records();
+    let records = call.visible_records();
     let of_one = |record: &std::sync::Arc<DatabaseRecord>| {
         let body = body_of(record);
         let count = |section: &str| {
@@ -136,7 +136,7 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn database_states(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.get("name").filter(|name| !name.is_empty());
-    let records = call.state.engine.records();
+    let records = call.visible_records();
     let is_wanted = |record: &&std::sync::Arc<DatabaseRecord>| {
         name.is_none_or(|name| name.eq_ignore_ascii_case(record.name.as_str()))
     };

@@ -16,7 +16,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, futures::Notified},
     time::{sleep, timeout},
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct ConnectionLimiter {
     departing: AtomicUsize,
     /// Wakes one unused connection, which closes.
     eviction: Notify,
+    /// Wakes all connections, which end at once.
+    cut: Notify,
     /// Whether the log says that all places are taken.
     is_reported: AtomicBool,
 }
@@ -68,6 +70,7 @@ impl ConnectionLimiter {
             waiting: AtomicUsize::new(0),
             departing: AtomicUsize::new(0),
             eviction: Notify::new(),
+            cut: Notify::new(),
             is_reported: AtomicBool::new(false),
         }
     }
@@ -103,6 +106,16 @@ impl ConnectionLimiter {
         if is_over && self.is_reported.swap(false, Ordering::Relaxed) {
             tracing::info!("there are free places for connections again");
         }
+    }
+
+    /// Ends all connections that await [`ConnectionLimiter::cut`], whatever is produced on them.
+    pub(crate) fn cut_all(&self) {
+        self.cut.notify_waiters();
+    }
+
+    /// Returns when connections are ended that existed when this was called.
+    pub(crate) fn cut(&self) -> Notified<'_> {
+        self.cut.notified()
     }
 
     /// Returns when the unused connection that awaits this should close.

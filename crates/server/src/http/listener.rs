@@ -4,8 +4,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use security::Client;
 use tokio::{
-    net::lookup_host,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, lookup_host},
     sync::watch,
     time::{MissedTickBehavior, timeout},
 };
@@ -22,13 +24,16 @@ use crate::{
         web_socket::ConnectionPlace,
     },
     tcp::{self, TcpConnection},
-    transport::{Connection, Listener},
+    tls::ServerTls,
+    transport::{Connection, Incoming, Listener, Opened},
 };
 
 /// How often a connection is checked for idleness and slow heads.
 const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the system refuses another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a client has to read why it is refused.
+const REFUSAL_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The protocols spoken on a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +44,20 @@ pub(crate) enum ListenerProtocol {
     Tcp,
 }
 
-/// Listens on all addresses of `urls`, unless `allowed` forbids one.
+/// Listens on all addresses of `urls`. Without `tls`, on none that `allowed` forbids.
 pub(crate) async fn bind_all(
     urls: &[ServerUrl],
     allowed: UnsecuredAccess,
+    tls: Option<&Arc<ServerTls>>,
 ) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
     for url in urls {
         for address in resolve(url).await? {
-            check_access(url, address, allowed)?;
+            if tls.is_none() {
+                check_access(url, address, allowed)?;
+            }
             let refused = |source| StartError::Bind { url: Box::new(url.clone()), address, source };
-            listeners.push(Listener::bind(address).map_err(refused)?);
+            listeners.push(Listener::bind(address, tls).map_err(refused)?);
         }
     }
     Ok(listeners)
@@ -94,8 +102,8 @@ pub(crate) async fn accept(
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        let connection = match accepted {
-            Ok(connection) => connection,
+        let incoming = match accepted {
+            Ok(incoming) => incoming,
             Err(error) => {
                 refusals.note(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -112,9 +120,54 @@ pub(crate) async fn accept(
             _permit: Arc::new(permit),
             stopping: stopping.clone(),
             answers: Arc::clone(&service.state.engine.memory().answers),
+            client: Client::Unsecured,
         };
-        tokio::spawn(keep(service.clone(), (connection, protocol), place, Arc::clone(&limiter)));
+        tokio::spawn(open(service.clone(), (incoming, protocol), place, Arc::clone(&limiter)));
     }
+}
+
+/// Performs the handshake of a connection, and serves it to its end.
+async fn open(
+    service: Service,
+    (incoming, protocol): (Incoming, ListenerProtocol),
+    place: ConnectionPlace,
+    limiter: Arc<ConnectionLimiter>,
+) {
+    let handshake_max = service.state.engine.settings().http.request_head_timeout;
+    let mut stopping = place.stopping.clone();
+    let opened = tokio::select! {
+        opened = timeout(handshake_max, incoming.open()) => opened,
+        () = limiter.evicted_when_unused() => return,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    match opened {
+        Ok(Ok(Opened::Ready(connection))) => {
+            let place = ConnectionPlace { client: connection.client().clone(), ..place };
+            keep(service, (*connection, protocol), place, limiter).await;
+        }
+        Ok(Ok(Opened::Unencrypted(stream))) => refuse_unencrypted(stream).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
+        Err(_) => {}
+    }
+}
+
+/// Responds to a client that does not encrypt, although the listener does, whatever it requests.
+async fn refuse_unencrypted(mut stream: TcpStream) {
+    let body = r#"{"Url":null,"Type":"Raven.Client.Exceptions.Security.InsufficientTransportLayerProtectionException","Message":"This port speaks HTTPS. Use an address that begins with https://","Error":"This port speaks HTTPS. Use an address that begins with https://"}"#;
+    let length = body.len();
+    let response = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    let sending = async {
+        stream.write_all(response.as_bytes()).await?;
+        stream.shutdown().await?;
+        // Closing with unread data would discard the response on its way.
+        let mut unread = [0; 1024];
+        while 0 < stream.read(&mut unread).await? {}
+        Ok::<_, std::io::Error>(())
+    };
+    drop(timeout(REFUSAL_TIME_MAX, sending).await);
 }
 
 /// A series of connections that the system refused: the first and the last are logged.
@@ -193,10 +246,12 @@ async fn keep(
     let mut looks = tokio::time::interval(CONNECTION_CHECK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_leaving = false;
+    let mut cut = std::pin::pin!(limiter.cut());
     loop {
         tokio::select! {
             // Whatever ends a connection, there is no one left to report it to.
             _ = served.as_mut() => break,
+            () = cut.as_mut() => break,
             _ = stopping.wait_for(|stopping| *stopping), if !is_leaving => {
                 is_leaving = true;
                 served.as_mut().graceful_shutdown();

@@ -1,11 +1,12 @@
 //! The table from method and path to handlers, and the lookup in it.
 //!
 //! Paths are compared ASCII case-insensitively; a `*` after `/databases/` stands for the name of a
-//! database. Invariant: every route declares the clearance that it needs (not checked yet: without
-//! certificates every client is its own administrator).
+//! database. Invariant: every route declares what a client must be allowed to do; `service` checks it before
+//! the database is opened.
 
 use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
+use security::Requirement;
 use wire::ErrorKind;
 
 use crate::{
@@ -17,36 +18,6 @@ use crate::{
         web_socket::Session,
     },
 };
-
-/// What a client must be allowed to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Clearance {
-    /// Nothing: any client that can connect.
-    Anyone,
-    /// To use the server at all.
-    ValidUser,
-    /// To read the database.
-    Read,
-    /// To write the database.
-    Write,
-    /// To configure the database.
-    DatabaseAdmin,
-    /// To configure the server.
-    Operator,
-}
-
-impl Clearance {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Clearance::Anyone => "Anyone",
-            Clearance::ValidUser => "ValidUser",
-            Clearance::Read => "Read",
-            Clearance::Write => "Write",
-            Clearance::DatabaseAdmin => "DatabaseAdmin",
-            Clearance::Operator => "Operator",
-        }
-    }
-}
 
 /// The type of a handler's future.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, ApiError>> + Send>>;
@@ -86,7 +57,7 @@ pub(crate) enum BodyUse {
 pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    pub(crate) clearance: Clearance,
+    pub(crate) requirement: Requirement,
     pub(crate) body: BodyUse,
     pub(crate) handler: Handler,
 }
@@ -157,7 +128,7 @@ mod tests {
         Route {
             method,
             path,
-            clearance: Clearance::Read,
+            requirement: Requirement::Read,
             body: BodyUse::Ignored,
             handler: Handler::Inline(|_| Ok(Answer::empty(StatusCode::OK))),
         }

@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use security::Requirement;
 use tokio::sync::mpsc;
 use wire::{ErrorKind, QueryString, header_names};
 
@@ -43,7 +44,7 @@ use crate::{
         request_body::RequestBody,
         request_coding::{Coding, body_too_large},
         route_path::named_database,
-        router::{BodyUse, Clearance, Handler, Route, Router, route_not_found},
+        router::{BodyUse, Handler, Route, Router, route_not_found},
         web_socket::{self, ConnectionPlace, Handshake, Upgrade},
     },
     server_state::ServerState,
@@ -133,6 +134,10 @@ pub(crate) async fn serve_inner(
     if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
     }
+    let name = database.record().name.as_str().to_owned();
+    if let Err(denial) = outer.caller.check(found.route.requirement, Some(&name)) {
+        return Some(error_answer(&denial.into(), &target));
+    }
     let snapshot = outer.snapshot.as_ref();
     let snapshot = match snapshot_of(state, Some(database), &found.route, &headers, snapshot) {
         Ok(snapshot) => snapshot,
@@ -141,6 +146,7 @@ pub(crate) async fn serve_inner(
     let call = Call {
         state: Arc::clone(state),
         router: outer.router,
+        caller: outer.caller.clone(),
         method,
         target: target.clone(),
         headers,
@@ -196,14 +202,19 @@ impl Exchange {
             return Err(ApiError::new(ErrorKind::UriTooLong, message));
         }
         let path = target.split('?').next().unwrap_or(target);
+        let client = &upgrade.place.client;
+        let caller = client.caller(|certificate| state.engine.standing_of(certificate));
         let Some(found) = router.find(method.as_str(), path) else {
+            // What exists is nobody's business who may not use the server.
+            caller.check(Requirement::ValidUser, named_database(path).as_deref())?;
             return Err(match UnbuiltRoute::find(method.as_str(), path) {
                 Some(route) => refuse_unbuilt(state, route, target).await,
                 None => route_not_found(method.as_str(), target),
             });
         };
+        caller.check(found.route.requirement, found.database.as_deref())?;
         self.is_repeatable =
-            matches!(found.route.clearance, Clearance::Read) || method == Method::GET;
+            matches!(found.route.requirement, Requirement::Read) || method == Method::GET;
         let lasts = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_))
             || found.route.body == BodyUse::Streamed;
         self.path = (!lasts).then_some(found.route.path);
@@ -233,6 +244,7 @@ impl Exchange {
         let call = Call {
             state: Arc::clone(state),
             router,
+            caller,
             method,
             target: target.to_owned(),
             headers,

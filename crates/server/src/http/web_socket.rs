@@ -13,6 +13,7 @@ use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use security::Client;
 use storage::{MemoryBudget, MemoryShare};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -60,6 +61,8 @@ pub(crate) struct ConnectionPlace {
     pub(crate) stopping: watch::Receiver<bool>,
     /// Messages that wait to be sent are charged to it.
     pub(crate) answers: Arc<MemoryBudget>,
+    /// The client, as the handshake has proven it.
+    pub(crate) client: Client,
 }
 
 /// A connection that can be taken over from HTTP.
@@ -262,7 +265,12 @@ mod tests {
         let permit = Arc::new(tokio::sync::Semaphore::new(1)).acquire_owned().await.unwrap();
         let (stop, stopping) = watch::channel(false);
         (
-            ConnectionPlace { _permit: Arc::new(permit), stopping, answers: Arc::clone(answers) },
+            ConnectionPlace {
+                _permit: Arc::new(permit),
+                stopping,
+                answers: Arc::clone(answers),
+                client: Client::Unsecured,
+            },
             stop,
         )
     }

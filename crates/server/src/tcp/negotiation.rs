@@ -1,10 +1,11 @@
 //! Negotiates the purpose and version of a connection of the TCP protocol.
 
+use security::{Caller, Denial, Requirement};
 use tokio::{
     io::AsyncWriteExt,
     time::{Instant, timeout_at},
 };
-use wire::tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error};
+use wire::tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error, not_authorized};
 
 use crate::{
     api_error::ApiError,
@@ -29,8 +30,10 @@ pub(crate) async fn serve(accepted: TcpConnection) {
     let (reading, mut writing) = connection.into_halves();
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.engine.settings().http.request_head_timeout;
+    let caller = place.client.caller(|certificate| state.engine.standing_of(certificate));
+    let negotiating = negotiate(&mut messages, &mut writing, &caller);
     let negotiated = tokio::select! {
-        negotiated = timeout_at(deadline, negotiate(&mut messages, &mut writing)) => negotiated,
+        negotiated = timeout_at(deadline, negotiating) => negotiated,
         () = limiter.evicted_when_unused() => return,
         _ = place.stopping.wait_for(|stopping| *stopping) => return,
     };
@@ -47,6 +50,7 @@ pub(crate) async fn serve(accepted: TcpConnection) {
 async fn negotiate(
     messages: &mut MessageReader<Reading>,
     writing: &mut Writing,
+    caller: &Caller,
 ) -> Result<TcpHeader, Gone> {
     for _ in 0..PROPOSALS_MAX {
         let read = match messages.next().await {
@@ -59,6 +63,10 @@ async fn negotiate(
             Err(error) => return refuse(writing, &error).await,
         };
         match header.negotiate() {
+            Negotiated::Agreed if let Err(denial) = may_begin(caller, &header) => {
+                send(writing, &not_authorized(&header, &denial.to_string())).await?;
+                return Err(Gone);
+            }
             Negotiated::Agreed => {
                 send(writing, &header.agreed()).await?;
                 return Ok(header);
@@ -68,6 +76,15 @@ async fn negotiate(
         }
     }
     Err(Gone)
+}
+
+/// Whether the client may do what its header asks for.
+fn may_begin(caller: &Caller, header: &TcpHeader) -> Result<(), Denial> {
+    let requirement = match header.operation {
+        TcpOperation::Subscription => Requirement::Read,
+        _ => Requirement::ValidUser,
+    };
+    caller.check(requirement, header.database.as_deref())
 }
 
 async fn refuse(writing: &mut Writing, error: &ApiError) -> Result<TcpHeader, Gone> {

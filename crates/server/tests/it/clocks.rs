@@ -121,7 +121,7 @@ fn check(ticks: i64) {
     let server = TestServer::start(platform, &[]);
     server.create("db");
     fill(&server);
-    let reads = server::route_clearances().filter(|(method, ..)| *method == "GET");
+    let reads = server::route_requirements().filter(|(method, ..)| *method == "GET");
     for (_, path, _) in reads.filter(|(_, path, _)| is_judged_here(path)) {
         let target = format!("{}?id=a&docId=a&name=h&key=k", path.replace('*', "db"));
         let reply = server.get(&target);

@@ -54,7 +54,7 @@ fn shares_nothing(reply: &Reply) -> bool {
 fn every_route_rejects_a_foreign_page() {
     let server = TestServer::with_database();
     let unknown = [("GET", "/no/such/route"), ("POST", "/databases/*/no/such"), ("OPTIONS", "/")];
-    let routes = server::route_clearances().map(|(method, path, _)| (method, path));
+    let routes = server::route_requirements().map(|(method, path, _)| (method, path));
     for (method, path) in routes.chain(unknown) {
         let target = path.replace('*', "db");
         for one in ATTACKS {

@@ -9,6 +9,7 @@ mod attachment_indexes;
 mod attachments;
 mod batches;
 mod bulk_insert;
+mod certificates;
 mod change_listener;
 mod changes;
 mod chosen_revisions;

@@ -175,7 +175,7 @@ fn every_other_route_rejects_a_snapshot_token_without_effect() {
     let token = token(&server);
     let statistics = |server: &TestServer| server.get("/databases/db/stats").json();
     let before = statistics(&server)["LastDatabaseEtag"].clone();
-    for (method, path, _) in server::route_clearances() {
+    for (method, path, _) in server::route_requirements() {
         if server::snapshot_routes().contains(&(method, path)) {
             continue;
         }

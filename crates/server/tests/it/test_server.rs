@@ -51,7 +51,8 @@ impl TestServer {
     ) -> Result<TestServer, StartError> {
         let runtime = Runtime::new().unwrap();
         let server = runtime.block_on(server::start(settings(arguments), platform))?;
-        let address = server.urls()[0].strip_prefix("http://").unwrap().parse().unwrap();
+        let (_, address) = server.urls()[0].split_once("://").unwrap();
+        let address = address.parse().unwrap();
         Ok(TestServer { runtime, server: Some(server), address })
     }
 

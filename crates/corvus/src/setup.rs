@@ -1,0 +1,236 @@
+//! `corvus setup secure`: makes the certificates of a server and of its first administrator, and the settings
+//! that use them.
+//!
+//! Nothing that exists is overwritten. Exit codes: 0 done; 1 something could not be written; 2 the command was
+//! not understood, or the directory has files of that name.
+
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use platform::Platform;
+use security::{Authority, ClientRequest, IssueError, KeyFileError, ServerRequest};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+const HELP: &str = "\
+Usage: corvus setup secure [<directory>] [--host=<name or address>]... [--port=<port>]
+                           [--admin=<name>] [--password=<password>]
+
+Makes a certificate authority, a certificate for the server and one for its first administrator, and
+writes them with a settings file to the directory (by default ./secure).
+
+--host      under which clients reach the server; may be repeated; localhost always works. With a
+            host other than this machine's, the server listens on all addresses
+--port      where it listens; 8443 by default
+--admin     the name in the administrator's certificate; admin by default
+--password  of admin.pfx, which browsers and clients import; empty by default
+";
+const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const NOTHING_DONE: u8 = 2;
+const DIRECTORY: &str = "secure";
+const PORT: u16 = 8443;
+/// These mean this machine alone.
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Runs `corvus setup` with the arguments that follow this word.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let mut out = io::stdout();
+    let (text, code) = match Setup::read(arguments) {
+        Ok(None) => (HELP.to_owned(), DONE),
+        Ok(Some(setup)) => match setup.make(&Platform::real()) {
+            Ok(text) => (text, DONE),
+            Err(error) => {
+                let code =
+                    if matches!(error, SetupError::Exists { .. }) { NOTHING_DONE } else { FAILED };
+                (format!("corvus setup: {error}\n"), code)
+            }
+        },
+        Err(problem) => (format!("corvus setup: {problem}\n\n{HELP}"), NOTHING_DONE),
+    };
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    ExitCode::from(code)
+}
+
+/// What is to be made.
+struct Setup {
+    directory: PathBuf,
+    hosts: Vec<String>,
+    port: u16,
+    admin: String,
+    password: Zeroizing<String>,
+}
+
+/// Why it could not be made.
+enum SetupError {
+    Exists { path: PathBuf },
+    Write { path: PathBuf, source: io::Error },
+    Issue(IssueError),
+}
+
+impl Setup {
+    /// `None` if the help text is wanted.
+    fn read(arguments: &[OsString]) -> Result<Option<Setup>, String> {
+        let mut words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        match words.next().as_deref() {
+            None => return Ok(None),
+            Some(word) if HELP_WORDS.contains(&word) => return Ok(None),
+            Some("secure") => {}
+            Some(other) => return Err(format!("'{other}' is not known")),
+        }
+        let mut setup = Setup {
+            directory: PathBuf::from(DIRECTORY),
+            hosts: Vec::new(),
+            port: PORT,
+            admin: "admin".to_owned(),
+            password: Zeroizing::default(),
+        };
+        let mut has_directory = false;
+        for word in words {
+            match word.split_once('=') {
+                _ if HELP_WORDS.contains(&word.as_str()) => return Ok(None),
+                Some(("--host", host)) if !host.is_empty() => setup.hosts.push(host.to_lowercase()),
+                Some(("--port", port)) => {
+                    setup.port = port.parse().map_err(|_| format!("'{port}' is not a port"))?;
+                }
+                Some(("--admin", name)) if !name.is_empty() => setup.admin = name.to_owned(),
+                Some(("--password", password)) => {
+                    setup.password = Zeroizing::new(password.to_owned())
+                }
+                _ if !word.starts_with('-') && !has_directory => {
+                    (setup.directory, has_directory) = (PathBuf::from(word), true);
+                }
+                _ => return Err(format!("'{word}' is not understood")),
+            }
+        }
+        Ok(Some(setup))
+    }
+
+    /// Makes everything, and says what to do next.
+    fn make(&self, platform: &Platform) -> Result<String, SetupError> {
+        let now = platform.clock.now().ticks();
+        let authority = Authority::generate("Corvus", now)?;
+        let names = self.hosts.iter().map(String::as_str).chain(LOCAL_HOSTS);
+        let mut hosts: Vec<String> = Vec::new();
+        for name in names {
+            if !hosts.iter().any(|host| host == name) {
+                hosts.push(name.to_owned());
+            }
+        }
+        let server = authority.issue_server(&ServerRequest { hosts }, now)?;
+        let request = ClientRequest { name: self.admin.clone(), not_after: None };
+        let admin = authority.issue_client(&request, now)?;
+        let directory = self.create_directory()?;
+        let path = |name: &str| directory.join(name);
+        let settings = json!({
+            "ServerUrl": self.listen_url(),
+            "PublicServerUrl": self.public_url(),
+            "Security.Certificate.Path": path("server.pfx"),
+            "Security.WellKnownCertificates.Admin": admin.certificate().thumbprint(),
+        });
+        let settings = format!("{settings:#}\n");
+        let public = |text: String| Zeroizing::new(text.into_bytes());
+        let files = [
+            ("authority.pfx", authority.key_pair().to_pfx("authority", "")?),
+            ("authority.crt", public(authority.key_pair().chain_pem())),
+            ("server.pfx", server.to_pfx("server", "")?),
+            ("admin.pfx", admin.to_pfx(&self.admin, &self.password)?),
+            ("admin.crt", public(admin.chain_pem())),
+            ("admin.key", Zeroizing::new(admin.key_pem().as_bytes().to_vec())),
+            ("settings.json", public(settings)),
+        ];
+        if let Some((name, _)) = files.iter().find(|(name, _)| path(name).exists()) {
+            return Err(SetupError::Exists { path: path(name) });
+        }
+        for (name, bytes) in &files {
+            write_private(&path(name), bytes)?;
+        }
+        Ok(self.next_steps(&directory))
+    }
+
+    fn create_directory(&self) -> Result<PathBuf, SetupError> {
+        let failed = |source| SetupError::Write { path: self.directory.clone(), source };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(failed)?;
+        std::path::absolute(&self.directory).map_err(failed)
+    }
+
+    fn is_local(&self) -> bool {
+        self.hosts.iter().all(|host| LOCAL_HOSTS.contains(&host.as_str()))
+    }
+
+    fn listen_url(&self) -> String {
+        let host = if self.is_local() { "127.0.0.1" } else { "0.0.0.0" };
+        format!("https://{host}:{}", self.port)
+    }
+
+    fn public_url(&self) -> String {
+        let host = self.hosts.first().map_or("localhost", String::as_str);
+        match host.contains(':') {
+            true => format!("https://[{host}]:{}", self.port),
+            false => format!("https://{host}:{}", self.port),
+        }
+    }
+
+    fn next_steps(&self, directory: &Path) -> String {
+        let (shown, url) = (directory.display(), self.public_url());
+        format!(
+            "Certificates and settings are in {shown}
+
+Start the server:
+    corvus --config-path {shown}/settings.json
+
+Try it, with the administrator's certificate:
+    curl --cacert {shown}/authority.crt --cert {shown}/admin.crt --key {shown}/admin.key {url}/databases
+
+Import admin.pfx into a browser, or give it to a client library, and authority.crt to whatever should trust
+the server. Keep authority.pfx elsewhere: it is needed to make another certificate for the server. Further
+clients get theirs from the server: POST {url}/admin/certificates.
+"
+        )
+    }
+}
+
+/// Writes a file that only its owner may read.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
+    let failed = |source| SetupError::Write { path: path.to_path_buf(), source };
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetupError::Exists { path } => {
+                write!(f, "'{}' exists already, and nothing is overwritten", path.display())
+            }
+            SetupError::Write { path, source } => {
+                write!(f, "'{}' cannot be written: {source}", path.display())
+            }
+            SetupError::Issue(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<IssueError> for SetupError {
+    fn from(error: IssueError) -> Self {
+        SetupError::Issue(error)
+    }
+}
+
+impl From<KeyFileError> for SetupError {
+    fn from(error: KeyFileError) -> Self {
+        SetupError::Issue(error.into())
+    }
+}

@@ -1,0 +1,346 @@
+//! The certificates of clients: who one is, and registering, changing and removing them.
+//!
+//! Who administers may not give, change or take away more than he has.
+
+use std::{
+    io::{Cursor, Write},
+    sync::Arc,
+};
+
+use http::StatusCode;
+use model::{base64_bytes, date};
+use security::{
+    Authority, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyPair, Permissions,
+    RegisteredCertificate,
+};
+use serde_json::{Map, Value, json};
+use wire::ErrorKind;
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use crate::{
+    answers::answer::Answer,
+    api_error::ApiError,
+    blocking::blocking,
+    call::Call,
+    http::router::Answering,
+    request_json::{object_of, read_object},
+    tls::ServerTls,
+};
+
+/// `GET /certificates/whoami`: as what the client is known; without certificates, nothing.
+pub(crate) fn who_am_i(call: &Call) -> Result<Answer, ApiError> {
+    if call.state.tls().is_none() {
+        return Ok(Answer::empty(StatusCode::NO_CONTENT));
+    }
+    let (_, registered) = call.caller.registered()?;
+    Ok(Answer::shape(StatusCode::OK, &**registered))
+}
+
+/// `GET /admin/certificates`.
+pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
+    let engine = &call.state.engine;
+    let query = call.query();
+    let own = engine.server_certificate();
+    let loaded = own.as_ref().map(|own| own.thumbprint.clone());
+    let mut entries: Vec<_> = own.into_iter().chain(engine.registered_certificates()?).collect();
+    if let Some(thumbprint) = query.get("thumbprint").filter(|text| !text.is_empty()) {
+        entries.retain(|entry| entry.thumbprint.eq_ignore_ascii_case(thumbprint));
+        if entries.is_empty() {
+            return Ok(Answer::empty(StatusCode::NOT_FOUND));
+        }
+    }
+    if let Some(name) = query.get("name").filter(|text| !text.is_empty()) {
+        entries.retain(|entry| entry.name == name);
+    }
+    let skip = usize::try_from(query.start()?).unwrap_or(0);
+    let take = usize::try_from(query.page_size()?).unwrap_or(0);
+    let is_short = query.bool("metadataOnly")?.unwrap_or(false);
+    let shown = entries.iter().skip(skip).take(take).map(|entry| shown(entry, is_short));
+    let admins = &engine.settings().security.admin_thumbprints;
+    let answer = json!({
+        "Results": shown.collect::<Vec<_>>(),
+        "LoadedServerCert": loaded,
+        "WellKnownAdminCerts": (!admins.is_empty()).then_some(admins),
+        "WellKnownIssuers": [],
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+fn shown(entry: &RegisteredCertificate, is_short: bool) -> Value {
+    let mut shown = json!(entry);
+    if is_short && let Some(properties) = shown.as_object_mut() {
+        properties.shift_remove("Certificate");
+    }
+    shown
+}
+
+/// `PUT /admin/certificates`: registers a certificate that a client has.
+pub(crate) fn put(call: Call) -> Answering {
+    Box::pin(async move {
+        secured(&call)?;
+        let sent = read_object(&call.body)?;
+        let asked = Asked::read(&sent)?;
+        let Some(Value::String(text)) = sent.get("Certificate") else {
+            let message = "Certificate is a mandatory property when saving an existing certificate";
+            return Err(ApiError::argument(message));
+        };
+        let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default();
+        let certificate = uploaded(text, password)?;
+        asked.check_not_above(&call, "save")?;
+        blocking(move || {
+            check_replaceable(&call, certificate.thumbprint())?;
+            call.state.engine.register_certificate(&asked.entry(&certificate))?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
+/// `POST /admin/certificates`: makes a certificate, registers it, and returns it with its key.
+pub(crate) fn generate(call: Call) -> Answering {
+    Box::pin(async move {
+        let tls = secured(&call)?;
+        let sent = read_object(&call.body)?;
+        let asked = Asked::read(&sent)?;
+        asked.check_not_above(&call, "generate")?;
+        let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let not_after = match sent.get("NotAfter") {
+            None | Some(Value::Null) => None,
+            Some(text) => Some(date_of(text)?),
+        };
+        blocking(move || {
+            let request = ClientRequest { name: asked.name.clone(), not_after };
+            let authority = Authority::from_key_pair(tls.key_pair());
+            let now = call.state.engine.clock().now().ticks();
+            let made = authority.issue_client(&request, now);
+            let made = made.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
+            let archive = archive_of(&made, &asked.name, &password)?;
+            call.state.engine.register_certificate(&asked.entry(made.certificate()))?;
+            let file_name = file_name_of(&asked.name);
+            let answer = Answer::json(archive).with_content_type("application/octet-stream");
+            let disposition = format!("attachment; filename={file_name}.zip");
+            Ok(answer.with_header("content-disposition", &disposition))
+        })
+        .await
+    })
+}
+
+/// `POST /admin/certificates/edit`: changes the name and what is allowed.
+pub(crate) fn edit(call: Call) -> Answering {
+    Box::pin(async move {
+        secured(&call)?;
+        let sent = read_object(&call.body)?;
+        let asked = Asked::read(&sent)?;
+        let thumbprint = sent.get("Thumbprint").and_then(Value::as_str).unwrap_or_default();
+        let thumbprint = thumbprint.to_owned();
+        asked.check_not_above(&call, "edit")?;
+        blocking(move || {
+            let engine = &call.state.engine;
+            check_replaceable(&call, &thumbprint)?;
+            let Some(entry) = engine.registered_certificate(&thumbprint)? else {
+                return Err(ApiError::invalid_operation(format!(
+                    "Cannot edit permissions for certificate with thumbprint '{thumbprint}'. It doesn't exist \
+                     in the cluster."
+                )));
+            };
+            let Asked { name, clearance, permissions } = asked;
+            engine.register_certificate(&RegisteredCertificate {
+                name,
+                security_clearance: clearance,
+                permissions,
+                ..entry
+            })?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
+/// `DELETE /admin/certificates`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        secured(&call)?;
+        let thumbprint = call.query().single_non_empty("thumbprint")?.to_uppercase();
+        let is_own = call
+            .caller
+            .registered()
+            .is_ok_and(|(_, registered)| registered.thumbprint == thumbprint);
+        if is_own {
+            return Err(ApiError::invalid_operation(format!(
+                "Cannot delete {thumbprint} because it's the current client certificate being used"
+            )));
+        }
+        let own = call.state.engine.server_certificate();
+        if own.is_some_and(|own| own.thumbprint == thumbprint) {
+            return Err(ApiError::invalid_operation(format!(
+                "Cannot delete {thumbprint} because it's the current server certificate being used"
+            )));
+        }
+        blocking(move || {
+            check_replaceable(&call, &thumbprint)?;
+            call.state.engine.remove_certificate(&thumbprint)?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+/// `POST /admin/certificates/refresh`: looks for a newer certificate of the server at once.
+pub(crate) fn refresh(call: Call) -> Answering {
+    Box::pin(async move {
+        let tls = secured(&call)?;
+        blocking(move || {
+            call.state.reload_certificate(&tls)?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+/// `GET /admin/certificates/mode`.
+pub(crate) fn mode(_: &Call) -> Result<Answer, ApiError> {
+    Ok(Answer::shape(StatusCode::OK, &json!({"SetupMode": "None"})))
+}
+
+/// `GET /admin/certificates/cluster-domains`: the hosts of all nodes, of which there is one.
+pub(crate) fn cluster_domains(call: &Call) -> Result<Answer, ApiError> {
+    let address = call.state.address_for(&call.headers)?;
+    let authority = address.split_once("://").map_or(&*address, |(_, authority)| authority);
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    Ok(Answer::shape(StatusCode::OK, &json!({"ClusterDomains": [host]})))
+}
+
+/// `GET /admin/certificates/replacement/status`: no certificate is being replaced.
+pub(crate) fn replacement_status(_: &Call) -> Result<Answer, ApiError> {
+    Ok(Answer::empty(StatusCode::NOT_FOUND))
+}
+
+/// The TLS of the server; without it nobody could use a certificate.
+fn secured(call: &Call) -> Result<Arc<ServerTls>, ApiError> {
+    call.state.tls().cloned().ok_or_else(|| {
+        ApiError::invalid_operation(
+            "This server has no certificate, so clients cannot use any. Set Security.Certificate.Path; \
+             `corvus setup secure` makes one.",
+        )
+    })
+}
+
+/// What an administrator wants a certificate to be.
+struct Asked {
+    name: String,
+    clearance: Clearance,
+    permissions: Permissions,
+}
+
+impl Asked {
+    fn read(sent: &Map<String, Value>) -> Result<Asked, ApiError> {
+        let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default().trim();
+        if name.is_empty() {
+            let message = "Name is a required field in the certificate definition";
+            return Err(ApiError::argument(message));
+        }
+        let named = sent.get("SecurityClearance").and_then(Value::as_str).unwrap_or_default();
+        let clearance = Clearance::named(named).ok_or_else(|| {
+            let message = format!("Could not convert '{named}' to a security clearance");
+            ApiError::new(ErrorKind::Format, message)
+        })?;
+        if clearance == Clearance::UnauthenticatedClients {
+            let message = "A certificate cannot be registered for clients without certificates";
+            return Err(ApiError::argument(message));
+        }
+        let mut permissions = Vec::new();
+        for (database, access) in object_of(sent, "Permissions")?.into_iter().flatten() {
+            let named = access.as_str().unwrap_or_default();
+            let access = DatabaseAccess::named(named);
+            let unknown =
+                || ApiError::argument(format!("Requested value '{named}' was not found."));
+            permissions.push((database.clone(), access.ok_or_else(unknown)?));
+        }
+        Ok(Asked { name: name.to_owned(), clearance, permissions: Permissions::new(permissions) })
+    }
+
+    fn entry(&self, certificate: &Certificate) -> RegisteredCertificate {
+        let permissions = self.permissions.clone();
+        RegisteredCertificate::new(certificate, self.name.clone(), self.clearance, permissions)
+    }
+
+    /// An operator must not make an administrator of the cluster.
+    fn check_not_above(&self, call: &Call, verb: &str) -> Result<(), ApiError> {
+        let (_, own) = call.caller.registered()?;
+        if !self.clearance.is_cluster_admin() || own.security_clearance.is_cluster_admin() {
+            return Ok(());
+        }
+        Err(ApiError::invalid_operation(format!(
+            "Cannot {verb} the client certificate '{}' with 'Cluster Admin' security clearance because the current \
+             client certificate being used has a lower clearance: {}",
+            self.name,
+            own.security_clearance.name()
+        )))
+    }
+}
+
+/// An operator must not change or remove an administrator of the cluster.
+fn check_replaceable(call: &Call, thumbprint: &str) -> Result<(), ApiError> {
+    let (_, own) = call.caller.registered()?;
+    let there = call.state.engine.registered_certificate(thumbprint)?;
+    let is_above = there.is_some_and(|there| there.security_clearance.is_cluster_admin());
+    if !is_above || own.security_clearance.is_cluster_admin() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_operation(format!(
+        "The certificate {thumbprint} is that of a cluster administrator, and the current client certificate being \
+         used has a lower clearance: {}",
+        own.security_clearance.name()
+    )))
+}
+
+/// A certificate as it was uploaded: in base64 the bytes of DER, PEM or PKCS #12.
+fn uploaded(text: &str, password: &str) -> Result<Certificate, ApiError> {
+    let unusable = || ApiError::argument("Unable to load the provided certificate.");
+    let bytes = base64_bytes(text).ok_or_else(unusable)?;
+    if let Ok(certificate) = Certificate::from_der(&bytes) {
+        return Ok(certificate);
+    }
+    if let Ok(certificate) = Certificate::from_pem(&bytes) {
+        return Ok(certificate);
+    }
+    let pair = KeyPair::from_pfx(&bytes, password).map_err(|error| {
+        ApiError::argument("Unable to load the provided certificate.").caused_by(error.to_string())
+    })?;
+    Ok(pair.certificate().clone())
+}
+
+fn date_of(value: &Value) -> Result<i64, ApiError> {
+    let parsed = value.as_str().and_then(date::parse);
+    parsed.map(date::ParsedDate::utc_ticks).ok_or_else(|| {
+        ApiError::new(ErrorKind::Format, format!("Could not convert {value} to a date"))
+    })
+}
+
+/// A certificate and its key, in each form that clients read.
+fn archive_of(made: &KeyPair, name: &str, password: &str) -> Result<Vec<u8>, ApiError> {
+    let failed = |error: String| ApiError::new(ErrorKind::Internal, error);
+    let pfx = made.to_pfx(name, password).map_err(|error| failed(error.to_string()))?;
+    let file_name = file_name_of(name);
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let (chain, key) = (made.chain_pem(), made.key_pem());
+    let files = [("pfx", &**pfx), ("crt", chain.as_bytes()), ("key", key.as_bytes())];
+    for (ending, bytes) in files {
+        zip.start_file(format!("{file_name}.{ending}"), options)
+            .map_err(|error| failed(error.to_string()))?;
+        zip.write_all(bytes).map_err(|error| failed(error.to_string()))?;
+    }
+    let written = zip.finish().map_err(|error| failed(error.to_string()))?;
+    Ok(written.into_inner())
+}
+
+/// The name without what a name of a file cannot have.
+fn file_name_of(name: &str) -> String {
+    let safe = |character: char| match character {
+        character if character.is_ascii_alphanumeric() => character,
+        '-' | '_' | '.' => character,
+        _ => '_',
+    };
+    name.chars().map(safe).collect()
+}

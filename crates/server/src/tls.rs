@@ -1,0 +1,265 @@
+//! TLS for listeners: the certificate of the server, and asking clients for theirs.
+//!
+//! A client's certificate is accepted whoever has signed it; the handshake only proves that the client has its
+//! key. What it may do is decided for each request, by what is registered then.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::SystemTime,
+};
+
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, Error as TlsError, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, UnixTime},
+    server::danger::{ClientCertVerified, ClientCertVerifier},
+    version::{TLS12, TLS13},
+};
+use security::{Certificate, Client, KeyFileError, KeyPair};
+use settings::CertificateFile;
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use zeroize::Zeroizing;
+
+/// Permission bits of users that are neither the owner nor in the group of a file.
+const OTHERS: u32 = 0o007;
+/// The protocol that is spoken after the handshake.
+const HTTP_1: &[u8] = b"http/1.1";
+
+/// The TLS of a server; its certificate is replaced when the file changes.
+pub(crate) struct ServerTls {
+    file: CertificateFile,
+    config: RwLock<Arc<ServerConfig>>,
+    key_pair: RwLock<Arc<KeyPair>>,
+    /// When the files had been changed when they were last read.
+    read_from: Mutex<Vec<Option<SystemTime>>>,
+}
+
+/// Why the certificate of the server cannot be used.
+#[derive(Debug)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// A file with a private key may be read by every user of the machine.
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file contains no usable certificate with its key.
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: KeyFileError,
+    },
+    /// The key does not belong to the certificate, or has a form that cannot be used.
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// What the library reports.
+        source: TlsError,
+    },
+}
+
+impl ServerTls {
+    /// Reads the certificate and its key. `now` is in ticks.
+    ///
+    /// # Errors
+    /// They cannot be used, or should not be.
+    pub(crate) fn load(file: &CertificateFile, now: i64) -> Result<ServerTls, CertificateError> {
+        let read_from = changed(file);
+        let (key_pair, config) = read(file, now)?;
+        Ok(ServerTls {
+            file: file.clone(),
+            config: RwLock::new(config),
+            key_pair: RwLock::new(key_pair),
+            read_from: Mutex::new(read_from),
+        })
+    }
+
+    /// The certificate of the server with its key.
+    pub(crate) fn key_pair(&self) -> Arc<KeyPair> {
+        Arc::clone(&self.key_pair.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the files again if they have changed; returns the certificate if it is another one. Connections
+    /// that exist keep the former one.
+    ///
+    /// # Errors
+    /// As [`ServerTls::load`]; the former one stays in use.
+    pub(crate) fn reload(&self, now: i64) -> Result<Option<Certificate>, CertificateError> {
+        let mut read_from = self.read_from.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = changed(&self.file);
+        if *read_from == changed {
+            return Ok(None);
+        }
+        *read_from = changed;
+        let (key_pair, config) = read(&self.file, now)?;
+        let certificate = key_pair.certificate().clone();
+        let is_other = *self.key_pair().certificate() != certificate;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.key_pair.write().unwrap_or_else(PoisonError::into_inner) = key_pair;
+        Ok(is_other.then_some(certificate))
+    }
+
+    /// Performs the handshake with a client.
+    ///
+    /// # Errors
+    /// The handshake fails, or the client disconnects.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, Client)> {
+        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
+        let stream = TlsAcceptor::from(config).accept(stream).await?;
+        let client = match stream.get_ref().1.peer_certificates().and_then(<[_]>::first) {
+            None => Client::Anonymous,
+            Some(der) => match Certificate::from_der(der) {
+                Ok(certificate) => Client::Certified(Arc::new(certificate)),
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            },
+        };
+        Ok((stream, client))
+    }
+}
+
+fn paths(file: &CertificateFile) -> impl Iterator<Item = &PathBuf> {
+    std::iter::once(&file.path).chain(&file.key_path)
+}
+
+fn changed(file: &CertificateFile) -> Vec<Option<SystemTime>> {
+    let changed = |path: &PathBuf| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    paths(file).map(changed).collect()
+}
+
+fn read(
+    file: &CertificateFile,
+    now: i64,
+) -> Result<(Arc<KeyPair>, Arc<ServerConfig>), CertificateError> {
+    let path = file.path.clone();
+    let bytes = contents(&file.path, file.key_path.is_none())?;
+    let key = file.key_path.as_deref().map(|path| contents(path, true)).transpose()?;
+    let key = key.as_ref().map(|key| key.as_slice());
+    let pair = KeyPair::from_file(&bytes, key, &file.password);
+    let pair = pair.and_then(|pair| pair.check_for_server(now).map(|()| pair));
+    let pair = match pair {
+        Ok(pair) => pair,
+        Err(source) => return Err(CertificateError::Unusable { path, source }),
+    };
+    let config = config_of(&pair).map_err(|source| CertificateError::Mismatch { path, source })?;
+    Ok((Arc::new(pair), Arc::new(config)))
+}
+
+fn contents(path: &Path, has_key: bool) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
+    let unreadable = |source| CertificateError::Unreadable { path: path.to_path_buf(), source };
+    let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
+    if has_key && mode & OTHERS != 0 {
+        return Err(CertificateError::Exposed { path: path.to_path_buf() });
+    }
+    fs::read(path).map(Zeroizing::new).map_err(unreadable)
+}
+
+fn config_of(pair: &KeyPair) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let chain = pair.chain().iter().map(|one| CertificateDer::from(one.der().to_vec())).collect();
+    let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13, &TLS12])?
+        .with_client_cert_verifier(Arc::new(AnyClient { provider }))
+        .with_single_cert(chain, pair.private_key())?;
+    config.alpn_protocols = vec![HTTP_1.to_vec()];
+    Ok(config)
+}
+
+/// Asks for a certificate, and accepts any and none: trust is decided later, possession of the key here.
+#[derive(Debug)]
+struct AnyClient {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, TlsError> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = "Security.Certificate.Path";
+        match self {
+            CertificateError::Unreadable { path, source } => {
+                write!(f, "'{}' of {key} cannot be read: {source}", path.display())
+            }
+            CertificateError::Exposed { path } => write!(
+                f,
+                "'{0}' of {key} contains a private key that other users of this machine can access. Remove \
+                 that permission: chmod o= '{0}'",
+                path.display()
+            ),
+            CertificateError::Unusable { path, source } => {
+                write!(f, "'{}' of {key} cannot be used: {source}", path.display())
+            }
+            CertificateError::Mismatch { path, source } => write!(
+                f,
+                "the private key does not belong to the certificate '{}' of {key}, or cannot be used: {source}",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CertificateError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            CertificateError::Unreadable { source, .. } => Some(source),
+            CertificateError::Exposed { .. } => None,
+            CertificateError::Unusable { source, .. } => Some(source),
+            CertificateError::Mismatch { source, .. } => Some(source),
+        }
+    }
+}

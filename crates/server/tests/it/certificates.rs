@@ -1,0 +1,649 @@
+//! A server with a certificate: who may do what, and how certificates are registered.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use platform::Platform;
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+use security::{Authority, ClientRequest, KeyPair, ServerRequest};
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+/// A directory that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("corvus-certificates-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A server with a certificate, and the authority that made it.
+struct Secured {
+    server: TestServer,
+    authority: Authority,
+    own: KeyPair,
+    file: PathBuf,
+    _scratch: Scratch,
+}
+
+fn now() -> i64 {
+    Platform::memory().clock.now().ticks()
+}
+
+fn write_private(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn issue_server(authority: &Authority) -> KeyPair {
+    let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    authority.issue_server(&ServerRequest { hosts }, now()).unwrap()
+}
+
+fn secured() -> Secured {
+    let scratch = Scratch::new();
+    let authority = Authority::generate("tests", now()).unwrap();
+    let own = issue_server(&authority);
+    let file = scratch.0.join("server.pfx");
+    write_private(&file, &own.to_pfx("server", "secret").unwrap());
+    let path = format!("--Security.Certificate.Path={}", file.display());
+    let password = "--Security.Certificate.Password=secret";
+    let arguments = ["--ServerUrl=https://127.0.0.1:0", &path, password];
+    let server = TestServer::start(Platform::memory(), &arguments);
+    Secured { server, authority, own, file, _scratch: scratch }
+}
+
+struct Reply {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn message(&self) -> String {
+        self.json()["Message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A client that accepts any server.
+#[derive(Debug)]
+struct AnyServer(Arc<rustls::crypto::CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl Secured {
+    fn client(&self, name: &str) -> KeyPair {
+        let request = ClientRequest { name: name.to_owned(), not_after: None };
+        self.authority.issue_client(&request, now()).unwrap()
+    }
+
+    fn connect(&self, client: Option<&KeyPair>) -> StreamOwned<ClientConnection, TcpStream> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyServer(provider)));
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some(pair) => {
+                let chain = pair.chain().iter();
+                let chain = chain.map(|one| CertificateDer::from(one.der().to_vec())).collect();
+                config.with_client_auth_cert(chain, pair.private_key()).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        StreamOwned::new(connection, TcpStream::connect(self.server.address).unwrap())
+    }
+
+    fn send(&self, client: Option<&KeyPair>, method: &str, target: &str, body: &str) -> Reply {
+        self.send_with(client, method, target, "", body)
+    }
+
+    fn send_with(
+        &self,
+        client: Option<&KeyPair>,
+        method: &str,
+        target: &str,
+        headers: &str,
+        body: &str,
+    ) -> Reply {
+        let mut stream = self.connect(client);
+        let (host, length) = (self.server.address, body.len());
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        // Whether the server says that it closes is of no interest here.
+        drop(stream.read_to_end(&mut bytes));
+        let end = bytes.windows(4).position(|part| part == b"\r\n\r\n").expect("a response") + 4;
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let mut body = bytes[end..].to_vec();
+        if head.to_lowercase().contains("transfer-encoding: chunked") {
+            body = dechunk(&body);
+        }
+        Reply { status, head, body }
+    }
+
+    /// The status of the response; its body is not awaited.
+    fn status_of(&self, client: Option<&KeyPair>, method: &str, target: &str) -> u16 {
+        let mut stream = self.connect(client);
+        let host = self.server.address;
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        std::str::from_utf8(&start[9..]).unwrap().parse().unwrap()
+    }
+
+    /// A client whose certificate was made, and is valid, relative to another time.
+    fn client_of_another_time(&self, name: &str, moment: i64) -> KeyPair {
+        let request = ClientRequest { name: name.to_owned(), not_after: None };
+        self.authority.issue_client(&request, moment).unwrap()
+    }
+
+    fn create(&self, name: &str) {
+        let target = format!("/admin/databases?name={name}");
+        let body = json!({ "DatabaseName": name }).to_string();
+        assert_eq!(self.send(Some(&self.own), "PUT", &target, &body).status, 201);
+    }
+
+    fn register(&self, by: &KeyPair, pair: &KeyPair, clearance: &str, permissions: Value) -> Reply {
+        let body = json!({
+            "Name": pair.certificate().common_name(),
+            "Certificate": model::base64_text(pair.certificate().der()),
+            "SecurityClearance": clearance,
+            "Permissions": permissions,
+        });
+        self.send(Some(by), "PUT", "/admin/certificates", &body.to_string())
+    }
+}
+
+fn dechunk(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(line) = bytes.windows(2).position(|part| part == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).unwrap(), 16).unwrap();
+        body.extend_from_slice(&bytes[line + 2..line + 2 + size]);
+        bytes = &bytes[line + 4 + size..];
+        if size == 0 {
+            break;
+        }
+    }
+    body
+}
+
+#[test]
+fn without_a_certificate_nothing_is_shown_but_that_one_is_needed() {
+    let secured = secured();
+    secured.create("db");
+    for target in ["/databases", "/databases/db/stats", "/admin/databases", "/no/such/route"] {
+        let reply = secured.send(None, "GET", target, "");
+        assert_eq!(reply.status, 403, "{target}");
+        assert!(reply.message().starts_with("This server requires client certificate"), "{target}");
+        assert_eq!(reply.json()["Type"], "InvalidAuth");
+    }
+    let stranger = secured.client("stranger");
+    let reply = secured.send(Some(&stranger), "GET", "/databases/db/stats", "");
+    assert_eq!(reply.status, 403);
+    assert!(reply.message().contains("'CN=stranger(Thumbprint: "), "{}", reply.message());
+    assert!(reply.message().contains("is unknown to the server"), "{}", reply.message());
+    assert_eq!(secured.send(None, "GET", "/setup/alive", "").status, 204);
+    let page = secured.send_with(None, "GET", "/", "Accept: text/html\r\n", "");
+    let page = String::from_utf8(page.body).unwrap();
+    assert!(page.contains("certificate that is registered here"), "{page}");
+}
+
+#[test]
+fn the_servers_own_certificate_may_do_everything() {
+    let secured = secured();
+    secured.create("db");
+    let who = secured.send(Some(&secured.own), "GET", "/certificates/whoami", "").json();
+    assert_eq!(who["SecurityClearance"], "ClusterNode");
+    assert_eq!(who["Thumbprint"], secured.own.certificate().thumbprint());
+    let topology = secured.send(Some(&secured.own), "GET", "/topology?name=db", "").json();
+    let url = topology["Nodes"][0]["Url"].as_str().unwrap();
+    assert_eq!(url, format!("https://{}", secured.server.address));
+}
+
+/// What a registered client may do is decided anew for each request.
+#[test]
+fn a_client_may_do_what_it_is_registered_for() {
+    let secured = secured();
+    secured.create("db");
+    secured.create("other");
+    let client = secured.client("app");
+    let put = |target: &str| secured.send(Some(&client), "PUT", target, "{}").status;
+    let get = |target: &str| secured.send(Some(&client), "GET", target, "").status;
+    let document = "/databases/db/docs?id=a";
+    let steps = [
+        ("ValidUser", json!({"db": "Read"}), [200, 403, 403, 403]),
+        ("ValidUser", json!({"DB": "ReadWrite"}), [200, 201, 403, 403]),
+        ("ValidUser", json!({"db": "Admin"}), [200, 201, 403, 403]),
+        ("Operator", json!({}), [200, 201, 200, 200]),
+        ("ValidUser", json!({}), [403, 403, 403, 403]),
+    ];
+    for (clearance, permissions, expected) in steps {
+        let registered = secured.register(&secured.own, &client, clearance, permissions.clone());
+        assert_eq!(registered.status, 201);
+        let seen = [
+            get("/databases/db/stats"),
+            put(document),
+            get("/databases/other/stats"),
+            get("/admin/certificates"),
+        ];
+        assert_eq!(seen, expected, "{clearance} {permissions}");
+    }
+    let configured = |permissions| {
+        secured.register(&secured.own, &client, "ValidUser", permissions);
+        let body = r#"{"Disabled":true}"#;
+        secured.send(Some(&client), "POST", "/databases/db/admin/expiration/config", body).status
+    };
+    assert_eq!(configured(json!({"db": "ReadWrite"})), 403);
+    assert_eq!(configured(json!({"db": "Admin"})), 200);
+    let deleted = format!("/admin/certificates?thumbprint={}", client.certificate().thumbprint());
+    assert_eq!(secured.send(Some(&secured.own), "DELETE", &deleted, "").status, 204);
+    assert_eq!(get("/databases/db/stats"), 403);
+}
+
+#[test]
+fn databases_of_others_are_not_listed() {
+    let secured = secured();
+    secured.create("mine");
+    secured.create("theirs");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"mine": "Read"}));
+    let listed = secured.send(Some(&client), "GET", "/databases?namesOnly=true", "").json();
+    assert_eq!(listed["Databases"], json!(["mine"]));
+    for target in
+        ["/databases?name=theirs", "/topology?name=theirs", "/debug/is-loaded?name=theirs"]
+    {
+        assert_eq!(secured.send(Some(&client), "GET", target, "").status, 403, "{target}");
+    }
+    let known = secured.send(Some(&client), "GET", "/databases/missing/stats", "");
+    assert_eq!(known.status, 403, "whether a database exists is not shown");
+}
+
+#[test]
+fn the_parts_of_a_request_are_checked_one_by_one() {
+    let secured = secured();
+    secured.create("db");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"db": "Read"}));
+    let part = |url: &str, method: &str| json!({"Url": url, "Method": method, "Query": "?id=a", "Content": "{}"});
+    let body = json!({"Requests": [
+        part("/databases/db/docs", "GET"),
+        part("/databases/db/docs", "PUT"),
+        part("/databases/db/docs", "DELETE"),
+    ]});
+    let target = "/databases/db/multi_get";
+    let reply = secured.send(Some(&client), "POST", target, &body.to_string()).json();
+    let statuses: Vec<_> =
+        reply["Results"].as_array().unwrap().iter().map(|one| &one["StatusCode"]).collect();
+    assert_eq!(statuses, [&json!(404), &json!(403), &json!(403)], "{reply}");
+}
+
+#[test]
+fn an_operator_makes_no_administrator() {
+    let secured = secured();
+    let (operator, admin) = (secured.client("operator"), secured.client("admin"));
+    assert_eq!(secured.register(&secured.own, &operator, "Operator", json!({})).status, 201);
+    let refused = secured.register(&operator, &admin, "ClusterAdmin", json!({}));
+    assert_eq!(refused.status, 500);
+    assert!(refused.message().contains("lower clearance: Operator"), "{}", refused.message());
+    assert_eq!(secured.register(&secured.own, &admin, "ClusterAdmin", json!({})).status, 201);
+    // Nor does it change or remove one.
+    assert_eq!(secured.register(&operator, &admin, "ValidUser", json!({})).status, 500);
+    let target = format!("/admin/certificates?thumbprint={}", admin.certificate().thumbprint());
+    assert_eq!(secured.send(Some(&operator), "DELETE", &target, "").status, 500);
+    let own = format!("/admin/certificates?thumbprint={}", operator.certificate().thumbprint());
+    let reply = secured.send(Some(&operator), "DELETE", &own, "");
+    assert!(reply.message().contains("current client certificate"), "{}", reply.message());
+    assert_eq!(secured.send(Some(&admin), "DELETE", &own, "").status, 204);
+    let refresh = "/admin/certificates/refresh";
+    assert_eq!(secured.send(Some(&admin), "POST", refresh, "").status, 204);
+}
+
+#[test]
+fn a_generated_certificate_can_be_used_at_once() {
+    let secured = secured();
+    secured.create("db");
+    let body = json!({
+        "Name": "app one", "SecurityClearance": "ValidUser", "Permissions": {"db": "ReadWrite"}, "Password": "pw",
+    });
+    let reply = secured.send(Some(&secured.own), "POST", "/admin/certificates", &body.to_string());
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    assert!(reply.head.contains("filename=app_one.zip"), "{}", reply.head);
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(reply.body)).unwrap();
+    let mut file = |name: &str| {
+        let mut bytes = Vec::new();
+        archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let (pfx, chain, key) = (file("app_one.pfx"), file("app_one.crt"), file("app_one.key"));
+    let from_pfx = KeyPair::from_file(&pfx, None, "pw").unwrap();
+    let from_pem = KeyPair::from_file(&chain, Some(&key), "").unwrap();
+    assert_eq!(from_pfx.certificate(), from_pem.certificate());
+    for pair in [from_pfx, from_pem] {
+        assert_eq!(secured.send(Some(&pair), "PUT", "/databases/db/docs?id=a", "{}").status, 201);
+    }
+    let listed = secured.send(Some(&secured.own), "GET", "/admin/certificates?name=app%20one", "");
+    assert_eq!(listed.json()["Results"][0]["Permissions"], json!({"db": "ReadWrite"}));
+}
+
+#[test]
+fn what_is_no_certificate_or_clearance_is_refused() {
+    let secured = secured();
+    let client = secured.client("app");
+    let certificate = model::base64_text(client.certificate().der());
+    let table = [
+        (
+            json!({"Certificate": certificate, "SecurityClearance": "Operator"}),
+            "Name is a required",
+        ),
+        (json!({"Name": "a", "SecurityClearance": "Operator"}), "Certificate is a mandatory"),
+        (
+            json!({"Name": "a", "Certificate": "xxxx", "SecurityClearance": "Operator"}),
+            "Unable to load",
+        ),
+        (json!({"Name": "a", "Certificate": certificate, "SecurityClearance": "Bogus"}), "Bogus"),
+        (
+            json!({"Name": "a", "Certificate": certificate, "SecurityClearance": "ValidUser",
+                "Permissions": {"db": "All"}}),
+            "Requested value 'All' was not found.",
+        ),
+    ];
+    for (body, expected) in table {
+        let reply =
+            secured.send(Some(&secured.own), "PUT", "/admin/certificates", &body.to_string());
+        assert_eq!(reply.status, 500, "{body}");
+        assert!(reply.message().contains(expected), "{}", reply.message());
+    }
+}
+
+#[test]
+fn registered_certificates_survive_a_restart() {
+    let scratch = Scratch::new();
+    let authority = Authority::generate("tests", now()).unwrap();
+    let own = issue_server(&authority);
+    let file = scratch.0.join("server.pem");
+    write_private(&file, format!("{}{}", own.chain_pem(), *own.key_pem()).as_bytes());
+    let path = format!("--Security.Certificate.Path={}", file.display());
+    let clock = Platform::real().clock;
+    let platform = Platform { clock, ..Platform::simulated(1).platform };
+    let start = || {
+        let arguments = ["--ServerUrl=https://127.0.0.1:0", &path];
+        TestServer::start(platform.clone(), &arguments)
+    };
+    let request = ClientRequest { name: "app".to_owned(), not_after: None };
+    let client = authority.issue_client(&request, now()).unwrap();
+    let mut secured = Secured { server: start(), authority, own, file, _scratch: scratch };
+    secured.register(&secured.own, &client, "Operator", json!({}));
+    let server = std::mem::replace(&mut secured.server, start_elsewhere());
+    server.stop();
+    secured.server = start();
+    assert_eq!(secured.send(Some(&client), "GET", "/databases", "").status, 200);
+}
+
+/// Any server, while another one is being started again.
+fn start_elsewhere() -> TestServer {
+    TestServer::start(Platform::memory(), &[])
+}
+
+#[test]
+fn a_client_that_does_not_encrypt_is_told_to() {
+    let secured = secured();
+    let mut stream = TcpStream::connect(secured.server.address).unwrap();
+    stream.write_all(b"GET /databases HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 400 "), "{text}");
+    assert!(text.contains("InsufficientTransportLayerProtectionException"), "{text}");
+}
+
+#[test]
+fn a_newer_certificate_is_used_without_a_restart() {
+    let secured = secured();
+    let renewed = issue_server(&secured.authority);
+    write_private(&secured.file, &renewed.to_pfx("server", "secret").unwrap());
+    let refresh = "/admin/certificates/refresh";
+    assert_eq!(secured.send(Some(&secured.own), "POST", refresh, "").status, 204);
+    let listed = secured.send(Some(&renewed), "GET", "/admin/certificates", "").json();
+    assert_eq!(listed["LoadedServerCert"], renewed.certificate().thumbprint());
+    write_private(&secured.file, b"damaged");
+    let refused = secured.send(Some(&renewed), "POST", refresh, "");
+    assert_eq!(refused.status, 500);
+    assert_eq!(secured.send(Some(&renewed), "GET", "/databases", "").status, 200);
+}
+
+#[test]
+fn a_certificate_that_should_not_be_used_keeps_the_server_from_starting() {
+    let scratch = Scratch::new();
+    let authority = Authority::generate("tests", now()).unwrap();
+    let own = issue_server(&authority);
+    let request = ClientRequest { name: "app".to_owned(), not_after: None };
+    let client = authority.issue_client(&request, now()).unwrap();
+    let file = scratch.0.join("server.pfx");
+    let start = |arguments: &[&str]| {
+        let path = format!("--Security.Certificate.Path={}", file.display());
+        let base = ["--ServerUrl=https://127.0.0.1:0", &path];
+        let all: Vec<_> = base.into_iter().chain(arguments.iter().copied()).collect();
+        match TestServer::try_start(Platform::memory(), &all) {
+            Ok(_) => "it started".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert!(start(&[]).contains("cannot be read"));
+    write_private(&file, b"nothing");
+    assert!(start(&[]).contains("not a readable PKCS #12 file"), "{}", start(&[]));
+    write_private(&file, &own.to_pfx("server", "secret").unwrap());
+    assert!(start(&[]).contains("its password is another one"), "{}", start(&[]));
+    write_private(&file, &client.to_pfx("app", "").unwrap());
+    assert!(start(&[]).contains("lacks serverAuth"), "{}", start(&[]));
+    write_private(&file, own.chain_pem().as_bytes());
+    assert!(start(&[]).contains("no private key"), "{}", start(&[]));
+    let other_key = scratch.0.join("other.key");
+    write_private(&other_key, client.key_pem().as_bytes());
+    let key = format!("--Security.Certificate.Key.Path={}", other_key.display());
+    assert!(start(&[&key]).contains("does not belong to the certificate"), "{}", start(&[&key]));
+    write_private(&file, &own.to_pfx("server", "").unwrap());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(start(&[]).contains("other users of this machine can access"), "{}", start(&[]));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(start(&[]), "it started");
+}
+
+#[test]
+fn a_worker_needs_access_to_its_database() {
+    let secured = secured();
+    secured.create("db");
+    let client = secured.client("app");
+    let header = |database: &str| {
+        json!({"DatabaseName": database, "Operation": "Subscription", "OperationVersion": 53000})
+            .to_string()
+    };
+    let begin = |client: Option<&KeyPair>, database: &str| {
+        let mut stream = secured.connect(client);
+        stream.write_all(header(database).as_bytes()).unwrap();
+        let mut bytes = vec![0; 16 << 10];
+        let length = stream.read(&mut bytes).unwrap();
+        serde_json::from_slice::<Value>(&bytes[..length]).unwrap()
+    };
+    let refused = begin(None, "db");
+    assert_eq!(refused["Status"], "AuthorizationFailed");
+    assert!(refused["Message"].as_str().unwrap().contains("requires client certificate"));
+    assert_eq!(begin(Some(&client), "db")["Status"], "AuthorizationFailed");
+    secured.register(&secured.own, &client, "ValidUser", json!({"db": "Read"}));
+    assert_eq!(begin(Some(&client), "db")["Status"], "Ok");
+    assert_eq!(begin(Some(&client), "other")["Status"], "AuthorizationFailed");
+    assert_eq!(begin(Some(&secured.own), "db")["Status"], "Ok");
+}
+
+#[test]
+fn a_session_of_a_web_socket_needs_access_to_its_database() {
+    let secured = secured();
+    secured.create("db");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"db": "Read"}));
+    let headers = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let open = |client: Option<&KeyPair>, target: &str| {
+        let mut stream = secured.connect(client);
+        let host = secured.server.address;
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n{headers}\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = vec![0; 16 << 10];
+        let length = stream.read(&mut bytes).unwrap();
+        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        text.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+    };
+    assert_eq!(open(None, "/databases/db/changes"), 403);
+    assert_eq!(open(Some(&client), "/databases/db/changes"), 101);
+    assert_eq!(open(Some(&client), "/databases/other/changes"), 403);
+    assert_eq!(open(Some(&client), "/admin/traffic-watch"), 403);
+    assert_eq!(open(Some(&secured.own), "/admin/traffic-watch"), 101);
+}
+
+/// The clients of the matrix: a name, and which requests it may make is in the columns.
+fn clients_of_matrix(secured: &Secured) -> Vec<(&'static str, Option<KeyPair>)> {
+    let ten_years = 10 * 366 * model::ticks::TICKS_PER_DAY;
+    let registered = |name, clearance, permissions| {
+        let client = secured.client(name);
+        assert_eq!(secured.register(&secured.own, &client, clearance, permissions).status, 201);
+        Some(client)
+    };
+    let at = |name, moment| {
+        let client = secured.client_of_another_time(name, moment);
+        let clearance = "ClusterAdmin";
+        assert_eq!(secured.register(&secured.own, &client, clearance, json!({})).status, 201);
+        Some(client)
+    };
+    vec![
+        ("no certificate", None),
+        ("unknown", Some(secured.client("unknown"))),
+        ("administrator, expired", at("expired", now() - ten_years)),
+        ("administrator, not yet valid", at("early", now() + ten_years)),
+        ("user of no database", registered("nothing", "ValidUser", json!({}))),
+        ("user of another database", registered("other", "ValidUser", json!({"other": "Admin"}))),
+        ("user, Read", registered("read", "ValidUser", json!({"db": "Read"}))),
+        ("user, ReadWrite", registered("write", "ValidUser", json!({"db": "ReadWrite"}))),
+        ("user, Admin", registered("admin", "ValidUser", json!({"db": "Admin"}))),
+        ("operator", registered("operator", "Operator", json!({}))),
+        ("administrator", registered("cluster", "ClusterAdmin", json!({}))),
+    ]
+}
+
+/// Every route with every kind of client: what is allowed is what the stored matrix says. A route that is not in
+/// it, or is gone, fails. `UPDATE_MATRIX=1` writes it again: read the difference before it is committed.
+#[test]
+fn each_route_is_open_to_those_in_the_matrix() {
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/access_matrix.txt");
+    let secured = secured();
+    secured.create("db");
+    secured.create("other");
+    let clients = clients_of_matrix(&secured);
+    let mut routes: Vec<_> = server::route_requirements().collect();
+    routes.sort_by_key(|(method, path, _)| (*path, *method));
+    let column = |client: Option<&KeyPair>| -> Vec<char> {
+        let allowed = |(method, path, _): &(&str, &str, &str)| {
+            let target = path.replace("/databases/*", "/databases/db");
+            match secured.status_of(client, method, &target) {
+                403 => '-',
+                _ => '+',
+            }
+        };
+        routes.iter().map(allowed).collect()
+    };
+    let columns: Vec<Vec<char>> = std::thread::scope(|scope| {
+        let column = &column;
+        let running = clients.iter().map(|(_, client)| scope.spawn(|| column(client.as_ref())));
+        let running: Vec<_> = running.collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let mut matrix = String::from("# What each client may request, from left to right:\n");
+    for (name, _) in &clients {
+        matrix.push_str(&format!("# {name}\n"));
+    }
+    for (row, (method, path, requirement)) in routes.iter().enumerate() {
+        let marks: String = columns.iter().map(|column| column[row]).collect();
+        matrix.push_str(&format!("{marks} {method} {path} {requirement}\n"));
+    }
+    if std::env::var_os("UPDATE_MATRIX").is_some() {
+        fs::write(FILE, &matrix).unwrap();
+    }
+    let stored = fs::read_to_string(FILE).unwrap();
+    let differing = matrix.lines().zip(stored.lines()).find(|(is, was)| is != was);
+    assert_eq!(differing, None, "what is, and what is stored");
+    assert_eq!(matrix.lines().count(), stored.lines().count());
+}
