@@ -17,8 +17,11 @@ def pytest_configure(config):
         raise pytest.UsageError("CORVUS_TEST_URL is not set; start the tests through clients/run")
 
 
-def open_store(database):
+def open_store(database=None):
     store = DocumentStore(os.environ["CORVUS_TEST_URL"], database)
+    if "CORVUS_TEST_CLIENT_PEM" in os.environ:
+        store.certificate_pem_path = os.environ["CORVUS_TEST_CLIENT_PEM"]
+        store.trust_store_path = os.environ["CORVUS_TEST_AUTHORITY"]
     store.initialize()
     return store
 
@@ -31,8 +34,7 @@ def server_url():
 @pytest.fixture(scope="session")
 def server():
     """A store without a database, for server-wide operations."""
-    store = DocumentStore(os.environ["CORVUS_TEST_URL"])
-    store.initialize()
+    store = open_store()
     yield store
     store.close()
 

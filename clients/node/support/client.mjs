@@ -4,6 +4,7 @@
 // covers both. Every database created here is deleted when the test file ends.
 
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { after } from "node:test";
 
 const imported = await import(process.env.CORVUS_NODE_CLIENT ?? "ravendb");
@@ -21,9 +22,17 @@ export function uniqueDatabaseName(label) {
   return `node-${label}-${randomBytes(5).toString("hex")}`;
 }
 
+/** How the client identifies itself to a server with certificates. */
+function authentication() {
+  const pfx = process.env.CORVUS_TEST_CLIENT_PFX;
+  if (!pfx) return undefined;
+  const ca = readFileSync(requiredVariable("CORVUS_TEST_AUTHORITY"));
+  return { type: "pfx", certificate: readFileSync(pfx), password: "", ca };
+}
+
 /** An initialised store for `database`; the caller disposes it. */
 export function openStore(database, configure = () => {}) {
-  const store = new client.DocumentStore(serverUrl, database);
+  const store = new client.DocumentStore(serverUrl, database, authentication());
   configure(store.conventions);
   return store.initialize();
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { client, databaseForThisFile, loadFresh, storeAll } from "../support/client.mjs";
+import { client, databaseForThisFile, loadFresh, openStore, storeAll } from "../support/client.mjs";
 
 const store = await databaseForThisFile("bulk");
 
@@ -89,7 +89,7 @@ test("three bulk inserts run concurrently", async () => {
 });
 
 test("a bulk insert into a missing database fails", async () => {
-  const missing = new client.DocumentStore(store.urls[0], `${store.database}-missing`).initialize();
+  const missing = openStore(`${store.database}-missing`);
   const insert = missing.bulkInsert();
   try {
     await assert.rejects(insert.store({ n: 1 }, "tags/2"), { name: "DatabaseDoesNotExistException" });

@@ -159,6 +159,10 @@ fn read(
     Ok((Arc::new(pair), Arc::new(config)))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the operator, outside of the data directory"
+)]
 fn contents(path: &Path, has_key: bool) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
     let unreadable = |source| CertificateError::Unreadable { path: path.to_path_buf(), source };
     let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();

@@ -132,7 +132,7 @@ pub(crate) fn node_info(call: &Call) -> Result<Answer, ApiError> {
     let info = NodeInfo {
         node_tag: call.state.node_tag().to_owned(),
         topology_id: guid_text(state.engine.topology_id()),
-        certificate: None,
+        certificate: own_certificate(call),
         cluster_status: None,
         number_of_cores: state.machine.cores,
         installed_memory_in_gb: state.machine.memory_gb,
@@ -217,10 +217,15 @@ fn license_details(state: &ServerState) -> NodeLicenseDetails {
 pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ApiError> {
     let url = call.state.tcp_address_for(&call.headers)?;
     let answer = json!({
-        "Url": url, "Certificate": null, "NodeTag": call.state.node_tag(),
+        "Url": url, "Certificate": own_certificate(call), "NodeTag": call.state.node_tag(),
         "ServerId": guid_text(call.state.engine.server_id()), "Urls": [url]
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// The certificate of this server in base64; clients of the TCP protocol expect it there.
+fn own_certificate(call: &Call) -> Option<String> {
+    call.state.tls().map(|tls| model::base64_text(tls.key_pair().certificate().der()))
 }
 
 /// `GET /databases/*/healthcheck`.
