@@ -21,10 +21,12 @@ use flate2::{Compression, write::GzEncoder};
 use model::date;
 use platform::{Clock, Timestamp};
 use server::LogFileName;
-use settings::LogSettings;
+use settings::{AuditLogSettings, LogSettings};
 
 /// Users other than the server's and its group need not know what databases there are.
 const FILE_MODE: u32 = 0o640;
+/// The size at which a file of the audit log is closed.
+const AUDIT_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The files of one directory, to write whole entries to.
 pub(crate) struct LogFiles {
@@ -76,16 +78,41 @@ impl LogFiles {
             kept_bytes_max: settings.kept_bytes_max,
             is_compressed: settings.is_compressed,
         };
+        LogFiles::begin(directory, limits, settings.is_json, clock).map(Some)
+    }
+
+    /// The files of the audit log.
+    ///
+    /// # Errors
+    /// As [`LogFiles::of`].
+    pub(crate) fn of_audit(
+        settings: &AuditLogSettings,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<LogFiles> {
+        let limits = Limits {
+            file_bytes_max: AUDIT_FILE_BYTES_MAX,
+            kept_for: settings.kept_for,
+            kept_bytes_max: u64::MAX,
+            is_compressed: false,
+        };
+        LogFiles::begin(settings.directory.clone(), limits, true, clock)
+    }
+
+    fn begin(
+        directory: PathBuf,
+        limits: Limits,
+        is_json: bool,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<LogFiles> {
         let day = day_of(clock.now());
         let number = newest_number(&directory, &day);
         let mut open = OpenFile::begin(&directory, day, number)?;
         if limits.file_bytes_max <= open.bytes {
             open = OpenFile::begin(&directory, open.day, number + 1)?;
         }
-        let (is_json, lost) = (settings.is_json, Lost::default());
-        let files = LogFiles { directory, limits, clock, open, is_json, lost };
+        let files = LogFiles { directory, limits, clock, open, is_json, lost: Lost::default() };
         files.delete_old();
-        Ok(Some(files))
+        Ok(files)
     }
 
     /// Begins the next file, and deletes what need not be kept.

@@ -19,13 +19,15 @@ use std::{
     io::{self, Read, Write},
     path::Path,
     process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use platform::Platform;
+use server::AuditSink;
 use settings::{Inputs, Loaded, SETTINGS_JSON_BYTES_MAX, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::logging::Log;
+use crate::{log_files::LogFiles, logging::Log};
 
 /// Threads of the allocator's own choice scale with the writers; the system's allocator does not.
 #[global_allocator]
@@ -141,7 +143,14 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     let allowed = settings.unsecured_access_allowed;
     let is_secured = settings.security.certificate.is_some();
     let parents = settings.parent_process_ids.clone();
-    let server = match server::start(settings, platform).await {
+    let audit = match audit_log_of(&settings, &platform) {
+        Ok(audit) => audit,
+        Err(text) => {
+            complain(&text);
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
+    let server = match server::start_audited(settings, platform, audit).await {
         Ok(server) => server,
         Err(error) => {
             complain(&format!("corvus: {error}"));
@@ -178,6 +187,25 @@ fn log_access(allowed: UnsecuredAccess) {
              server may read and change all data"
         );
     }
+}
+
+/// The files of the audit log, if the settings name a directory. Each entry is written before the response
+/// is sent.
+fn audit_log_of(settings: &Settings, platform: &Platform) -> Result<Option<AuditSink>, String> {
+    let Some(audit) = &settings.security.audit_log else { return Ok(None) };
+    let files = LogFiles::of_audit(audit, Arc::clone(&platform.clock)).map_err(|error| {
+        format!(
+            "corvus: the audit log cannot be written in {}: {error}. Let the server write there, or set \
+             Security.AuditLog.FolderPath to another directory",
+            audit.directory.display()
+        )
+    })?;
+    let files = Mutex::new(files);
+    Ok(Some(Box::new(move |entry| {
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        // It accepts every entry, and reports in the next one that some were lost.
+        drop(files.write_all(entry));
+    })))
 }
 
 /// Waits for a request to stop the server, and returns its source.

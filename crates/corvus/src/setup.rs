@@ -8,7 +8,8 @@ use std::{
     ffi::OsString,
     fmt, fs,
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    net::IpAddr,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -25,13 +26,17 @@ Usage: corvus setup secure [<directory>] [--host=<name or address>]... [--port=<
 Makes a certificate authority, a certificate for the server and one for its first administrator, and
 writes them with a settings file to the directory (by default ./secure).
 
---host      under which clients reach the server; may be repeated; localhost always works. With a
-            host other than this machine's, the server listens on all addresses
+--host      under which clients reach the server; may be repeated, the first is what the server
+            tells clients; localhost always works. With a host other than localhost the server
+            listens on all addresses
 --port      where it listens; 8443 by default
 --admin     the name in the administrator's certificate; admin by default
---password  of admin.pfx, which browsers and clients import; empty by default
+--password  of admin.pfx alone, which browsers and clients import; empty by default. Other users of
+            this machine may see it in the list of processes
 ";
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
+/// Permissions of users other than the owner.
+const OTHERS: u32 = 0o077;
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const NOTHING_DONE: u8 = 2;
@@ -49,7 +54,11 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             Ok(text) => (text, DONE),
             Err(error) => {
                 let code =
-                    if matches!(error, SetupError::Exists { .. }) { NOTHING_DONE } else { FAILED };
+                    if matches!(error, SetupError::Exists { .. } | SetupError::Exposed { .. }) {
+                        NOTHING_DONE
+                    } else {
+                        FAILED
+                    };
                 (format!("corvus setup: {error}\n"), code)
             }
         },
@@ -71,6 +80,7 @@ struct Setup {
 /// Why it could not be made.
 enum SetupError {
     Exists { path: PathBuf },
+    Exposed { path: PathBuf },
     Write { path: PathBuf, source: io::Error },
     Issue(IssueError),
 }
@@ -96,9 +106,11 @@ impl Setup {
         for word in words {
             match word.split_once('=') {
                 _ if HELP_WORDS.contains(&word.as_str()) => return Ok(None),
-                Some(("--host", host)) if !host.is_empty() => setup.hosts.push(host.to_lowercase()),
+                Some(("--host", host)) => setup.hosts.push(read_host(host)?),
                 Some(("--port", port)) => {
-                    setup.port = port.parse().map_err(|_| format!("'{port}' is not a port"))?;
+                    let usable = port.parse().ok().filter(|port| *port != 0);
+                    setup.port = usable
+                        .ok_or_else(|| format!("'{port}' is not a port that clients can use"))?;
                 }
                 Some(("--admin", name)) if !name.is_empty() => setup.admin = name.to_owned(),
                 Some(("--password", password)) => {
@@ -162,6 +174,10 @@ impl Setup {
             .mode(0o700)
             .create(&self.directory)
             .map_err(failed)?;
+        let mode = fs::metadata(&self.directory).map_err(failed)?.permissions().mode();
+        if mode & OTHERS != 0 {
+            return Err(SetupError::Exposed { path: self.directory.clone() });
+        }
         std::path::absolute(&self.directory).map_err(failed)
     }
 
@@ -170,7 +186,11 @@ impl Setup {
     }
 
     fn listen_url(&self) -> String {
-        let host = if self.is_local() { "127.0.0.1" } else { "0.0.0.0" };
+        let host = match (self.is_local(), self.hosts.first().map(String::as_str)) {
+            (true, Some("::1")) => "[::1]",
+            (true, _) => "127.0.0.1",
+            (false, _) => "0.0.0.0",
+        };
         format!("https://{host}:{}", self.port)
     }
 
@@ -201,6 +221,19 @@ clients get theirs from the server: POST {url}/admin/certificates.
     }
 }
 
+/// A name or an address under which others reach this machine, as a certificate contains it.
+fn read_host(text: &str) -> Result<String, String> {
+    let refused = || format!("'{text}' is neither a name of this machine nor an address");
+    let host = text.trim_start_matches('[').trim_end_matches(']').to_lowercase();
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return if address.is_unspecified() { Err(refused()) } else { Ok(address.to_string()) };
+    }
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if host.split('.').all(is_label) { Ok(host) } else { Err(refused()) }
+}
+
 /// Writes a file that only its owner may read.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
     let failed = |source| SetupError::Write { path: path.to_path_buf(), source };
@@ -215,6 +248,11 @@ impl fmt::Display for SetupError {
             SetupError::Exists { path } => {
                 write!(f, "'{}' exists already, and nothing is overwritten", path.display())
             }
+            SetupError::Exposed { path } => write!(
+                f,
+                "other users of this machine may access '{0}': chmod go= '{0}', or name a new directory",
+                path.display()
+            ),
             SetupError::Write { path, source } => {
                 write!(f, "'{}' cannot be written: {source}", path.display())
             }

@@ -54,6 +54,9 @@ pub struct Operations {
     watched_in: Option<Arc<ChangesHub>>,
 }
 
+/// Operations with larger ids do not move the counter of ids.
+const CHOSEN_ID_MAX: i64 = i64::MAX / 2;
+
 /// The limit of running operations is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyOperations;
@@ -122,7 +125,10 @@ impl Operations {
             operations.remove(&oldest);
         }
         operations.insert(id, Arc::clone(&operation));
-        self.last_id.fetch_max(id, Ordering::Relaxed);
+        // Clients choose ids, and must not use up those that are given out.
+        if id < CHOSEN_ID_MAX {
+            self.last_id.fetch_max(id, Ordering::Relaxed);
+        }
         Ok(operation)
     }
 

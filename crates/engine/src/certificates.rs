@@ -15,12 +15,12 @@ const PREFIX: &str = "Certificate/";
 const SERVER_CERTIFICATE: &str = "Server Certificate";
 
 impl Engine {
-    /// As what a client's certificate is known now.
+    /// The standing of a client's certificate now.
     pub fn standing_of(&self, certificate: &Certificate) -> Standing {
         self.certificates.trusted().standing(certificate, self.clock().now().ticks())
     }
 
-    /// Sets the certificate with which the server listens; whoever has its key may do everything.
+    /// Sets the certificate with which the server listens; any client that has its key may do everything.
     ///
     /// # Errors
     /// The registered ones cannot be read.
@@ -64,28 +64,34 @@ impl Engine {
         Ok(stored.and_then(|value| serde_json::from_slice(&value.bytes).ok()))
     }
 
-    /// Registers a certificate, or replaces what it is registered as; returns the index of the change. Blocks.
+    /// Changes what the certificate with this thumbprint is registered as: `decide` gets the present entry, and
+    /// returns the new one, or `None` to remove it. Nothing else changes meanwhile. Blocks.
     ///
     /// # Errors
-    /// Cluster errors.
-    pub fn register_certificate(&self, entry: &RegisteredCertificate) -> Result<u64, CatalogError> {
-        let json = serde_json::to_vec(entry).unwrap_or_default();
-        self.change_certificate(&entry.thumbprint, &json)
-    }
-
-    /// Removes a certificate, if it is registered; returns the index of the change. Blocks.
-    ///
-    /// # Errors
-    /// Cluster errors.
-    pub fn remove_certificate(&self, thumbprint: &str) -> Result<u64, CatalogError> {
-        self.change_certificate(thumbprint, &[])
-    }
-
-    fn change_certificate(&self, thumbprint: &str, json: &[u8]) -> Result<u64, CatalogError> {
+    /// Those of `decide`; cluster errors.
+    pub fn change_certificate<E: From<CatalogError>>(
+        &self,
+        thumbprint: &str,
+        decide: impl FnOnce(Option<RegisteredCertificate>) -> Result<Option<RegisteredCertificate>, E>,
+    ) -> Result<(), E> {
         let _changing = self.certificates.lock_changes();
-        let index = self.catalog.put_value(&name_of(thumbprint), json)?;
-        self.trust_registered()?;
-        Ok(index)
+        let before = self.registered_certificate(thumbprint)?;
+        let (is_there, after) = (before.is_some(), decide(before)?);
+        if after.is_none() && !is_there {
+            return Ok(());
+        }
+        // An empty value removes it.
+        let json = after.map_or(Vec::new(), |entry| serde_json::to_vec(&entry).unwrap_or_default());
+        self.catalog.put_value(&name_of(thumbprint), &json)?;
+        Ok(self.trust_registered()?)
+    }
+
+    /// Whether the configuration names the certificate with this thumbprint: as the server's own, or as an
+    /// administrator's. What it may do cannot be changed by registering it.
+    pub fn is_configured_certificate(&self, thumbprint: &str) -> bool {
+        let own = self.certificates.own();
+        let is_own = own.is_some_and(|own| own.thumbprint() == thumbprint);
+        is_own || self.settings.security.admin_thumbprints.iter().any(|one| one == thumbprint)
     }
 
     /// Brings what is stored into force.

@@ -50,8 +50,9 @@ const SCRIPT_PART: u64 = 16;
 const LOW_BYTES_MAX: u64 = 2 << 30;
 /// Fraction of the limit for connections, with what is not counted of their requests and responses.
 const CONNECTIONS_PART: u64 = 8;
-/// The uncounted memory of each.
+/// The uncounted memory of each; and of one that is encrypted, which has buffers and a client's certificates.
 const CONNECTION_BYTES: u64 = 32 << 10;
+const ENCRYPTED_CONNECTION_BYTES: u64 = 96 << 10;
 /// Fraction of the limit for messages that wait for slow clients of the Changes API.
 const CHANGES_PART: u64 = 16;
 /// Fraction of the limit for the record of one database: a change of it holds it several times.
@@ -140,7 +141,12 @@ impl MemoryPlan {
             MemoryLimit { bytes: UNKNOWN_LIMIT_BYTES, source: MemoryLimitSource::Physical }
         });
         let asked = settings.database.unflushed_bytes_max;
-        MemoryPlan::within(platform, system, &settings.memory, asked)
+        let mut plan = MemoryPlan::within(platform, system, &settings.memory, asked);
+        if settings.security.certificate.is_some() {
+            let factor = (ENCRYPTED_CONNECTION_BYTES / CONNECTION_BYTES) as usize;
+            plan.connections_max = (plan.connections_max / factor).max(CONNECTIONS_MIN);
+        }
+        plan
     }
 
     fn within(

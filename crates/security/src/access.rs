@@ -62,7 +62,7 @@ pub enum Client {
 }
 
 impl Client {
-    /// What it may do, given as what its certificate is known now.
+    /// The client of a request, given the current standing of its certificate.
     pub fn caller(&self, standing_of: impl FnOnce(&Certificate) -> Standing) -> Caller {
         match self {
             Client::Unsecured => Caller::Unsecured,
@@ -142,28 +142,6 @@ impl Caller {
         let message =
             format!("The supplied client certificate '{}' {reason}", certificate.in_words());
         Err(Denial { message })
-    }
-
-    /// The status of the client's certificate by the protocol's name.
-    pub fn status(&self) -> &'static str {
-        match self {
-            Caller::Unsecured => "None",
-            Caller::Anonymous => "NoCertificateProvided",
-            Caller::Certified(_, standing) => match standing {
-                Standing::Registered(registered)
-                    if registered.security_clearance.is_cluster_admin() =>
-                {
-                    "ClusterAdmin"
-                }
-                Standing::Registered(registered) if registered.security_clearance.is_operator() => {
-                    "Operator"
-                }
-                Standing::Registered(_) => "Allowed",
-                Standing::Unknown | Standing::NotForClients => "UnfamiliarCertificate",
-                Standing::Expired => "Expired",
-                Standing::NotYetValid => "NotYetValid",
-            },
-        }
     }
 }
 

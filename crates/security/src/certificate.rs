@@ -13,6 +13,9 @@ use x509_parser::{
     public_key::PublicKey, time::ASN1Time,
 };
 
+/// A subject of a client is repeated up to this length.
+const SHOWN_CHARS_MAX: usize = 200;
+
 /// A certificate without its private key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
@@ -20,7 +23,6 @@ pub struct Certificate {
     thumbprint: String,
     public_key_pin: String,
     subject: String,
-    issuer: Vec<u8>,
     not_before: i64,
     not_after: i64,
     is_for_clients: bool,
@@ -54,7 +56,6 @@ impl Certificate {
                 digest::digest(&digest::SHA256, parsed.public_key().raw).as_ref(),
             ),
             subject: parsed.subject().to_string(),
-            issuer: parsed.issuer().as_raw().to_vec(),
             not_before: ticks_of(parsed.validity().not_before),
             not_after: ticks_of(parsed.validity().not_after),
             is_for_clients,
@@ -78,14 +79,13 @@ impl Certificate {
         &self.der
     }
 
-    /// The SHA-1 of the certificate in upper-case hexadecimal digits, by which the protocol names it. Only a
-    /// name: whatever depends on the certificate compares all of it.
+    /// The SHA-1 of the certificate in upper-case hexadecimal digits, by which the protocol names it. What is
+    /// registered is compared as a whole; only administrators in the configuration are known by it alone.
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// The SHA-256 of its public key (SubjectPublicKeyInfo), in base64: the same for a certificate that was
-    /// renewed with the same key.
+    /// The SHA-256 of its public key (SubjectPublicKeyInfo), in base64.
     pub fn public_key_pin(&self) -> &str {
         &self.public_key_pin
     }
@@ -93,12 +93,6 @@ impl Certificate {
     /// The subject, such as `CN=app`.
     pub fn subject(&self) -> &str {
         &self.subject
-    }
-
-    /// The first common name in the subject, if there is one.
-    pub fn common_name(&self) -> Option<&str> {
-        let names = self.subject.split(',').map(str::trim);
-        names.filter_map(|name| name.strip_prefix("CN=")).next()
     }
 
     /// The first moment of its validity, in ticks.
@@ -127,14 +121,10 @@ impl Certificate {
         self.rsa_bits
     }
 
-    /// Whether this is the other certificate after a renewal: the same key, certified by the same issuer.
-    pub fn renews(&self, other: &Certificate) -> bool {
-        self.public_key_pin == other.public_key_pin && self.issuer == other.issuer
-    }
-
-    /// How error messages name it.
+    /// How error messages name it. A client chooses its subject, so only the beginning is shown.
     pub fn in_words(&self) -> String {
-        format!("{}(Thumbprint: {})", self.subject, self.thumbprint)
+        let shown: String = self.subject.chars().take(SHOWN_CHARS_MAX).collect();
+        format!("{shown}(Thumbprint: {})", self.thumbprint)
     }
 }
 

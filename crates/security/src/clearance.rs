@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::lower_case;
 use serde::{Deserialize, Serialize};
 
 /// What a certificate allows. The names are the protocol's.
@@ -93,18 +94,12 @@ impl Permissions {
         Permissions(by_database.into_iter().collect())
     }
 
-    /// What is allowed in a database, whose name may be in any case.
+    /// What is allowed in a database, whose name may be in any case: as databases are found by their names. Of
+    /// several entries for it, the one that allows least.
     pub fn of(&self, database: &str) -> Option<DatabaseAccess> {
-        let exact = self.0.get(database).copied();
-        exact.or_else(|| {
-            let name = database.to_lowercase();
-            self.0.iter().find(|(named, _)| named.to_lowercase() == name).map(|(_, access)| *access)
-        })
-    }
-
-    /// The databases and what is allowed in them, ordered by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, DatabaseAccess)> {
-        self.0.iter().map(|(name, access)| (name.as_str(), *access))
+        let name = lower_case(database);
+        let entries = self.0.iter().filter(|(named, _)| lower_case(named) == name);
+        entries.map(|(_, access)| *access).min()
     }
 }
 
@@ -117,6 +112,23 @@ mod tests {
         let permissions = Permissions::new([("Shop".to_owned(), DatabaseAccess::ReadWrite)]);
         assert_eq!(permissions.of("sHOP"), Some(DatabaseAccess::ReadWrite));
         assert_eq!(permissions.of("Shop2"), None);
+    }
+
+    /// Databases are found character by character; `to_lowercase` treats a last sigma in another way.
+    #[test]
+    fn a_name_allows_no_other_database_than_the_one_that_it_finds() {
+        let names = ["ας", "ασ", "ΑΣ", "Αs", "shop", "SHOP", "İ", "i", "ß", "SS"];
+        for (named, requested) in
+            names.iter().flat_map(|one| names.iter().map(move |two| (one, two)))
+        {
+            let entry = ((*named).to_owned(), DatabaseAccess::Admin);
+            let is_same = lower_case(named) == lower_case(requested);
+            assert_eq!(
+                Permissions::new([entry]).of(requested).is_some(),
+                is_same,
+                "{named} {requested}"
+            );
+        }
     }
 
     #[test]

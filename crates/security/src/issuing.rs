@@ -74,8 +74,8 @@ impl Authority {
         Ok(Authority { key_pair: Arc::new(key_pair_of(&[certificate.der()], &key)?) })
     }
 
-    /// The authority of a certificate that was made before. Any key pair can certify clients: they are trusted
-    /// because they are registered.
+    /// The authority of a certificate that was made before. It need not be one: clients are trusted because they
+    /// are registered.
     pub fn from_key_pair(key_pair: Arc<KeyPair>) -> Authority {
         Authority { key_pair }
     }
@@ -99,7 +99,8 @@ impl Authority {
         self.issue(params)
     }
 
-    /// Makes the certificate of a client, followed by that of the authority.
+    /// Makes the certificate of a client, followed by that of the authority. Where the authority's key is in a form
+    /// that cannot sign here, the certificate signs itself: it is trusted because it is registered.
     ///
     /// # Errors
     /// The name cannot be a subject.
@@ -107,7 +108,13 @@ impl Authority {
         let not_after = request.not_after.unwrap_or_else(|| years_after(now, YEARS_OF_CERTIFICATE));
         let mut params = params(&request.name, &[], now, not_after)?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(params)
+        if self.key_pair.pkcs8().is_some() {
+            return self.issue(params);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let key = rcgen::KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?;
+        key_pair_of(&[certificate.der()], &key)
     }
 
     fn issue(&self, mut params: CertificateParams) -> Result<KeyPair, IssueError> {

@@ -1,7 +1,7 @@
 //! From a client's certificate to what it is registered as.
 //!
-//! A certificate is trusted because it was registered, not because somebody signed it: by its content, or as
-//! the renewal of a registered one, with the same key and from the same issuer.
+//! A certificate is trusted because it was registered, not because somebody signed it. A renewed one is another
+//! one: with the same key and name anyone who has the key could make one that is valid for longer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,8 +34,6 @@ pub enum Standing {
 pub struct TrustedCertificates {
     /// By thumbprint; the whole certificate is compared.
     by_thumbprint: HashMap<String, Trusted>,
-    /// Thumbprints, by the hash of the public key.
-    by_public_key: HashMap<String, Vec<String>>,
     /// Thumbprints that the configuration names.
     administrators: HashSet<String>,
 }
@@ -67,19 +65,14 @@ impl TrustedCertificates {
     /// Adds a certificate.
     pub fn add(&mut self, certificate: Certificate, registered: RegisteredCertificate) {
         let thumbprint = certificate.thumbprint().to_owned();
-        let same_key =
-            self.by_public_key.entry(certificate.public_key_pin().to_owned()).or_default();
-        same_key.push(thumbprint.clone());
         self.by_thumbprint
             .insert(thumbprint, Trusted { certificate, registered: Arc::new(registered) });
     }
 
     /// As what a client's certificate is known at this moment, in ticks.
     pub fn standing(&self, certificate: &Certificate, now: i64) -> Standing {
-        let found = self.find(certificate).cloned();
-        let Some(registered) = found.or_else(|| self.administrator(certificate)) else {
-            return Standing::Unknown;
-        };
+        let found = self.administrator(certificate).or_else(|| self.find(certificate).cloned());
+        let Some(registered) = found else { return Standing::Unknown };
         if certificate.not_after() < now {
             Standing::Expired
         } else if now < certificate.not_before() {
@@ -102,13 +95,8 @@ impl TrustedCertificates {
     }
 
     fn find(&self, certificate: &Certificate) -> Option<&Arc<RegisteredCertificate>> {
-        if let Some(trusted) = self.by_thumbprint.get(certificate.thumbprint()) {
-            // Two certificates with one SHA-1 can be made; only the registered one is trusted.
-            return (trusted.certificate == *certificate).then_some(&trusted.registered);
-        }
-        let same_key = self.by_public_key.get(certificate.public_key_pin())?;
-        let mut same_key = same_key.iter().filter_map(|name| self.by_thumbprint.get(name));
-        let renewed = same_key.find(|trusted| certificate.renews(&trusted.certificate))?;
-        Some(&renewed.registered)
+        let trusted = self.by_thumbprint.get(certificate.thumbprint())?;
+        // Two certificates with one SHA-1 can be made; only the registered one is trusted.
+        (trusted.certificate == *certificate).then_some(&trusted.registered)
     }
 }

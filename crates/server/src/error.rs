@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io, net::SocketAddr};
 
+use database::CatalogError;
 use engine::OpenError;
 use settings::{Scheme, ServerUrl};
 
@@ -37,6 +38,8 @@ pub enum StartError {
     },
     /// The certificate of the server cannot be used, or should not be.
     Certificate(Box<CertificateError>),
+    /// The registered certificates cannot be read.
+    Registered(Box<CatalogError>),
     /// The data directory could not be opened.
     Engine(OpenError),
     /// A thread could not be started.
@@ -54,7 +57,9 @@ impl StartError {
             | StartError::AccessNotAllowed { .. }
             | StartError::Certificate(_) => true,
             StartError::Engine(error) => error.is_configuration(),
-            StartError::Bind { .. } | StartError::Thread { .. } => false,
+            StartError::Bind { .. } | StartError::Registered(_) | StartError::Thread { .. } => {
+                false
+            }
         }
     }
 }
@@ -73,6 +78,9 @@ impl fmt::Display for StartError {
             ),
             StartError::Bind { url, address, source } => write_bind(f, url, *address, source),
             StartError::Certificate(error) => error.fmt(f),
+            StartError::Registered(error) => {
+                write!(f, "the registered certificates cannot be read: {error}")
+            }
             StartError::Engine(error) => error.fmt(f),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
@@ -121,6 +129,7 @@ impl Error for StartError {
             | StartError::Thread { source } => Some(source),
             StartError::Engine(error) => Some(error),
             StartError::Certificate(error) => Some(&**error),
+            StartError::Registered(error) => Some(&**error),
             StartError::AccessNotAllowed { .. } => None,
         }
     }

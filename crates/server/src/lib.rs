@@ -12,6 +12,7 @@
 
 mod answers;
 mod api_error;
+mod audit;
 mod blocking;
 mod call;
 mod client_configuration;
@@ -42,10 +43,11 @@ mod unbuilt_routes;
 mod writes;
 
 pub use crate::{
+    audit::AuditSink,
     error::StartError,
     feeds::log_feed::{LogEntry, LogFeed},
     log_file_names::LogFileName,
     routes::route_requirements,
-    running_server::{RunningServer, start},
+    running_server::{RunningServer, start, start_audited},
     snapshot_reads::snapshot_routes,
 };

@@ -58,7 +58,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/info/remote-task/tcp"                   ValidUser     Ignored  Inline(server_info::tcp_info);
     "GET"    "/debug/server-id"                        ValidUser     Ignored  Inline(debug::server_id);
     "GET"    "/debug/is-loaded"                        ValidUser     Ignored  Inline(databases::is_loaded);
-    "GET"    "/operations/state"                       ValidUser     Ignored  Inline(operations::server_state);
+    "GET"    "/operations/state"                       Operator      Ignored  Inline(operations::server_state);
     "GET"    "/admin/operations/next-operation-id"     Operator      Ignored  Inline(operations::next_server_id);
     "POST"   "/admin/operations/kill"                  Operator      Ignored  Inline(operations::kill_of_server);
     "GET"    "/admin/debug/memory/stats"               Operator      Ignored  Inline(memory::stats);
@@ -70,9 +70,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
     "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);
 
-    "GET"    "/server/notification-center/watch"       ValidUser     Ignored  WebSocket(notification_center::watch_server);
-    "POST"   "/server/notification-center/dismiss"     ValidUser     Ignored  Inline(notification_center::dismiss_of_server);
-    "POST"   "/server/notification-center/postpone"    ValidUser     Ignored  Inline(notification_center::postpone_of_server);
+    "GET"    "/server/notification-center/watch"       Operator      Ignored  WebSocket(notification_center::watch_server);
+    "POST"   "/server/notification-center/dismiss"     Operator      Ignored  Inline(notification_center::dismiss_of_server);
+    "POST"   "/server/notification-center/postpone"    Operator      Ignored  Inline(notification_center::postpone_of_server);
     "GET"    "/cluster-dashboard/watch"                Operator      Ignored  WebSocket(dashboards::watch_cluster);
     "GET"    "/server-dashboard/watch"                 Operator      Ignored  WebSocket(dashboards::watch_server);
     "GET"    "/admin/stats"                            Operator      Ignored  Inline(server_load::statistics);
@@ -135,7 +135,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
 
     "GET"    "/databases/*/configuration/studio"       Read          Ignored  Inline(studio_configuration::of_database);
     "PUT"    "/databases/*/admin/configuration/studio" DatabaseAdmin Whole    Waiting(studio_configuration::put_of_database);
-    "POST"   "/databases/*/admin/studio-tasks/folder-path-options" DatabaseAdmin Ignored Blocking(studio_tasks::folder_options);
+    "POST"   "/databases/*/admin/studio-tasks/folder-path-options" Operator Ignored Blocking(studio_tasks::folder_options);
     "GET"    "/databases/*/studio-tasks/indexes/configuration/defaults" Read Ignored Inline(studio_tasks::index_defaults);
     "GET"    "/databases/*/studio/collections/preview" Read          Ignored  Blocking(collection_views::preview);
     "GET"    "/databases/*/studio/collections/fields"  Read          Ignored  Blocking(collection_views::fields);
@@ -352,7 +352,8 @@ mod tests {
     #[test]
     fn what_administers_needs_more_than_reading() {
         for route in ROUTES.iter().filter(|route| route.path.contains("/admin/")) {
-            assert!(matches!(route.requirement, Operator | DatabaseAdmin), "{}", route.path);
+            let is_enough = matches!(route.requirement, ClusterAdmin | Operator | DatabaseAdmin);
+            assert!(is_enough, "{}", route.path);
         }
         for route in ROUTES.iter().filter(|route| route.path.starts_with("/databases/*")) {
             assert!(!matches!(route.requirement, Anyone | ValidUser), "{}", route.path);

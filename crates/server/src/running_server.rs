@@ -12,6 +12,7 @@ use tokio::{
 };
 
 use crate::{
+    audit::AuditSink,
     error::StartError,
     feeds::log_feed::LogFeed,
     http::{
@@ -56,6 +57,18 @@ impl Drop for OperationsEnd {
 /// When the data directory cannot be used or an address cannot be listened on. Nothing is left
 /// running then.
 pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServer, StartError> {
+    start_audited(settings, platform, None).await
+}
+
+/// The same with an audit log.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_audited(
+    settings: Settings,
+    platform: Platform,
+    audit: Option<AuditSink>,
+) -> Result<RunningServer, StartError> {
     let opened = {
         let settings = settings.clone();
         tokio::task::spawn_blocking(move || Engine::open(settings, platform)).await
@@ -66,7 +79,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
         }
     };
-    let state = Arc::new(ServerState::new(Arc::new(engine)));
+    let state = Arc::new(ServerState::new(Arc::new(engine), audit));
     let tls = load_certificate(&state)?;
     let allowed = settings.unsecured_access_allowed;
     let listeners = bind_all(&settings.server_urls, allowed, tls.as_ref()).await?;
@@ -139,7 +152,7 @@ fn load_certificate(state: &ServerState) -> Result<Option<Arc<ServerTls>>, Start
     let tls = ServerTls::load(file, engine.clock().now().ticks());
     let tls = tls.map_err(|error| StartError::Certificate(Box::new(error)))?;
     let trusted = engine.set_server_certificate(tls.key_pair().certificate());
-    trusted.map_err(|error| StartError::Thread { source: std::io::Error::other(error) })?;
+    trusted.map_err(|error| StartError::Registered(Box::new(error)))?;
     let tls = Arc::new(tls);
     state.set_tls(Arc::clone(&tls));
     Ok(Some(tls))
@@ -152,10 +165,8 @@ async fn watch_certificate(state: Arc<ServerState>, tls: Arc<ServerTls>) {
     loop {
         looks.tick().await;
         let (state, tls) = (Arc::clone(&state), Arc::clone(&tls));
-        let looked = tokio::task::spawn_blocking(move || state.reload_certificate(&tls));
-        if let Ok(Err(error)) = looked.await {
-            tracing::error!(%error, "the new certificate is not used");
-        }
+        // What fails is in the log.
+        drop(tokio::task::spawn_blocking(move || state.reload_certificate(&tls)).await);
     }
 }
 

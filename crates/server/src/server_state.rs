@@ -23,6 +23,7 @@ use wire::server_shapes::{BuildVersion, DebugMetadata};
 use crate::{
     answers::{answer_places::AnswerPlaces, answer_threads::AnswerThreads},
     api_error::ApiError,
+    audit::{AuditLog, AuditSink},
     feeds::{log_feed::LogFeed, traffic_watch::TrafficWatch},
     http::{
         admission::Admission, answer_coding::AnswerCompression, body_share::BodyRoom,
@@ -83,6 +84,7 @@ pub(crate) struct ServerState {
     stopping: OnceLock<watch::Receiver<bool>>,
     /// The TLS of its listeners, if they encrypt.
     tls: OnceLock<Arc<ServerTls>>,
+    pub(crate) audit: AuditLog,
 }
 
 /// Where requests wait for memory and threads.
@@ -116,7 +118,7 @@ thread_local! {
 
 impl ServerState {
     /// The state of a server that does not listen yet.
-    pub(crate) fn new(engine: Arc<Engine>) -> ServerState {
+    pub(crate) fn new(engine: Arc<Engine>, audit: Option<AuditSink>) -> ServerState {
         let (settings, memory) = (engine.settings(), engine.memory());
         let version = settings.protocol_version.as_str();
         let version_header = HeaderValue::from_str(version)
@@ -154,6 +156,7 @@ impl ServerState {
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
             tls: OnceLock::new(),
+            audit: AuditLog::new(audit),
         }
     }
 
@@ -173,7 +176,10 @@ impl ServerState {
     /// It cannot be used; the former one stays in use.
     pub(crate) fn reload_certificate(&self, tls: &ServerTls) -> Result<(), ApiError> {
         let reloaded = tls.reload(self.engine.clock().now().ticks());
-        let reloaded = reloaded.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
+        let reloaded = reloaded.map_err(|error| {
+            tracing::error!(%error, "the new certificate is not used");
+            ApiError::invalid_operation(error.to_string())
+        })?;
         if let Some(certificate) = reloaded {
             self.engine.set_server_certificate(&certificate)?;
             let thumbprint = certificate.thumbprint();

@@ -5,10 +5,9 @@
 
 use std::{
     fmt, fs, io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, RwLock},
-    time::SystemTime,
 };
 
 use rustls::{
@@ -25,8 +24,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use zeroize::Zeroizing;
 
-/// Permission bits of users that are neither the owner nor in the group of a file.
-const OTHERS: u32 = 0o007;
+/// Permissions that a file with a private key must not have: any for other users, writing for its group.
+const EXPOSED: u32 = 0o027;
+/// Larger chains of a client are refused: each connection keeps its client's.
+const CHAIN_BYTES_MAX: usize = 16 << 10;
+/// What is encrypted and waits to be sent, per connection.
+const SEND_BUFFER_BYTES: usize = 32 << 10;
 /// The protocol that is spoken after the handshake.
 const HTTP_1: &[u8] = b"http/1.1";
 
@@ -35,8 +38,8 @@ pub(crate) struct ServerTls {
     file: CertificateFile,
     config: RwLock<Arc<ServerConfig>>,
     key_pair: RwLock<Arc<KeyPair>>,
-    /// When the files had been changed when they were last read.
-    read_from: Mutex<Vec<Option<SystemTime>>>,
+    /// The state of the files when they were last read with success.
+    read_from: Mutex<Vec<FileState>>,
 }
 
 /// Why the certificate of the server cannot be used.
@@ -102,8 +105,9 @@ impl ServerTls {
         if *read_from == changed {
             return Ok(None);
         }
-        *read_from = changed;
         let (key_pair, config) = read(&self.file, now)?;
+        // What cannot be used is tried again.
+        *read_from = changed;
         let certificate = key_pair.certificate().clone();
         let is_other = *self.key_pair().certificate() != certificate;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -120,7 +124,8 @@ impl ServerTls {
         stream: TcpStream,
     ) -> io::Result<(TlsStream<TcpStream>, Client)> {
         let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
-        let stream = TlsAcceptor::from(config).accept(stream).await?;
+        let mut stream = TlsAcceptor::from(config).accept(stream).await?;
+        stream.get_mut().1.set_buffer_limit(Some(SEND_BUFFER_BYTES));
         let client = match stream.get_ref().1.peer_certificates().and_then(<[_]>::first) {
             None => Client::Anonymous,
             Some(der) => match Certificate::from_der(der) {
@@ -136,9 +141,16 @@ fn paths(file: &CertificateFile) -> impl Iterator<Item = &PathBuf> {
     std::iter::once(&file.path).chain(&file.key_path)
 }
 
-fn changed(file: &CertificateFile) -> Vec<Option<SystemTime>> {
-    let changed = |path: &PathBuf| fs::metadata(path).and_then(|meta| meta.modified()).ok();
-    paths(file).map(changed).collect()
+/// What changes with the content of a file: its inode, its length, and the times of its last changes.
+type FileState = Option<(u64, u64, i64, i64, i64, i64)>;
+
+fn changed(file: &CertificateFile) -> Vec<FileState> {
+    let state = |path: &PathBuf| {
+        let meta = fs::metadata(path).ok()?;
+        let changed = (meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
+        Some((meta.ino(), meta.len(), changed.0, changed.1, changed.2, changed.3))
+    };
+    paths(file).map(state).collect()
 }
 
 fn read(
@@ -166,7 +178,7 @@ fn read(
 fn contents(path: &Path, has_key: bool) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
     let unreadable = |source| CertificateError::Unreadable { path: path.to_path_buf(), source };
     let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    if has_key && mode & OTHERS != 0 {
+    if has_key && mode & EXPOSED != 0 {
         return Err(CertificateError::Exposed { path: path.to_path_buf() });
     }
     fs::read(path).map(Zeroizing::new).map_err(unreadable)
@@ -200,11 +212,15 @@ impl ClientCertVerifier for AnyClient {
 
     fn verify_client_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, TlsError> {
-        Ok(ClientCertVerified::assertion())
+        let bytes = certificate.len() + others.iter().map(|other| other.len()).sum::<usize>();
+        match bytes <= CHAIN_BYTES_MAX {
+            true => Ok(ClientCertVerified::assertion()),
+            false => Err(TlsError::General("the client's certificates are too long".to_owned())),
+        }
     }
 
     fn verify_tls12_signature(
@@ -242,7 +258,7 @@ impl fmt::Display for CertificateError {
             CertificateError::Exposed { path } => write!(
                 f,
                 "'{0}' of {key} contains a private key that other users of this machine can access. Remove \
-                 that permission: chmod o= '{0}'",
+                 that permission: chmod g-w,o= '{0}'",
                 path.display()
             ),
             CertificateError::Unusable { path, source } => {

@@ -87,6 +87,11 @@ pub(crate) enum Opened {
 }
 
 impl Incoming {
+    /// The address of the client.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// Performs the handshake, if the listener encrypts.
     ///
     /// # Errors

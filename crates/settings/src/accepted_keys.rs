@@ -395,7 +395,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     whole("Security.AuditLog.MaxArchiveFiles", Server),
     whole("Security.AuditLog.RetentionSizeInMb", Server),
     whole("Security.AuditLog.RetentionTimeInHours", Server),
-    whole("Security.AuditLog.RetentionTimeInHrs", Server),
     text("Security.Certificate.Change.Exec", Server),
     text("Security.Certificate.Change.Exec.Arguments", Server).secret(),
     text("Security.Certificate.Exec.Arguments", Server).secret(),

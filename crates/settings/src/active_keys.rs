@@ -133,6 +133,20 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Certificates of clients that may do everything, without being registered.",
     ),
     Key::active(
+        "Security.AuditLog.FolderPath",
+        ValueType::Path,
+        None,
+        "The directory of the audit log: a line of JSON for each request that administers the server or a \
+         database, and for each that is refused for want of a certificate or a clearance: when, from where, \
+         with which certificate, what, and the status. Unset: there is none.",
+    ),
+    Key::active(
+        "Security.AuditLog.RetentionTimeInHrs",
+        ValueType::Duration { unit: TimeUnit::Hours, min: 1, max: 1_000_000 },
+        Some("8760"),
+        "Older files of the audit log are deleted when a new one is begun.",
+    ),
+    Key::active(
         "Security.AllowedHosts",
         ValueType::HostNames,
         None,
@@ -576,15 +590,12 @@ const NO_PROGRAM: &str = "Corvus runs no program to get its certificate. Let the
      and name that in Security.Certificate.Path: a newer one is noticed while the server runs";
 const NO_ENCRYPTION: &str = "Corvus does not encrypt data at rest yet, so data would be \
      written in the clear. Remove it, and use an encrypted volume if the data must be encrypted";
-const NO_AUDIT: &str =
-    "Corvus writes no audit log yet, so the records you expect would be missing. Remove it";
 const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so what the program was to do would \
      be missing. Remove it, and prepare the directories before the server starts";
 
 /// Keys of RavenDB that promise what Corvus does not do, whatever their value: ignoring them silently
 /// would be deceptive.
 pub(crate) static REFUSED: &[Key] = &[
-    Key::refused("Security.AuditLog.FolderPath", NO_AUDIT),
     Key::refused("Security.Certificate.Exec", NO_PROGRAM),
     Key::refused("Security.Certificate.Load.Exec", NO_PROGRAM),
     Key::refused("Security.MasterKey.Exec", NO_ENCRYPTION),

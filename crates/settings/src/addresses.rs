@@ -33,6 +33,13 @@ pub(crate) fn check_addresses(
         };
         problems.push(Problem::Address(problem));
     }
+    let public = settings.public_server_url.as_ref();
+    if let Some(url) = public.filter(|url| is_secured && url.scheme == Scheme::Http) {
+        problems.push(Problem::Address(AddressProblem::NotEncrypted { url: url.clone() }));
+    }
+    if !is_secured && settings.security.needs_certificate {
+        problems.push(Problem::Address(AddressProblem::NothingToProtect));
+    }
     if is_secured {
         // Every client needs a certificate, wherever it is.
         return;

@@ -42,9 +42,9 @@ pub use crate::problem::{
     AddressProblem, ArgumentProblem, FileProblem, Problem, SettingsError, Warning,
 };
 pub use crate::settings::{
-    CertificateFile, ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits,
-    HttpSettings, LogSettings, MemorySettings, SecuritySettings, ServerLimits, Settings,
-    SnapshotSettings,
+    AuditLogSettings, CertificateFile, ChangesSettings, DatabaseLoadSettings, DatabaseSettings,
+    DocumentLimits, HttpSettings, LogSettings, MemorySettings, SecuritySettings, ServerLimits,
+    Settings, SnapshotSettings,
 };
 pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;

@@ -168,6 +168,8 @@ pub enum AddressProblem {
         /// The address.
         url: ServerUrl,
     },
+    /// Settings that only have an effect with a certificate, and none.
+    NothingToProtect,
     /// An address of plain HTTP although there is a certificate.
     NotEncrypted {
         /// The address.
@@ -377,6 +379,11 @@ impl fmt::Display for AddressProblem {
                 f,
                 "'{url}' needs a certificate. Name one in Security.Certificate.Path; `corvus setup \
                  secure` makes one."
+            ),
+            AddressProblem::NothingToProtect => f.write_str(
+                "Security.WellKnownCertificates.Admin, Security.Certificate.Key.Path or \
+                 Security.Certificate.Password is set, but not Security.Certificate.Path: without that, no client \
+                 needs a certificate. Set it, or remove them.",
             ),
             AddressProblem::NotEncrypted { url } => write!(
                 f,

@@ -72,6 +72,19 @@ pub struct SecuritySettings {
     pub certificate: Option<CertificateFile>,
     /// The thumbprints, in upper case, of clients that may do everything.
     pub admin_thumbprints: Vec<String>,
+    /// The audit log, if there is one.
+    pub audit_log: Option<AuditLogSettings>,
+    /// Whether something is set that only has an effect with a certificate.
+    pub(crate) needs_certificate: bool,
+}
+
+/// Where the audit log goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLogSettings {
+    /// The directory of its files.
+    pub directory: PathBuf,
+    /// How long they are kept.
+    pub kept_for: Duration,
 }
 
 /// A certificate with its private key, in files.
@@ -300,10 +313,16 @@ impl SecuritySettings {
     fn pick(values: &mut Picker) -> SecuritySettings {
         let path = values.path("Security.Certificate.Path");
         let key_path = values.path("Security.Certificate.Key.Path");
-        let password = values.text_if_set("Security.Certificate.Password").unwrap_or_default();
-        let certificate = path.map(|path| CertificateFile { path, key_path, password });
+        let password = values.text_if_set("Security.Certificate.Password");
         let admin_thumbprints = values.names("Security.WellKnownCertificates.Admin");
-        SecuritySettings { certificate, admin_thumbprints }
+        let needs_certificate =
+            key_path.is_some() || password.is_some() || !admin_thumbprints.is_empty();
+        let password = password.unwrap_or_default();
+        let certificate = path.map(|path| CertificateFile { path, key_path, password });
+        let kept_for = values.duration("Security.AuditLog.RetentionTimeInHrs");
+        let audit_log = values.path("Security.AuditLog.FolderPath");
+        let audit_log = audit_log.map(|directory| AuditLogSettings { directory, kept_for });
+        SecuritySettings { certificate, admin_thumbprints, audit_log, needs_certificate }
     }
 }
 

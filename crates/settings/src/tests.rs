@@ -365,6 +365,15 @@ fn addresses_that_contradict_each_other_are_refused() {
         ),
         (&["--ServerUrl=https://127.0.0.1:1"], "'https://127.0.0.1:1' needs a certificate"),
         (&["--Security.Certificate.Path=/x.pfx"], "would be served without encryption"),
+        (&["--Security.Certificate.Key.Path=/x.key"], "no client needs a certificate"),
+        (
+            &[
+                "--ServerUrl=https://127.0.0.1:1",
+                "--Security.Certificate.Path=/x.pfx",
+                "--PublicServerUrl=http://db.example.org",
+            ],
+            "'http://db.example.org:80' would be served without encryption",
+        ),
         (&["--Security.WellKnownCertificates.Admin=ab:cd"], "thumbprints of 40 hexadecimal digits"),
         (&["--PublicServerUrl=http://0.0.0.0:8080"], "real host and port"),
     ] {
@@ -385,7 +394,11 @@ fn secrets_are_never_shown() {
     let files =
         [("settings.json", r#"{"License": {"Id": "hush"}, "Monitoring.Snmp.Community": "hush"}"#)];
     let case = Case {
-        arguments: &["--Security.Certificate.Password=hush"],
+        arguments: &[
+            "--ServerUrl=https://127.0.0.1:1",
+            "--Security.Certificate.Path=/x.pfx",
+            "--Security.Certificate.Password=hush",
+        ],
         environment: &[("RAVEN_License", "hush")],
         files: &files,
     };
@@ -394,6 +407,8 @@ fn secrets_are_never_shown() {
     assert_eq!(text.matches("(hidden)").count(), 4, "{text}");
     assert_eq!(loaded.warnings.len(), 1);
     assert!(!text.contains("hush") && !format!("{:?}", loaded.warnings).contains("hush"), "{text}");
+    let security = format!("{:?}", loaded.settings.security);
+    assert!(!security.contains("hush"), "{security}");
 }
 
 #[test]

@@ -76,6 +76,16 @@ fn a_certificate_is_trusted_while_it_is_registered_and_valid() {
     assert_eq!(standing(&other, NOW), Standing::Unknown, "the same name is not the same key");
     assert_eq!(standing(&one, NOW - 3 * DAY), Standing::NotYetValid);
     assert_eq!(standing(&one, NOW + 6 * 366 * DAY), Standing::Expired);
+    // The configuration comes first: nobody takes an administrator's rights away by registering him.
+    let mut configured = TrustedCertificates::new([(
+        one.certificate().clone(),
+        registered(one.certificate(), Clearance::ValidUser, None),
+    )]);
+    configured.trust_thumbprints(&[one.certificate().thumbprint().to_owned()]);
+    let Standing::Registered(seen) = configured.standing(one.certificate(), NOW) else {
+        panic!("it is not trusted")
+    };
+    assert_eq!(seen.security_clearance, Clearance::ClusterAdmin);
     let nothing = TrustedCertificates::default();
     assert_eq!(nothing.standing(one.certificate(), NOW), Standing::Unknown);
 }

@@ -59,7 +59,6 @@ fn a_certificate_says_what_it_is() {
     let made = client(&authority(), "app");
     let certificate = made.certificate();
     assert_eq!(certificate.subject(), "CN=app");
-    assert_eq!(certificate.common_name(), Some("app"));
     assert_eq!(certificate.thumbprint().len(), 40);
     assert!(certificate.is_for_clients() && !certificate.is_for_servers());
     assert!(certificate.not_before() <= NOW && NOW + 5 * 365 * DAY <= certificate.not_after());

@@ -1,6 +1,6 @@
 //! The certificates of clients: who one is, and registering, changing and removing them.
 //!
-//! Who administers may not give, change or take away more than he has.
+//! An administrator may not grant, change or revoke more than they hold themselves.
 
 use std::{
     io::{Cursor, Write},
@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::StatusCode;
-use model::{base64_bytes, date};
+use model::{base64_bytes, date, lower_case};
 use security::{
     Authority, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyPair, Permissions,
     RegisteredCertificate,
@@ -27,7 +27,7 @@ use crate::{
     tls::ServerTls,
 };
 
-/// `GET /certificates/whoami`: as what the client is known; without certificates, nothing.
+/// `GET /certificates/whoami`: what the client is registered as; without certificates, nothing.
 pub(crate) fn who_am_i(call: &Call) -> Result<Answer, ApiError> {
     if call.state.tls().is_none() {
         return Ok(Answer::empty(StatusCode::NO_CONTENT));
@@ -44,7 +44,8 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let loaded = own.as_ref().map(|own| own.thumbprint.clone());
     let mut entries: Vec<_> = own.into_iter().chain(engine.registered_certificates()?).collect();
     if let Some(thumbprint) = query.get("thumbprint").filter(|text| !text.is_empty()) {
-        entries.retain(|entry| entry.thumbprint.eq_ignore_ascii_case(thumbprint));
+        let thumbprint = normal(thumbprint);
+        entries.retain(|entry| entry.thumbprint == thumbprint);
         if entries.is_empty() {
             return Ok(Answer::empty(StatusCode::NOT_FOUND));
         }
@@ -84,12 +85,12 @@ pub(crate) fn put(call: Call) -> Answering {
             let message = "Certificate is a mandatory property when saving an existing certificate";
             return Err(ApiError::argument(message));
         };
-        let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default();
-        let certificate = uploaded(text, password)?;
+        let text = text.clone();
+        let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default().to_owned();
         asked.check_not_above(&call, "save")?;
         blocking(move || {
-            check_replaceable(&call, certificate.thumbprint())?;
-            call.state.engine.register_certificate(&asked.entry(&certificate))?;
+            let certificate = uploaded(&text, &password)?;
+            change(&call, certificate.thumbprint(), |_| Ok(Some(asked.entry(&certificate))))?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await
@@ -108,6 +109,9 @@ pub(crate) fn generate(call: Call) -> Answering {
             None | Some(Value::Null) => None,
             Some(text) => Some(date_of(text)?),
         };
+        if not_after.is_some_and(|end| end < call.state.engine.clock().now().ticks()) {
+            return Err(ApiError::argument("NotAfter is in the past"));
+        }
         blocking(move || {
             let request = ClientRequest { name: asked.name.clone(), not_after };
             let authority = Authority::from_key_pair(tls.key_pair());
@@ -115,7 +119,8 @@ pub(crate) fn generate(call: Call) -> Answering {
             let made = authority.issue_client(&request, now);
             let made = made.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
             let archive = archive_of(&made, &asked.name, &password)?;
-            call.state.engine.register_certificate(&asked.entry(made.certificate()))?;
+            let thumbprint = made.certificate().thumbprint();
+            change(&call, thumbprint, |_| Ok(Some(asked.entry(made.certificate()))))?;
             let file_name = file_name_of(&asked.name);
             let answer = Answer::json(archive).with_content_type("application/octet-stream");
             let disposition = format!("attachment; filename={file_name}.zip");
@@ -132,23 +137,21 @@ pub(crate) fn edit(call: Call) -> Answering {
         let sent = read_object(&call.body)?;
         let asked = Asked::read(&sent)?;
         let thumbprint = sent.get("Thumbprint").and_then(Value::as_str).unwrap_or_default();
-        let thumbprint = thumbprint.to_owned();
+        let thumbprint = normal(thumbprint);
         asked.check_not_above(&call, "edit")?;
         blocking(move || {
-            let engine = &call.state.engine;
-            check_replaceable(&call, &thumbprint)?;
-            let Some(entry) = engine.registered_certificate(&thumbprint)? else {
-                return Err(ApiError::invalid_operation(format!(
+            let Asked { name, clearance, permissions } = asked;
+            change(&call, &thumbprint, |entry| match entry {
+                Some(entry) => Ok(Some(RegisteredCertificate {
+                    name,
+                    security_clearance: clearance,
+                    permissions,
+                    ..entry
+                })),
+                None => Err(ApiError::invalid_operation(format!(
                     "Cannot edit permissions for certificate with thumbprint '{thumbprint}'. It doesn't exist \
                      in the cluster."
-                )));
-            };
-            let Asked { name, clearance, permissions } = asked;
-            engine.register_certificate(&RegisteredCertificate {
-                name,
-                security_clearance: clearance,
-                permissions,
-                ..entry
+                ))),
             })?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
@@ -160,7 +163,7 @@ pub(crate) fn edit(call: Call) -> Answering {
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         secured(&call)?;
-        let thumbprint = call.query().single_non_empty("thumbprint")?.to_uppercase();
+        let thumbprint = normal(call.query().single_non_empty("thumbprint")?);
         let is_own = call
             .caller
             .registered()
@@ -170,15 +173,8 @@ pub(crate) fn delete(call: Call) -> Answering {
                 "Cannot delete {thumbprint} because it's the current client certificate being used"
             )));
         }
-        let own = call.state.engine.server_certificate();
-        if own.is_some_and(|own| own.thumbprint == thumbprint) {
-            return Err(ApiError::invalid_operation(format!(
-                "Cannot delete {thumbprint} because it's the current server certificate being used"
-            )));
-        }
         blocking(move || {
-            check_replaceable(&call, &thumbprint)?;
-            call.state.engine.remove_certificate(&thumbprint)?;
+            change(&call, &thumbprint, |_| Ok(None))?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
         .await
@@ -254,6 +250,13 @@ impl Asked {
             let access = DatabaseAccess::named(named);
             let unknown =
                 || ApiError::argument(format!("Requested value '{named}' was not found."));
+            let is_again =
+                |(other, _): &(String, DatabaseAccess)| lower_case(other) == lower_case(database);
+            if permissions.iter().any(is_again) {
+                let message =
+                    format!("The database '{database}' is named twice in the permissions");
+                return Err(ApiError::argument(message));
+            }
             permissions.push((database.clone(), access.ok_or_else(unknown)?));
         }
         Ok(Asked { name: name.to_owned(), clearance, permissions: Permissions::new(permissions) })
@@ -279,19 +282,43 @@ impl Asked {
     }
 }
 
-/// An operator must not change or remove an administrator of the cluster.
-fn check_replaceable(call: &Call, thumbprint: &str) -> Result<(), ApiError> {
+/// Changes what a certificate is registered as. An operator must not change or remove an administrator of the
+/// cluster, and nobody one that the configuration names.
+fn change(
+    call: &Call,
+    thumbprint: &str,
+    decide: impl FnOnce(
+        Option<RegisteredCertificate>,
+    ) -> Result<Option<RegisteredCertificate>, ApiError>,
+) -> Result<(), ApiError> {
     let (_, own) = call.caller.registered()?;
-    let there = call.state.engine.registered_certificate(thumbprint)?;
-    let is_above = there.is_some_and(|there| there.security_clearance.is_cluster_admin());
-    if !is_above || own.security_clearance.is_cluster_admin() {
-        return Ok(());
+    if call.state.engine.is_configured_certificate(thumbprint) {
+        return Err(ApiError::invalid_operation(format!(
+            "The certificate {thumbprint} is that of the server, or of an administrator in \
+             Security.WellKnownCertificates.Admin. Change the settings of the server."
+        )));
     }
-    Err(ApiError::invalid_operation(format!(
-        "The certificate {thumbprint} is that of a cluster administrator, and the current client certificate being \
-         used has a lower clearance: {}",
-        own.security_clearance.name()
-    )))
+    let (by, clearance) = (own.name.as_str(), own.security_clearance);
+    call.state.engine.change_certificate(thumbprint, |before| {
+        let is_above = before.as_ref().is_some_and(|entry| entry.security_clearance.is_cluster_admin());
+        if is_above && !clearance.is_cluster_admin() {
+            return Err(ApiError::invalid_operation(format!(
+                "The certificate {thumbprint} is that of a cluster administrator, and the current client certificate \
+                 being used has a lower clearance: {}",
+                clearance.name()
+            )));
+        }
+        let after = decide(before)?;
+        let now = after.as_ref().map_or("none", |entry| entry.security_clearance.name());
+        tracing::info!(thumbprint, by, clearance = now, "a certificate was registered or removed");
+        Ok(after)
+    })
+}
+
+/// A thumbprint as it is stored: tools print it in any case, and with separators.
+fn normal(thumbprint: &str) -> String {
+    let digits = thumbprint.chars().filter(|digit| !matches!(digit, ':') && !digit.is_whitespace());
+    digits.collect::<String>().to_ascii_uppercase()
 }
 
 /// A certificate as it was uploaded: in base64 the bytes of DER, PEM or PKCS #12.

@@ -1,12 +1,13 @@
-//! Which requests a server without certificates accepts: those that no foreign web page can have
-//! sent.
+//! Which requests a server accepts: those that no foreign web page can have sent. With certificates, too:
+//! browsers send them with the requests of any page.
 //!
 //! A browser on a developer's machine can reach whatever listens on loopback, and runs pages from
 //! anywhere. Three attacks are prevented here, before routing:
 //!
 //! - **An attacker's host name that resolves to this machine** (DNS rebinding). The page then has
-//!   the "same origin", and only `Host` reveals it. So host names must be known. An IP address
-//!   cannot be rebound: a browser that names it has connected to it.
+//!   the "same origin", and only `Host` reveals it. So host names must be known, unless the browser has checked
+//!   the name in the server's certificate. An IP address cannot be rebound: a browser that names it has connected
+//!   to it.
 //! - **Cross-site requests.** Browsers indicate them by `Origin` and `Sec-Fetch-Site`; any origin
 //!   other than the server's own, or one of the settings, is rejected, on every route and for
 //!   WebSockets.
@@ -98,6 +99,8 @@ pub(crate) struct Head<'a> {
 
 /// The rules of a server.
 pub(crate) struct Admission {
+    /// Clients check the name in the server's certificate, so no page can use another one.
+    is_secured: bool,
     names: Vec<String>,
     origins: Vec<ServerUrl>,
 }
@@ -114,7 +117,8 @@ impl Admission {
             .chain(of_urls)
             .chain(settings.allowed_hosts.iter().cloned())
             .collect();
-        Admission { names, origins: settings.allowed_origins.clone() }
+        let is_secured = settings.security.certificate.is_some();
+        Admission { is_secured, names, origins: settings.allowed_origins.clone() }
     }
 
     /// Whether the request is allowed.
@@ -125,7 +129,7 @@ impl Admission {
     /// says what to do.
     pub(crate) fn admit(&self, head: Head<'_>) -> Result<(), ApiError> {
         let host = host_of(head)?;
-        if let Some(host) = &host {
+        if let Some(host) = host.as_ref().filter(|_| !self.is_secured) {
             self.check_name(host)?;
         }
         let sender = self.sender_of(head.headers, host.as_ref())?;
@@ -153,7 +157,7 @@ impl Admission {
         let is_listed = origin.as_deref().is_some_and(|origin| self.lists(origin));
         if let Some(origin) = origin.as_deref()
             && !is_listed
-            && !is_own(origin, host)
+            && !self.is_own(origin, host)
         {
             return Err(origin_refused(origin));
         }
@@ -172,6 +176,17 @@ impl Admission {
         } else {
             Sender::Unknown
         })
+    }
+
+    /// Whether an origin is the host that the request is for. Without TLS here, a proxy may have terminated it.
+    fn is_own(&self, origin: &str, host: Option<&NamedHost>) -> bool {
+        match (parse_origin(origin), host) {
+            (Some((Scheme::Http, _)), _) if self.is_secured => false,
+            (Some((scheme, named)), Some(host)) => {
+                named.normal(default_port(scheme)) == host.normal(default_port(scheme))
+            }
+            _ => false,
+        }
     }
 
     fn lists(&self, origin: &str) -> bool {
@@ -225,16 +240,6 @@ fn host_of(head: Head<'_>) -> Result<Option<NamedHost>, ApiError> {
         return Err(bad_host("The header Host and the target name different hosts".to_owned()));
     }
     Ok(Some(in_target))
-}
-
-/// Whether an origin is the host that the request is for. A proxy may have terminated TLS.
-fn is_own(origin: &str, host: Option<&NamedHost>) -> bool {
-    match (parse_origin(origin), host) {
-        (Some((scheme, named)), Some(host)) => {
-            named.normal(default_port(scheme)) == host.normal(default_port(scheme))
-        }
-        _ => false,
-    }
 }
 
 /// `scheme://host:port` and nothing more; `null` and everything else is `None`.

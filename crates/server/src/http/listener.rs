@@ -33,7 +33,7 @@ const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the system refuses another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a client has to read why it is refused.
-const REFUSAL_TIME_MAX: Duration = Duration::from_secs(2);
+const REFUSAL_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// The protocols spoken on a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,7 @@ pub(crate) async fn accept(
             stopping: stopping.clone(),
             answers: Arc::clone(&service.state.engine.memory().answers),
             client: Client::Unsecured,
+            peer: incoming.peer(),
         };
         tokio::spawn(open(service.clone(), (incoming, protocol), place, Arc::clone(&limiter)));
     }
@@ -145,7 +146,11 @@ async fn open(
             let place = ConnectionPlace { client: connection.client().clone(), ..place };
             keep(service, (*connection, protocol), place, limiter).await;
         }
-        Ok(Ok(Opened::Unencrypted(stream))) => refuse_unencrypted(stream).await,
+        Ok(Ok(Opened::Unencrypted(stream))) => tokio::select! {
+            () = refuse_unencrypted(stream) => {}
+            () = limiter.evicted() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        },
         Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
         Err(_) => {}
     }

@@ -75,6 +75,8 @@ pub(crate) async fn serve(
     let (method, headers) = (parts.method, parts.headers);
     let authority = parts.uri.authority();
     let traffic = state.traffic.begin((&method, &target), &headers);
+    let sender = (upgrade.place.peer, &upgrade.place.client);
+    let act = state.audit.begin(&method, &target, sender);
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
@@ -96,8 +98,13 @@ pub(crate) async fn serve(
         Err(error) => Err(error),
     };
     state.note_request();
+    let is_denied = answered.as_ref().is_err_and(|error| error.kind == ErrorKind::InvalidAuth);
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
+    if let Some(act) = act {
+        let ended = (answer.status, state.engine.clock().now().ticks());
+        state.audit.end(&act, exchange.requirement, is_denied, ended);
+    }
     if let Some(traffic) = traffic {
         let record = exchange.database.as_ref().map(|database| database.record());
         let database = record.as_ref().map(|record| record.name.as_str());
@@ -174,6 +181,8 @@ struct Exchange {
     refresh: Refresh,
     /// It only reads, so it may be rejected after it was processed.
     is_repeatable: bool,
+    /// The requirement of its route.
+    requirement: Option<Requirement>,
     /// The path of its route, unless its duration depends on its client.
     path: Option<&'static str>,
 }
@@ -205,13 +214,20 @@ impl Exchange {
         let client = &upgrade.place.client;
         let caller = client.caller(|certificate| state.engine.standing_of(certificate));
         let Some(found) = router.find(method.as_str(), path) else {
-            // What exists is nobody's business who may not use the server.
-            caller.check(Requirement::ValidUser, named_database(path).as_deref())?;
-            return Err(match UnbuiltRoute::find(method.as_str(), path) {
+            // Clients that may not use the server must not learn which routes exist.
+            let (database, unbuilt) =
+                (named_database(path), UnbuiltRoute::find(method.as_str(), path));
+            let requirement = match unbuilt {
+                Some(_) => requirement_of_unbuilt(&method, path, database.is_some()),
+                None => Requirement::ValidUser,
+            };
+            caller.check(requirement, database.as_deref())?;
+            return Err(match unbuilt {
                 Some(route) => refuse_unbuilt(state, route, target).await,
                 None => route_not_found(method.as_str(), target),
             });
         };
+        self.requirement = Some(found.route.requirement);
         caller.check(found.route.requirement, found.database.as_deref())?;
         self.is_repeatable =
             matches!(found.route.requirement, Requirement::Read) || method == Method::GET;
@@ -323,6 +339,18 @@ async fn refuse_unbuilt(state: &ServerState, route: UnbuiltRoute, target: &str) 
         }
     }
     error
+}
+
+/// What a route that is not implemented would at least require: its operation appears among those of the database.
+fn requirement_of_unbuilt(method: &Method, path: &str, has_database: bool) -> Requirement {
+    let is_reading = matches!(*method, Method::GET | Method::HEAD);
+    match (has_database, path.to_ascii_lowercase().contains("/admin/")) {
+        (true, true) => Requirement::DatabaseAdmin,
+        (true, false) if is_reading => Requirement::Read,
+        (true, false) => Requirement::Write,
+        (false, false) if is_reading => Requirement::ValidUser,
+        (false, _) => Requirement::Operator,
+    }
 }
 
 /// Whether the body is multipart.

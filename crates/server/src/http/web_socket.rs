@@ -7,7 +7,7 @@
 //! to it, or sends more than it may, is disconnected: nothing is queued for it beyond the system's
 //! buffers.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -63,6 +63,8 @@ pub(crate) struct ConnectionPlace {
     pub(crate) answers: Arc<MemoryBudget>,
     /// The client, as the handshake has proven it.
     pub(crate) client: Client,
+    /// The address of the client.
+    pub(crate) peer: SocketAddr,
 }
 
 /// A connection that can be taken over from HTTP.
@@ -270,6 +272,7 @@ mod tests {
                 stopping,
                 answers: Arc::clone(answers),
                 client: Client::Unsecured,
+                peer: SocketAddr::from(([127, 0, 0, 1], 0)),
             },
             stop,
         )

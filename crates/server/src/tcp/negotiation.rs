@@ -30,7 +30,8 @@ pub(crate) async fn serve(accepted: TcpConnection) {
     let (reading, mut writing) = connection.into_halves();
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.engine.settings().http.request_head_timeout;
-    let caller = place.client.caller(|certificate| state.engine.standing_of(certificate));
+    let client = place.client.clone();
+    let caller = || client.caller(|certificate| state.engine.standing_of(certificate));
     let negotiating = negotiate(&mut messages, &mut writing, &caller);
     let negotiated = tokio::select! {
         negotiated = timeout_at(deadline, negotiating) => negotiated,
@@ -50,7 +51,7 @@ pub(crate) async fn serve(accepted: TcpConnection) {
 async fn negotiate(
     messages: &mut MessageReader<Reading>,
     writing: &mut Writing,
-    caller: &Caller,
+    caller: &(dyn Fn() -> Caller + Sync),
 ) -> Result<TcpHeader, Gone> {
     for _ in 0..PROPOSALS_MAX {
         let read = match messages.next().await {
@@ -63,7 +64,7 @@ async fn negotiate(
             Err(error) => return refuse(writing, &error).await,
         };
         match header.negotiate() {
-            Negotiated::Agreed if let Err(denial) = may_begin(caller, &header) => {
+            Negotiated::Agreed if let Err(denial) = may_begin(&caller(), &header) => {
                 send(writing, &not_authorized(&header, &denial.to_string())).await?;
                 return Err(Gone);
             }

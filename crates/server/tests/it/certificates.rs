@@ -69,6 +69,10 @@ fn issue_server(authority: &Authority) -> KeyPair {
 }
 
 fn secured() -> Secured {
+    secured_with(None)
+}
+
+fn secured_with(audit: Option<server::AuditSink>) -> Secured {
     let scratch = Scratch::new();
     let authority = Authority::generate("tests", now()).unwrap();
     let own = issue_server(&authority);
@@ -77,7 +81,7 @@ fn secured() -> Secured {
     let path = format!("--Security.Certificate.Path={}", file.display());
     let password = "--Security.Certificate.Password=secret";
     let arguments = ["--ServerUrl=https://127.0.0.1:0", &path, password];
-    let server = TestServer::start(Platform::memory(), &arguments);
+    let server = TestServer::try_start_audited(Platform::memory(), &arguments, audit).unwrap();
     Secured { server, authority, own, file, _scratch: scratch }
 }
 
@@ -222,7 +226,7 @@ impl Secured {
 
     fn register(&self, by: &KeyPair, pair: &KeyPair, clearance: &str, permissions: Value) -> Reply {
         let body = json!({
-            "Name": pair.certificate().common_name(),
+            "Name": pair.certificate().subject(),
             "Certificate": model::base64_text(pair.certificate().der()),
             "SecurityClearance": clearance,
             "Permissions": permissions,
@@ -648,4 +652,131 @@ fn each_route_is_open_to_those_in_the_matrix() {
     let differing = matrix.lines().zip(stored.lines()).find(|(is, was)| is != was);
     assert_eq!(differing, None, "what is, and what is stored");
     assert_eq!(matrix.lines().count(), stored.lines().count());
+}
+
+#[test]
+fn what_administers_and_what_is_refused_is_in_the_audit_log() {
+    let (sender, entries) = std::sync::mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
+    let sink = move |entry: &[u8]| sender.lock().unwrap().send(entry.to_vec()).unwrap();
+    let secured = secured_with(Some(Box::new(sink)));
+    secured.create("db");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"db": "ReadWrite"}));
+    secured.send(Some(&client), "PUT", "/databases/db/docs?id=a", "{}");
+    secured.send(Some(&secured.own), "GET", "/admin/certificates", "");
+    secured.send(Some(&client), "DELETE", "/admin/databases", r#"{"DatabaseNames":["db"]}"#);
+    secured.send(None, "GET", "/databases/db/docs?id=a", "");
+    let seen: Vec<Value> =
+        entries.try_iter().map(|entry| serde_json::from_slice(&entry).unwrap()).collect();
+    let shown = |entry: &Value| {
+        let text = |name: &str| entry[name].as_str().unwrap().to_owned();
+        (text("Method"), text("Target"), entry["Status"].as_u64(), entry["Denied"] == true)
+    };
+    let expected = [
+        ("PUT", "/admin/databases?name=db", 201, false),
+        ("PUT", "/admin/certificates", 201, false),
+        ("DELETE", "/admin/databases", 403, true),
+        ("GET", "/databases/db/docs?id=a", 403, true),
+    ];
+    let expected = expected.map(|(method, target, status, is_denied)| {
+        (method.to_owned(), target.to_owned(), Some(status), is_denied)
+    });
+    assert_eq!(seen.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert!(seen[2]["Certificate"].as_str().unwrap().starts_with("CN=app(Thumbprint: "));
+    assert_eq!(seen[3]["Certificate"], Value::Null);
+    assert!(seen[0]["From"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+#[test]
+fn a_renewed_certificate_is_another_one() {
+    let secured = secured();
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "Operator", json!({}));
+    let again = secured.client("app");
+    assert_eq!(secured.status_of(Some(&again), "GET", "/databases"), 403);
+}
+
+#[test]
+fn a_certificate_is_removed_however_its_thumbprint_is_written() {
+    let secured = secured();
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "Operator", json!({}));
+    let thumbprint = client.certificate().thumbprint().to_lowercase();
+    let pairs: Vec<String> =
+        thumbprint.as_bytes().chunks(2).map(|two| String::from_utf8_lossy(two).into()).collect();
+    let target = format!("/admin/certificates?thumbprint={}%20", pairs.join(":"));
+    assert_eq!(secured.send(Some(&secured.own), "DELETE", &target, "").status, 204);
+    assert_eq!(secured.status_of(Some(&client), "GET", "/databases"), 403);
+}
+
+#[test]
+fn what_the_configuration_names_cannot_be_registered_otherwise() {
+    let secured = secured();
+    let operator = secured.client("operator");
+    secured.register(&secured.own, &operator, "Operator", json!({}));
+    let refused = secured.register(&operator, &secured.own, "ValidUser", json!({}));
+    assert!(refused.message().contains("is that of the server"), "{}", refused.message());
+    assert_eq!(secured.status_of(Some(&secured.own), "GET", "/admin/certificates"), 200);
+}
+
+/// Changes and removals at the same time: what was removed last stays removed.
+#[test]
+fn an_edit_does_not_bring_back_what_is_removed() {
+    let secured = secured();
+    for _ in 0..10 {
+        let client = secured.client("app");
+        secured.register(&secured.own, &client, "Operator", json!({}));
+        let thumbprint = client.certificate().thumbprint();
+        let body = json!({"Thumbprint": thumbprint, "Name": "b", "SecurityClearance": "Operator"})
+            .to_string();
+        let target = format!("/admin/certificates?thumbprint={thumbprint}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                secured.send(Some(&secured.own), "POST", "/admin/certificates/edit", &body)
+            });
+            let deleted =
+                scope.spawn(|| secured.send(Some(&secured.own), "DELETE", &target, "").status);
+            assert_eq!(deleted.join().unwrap(), 204);
+        });
+        assert_eq!(secured.status_of(Some(&client), "GET", "/databases"), 403);
+    }
+}
+
+#[test]
+fn a_user_neither_learns_of_other_databases_nor_changes_what_is_the_servers() {
+    let secured = secured();
+    secured.create("mine");
+    secured.create("secret-plan");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"mine": "Admin"}));
+    for (method, path, _) in server::route_requirements().filter(|(method, ..)| *method == "GET") {
+        let endless = ["/tail", "/changes", "/watch", "/live", "/notification-center/watch"];
+        if endless.iter().any(|end| path.ends_with(end)) {
+            continue;
+        }
+        let target = path.replace("/databases/*", "/databases/mine");
+        let reply = secured.send(Some(&client), method, &target, "");
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(!text.contains("secret-plan"), "{method} {path}: {text}");
+    }
+    for target in [
+        "/server/notification-center/dismiss?id=a",
+        "/server/notification-center/postpone?id=a&timeInSec=1",
+    ] {
+        assert_eq!(secured.status_of(Some(&client), "POST", target), 403);
+    }
+}
+
+#[test]
+fn routes_that_are_not_implemented_need_a_clearance_too() {
+    let secured = secured();
+    secured.create("db");
+    let client = secured.client("app");
+    secured.register(&secured.own, &client, "ValidUser", json!({"db": "Read"}));
+    let import = "/databases/db/smuggler/import?operationId=9223372036854775807";
+    assert_eq!(secured.status_of(Some(&client), "POST", import), 403);
+    assert_eq!(secured.status_of(Some(&secured.own), "POST", import), 500);
+    let next = "/databases/db/operations/next-operation-id";
+    assert_eq!(secured.send(Some(&secured.own), "GET", next, "").json()["Id"], 1);
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use platform::Platform;
 use serde_json::Value;
-use server::{RunningServer, StartError};
+use server::{AuditSink, RunningServer, StartError};
 use settings::{Inputs, Settings, Start};
 use tokio::runtime::Runtime;
 
@@ -49,8 +49,17 @@ impl TestServer {
         platform: Platform,
         arguments: &[&str],
     ) -> Result<TestServer, StartError> {
+        TestServer::try_start_audited(platform, arguments, None)
+    }
+
+    pub(crate) fn try_start_audited(
+        platform: Platform,
+        arguments: &[&str],
+        audit: Option<AuditSink>,
+    ) -> Result<TestServer, StartError> {
         let runtime = Runtime::new().unwrap();
-        let server = runtime.block_on(server::start(settings(arguments), platform))?;
+        let server =
+            runtime.block_on(server::start_audited(settings(arguments), platform, audit))?;
         let (_, address) = server.urls()[0].split_once("://").unwrap();
         let address = address.parse().unwrap();
         Ok(TestServer { runtime, server: Some(server), address })
