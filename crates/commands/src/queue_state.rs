@@ -241,6 +241,14 @@ impl Shared {
         state
     }
 
+    /// Waits, as the writer, until no transaction is at the journal.
+    pub(crate) fn wait_for_journal(&self) {
+        let mut state = self.lock();
+        while state.is_writing {
+            state = self.wait_as_writer(state);
+        }
+    }
+
     /// Wakes a writer that waits after a change under the lock, which is released first.
     pub(crate) fn wake_waiting_writer(&self, mut state: MutexGuard<'_, QueueState>) {
         if state.writer == WriterRole::Waiting {

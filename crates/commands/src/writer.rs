@@ -279,8 +279,15 @@ impl Writer {
         }
     }
 
-    /// A batch for which no transaction could be opened.
-    fn refuse(&self, submission: Submission, error: StorageError) {
+    /// A batch for which no transaction could be opened. Where too much waits to be flushed, that may be what is at
+    /// the journal, which can be flushed once it is there: the batch is tried again then.
+    fn refuse(&self, mut submission: Submission, error: StorageError) {
+        let may_pass = matches!(error, StorageError::TooManyUnflushed { .. });
+        if may_pass && submission.requeues < REQUEUES_MAX {
+            submission.requeues += 1;
+            self.shared.lock().requeue_front(submission);
+            return self.shared.wait_for_journal();
+        }
         let ends = ends_writing(&error);
         self.fail(submission, CommandError::NotWritten(error));
         if ends {
