@@ -1,10 +1,10 @@
 //! State shared by the callers and the threads of a commit queue.
 //!
 //! One mutex guards the state, held only for moving values in and out; another one puts the answers
-//! in order, and is held while they are given. At most one thread is the *writer*, which executes batches into the open transaction, and at most one writes a transaction
-//! to the *journal*. A condition variable wakes a writer that waits with its transaction (a batch
-//! came, the journal is free); it is marked as waiting under the lock, so that waking a running one
-//! costs no system call.
+//! in order, and is held while callers are answered. At most one thread is the *writer*, which
+//! executes batches into the open transaction, and at most one writes a transaction to the *journal*.
+//! A condition variable wakes a writer that waits with its transaction (a batch came, the journal is
+//! free); it is marked as waiting under the lock, so that waking a running one costs no system call.
 //!
 //! Invariant: while batches are pending, there is a writer, or it is scheduled, or the thread at the
 //! journal will become it.

@@ -201,7 +201,7 @@ impl Progress {
         index: u64,
         outcome: BatchOutcome,
     ) -> Vec<(Done, Result<Option<BatchOutcome>, ExecutionError>)> {
-        self.in_queue.retain(|in_queue, _| index < *in_queue);
+        self.in_queue = self.in_queue.split_off(&index.saturating_add(1));
         // An earlier process may have executed it; its outcome is not that of this batch then.
         if matches!(outcome.results[..], [CommandResult::ClusterDocuments(true)]) {
             self.outcomes.insert(index, outcome);

@@ -82,8 +82,10 @@ impl Engine {
         }
         // An empty value removes it.
         let json = after.map_or(Vec::new(), |entry| serde_json::to_vec(&entry).unwrap_or_default());
-        self.catalog.put_value(&name_of(thumbprint), &json)?;
-        Ok(self.trust_registered()?)
+        let put = self.catalog.put_value(&name_of(thumbprint), &json);
+        // Also after an error: it may have been stored nevertheless.
+        self.trust_registered()?;
+        Ok(put.map(drop)?)
     }
 
     /// Whether the configuration names the certificate with this thumbprint: as the server's own, or as an
