@@ -103,7 +103,7 @@ pub(crate) async fn serve(
     exchange.add_headers(&mut answer);
     if let Some(act) = act {
         let ended = (answer.status, state.engine.clock().now().ticks());
-        state.audit.end(&act, exchange.requirement, is_denied, ended);
+        state.audit.end(&act, exchange.requirement, is_denied, ended).await;
     }
     if let Some(traffic) = traffic {
         let record = exchange.database.as_ref().map(|database| database.record());
