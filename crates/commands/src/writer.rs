@@ -279,8 +279,9 @@ impl Writer {
         }
     }
 
-    /// A batch for which no transaction could be opened. Where too much waits to be flushed, that may be what is at
-    /// the journal, which can be flushed once it is there: the batch is tried again then.
+    /// A batch for which no transaction could be opened. While a transaction is on its way to the journal, the
+    /// newest published snapshot retains pages that a flush has copied already; they are released when the transaction
+    /// is published. So the batch is tried again then.
     fn refuse(&self, mut submission: Submission, error: StorageError) {
         let may_pass = matches!(error, StorageError::TooManyUnflushed { .. });
         if may_pass && submission.requeues < REQUEUES_MAX {
