@@ -13,6 +13,8 @@ use x509_parser::{
     public_key::PublicKey, time::ASN1Time,
 };
 
+use crate::key_pair::pem;
+
 /// A subject of a client is repeated up to this length.
 const SHOWN_CHARS_MAX: usize = 200;
 
@@ -77,6 +79,11 @@ impl Certificate {
     /// The certificate as it was read.
     pub fn der(&self) -> &[u8] {
         &self.der
+    }
+
+    /// The certificate as PEM text.
+    pub fn to_pem(&self) -> String {
+        pem("CERTIFICATE", &self.der)
     }
 
     /// The SHA-1 of the certificate in upper-case hexadecimal digits, by which the protocol names it. What is

@@ -195,7 +195,7 @@ impl KeyPair {
 
     /// The chain as PEM text.
     pub fn chain_pem(&self) -> String {
-        self.chain.iter().map(|one| pem("CERTIFICATE", one.der())).collect()
+        self.chain.iter().map(Certificate::to_pem).collect()
     }
 
     /// The private key as PEM text.
@@ -220,7 +220,7 @@ impl PrivateKeyBytes {
 }
 
 /// Lines of base64 between a begin and an end.
-fn pem(label: &str, der: &[u8]) -> String {
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     const BYTES_OF_A_LINE: usize = 48;
     let mut text = format!("-----BEGIN {label}-----\n");
     for line in der.chunks(BYTES_OF_A_LINE) {

@@ -96,6 +96,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "DELETE" "/admin/certificates"                     Operator      Ignored  Waiting(certificates::delete);
     "POST"   "/admin/certificates/edit"                Operator      Whole    Waiting(certificates::edit);
     "POST"   "/admin/certificates/refresh"             ClusterAdmin  Ignored  Waiting(certificates::refresh);
+    "POST"   "/admin/certificates/replace-cluster-cert"  ClusterAdmin  Whole  Waiting(certificates::replace_server);
     "GET"    "/admin/certificates/mode"                ClusterAdmin  Ignored  Inline(certificates::mode);
     "GET"    "/admin/certificates/cluster-domains"     ClusterAdmin  Ignored  Inline(certificates::cluster_domains);
     "GET"    "/admin/certificates/replacement/status"  ClusterAdmin  Ignored  Inline(certificates::replacement_status);

@@ -4,8 +4,9 @@
 //! key. What it may do is decided for each request, by what is registered then.
 
 use std::{
-    fmt, fs, io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    fmt, fs,
+    io::{self, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
@@ -30,6 +31,8 @@ const EXPOSED: u32 = 0o027;
 const CHAIN_BYTES_MAX: usize = 16 << 10;
 /// What is encrypted and waits to be sent, per connection.
 const SEND_BUFFER_BYTES: usize = 32 << 10;
+/// The name of the entry in a file of the server's certificate.
+const SERVER_NAME: &str = "server";
 /// The protocol that is spoken after the handshake.
 const HTTP_1: &[u8] = b"http/1.1";
 
@@ -63,6 +66,20 @@ pub enum CertificateError {
         path: PathBuf,
         /// Why not.
         source: KeyFileError,
+    },
+    /// A file cannot be replaced.
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// Certificate and key are in two files, which cannot be replaced at one moment.
+    TwoFiles {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// The file of its key.
+        key: PathBuf,
     },
     /// The key does not belong to the certificate, or has a form that cannot be used.
     Mismatch {
@@ -113,6 +130,28 @@ impl ServerTls {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         *self.key_pair.write().unwrap_or_else(PoisonError::into_inner) = key_pair;
         Ok(is_other.then_some(certificate))
+    }
+
+    /// Replaces the file of the certificate; [`ServerTls::reload`] brings it into use. The file is whole at every
+    /// moment: what is there before or after, also after a power cut. `now` is in ticks.
+    ///
+    /// # Errors
+    /// The server could not use it, or the file cannot be replaced; the former one stays.
+    pub(crate) fn replace(&self, pair: &KeyPair, now: i64) -> Result<(), CertificateError> {
+        let path = &self.file.path;
+        let unusable = |source| CertificateError::Unusable { path: path.clone(), source };
+        pair.check_for_server(now).map_err(unusable)?;
+        config_of(pair)
+            .map_err(|source| CertificateError::Mismatch { path: path.clone(), source })?;
+        if let Some(key_path) = &self.file.key_path {
+            return Err(CertificateError::TwoFiles { path: path.clone(), key: key_path.clone() });
+        }
+        // The format is recognised by its content when it is read.
+        let bytes = pair.to_pfx(SERVER_NAME, &self.file.password).map_err(unusable)?;
+        let unwritable = |source| CertificateError::Unwritable { path: path.clone(), source };
+        // One replacement at a time: they share the name of the new file.
+        let _reading = self.read_from.lock().unwrap_or_else(PoisonError::into_inner);
+        replace_file(path, &bytes).map_err(unwritable)
     }
 
     /// Performs the handshake with a client.
@@ -182,6 +221,27 @@ fn contents(path: &Path, has_key: bool) -> Result<Zeroizing<Vec<u8>>, Certificat
         return Err(CertificateError::Exposed { path: path.to_path_buf() });
     }
     fs::read(path).map(Zeroizing::new).map_err(unreadable)
+}
+
+/// Writes a file that only its owner may read, and puts it in the place of another.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the operator, outside of the data directory"
+)]
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    // A replacement that was interrupted left it.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn config_of(pair: &KeyPair) -> Result<ServerConfig, TlsError> {
@@ -255,6 +315,16 @@ impl fmt::Display for CertificateError {
             CertificateError::Unreadable { path, source } => {
                 write!(f, "'{}' of {key} cannot be read: {source}", path.display())
             }
+            CertificateError::Unwritable { path, source } => {
+                write!(f, "'{}' of {key} cannot be replaced: {source}", path.display())
+            }
+            CertificateError::TwoFiles { path, key: key_path } => write!(
+                f,
+                "'{}' of {key} and its key '{}' are two files, which cannot be replaced at one moment. Replace \
+                 them yourself: the server notices within a minute",
+                path.display(),
+                key_path.display()
+            ),
             CertificateError::Exposed { path } => write!(
                 f,
                 "'{0}' of {key} contains a private key that other users of this machine can access. Remove \
@@ -276,8 +346,9 @@ impl fmt::Display for CertificateError {
 impl std::error::Error for CertificateError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            CertificateError::Unreadable { source, .. } => Some(source),
-            CertificateError::Exposed { .. } => None,
+            CertificateError::Unreadable { source, .. }
+            | CertificateError::Unwritable { source, .. } => Some(source),
+            CertificateError::Exposed { .. } | CertificateError::TwoFiles { .. } => None,
             CertificateError::Unusable { source, .. } => Some(source),
             CertificateError::Mismatch { source, .. } => Some(source),
         }

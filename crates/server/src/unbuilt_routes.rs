@@ -104,7 +104,6 @@ const FEATURES: &[Feature] = &[
         "GET /admin/certificates/local-state",
         "POST /admin/certificates/local-state/apply",
         "DELETE /admin/certificates/purge",
-        "POST /admin/certificates/replace-cluster-cert",
         "POST /admin/certificates/replacement/reset",
         "GET /admin/secrets",
         "POST /admin/secrets",

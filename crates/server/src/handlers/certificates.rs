@@ -15,6 +15,7 @@ use security::{
 };
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
+use zeroize::Zeroizing;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
@@ -193,6 +194,28 @@ pub(crate) fn refresh(call: Call) -> Answering {
     })
 }
 
+/// `POST /admin/certificates/replace-cluster-cert`: replaces the certificate of the server, which needs its key.
+pub(crate) fn replace_server(call: Call) -> Answering {
+    Box::pin(async move {
+        let tls = secured(&call)?;
+        let sent = read_object(&call.body)?;
+        let Some(Value::String(text)) = sent.get("Certificate") else {
+            return Err(ApiError::argument("Certificate is a mandatory property"));
+        };
+        let pair = pair_of(text, "")?;
+        blocking(move || {
+            let replaced = tls.replace(&pair, call.state.engine.clock().now().ticks());
+            replaced.map_err(|error| {
+                let message = "Failed to replace the server certificate.";
+                ApiError::invalid_operation(message).caused_by(error.to_string())
+            })?;
+            call.state.reload_certificate(&tls)?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
 /// `GET /admin/certificates/mode`.
 pub(crate) fn mode(_: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"SetupMode": "None"})))
@@ -323,7 +346,6 @@ fn normal(thumbprint: &str) -> String {
 
 /// A certificate as it was uploaded: in base64 the bytes of DER, PEM or PKCS #12.
 fn uploaded(text: &str, password: &str) -> Result<Certificate, ApiError> {
-    let unusable = || ApiError::argument("Unable to load the provided certificate.");
     let bytes = base64_bytes(text).ok_or_else(unusable)?;
     if let Ok(certificate) = Certificate::from_der(&bytes) {
         return Ok(certificate);
@@ -331,10 +353,18 @@ fn uploaded(text: &str, password: &str) -> Result<Certificate, ApiError> {
     if let Ok(certificate) = Certificate::from_pem(&bytes) {
         return Ok(certificate);
     }
-    let pair = KeyPair::from_pfx(&bytes, password).map_err(|error| {
-        ApiError::argument("Unable to load the provided certificate.").caused_by(error.to_string())
-    })?;
-    Ok(pair.certificate().clone())
+    Ok(pair_of(text, password)?.certificate().clone())
+}
+
+/// A certificate with its key as it was uploaded: in base64 the bytes of PEM or PKCS #12.
+fn pair_of(text: &str, password: &str) -> Result<KeyPair, ApiError> {
+    let bytes = Zeroizing::new(base64_bytes(text).ok_or_else(unusable)?);
+    KeyPair::from_file(&bytes, None, password)
+        .map_err(|error| unusable().caused_by(error.to_string()))
+}
+
+fn unusable() -> ApiError {
+    ApiError::argument("Unable to load the provided certificate.")
 }
 
 fn date_of(value: &Value) -> Result<i64, ApiError> {
@@ -344,15 +374,16 @@ fn date_of(value: &Value) -> Result<i64, ApiError> {
     })
 }
 
-/// A certificate and its key, in each form that clients read.
+/// A certificate and its key, in each form that clients read. The `.crt` is the certificate alone, without its
+/// issuer: clients take all between its first line and its last.
 fn archive_of(made: &KeyPair, name: &str, password: &str) -> Result<Vec<u8>, ApiError> {
     let failed = |error: String| ApiError::new(ErrorKind::Internal, error);
     let pfx = made.to_pfx(name, password).map_err(|error| failed(error.to_string()))?;
     let file_name = file_name_of(name);
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    let (chain, key) = (made.chain_pem(), made.key_pem());
-    let files = [("pfx", &**pfx), ("crt", chain.as_bytes()), ("key", key.as_bytes())];
+    let (certificate, key) = (made.certificate().to_pem(), made.key_pem());
+    let files = [("pfx", &**pfx), ("crt", certificate.as_bytes()), ("key", key.as_bytes())];
     for (ending, bytes) in files {
         zip.start_file(format!("{file_name}.{ending}"), options)
             .map_err(|error| failed(error.to_string()))?;

@@ -395,9 +395,11 @@ fn a_generated_certificate_can_be_used_at_once() {
         archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
         bytes
     };
-    let (pfx, chain, key) = (file("app_one.pfx"), file("app_one.crt"), file("app_one.key"));
+    let (pfx, pem, key) = (file("app_one.pfx"), file("app_one.crt"), file("app_one.key"));
     let from_pfx = KeyPair::from_file(&pfx, None, "pw").unwrap();
-    let from_pem = KeyPair::from_file(&chain, Some(&key), "").unwrap();
+    let from_pem = KeyPair::from_file(&pem, Some(&key), "").unwrap();
+    // Clients upload what is between the first line of the file and the last.
+    assert_eq!(String::from_utf8(pem).unwrap().matches("-----BEGIN").count(), 1);
     assert_eq!(from_pfx.certificate(), from_pem.certificate());
     for pair in [from_pfx, from_pem] {
         assert_eq!(secured.send(Some(&pair), "PUT", "/databases/db/docs?id=a", "{}").status, 201);
@@ -489,6 +491,44 @@ fn a_newer_certificate_is_used_without_a_restart() {
     let refused = secured.send(Some(&renewed), "POST", refresh, "");
     assert_eq!(refused.status, 500);
     assert_eq!(secured.send(Some(&renewed), "GET", "/databases", "").status, 200);
+}
+
+#[test]
+fn the_certificate_of_the_server_is_replaced_by_an_upload() {
+    let secured = secured();
+    let replace = |by: &KeyPair, file: &[u8]| {
+        let target = "/admin/certificates/replace-cluster-cert?replaceImmediately=true";
+        let body = json!({"Certificate": model::base64_text(file)});
+        secured.send(Some(by), "POST", target, &body.to_string())
+    };
+    let client = secured.client("app");
+    let year_2000 = 630_822_816_000_000_000;
+    let hosts = vec!["localhost".to_owned()];
+    let expired = secured.authority.issue_server(&ServerRequest { hosts }, year_2000).unwrap();
+    for (file, expected) in [
+        (b"damaged".to_vec(), "Unable to load the provided certificate."),
+        (secured.own.chain_pem().into_bytes(), "it contains no private key"),
+        (client.to_pfx("app", "").unwrap().to_vec(), "lacks serverAuth"),
+        (expired.to_pfx("server", "").unwrap().to_vec(), "the certificate expired at"),
+    ] {
+        let reply = replace(&secured.own, &file);
+        assert_eq!(reply.status, 500);
+        let error = reply.json()["Error"].to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    secured.register(&secured.own, &client, "Operator", json!({}));
+    let renewed = issue_server(&secured.authority);
+    let file = renewed.to_pfx("server", "").unwrap();
+    assert_eq!(replace(&client, &file).status, 403);
+    assert_eq!(replace(&secured.own, &file).status, 201);
+    let listed = secured.send(Some(&renewed), "GET", "/admin/certificates", "").json();
+    assert_eq!(listed["LoadedServerCert"], renewed.certificate().thumbprint());
+    // A restart reads the same: the password of the settings is that of the new file, too.
+    let bytes = fs::read(&secured.file).unwrap();
+    let stored = KeyPair::from_file(&bytes, None, "secret").unwrap();
+    assert_eq!(stored.certificate(), renewed.certificate());
+    let mode = fs::metadata(&secured.file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
