@@ -206,6 +206,13 @@ impl Batch {
         })
     }
 
+    /// Whether executing it may run scripts.
+    pub(crate) fn has_scripts(&self) -> bool {
+        let is_patch =
+            |command: &Command| matches!(command, Command::Patch(_) | Command::PatchEach(_));
+        self.commands.iter().any(is_patch)
+    }
+
     /// Removes its first commands: as many as add at most this many bytes, but at least one.
     #[must_use]
     pub fn split_first(&mut self, bytes_max: usize) -> Batch {

@@ -43,7 +43,7 @@ pub struct ThreadLimits {
     /// Up to this number, it gets one when it has waited for 50 ms. Each thread may hold a small
     /// transaction, whose memory is in no budget.
     pub max: usize,
-    /// How many of them run scripts of patches at the same time.
+    /// How many of them execute batches with scripts at the same time.
     pub scripts: usize,
 }
 
@@ -74,7 +74,7 @@ struct PoolState {
     /// Counts the works that threads have begun.
     works: u64,
     /// Threads that wait for a queue, ordered by their last work. The last one's memory and engine
-    /// are warm, so it is the first to work again; the others come to their end.
+    /// are warm, so it is the first to work again; the others end.
     idle: Vec<IdleThread>,
     /// Whether an extra thread is watching whether queues wait too long.
     has_helper: bool,
@@ -110,9 +110,19 @@ impl CommitThreads {
         self.pool.lock().threads
     }
 
+    /// Those who execute batches with scripts share these.
+    pub(crate) fn script_places(&self) -> &Arc<ScriptPlaces> {
+        &self.pool.scripts
+    }
+
+    /// The moment at which a queue is scheduled. Read before the queue says that it is: a clock that panics then does
+    /// so while nobody relies on it.
+    pub(crate) fn now(&self) -> Duration {
+        self.pool.clock.monotonic()
+    }
+
     /// Has a thread work for this queue as soon as one is free.
-    pub(crate) fn schedule(&self, work: Arc<dyn Work>) {
-        let scheduled = self.pool.clock.monotonic();
+    pub(crate) fn schedule(&self, work: Arc<dyn Work>, scheduled: Duration) {
         let mut state = self.pool.lock();
         state.pending.push_back((scheduled, work));
         if let Some(thread) = state.idle.pop() {
@@ -168,7 +178,7 @@ impl Pool {
 
     /// Becomes one more thread as soon as a queue has waited for too long; ends when none waits.
     fn help(self: &Arc<Self>) {
-        // Nobody notifies it.
+        // It is never notified; it only times the wait.
         let moment = Condvar::new();
         let mut state = self.lock();
         while let Some((scheduled, _)) = state.pending.front() {
@@ -187,12 +197,12 @@ impl Pool {
 
     fn run(self: &Arc<Self>) {
         let counted = CountedThread(self);
-        let mut patcher = ThreadPatcher::new(&self.scripts);
+        let mut patcher = ThreadPatcher::default();
         let mut thread = IdleThread { last_work: 0, wakes: Arc::default() };
         while let Some(work) = self.next(&mut thread, &mut patcher) {
             // In any case the thread goes on: others rely on it.
             if catch_unwind(AssertUnwindSafe(|| work.run(&mut patcher))).is_err() {
-                patcher = ThreadPatcher::new(&self.scripts);
+                patcher = ThreadPatcher::default();
             }
         }
         // `next` has uncounted it.

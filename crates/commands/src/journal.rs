@@ -9,19 +9,19 @@ use storage::{SealedTransaction, StorageError};
 
 use crate::{
     error::CommandError,
-    queue_state::{Handover, Pending, Shared, thread_panicked},
+    queue_state::{Handover, JournalTurn, Pending, Shared, thread_panicked},
 };
 
 /// Writes the transaction, by the thread that has the journal. The journal is free again before the
 /// callers are acknowledged; the next transaction is on its way meanwhile, but its callers wait.
-pub(crate) fn write(shared: &Shared, handover: Handover) {
+pub(crate) fn write(shared: &Shared, turn: JournalTurn<'_>, handover: Handover) {
     let Handover { sealed, mut pending } = handover;
     let written = make_durable(sealed);
     if written.is_ok() {
         notify_of(shared, &mut pending);
     }
     let _in_order = shared.begin_answers();
-    settle(shared, &written, pending.len());
+    turn.end(&written, pending.len());
     for pending in pending {
         // Not earlier: the sample is read from what is durable.
         if written.is_ok() && !pending.outcome.wanted_dictionaries.is_empty() {
@@ -50,19 +50,6 @@ fn notify_of(shared: &Shared, pending: &mut [Pending]) {
 fn make_durable(sealed: SealedTransaction) -> Result<(), StorageError> {
     let call = AssertUnwindSafe(move || sealed.make_durable());
     catch_unwind(call).unwrap_or_else(|_| Err(thread_panicked()))
-}
-
-fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
-    let mut state = shared.lock();
-    state.is_writing = false;
-    match written {
-        Ok(()) => {
-            state.statistics.transactions += 1;
-            state.statistics.batches += batches as u64;
-        }
-        Err(error) => state.lost = Some(error.clone()),
-    }
-    shared.wake_waiting_writer(state);
 }
 
 /// The error for a caller whose transaction was in flight when a write failed.

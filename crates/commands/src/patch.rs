@@ -29,7 +29,6 @@ use crate::{
     patch_error::{PatchError, script_failed},
     patch_host::PatchHost,
     patch_scripts::PatchScripts,
-    script_places::ScriptPlaces,
 };
 
 /// Time limit of one script.
@@ -41,6 +40,9 @@ const PORTION_TIME: Duration = Duration::from_millis(100);
 /// The same, after this many bytes were stored.
 const PORTION_BYTES: usize = 16 << 20;
 
+/// Between batches a thread keeps this part of the memory that its scripts may use: there are more threads than
+/// batches with scripts at the same time.
+const KEPT_PART: usize = 16;
 /// Results of a batch up to this many bytes are never refused for lack of memory.
 const RESULTS_ALLOWED_BYTES: u64 = 256 << 10;
 
@@ -78,7 +80,6 @@ pub struct Patcher {
     results: MemoryShare,
     /// The values and the budget while it serves no queue.
     idle: (SharedValues, Arc<MemoryBudget>),
-    places: Arc<ScriptPlaces>,
 }
 
 /// Reads a value of compare exchange by its key.
@@ -97,17 +98,12 @@ struct Changed {
 
 /// The patcher of a thread that serves many queues, one after another. It is made for the first
 /// queue that needs it.
+#[derive(Default)]
 pub(crate) struct ThreadPatcher {
     patcher: Option<Patcher>,
-    places: Arc<ScriptPlaces>,
 }
 
 impl ThreadPatcher {
-    /// Of a thread whose scripts need one of these places.
-    pub(crate) fn new(places: &Arc<ScriptPlaces>) -> ThreadPatcher {
-        ThreadPatcher { patcher: None, places: Arc::clone(places) }
-    }
-
     /// The patcher for a queue with these limits, values and budget.
     pub(crate) fn serving(
         &mut self,
@@ -117,8 +113,7 @@ impl ThreadPatcher {
         budget: &Arc<MemoryBudget>,
     ) -> &mut Patcher {
         let kept = self.patcher.take().filter(|patcher| patcher.is_for(clock, limits));
-        let places = &self.places;
-        let made = || Patcher::with_places(Arc::clone(clock), limits, Arc::clone(places));
+        let made = || Patcher::new(Arc::clone(clock), limits);
         let patcher = self.patcher.insert(kept.unwrap_or_else(made));
         patcher.serve(values, budget);
         patcher
@@ -146,20 +141,12 @@ impl Patcher {
 
     /// Creates a patcher; its engine is created by the first patch.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
-        Patcher::with_places(clock, limits, ScriptPlaces::new(1))
-    }
-
-    fn with_places(
-        clock: Arc<dyn Clock>,
-        limits: PatchLimits,
-        places: Arc<ScriptPlaces>,
-    ) -> Patcher {
         let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
         let (values, budget) = (SharedValues::default(), MemoryBudget::unlimited());
         let results = budget.share(0);
         let (deadline, idle) = (Duration::MAX, (Arc::clone(&values), budget));
-        Patcher { clock, limits, engine, scripts, deadline, values, results, idle, places }
+        Patcher { clock, limits, engine, scripts, deadline, values, results, idle }
     }
 
     /// From now on, scripts read compare exchange by this reader, and results draw from this budget.
@@ -175,8 +162,7 @@ impl Patcher {
     pub(crate) fn renew(&mut self) {
         let values = Arc::clone(&self.values);
         let results = self.results.budget().share(RESULTS_ALLOWED_BYTES);
-        let (clock, places) = (Arc::clone(&self.clock), Arc::clone(&self.places));
-        let renewed = Patcher::with_places(clock, self.limits, places);
+        let renewed = Patcher::new(Arc::clone(&self.clock), self.limits);
         *self = Patcher { values, results, ..renewed };
     }
 
@@ -184,6 +170,11 @@ impl Patcher {
         self.results.shrink_to(0);
         self.scripts.end_batch();
         self.deadline = self.clock.monotonic().saturating_add(BATCH_TIME_MAX);
+    }
+
+    /// Frees what the scripts of a batch have left behind.
+    pub(crate) fn end_scripts(&mut self) {
+        self.engine.shrink_to(self.limits.memory_bytes_max / KEPT_PART);
     }
 
     /// Changes one document.
@@ -377,12 +368,6 @@ impl Patcher {
         document: &ScriptDocument,
         wants_notes: bool,
     ) -> Result<Changed, CommandError> {
-        let asked = self.clock.monotonic();
-        let places = Arc::clone(&self.places);
-        let _place = places.take();
-        // Waiting does not count.
-        let waited = self.clock.monotonic().saturating_sub(asked);
-        self.deadline = self.deadline.saturating_add(waited);
         let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;

@@ -14,6 +14,7 @@ use std::{
     io,
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    time::Duration,
 };
 
 use documents::{Compression, WriteTally};
@@ -27,6 +28,7 @@ use crate::{
     commit_threads::{CommitThreads, Work},
     error::{CommandError, LowDiskSpace, SubmitError},
     patch::SharedValues,
+    script_places::ScriptPlaces,
 };
 
 /// The size that an internal batch counts as: large enough that a transaction does not take many of
@@ -125,6 +127,41 @@ pub(crate) struct Executed {
 pub(crate) struct Handover {
     pub(crate) sealed: SealedTransaction,
     pub(crate) pending: Vec<Pending>,
+}
+
+/// The turn of a thread that writes a transaction to the journal. If the thread panics, it ends as if the transaction
+/// were lost.
+pub(crate) struct JournalTurn<'s> {
+    shared: &'s Shared,
+    is_over: bool,
+}
+
+impl JournalTurn<'_> {
+    /// The transaction is written, or lost: another thread may write the next one.
+    pub(crate) fn end(mut self, written: &Result<(), StorageError>, batches: usize) {
+        self.is_over = true;
+        let mut state = self.shared.lock();
+        state.is_writing = false;
+        match written {
+            Ok(()) => {
+                state.statistics.transactions += 1;
+                state.statistics.batches += batches as u64;
+            }
+            Err(error) => state.lost = Some(error.clone()),
+        }
+        self.shared.wake_waiting_writer(state);
+    }
+}
+
+impl Drop for JournalTurn<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let mut state = self.shared.lock();
+            state.is_writing = false;
+            state.lost = Some(thread_panicked());
+            self.shared.wake_waiting_writer(state);
+        }
+    }
 }
 
 /// Whether a thread executes batches.
@@ -272,15 +309,21 @@ impl Shared {
         if state.is_writing && !self.threads.has_free_thread() {
             return;
         }
+        let now = self.threads.now();
         state.writer = WriterRole::Taken;
         drop(state);
-        self.schedule();
+        self.schedule(now);
     }
 
-    fn schedule(&self) {
+    fn schedule(&self, now: Duration) {
         if let Some(work) = self.work.upgrade() {
-            self.threads.schedule(work);
+            self.threads.schedule(work, now);
         }
+    }
+
+    /// Those who execute batches with scripts share these.
+    pub(crate) fn script_places(&self) -> &Arc<ScriptPlaces> {
+        self.threads.script_places()
     }
 
     /// Waits until the callers of the transaction before are acknowledged.
@@ -316,54 +359,52 @@ impl Shared {
     }
 
     /// The writer takes its transaction to the journal; another one may follow.
-    pub(crate) fn enter_journal(&self) {
+    pub(crate) fn enter_journal(&self) -> JournalTurn<'_> {
+        let turn = JournalTurn { shared: self, is_over: false };
         let mut state = self.lock();
         state.is_writing = true;
         state.writer = WriterRole::Vacant;
         if state.has_work() {
             self.schedule_writer(state);
         }
+        turn
     }
 
     /// After the journal: whether this thread is now the writer. If other queues wait for a thread,
     /// they have their turn first.
     pub(crate) fn try_resume_as_writer(&self) -> bool {
+        let now = self.threads.now();
         let mut state = self.lock();
         if state.writer != WriterRole::Vacant || !state.has_work() {
             return false;
         }
         state.writer = WriterRole::Taken;
         drop(state);
-        !self.yield_to_others()
+        !self.yield_to_others(now)
     }
 
     /// As the writer, without a transaction: if other queues wait for a thread, they have their turn
     /// first, and this one is scheduled after them. Returns whether that is so.
-    pub(crate) fn yield_to_others(&self) -> bool {
+    pub(crate) fn yield_to_others(&self, now: Duration) -> bool {
         let yields = self.threads.have_pending();
         if yields {
-            self.schedule();
+            self.schedule(now);
         }
         yields
     }
 
-    /// The writer has panicked outside of any batch: it is unknown what it was about to do. The queue
-    /// is closed, and what is pending fails.
-    pub(crate) fn writer_broke_down(&self) {
+    /// A thread has panicked outside of any batch: it is unknown what it was about to do. The queue is closed, and
+    /// what is pending fails.
+    pub(crate) fn thread_broke_down(&self, was_writer: bool) {
         drop(self.close(false));
         let mut state = self.lock();
-        state.writer = WriterRole::Vacant;
-        // A transaction at the journal may be lost, too.
-        self.wake_writer(state);
-    }
-
-    /// The thread at the journal has panicked: as if its transaction were lost.
-    pub(crate) fn journal_broke_down(&self) {
-        drop(self.close(false));
-        let mut state = self.lock();
-        state.is_writing = false;
-        state.lost = Some(thread_panicked());
-        self.wake_writer(state);
+        if was_writer {
+            state.writer = WriterRole::Vacant;
+        }
+        if state.writer == WriterRole::Vacant {
+            // There is no transaction that could be built on the lost one.
+            state.lost = None;
+        }
     }
 
     /// Waits until no thread works for a queue that was closed.

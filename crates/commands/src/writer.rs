@@ -10,6 +10,7 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
     time::Duration,
@@ -27,7 +28,8 @@ use crate::{
     execute::execute_batch,
     journal,
     patch::{Patcher, ThreadPatcher},
-    queue_state::{Executed, Handover, Pending, Shared, Submission, Todo},
+    queue_state::{Executed, Handover, Pending, QueueState, Shared, Submission, Todo},
+    script_places::ScriptPlace,
 };
 
 /// How often a batch is retried that ran out of memory alongside others.
@@ -35,7 +37,8 @@ const REQUEUES_MAX: u8 = 3;
 /// How long each attempt waits for other databases.
 const OTHERS_WAIT_MAX: Duration = Duration::from_millis(250);
 /// How long a transaction takes further batches although the journal is free. Its callers wait until it
-/// is sealed, so this bounds how long the scripts of others, and batches that fail, hold them up.
+/// is sealed, so this bounds how long the scripts of others, and batches that fail, hold them up. Scripts that have to
+/// wait for their turn are left for the next transaction.
 const TRANSACTION_TIME_MAX: Duration = Duration::from_millis(100);
 
 pub(crate) struct Writer {
@@ -45,10 +48,17 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// A batch that can be executed now.
+struct Turn {
+    submission: Submission,
+    /// If it has scripts.
+    place: Option<ScriptPlace>,
+}
+
 /// What to do with the open transaction.
 enum Next {
     /// Execute one more batch into it.
-    Execute(Submission),
+    Execute(Turn),
     /// Seal it and hand it over.
     Seal,
     /// Abandon it, because of this error.
@@ -88,22 +98,21 @@ impl Writer {
     /// When executing or writing does, outside of what is caught for each batch. The queue is closed
     /// then.
     fn work(&self, patcher: &mut ThreadPatcher) {
-        loop {
-            let executing = AssertUnwindSafe(|| self.next_transaction(patcher));
-            let sealed = catch_unwind(executing).unwrap_or_else(|panic| {
-                self.shared.writer_broke_down();
-                resume_unwind(panic)
-            });
-            let Some(handover) = sealed else { return };
-            self.shared.enter_journal();
-            let writing = AssertUnwindSafe(|| journal::write(&self.shared, handover));
-            if let Err(panic) = catch_unwind(writing) {
-                self.shared.journal_broke_down();
-                resume_unwind(panic)
+        let is_writer = Cell::new(true);
+        let turns = AssertUnwindSafe(|| {
+            while let Some(handover) = self.next_transaction(patcher) {
+                let turn = self.shared.enter_journal();
+                is_writer.set(false);
+                journal::write(&self.shared, turn, handover);
+                is_writer.set(self.shared.try_resume_as_writer());
+                if !is_writer.get() {
+                    return;
+                }
             }
-            if !self.shared.try_resume_as_writer() {
-                return;
-            }
+        });
+        if let Err(panic) = catch_unwind(turns) {
+            self.shared.thread_broke_down(is_writer.get());
+            resume_unwind(panic)
         }
     }
 
@@ -119,13 +128,20 @@ impl Writer {
                 }
             };
             let sealed = match self.environment.write() {
-                Ok(tx) => self.run_transaction(tx, first, self.prepared(patcher)),
+                Ok(tx) => {
+                    // Nothing has been executed yet that would have to wait, too. Not earlier: opening the
+                    // transaction may wait for a slow disk.
+                    let places = self.shared.script_places();
+                    let place = first.batch.has_scripts().then(|| places.take());
+                    let first = Turn { submission: first, place };
+                    self.run_transaction(tx, first, self.prepared(patcher))
+                }
                 Err(error) => {
                     self.refuse(first, error);
                     None
                 }
             };
-            if sealed.is_some() || self.shared.yield_to_others() {
+            if sealed.is_some() || self.shared.yield_to_others(self.platform.clock.monotonic()) {
                 return sealed;
             }
         }
@@ -143,18 +159,19 @@ impl Writer {
     fn run_transaction(
         &self,
         mut tx: WriteTransaction,
-        first: Submission,
+        first: Turn,
         patcher: &mut Patcher,
     ) -> Option<Handover> {
         let mut executed = Vec::new();
         let (mut bytes, mut batches, mut is_full) = (0, 0, false);
-        let mut submission = first;
+        let mut next = first;
         let due = self.platform.clock.monotonic().saturating_add(TRANSACTION_TIME_MAX);
         loop {
+            let Turn { mut submission, place } = next;
             bytes += submission.size_bytes;
             batches += 1;
             let was_alone = executed.is_empty() && self.is_alone();
-            match self.execute(&mut tx, &submission.batch, patcher) {
+            match self.execute(&mut tx, &submission.batch, patcher, place) {
                 Execution::Succeeded(outcome) => {
                     if outcome.has_leftover_contents {
                         self.shared.push_own(Batch::one(Command::RemoveLeftoverContents));
@@ -182,8 +199,8 @@ impl Writer {
             }
             is_full |= self.options.transaction_batches_max <= batches
                 || self.options.transaction_bytes_max <= bytes;
-            submission = match self.next(is_full, due) {
-                Next::Execute(submission) => submission,
+            next = match self.next(is_full, due) {
+                Next::Execute(turn) => turn,
                 Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return None,
                 Next::Seal => return self.seal(tx, executed),
                 Next::Abandon(error) => {
@@ -218,8 +235,8 @@ impl Writer {
             }
             let is_due = || due <= self.platform.clock.monotonic();
             let takes_more = !is_full && (state.is_writing || !is_due());
-            if takes_more && let Some(submission) = state.pop() {
-                return Next::Execute(submission);
+            if takes_more && let Some(turn) = self.take_ready(&mut state) {
+                return Next::Execute(turn);
             }
             if !state.is_writing {
                 return Next::Seal;
@@ -228,11 +245,23 @@ impl Writer {
         }
     }
 
+    /// The oldest pending batch, unless it would have to wait for a place for its scripts: what is executed already
+    /// would have to wait for the scripts of others.
+    fn take_ready(&self, state: &mut QueueState) -> Option<Turn> {
+        let place = match state.queue.front()?.batch.has_scripts() {
+            true => Some(self.shared.script_places().try_take()?),
+            false => None,
+        };
+        state.pop().map(|submission| Turn { submission, place })
+    }
+
+    /// Executes a batch; `place` is needed by scripts.
     fn execute(
         &self,
         tx: &mut WriteTransaction,
         batch: &Batch,
         patcher: &mut Patcher,
+        place: Option<ScriptPlace>,
     ) -> Execution {
         let call = AssertUnwindSafe(|| {
             let state = self.shared.lock();
@@ -253,13 +282,20 @@ impl Writer {
             };
             execute_batch(tx, batch, context, patcher)
         });
-        match catch_unwind(call) {
+        let executed = catch_unwind(call);
+        if executed.is_err() {
+            // It may have stopped midway.
+            patcher.renew();
+        }
+        if place.is_some() {
+            patcher.end_scripts();
+        }
+        drop(place);
+        match executed {
             Ok(Ok(outcome)) => Execution::Succeeded(outcome),
             Ok(Err(error)) if error.kind() == ErrorKind::Ours => Execution::Spoiled(error),
             Ok(Err(error)) => Execution::Failed(error),
             Err(panic) => {
-                // It may have stopped midway.
-                patcher.renew();
                 Execution::Spoiled(CommandError::Panicked { message: message_of(&*panic) })
             }
         }

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use platform::Clock;
-use rquickjs::allocator::RustAllocator;
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{Context, Ctx, Exception, Function, Object, Persistent, Runtime, Value};
 use rustc_hash::FxHashMap;
 
 use crate::budget::{Budget, Meter};
+use crate::counted_allocator::CountedAllocator;
 use crate::error::{Exhausted, Refusal, ScriptError};
 use crate::fault;
 use crate::host::{CURRENT, Host};
@@ -32,9 +32,6 @@ pub const PROGRAMS_MAX: usize = 256;
 /// Kept programs, with the values that they keep, may take this part of the memory. Beyond it they are
 /// discarded: the running script is not to be charged for what others keep.
 const KEPT_PART: usize = 4;
-/// Programs may keep ever more values, so memory is measured after this many runs, too, and not only
-/// when one is compiled.
-const RUNS_PER_MEASUREMENT: u32 = 1024;
 /// How much of the thread's stack scripts may use, in bytes.
 const STACK_BYTES_MAX: usize = 256 << 10;
 
@@ -70,7 +67,8 @@ pub(crate) struct Realm {
     memory_bytes_max: usize,
     /// Whether a program has run here.
     is_used: Cell<bool>,
-    runs_until_measurement: Cell<u32>,
+    /// Bytes that the runtime has allocated.
+    used_bytes: Rc<Cell<usize>>,
 }
 
 #[derive(Default)]
@@ -127,6 +125,20 @@ impl Engine {
         self.memory_bytes_max
     }
 
+    /// Frees what runs have left behind, when that is more than this many bytes: garbage first, and if that does not
+    /// suffice everything that is kept. The next run pays for that, and no run is refused because of it.
+    pub fn shrink_to(&self, bytes_max: usize) {
+        let realm = self.realm.borrow().clone();
+        if let Some(realm) = realm.filter(|realm| !realm.collects_down_to(bytes_max)) {
+            self.discard(&realm);
+        }
+    }
+
+    /// Bytes of memory that are in use.
+    pub fn used_bytes(&self) -> usize {
+        self.realm.borrow().as_ref().map_or(0, |realm| realm.used_bytes.get())
+    }
+
     /// Discards the state of `program`, so that its next run starts from scratch.
     pub(crate) fn forget(&self, program: &Program) {
         if let Some(realm) = &*self.realm.borrow() {
@@ -170,7 +182,7 @@ impl Engine {
         let was_used = realm.is_used.replace(true);
         let prepared = realm.prepare(program, budget, host);
         let has_room = match &prepared {
-            Ok(is_new) => !realm.is_crowded(program, *is_new),
+            Ok(()) => !realm.is_crowded(program),
             Err(error) => !is_out_of_memory(error),
         };
         self.clean_up(&realm, prepared.as_ref().err());
@@ -214,7 +226,8 @@ impl Realm {
     fn new(clock: Arc<dyn Clock>, memory_bytes_max: usize) -> Result<Realm, ScriptError> {
         let broken = |error: rquickjs::Error| ScriptError::Engine(error.to_string());
         // What scripts have freed is returned to the system like everything else.
-        let runtime = Runtime::new_with_alloc(RustAllocator).map_err(broken)?;
+        let (allocator, used_bytes) = CountedAllocator::new();
+        let runtime = Runtime::new_with_alloc(allocator).map_err(broken)?;
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         runtime.set_memory_limit(memory_bytes_max);
         let context = Context::custom::<Intrinsics>(&runtime).map_err(broken)?;
@@ -229,40 +242,36 @@ impl Realm {
             meter,
             memory_bytes_max,
             is_used: Cell::new(false),
-            runs_until_measurement: Cell::new(RUNS_PER_MEASUREMENT),
+            used_bytes,
         })
     }
 
-    /// Evaluates `program` unless it is kept; whether it had to.
+    /// Evaluates `program` unless it is kept.
     fn prepare(
         &self,
         program: &Program,
         budget: Budget,
         host: &mut dyn Host,
-    ) -> Result<bool, ScriptError> {
+    ) -> Result<(), ScriptError> {
         if self.programs.borrow().compiled.contains_key(&program.id) {
-            return Ok(false);
+            return Ok(());
         }
-        self.run(program, budget, host, |_, _| Ok(true))
+        self.run(program, budget, host, |_, _| Ok(()))
     }
 
-    /// Whether the programs that are kept besides `program` may take too much of the memory; measured
-    /// only from time to time, unless it `is_new`.
-    fn is_crowded(&self, program: &Program, is_new: bool) -> bool {
-        let runs = self.runs_until_measurement.get().saturating_sub(1);
-        self.runs_until_measurement.set(runs);
-        if (!is_new && 0 < runs) || !self.programs.borrow().has_others(program.id) {
-            return false;
-        }
-        self.runs_until_measurement.set(RUNS_PER_MEASUREMENT);
-        let takes_too_much = || {
-            let bytes = usize::try_from(self.runtime.memory_usage().malloc_size);
-            self.memory_bytes_max / KEPT_PART < bytes.unwrap_or(usize::MAX)
-        };
-        takes_too_much() && {
+    /// Whether the programs that are kept besides `program` take too much of the memory.
+    fn is_crowded(&self, program: &Program) -> bool {
+        let has_others = self.programs.borrow().has_others(program.id);
+        has_others && !self.collects_down_to(self.memory_bytes_max / KEPT_PART)
+    }
+
+    /// Whether at most this many bytes are in use, after garbage is collected if there are more: values that refer to
+    /// each other stay until then.
+    fn collects_down_to(&self, bytes_max: usize) -> bool {
+        if bytes_max < self.used_bytes.get() {
             self.runtime.run_gc();
-            takes_too_much()
         }
+        self.used_bytes.get() <= bytes_max
     }
 
     /// See [`Engine::run`].

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `engine`, `pool` | one engine per thread: compiled programs, cleaning up after a run |
+//! | `engine`, `pool`, `counted_allocator` | one engine per thread: compiled programs, cleaning up after a run |
 //! | `budget` | steps and time |
 //! | `program`, `parameters` | the text that the engine sees, and positions mapped back |
 //! | `prelude.js`, `natives`, `attachments`, `dotnet_texts`, `host` | the global scope and the functions behind it |
@@ -23,6 +23,7 @@
 mod attachments;
 mod budget;
 mod convert;
+mod counted_allocator;
 mod date;
 mod dotnet_texts;
 mod engine;

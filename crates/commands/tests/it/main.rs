@@ -10,4 +10,5 @@ mod patching;
 mod power_cuts;
 mod queue;
 mod queue_failures;
+mod script_places;
 mod threads;

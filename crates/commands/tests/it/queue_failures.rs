@@ -1,6 +1,7 @@
 //! The commit queue when the disk, the power or a batch fails.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -9,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, CommitQueue, CommitQueueOptions, SubmitError};
+use commands::{
+    CommandError, CommitQueue, CommitQueueOptions, CommitThreads, SubmitError, ThreadLimits,
+};
 use platform::{
     Clock, Platform, Timestamp,
     simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random, Survival},
@@ -196,10 +199,19 @@ fn acknowledged_batches_survive_a_power_cut_under_load() {
     assert!(0 < acknowledged_in_all && 0 < cut_short, "{acknowledged_in_all} {cut_short}");
 }
 
-/// A clock that panics once it is told to, as code of the queue itself might.
+/// A clock that panics when it is read for the given time, or always once it is broken, as code of the queue itself
+/// might.
 struct FragileClock {
     clock: Arc<dyn Clock>,
     is_broken: AtomicBool,
+    reads_until_panic: AtomicU64,
+}
+
+impl FragileClock {
+    fn new(clock: &Arc<dyn Clock>) -> Arc<FragileClock> {
+        let (is_broken, reads_until_panic) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        Arc::new(FragileClock { clock: Arc::clone(clock), is_broken, reads_until_panic })
+    }
 }
 
 impl Clock for FragileClock {
@@ -208,7 +220,8 @@ impl Clock for FragileClock {
     }
 
     fn monotonic(&self) -> Duration {
-        assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
+        let left = self.reads_until_panic.fetch_sub(1, Ordering::SeqCst);
+        assert!(left != 0 && !self.is_broken.load(Ordering::SeqCst), "the clock is broken");
         self.clock.monotonic()
     }
 }
@@ -216,10 +229,7 @@ impl Clock for FragileClock {
 #[test]
 fn a_panic_outside_of_any_batch_leaves_no_caller_without_an_answer() {
     let simulation = Platform::simulated(1);
-    let clock = Arc::new(FragileClock {
-        clock: Arc::clone(&simulation.platform.clock),
-        is_broken: AtomicBool::new(false),
-    });
+    let clock = FragileClock::new(&simulation.platform.clock);
     let threads = threads(&simulation.platform);
     let platform = Platform { clock: clock.clone(), ..simulation.platform };
     let environment = open(&platform).unwrap();
@@ -239,4 +249,53 @@ fn a_panic_outside_of_any_batch_leaves_no_caller_without_an_answer() {
     assert_eq!(queue.submit(one("c"), Box::new(|_| ())), Err(SubmitError::Closed));
     queue.close();
     assert_eq!(ids(&environment), ["before"]);
+}
+
+/// The queue is closed by a panic, or has noticed nothing; in any case each caller has an answer, and what was answered
+/// with success is there.
+#[test]
+fn a_panic_at_any_moment_leaves_no_caller_without_an_answer() {
+    const READS_MAX: u64 = 60;
+    let mut closed = 0;
+    for reads in 0..READS_MAX {
+        let simulation = Platform::simulated(1);
+        let clock = FragileClock::new(&simulation.platform.clock);
+        let platform = Platform { clock: clock.clone(), ..simulation.platform };
+        let limits = ThreadLimits { unhurried: 2, max: 2, scripts: 1 };
+        let threads = CommitThreads::start(limits, &platform).unwrap();
+        let environment = open(&platform).unwrap();
+        // So that each batch is a transaction of its own.
+        let options = CommitQueueOptions { transaction_batches_max: 1, ..Default::default() };
+        let queue = CommitQueue::open(environment.clone(), &platform, options, &threads);
+        queue.submit_and_wait(one("before")).unwrap().unwrap();
+        let blocking = environment.write().unwrap();
+        clock.reads_until_panic.store(reads, Ordering::SeqCst);
+        let submit_one = |number: usize| {
+            let (sender, answer) = mpsc::channel();
+            let reply =
+                move |outcome: Result<_, _>| sender.send(outcome.is_ok()).unwrap_or_default();
+            // A panic may be this thread's, which reads the clock, too.
+            let call = || drop(queue.submit(one(&format!("u/{number}")), Box::new(reply)));
+            drop(catch_unwind(AssertUnwindSafe(call)));
+            answer
+        };
+        let answers: Vec<_> = (0..6).map(submit_one).collect();
+        drop(blocking);
+        let mut stored = vec!["before".to_owned()];
+        for (number, answer) in answers.iter().enumerate() {
+            // Without an answer the sender is dropped only when the submission was refused.
+            let is_stored = match answer.recv_timeout(Duration::from_secs(30)) {
+                Ok(is_stored) => is_stored,
+                Err(mpsc::RecvTimeoutError::Disconnected) => false,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("{reads}: no answer"),
+            };
+            stored.extend(is_stored.then(|| format!("u/{number}")));
+        }
+        closed += u64::from(queue.is_closed());
+        // It returns, too.
+        queue.close();
+        let found = ids(&environment);
+        assert!(stored.iter().all(|id| found.contains(id)), "{reads}: {stored:?} {found:?}");
+    }
+    assert!((1..READS_MAX).contains(&closed), "{closed}");
 }

@@ -293,6 +293,29 @@ fn what_other_programs_keep_is_not_the_need_of_a_script() {
 }
 
 #[test]
+fn what_runs_leave_behind_can_be_freed() {
+    const KEPT_BYTES: usize = 1 << 20;
+    let engine = Engine::with_memory(Arc::new(RealClock::default()), 16 << 20);
+    engine.make_ready();
+    assert!(engine.used_bytes() < KEPT_BYTES, "{}", engine.used_bytes());
+    // Values that refer to each other, and a function that keeps a value from run to run.
+    let texts = [
+        "let a = ['x'.padEnd(8 << 20, 'y')]; a.push(a); this.r = a.length",
+        "function f() {} f.kept = 'x'.padEnd(8 << 20, 'y'); this.r = 2",
+        "let a = ['x'.padEnd(8 << 20, 'y')]; a.push(a); throw new Error('no')",
+    ];
+    let mut left_behind = 0;
+    for text in texts.into_iter().cycle().take(30) {
+        drop(run(&engine, text));
+        left_behind = left_behind.max(engine.used_bytes());
+        engine.shrink_to(KEPT_BYTES);
+        assert!(engine.used_bytes() <= KEPT_BYTES, "{}", engine.used_bytes());
+    }
+    assert!(8 << 20 < left_behind, "{left_behind}");
+    assert_eq!(run(&engine, "this.r = 4").unwrap(), "4");
+}
+
+#[test]
 fn a_row_takes_no_more_than_a_script_may() {
     let text =
         "(() => { var a = {}; for (var i = 0; i < 60; i++) a = { x: a, y: a }; return a; })()";
