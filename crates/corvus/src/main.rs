@@ -19,7 +19,7 @@ use std::{
     io::{self, Read, Write},
     path::Path,
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use platform::Platform;
@@ -193,16 +193,14 @@ fn log_access(allowed: UnsecuredAccess) {
 /// is sent.
 fn audit_log_of(settings: &Settings, platform: &Platform) -> Result<Option<AuditSink>, String> {
     let Some(audit) = &settings.security.audit_log else { return Ok(None) };
-    let files = LogFiles::of_audit(audit, Arc::clone(&platform.clock)).map_err(|error| {
+    let mut files = LogFiles::of_audit(audit, Arc::clone(&platform.clock)).map_err(|error| {
         format!(
             "corvus: the audit log cannot be written in {}: {error}. Let the server write there, or set \
              Security.AuditLog.FolderPath to another directory",
             audit.directory.display()
         )
     })?;
-    let files = Mutex::new(files);
     Ok(Some(Box::new(move |entry| {
-        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
         // It accepts every entry, and reports in the next one that some were lost.
         drop(files.write_all(entry));
     })))

@@ -62,6 +62,14 @@ pub enum Client {
 }
 
 impl Client {
+    /// Its certificate, if it has one.
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        match self {
+            Client::Unsecured | Client::Anonymous => None,
+            Client::Certified(certificate) => Some(certificate),
+        }
+    }
+
     /// The client of a request, given the current standing of its certificate.
     pub fn caller(&self, standing_of: impl FnOnce(&Certificate) -> Standing) -> Caller {
         match self {
@@ -92,6 +100,14 @@ pub struct Denial {
 }
 
 impl Caller {
+    /// Its certificate, if it has one, whether accepted or not.
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        match self {
+            Caller::Unsecured | Caller::Anonymous => None,
+            Caller::Certified(certificate, _) => Some(certificate),
+        }
+    }
+
     /// Whether the client may do this, in the database if the request names one.
     ///
     /// # Errors

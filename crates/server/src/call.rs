@@ -1,6 +1,6 @@
 //! One request as handlers see it.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use database::{DatabaseLease, HeldSnapshot};
@@ -23,6 +23,8 @@ pub(crate) struct Call {
     pub(crate) router: &'static Router,
     /// The client, and what it may do.
     pub(crate) caller: Caller,
+    /// Its address.
+    pub(crate) peer: SocketAddr,
     pub(crate) method: http::Method,
     /// Path and query as the client wrote them.
     pub(crate) target: String,

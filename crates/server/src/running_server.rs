@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    audit::AuditSink,
+    audit::{AuditLog, AuditSink},
     error::StartError,
     feeds::log_feed::LogFeed,
     http::{
@@ -79,6 +79,7 @@ pub async fn start_audited(
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
         }
     };
+    let audit = AuditLog::new(audit).map_err(|source| StartError::Thread { source })?;
     let state = Arc::new(ServerState::new(Arc::new(engine), audit));
     let tls = load_certificate(&state)?;
     let allowed = settings.unsecured_access_allowed;

@@ -23,7 +23,7 @@ use wire::server_shapes::{BuildVersion, DebugMetadata};
 use crate::{
     answers::{answer_places::AnswerPlaces, answer_threads::AnswerThreads},
     api_error::ApiError,
-    audit::{AuditLog, AuditSink},
+    audit::AuditLog,
     feeds::{log_feed::LogFeed, traffic_watch::TrafficWatch},
     http::{
         admission::Admission, answer_coding::AnswerCompression, body_share::BodyRoom,
@@ -118,7 +118,7 @@ thread_local! {
 
 impl ServerState {
     /// The state of a server that does not listen yet.
-    pub(crate) fn new(engine: Arc<Engine>, audit: Option<AuditSink>) -> ServerState {
+    pub(crate) fn new(engine: Arc<Engine>, audit: AuditLog) -> ServerState {
         let (settings, memory) = (engine.settings(), engine.memory());
         let version = settings.protocol_version.as_str();
         let version_header = HeaderValue::from_str(version)
@@ -156,7 +156,7 @@ impl ServerState {
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
             tls: OnceLock::new(),
-            audit: AuditLog::new(audit),
+            audit,
         }
     }
 

@@ -30,6 +30,7 @@ use crate::{
         piece_sender::PIECE_BYTES,
     },
     api_error::ApiError,
+    audit::AuditedRequest,
     call::Call,
     client_configuration,
     database_access::open_database,
@@ -75,15 +76,17 @@ pub(crate) async fn serve(
     let (method, headers) = (parts.method, parts.headers);
     let authority = parts.uri.authority();
     let traffic = state.traffic.begin((&method, &target), &headers);
-    let sender = (upgrade.place.peer, &upgrade.place.client);
-    let act = state.audit.begin(&method, &target, sender);
+    let peer = upgrade.place.peer;
+    let from = (peer, upgrade.place.client.certificate());
+    let now = || state.engine.clock().now().ticks();
+    let audited = state.audit.begin((&method, &target), from, now());
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
     let coder = state.compression.for_client(&headers);
     let closes = closes_connection(&headers);
-    let mut exchange = Exchange::default();
+    let mut exchange = Exchange { audited, ..Exchange::default() };
     let answered = match admitted {
         Ok(()) => {
             exchange.answer(&service, method.clone(), &target, headers, incoming, upgrade).await
@@ -101,9 +104,8 @@ pub(crate) async fn serve(
     let is_denied = answered.as_ref().is_err_and(|error| error.kind == ErrorKind::InvalidAuth);
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
-    if let Some(act) = act {
-        let ended = (answer.status, state.engine.clock().now().ticks());
-        state.audit.end(&act, exchange.requirement, is_denied, ended).await;
+    if let Some(audited) = exchange.audited.take() {
+        audited.end(answer.status, is_denied, now()).await;
     }
     if let Some(traffic) = traffic {
         let record = exchange.database.as_ref().map(|database| database.record());
@@ -141,9 +143,19 @@ pub(crate) async fn serve_inner(
     if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
     }
+    let now = || state.engine.clock().now().ticks();
+    let from = (outer.peer, outer.caller.certificate());
+    let mut audited = state.audit.begin((&method, &target), from, now());
+    if let Some(audited) = &mut audited {
+        audited.set_requirement(found.route.requirement);
+    }
     let name = database.record().name.as_str().to_owned();
     if let Err(denial) = outer.caller.check(found.route.requirement, Some(&name)) {
-        return Some(error_answer(&denial.into(), &target));
+        let answer = error_answer(&denial.into(), &target);
+        if let Some(audited) = audited {
+            audited.end(answer.status, true, now()).await;
+        }
+        return Some(answer);
     }
     let snapshot = outer.snapshot.as_ref();
     let snapshot = match snapshot_of(state, Some(database), &found.route, &headers, snapshot) {
@@ -154,6 +166,7 @@ pub(crate) async fn serve_inner(
         state: Arc::clone(state),
         router: outer.router,
         caller: outer.caller.clone(),
+        peer: outer.peer,
         method,
         target: target.clone(),
         headers,
@@ -168,7 +181,11 @@ pub(crate) async fn serve_inner(
         Ok(answer) => begun(answer, state).await,
         Err(error) => Err(error),
     };
-    Some(answered.unwrap_or_else(|error| error_answer(&error, &target)))
+    let answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
+    if let Some(audited) = audited {
+        audited.end(answer.status, false, now()).await;
+    }
+    Some(answer)
 }
 
 /// What is learned about a request on its way, for the headers of its response.
@@ -181,8 +198,8 @@ struct Exchange {
     refresh: Refresh,
     /// It only reads, so it may be rejected after it was processed.
     is_repeatable: bool,
-    /// The requirement of its route.
-    requirement: Option<Requirement>,
+    /// Its entry in the audit log.
+    audited: Option<AuditedRequest>,
     /// The path of its route, unless its duration depends on its client.
     path: Option<&'static str>,
 }
@@ -227,7 +244,9 @@ impl Exchange {
                 None => route_not_found(method.as_str(), target),
             });
         };
-        self.requirement = Some(found.route.requirement);
+        if let Some(audited) = &mut self.audited {
+            audited.set_requirement(found.route.requirement);
+        }
         caller.check(found.route.requirement, found.database.as_deref())?;
         self.is_repeatable =
             matches!(found.route.requirement, Requirement::Read) || method == Method::GET;
@@ -261,6 +280,7 @@ impl Exchange {
             state: Arc::clone(state),
             router,
             caller,
+            peer: upgrade.place.peer,
             method,
             target: target.to_owned(),
             headers,

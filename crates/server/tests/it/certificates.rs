@@ -707,8 +707,14 @@ fn what_administers_and_what_is_refused_is_in_the_audit_log() {
     secured.send(Some(&secured.own), "GET", "/admin/certificates", "");
     secured.send(Some(&client), "DELETE", "/admin/databases", r#"{"DatabaseNames":["db"]}"#);
     secured.send(None, "GET", "/databases/db/docs?id=a", "");
+    let inner = json!({"Requests": [{
+        "Url": "/databases/db/admin/configuration/client", "Query": "", "Method": "PUT", "Content": {"Disabled": true},
+    }]});
+    for by in [&secured.own, &client] {
+        secured.send(Some(by), "POST", "/databases/db/multi_get", &inner.to_string());
+    }
     let seen: Vec<Value> =
-        entries.try_iter().map(|entry| serde_json::from_slice(&entry).unwrap()).collect();
+        entries.iter().take(6).map(|entry| serde_json::from_slice(&entry).unwrap()).collect();
     let shown = |entry: &Value| {
         let text = |name: &str| entry[name].as_str().unwrap().to_owned();
         (text("Method"), text("Target"), entry["Status"].as_u64(), entry["Denied"] == true)
@@ -718,6 +724,8 @@ fn what_administers_and_what_is_refused_is_in_the_audit_log() {
         ("PUT", "/admin/certificates", 201, false),
         ("DELETE", "/admin/databases", 403, true),
         ("GET", "/databases/db/docs?id=a", 403, true),
+        ("PUT", "/databases/db/admin/configuration/client", 201, false),
+        ("PUT", "/databases/db/admin/configuration/client", 403, true),
     ];
     let expected = expected.map(|(method, target, status, is_denied)| {
         (method.to_owned(), target.to_owned(), Some(status), is_denied)
