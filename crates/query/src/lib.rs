@@ -143,7 +143,7 @@ pub use revision_includes::{IncludedRevisions, RevisionIncludes};
 pub use row::Row;
 pub use row_document::RowDocument;
 pub use row_notes::{FieldFragments, Notes};
-pub use row_script::{BoundScripts, QueryScripts};
+pub use row_script::{BoundScripts, QueryScripts, contains_script};
 pub use searched_fields::SearchedFields;
 pub use series_includes::{IncludedSeries, SeriesInclude, SeriesIncludes, SeriesPart};
 pub use shown_entries::{

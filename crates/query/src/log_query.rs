@@ -24,7 +24,7 @@ use crate::plan::SourceDocuments;
 use crate::planned_include::PlannedInclude;
 use crate::row_script::{
     BoundScripts, PlannedLoad, QueryScripts, RowHost, Sources, Wanted, arguments_of, body_with_id,
-    is_script, load_for_row, passes,
+    contains_script, is_script, load_for_row, passes,
 };
 use crate::series_includes::{IncludedSeries, SeriesIncludes, is_series};
 use crate::time_series::SeriesCalls;
@@ -137,6 +137,11 @@ impl LogQuery {
     /// As [`LogQuery::parse`].
     pub fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, QueryError> {
         QueryScripts::of(&self.query, None, pool)
+    }
+
+    /// Whether it runs a script that its text contains.
+    pub fn contains_script(&self) -> bool {
+        contains_script(&self.query)
     }
 
     /// Compiles the scripts.

@@ -233,6 +233,12 @@ fn is_declared(query: &Query, name: &str) -> bool {
         .any(|declaration| declaration.function().is_some() && declaration.name == name)
 }
 
+/// Whether executing the query may run a script that its text contains, rather than one that is made from its clauses.
+pub fn contains_script(query: &Query) -> bool {
+    let declares = query.declarations.iter().any(|declaration| declaration.function().is_some());
+    declares || query.select.as_ref().is_some_and(|select| is_script(query, select))
+}
+
 /// Whether a script produces the rows of this `select`.
 pub(crate) fn is_script(query: &Query, select: &Select) -> bool {
     matches!(select.selection, Selection::Script(_)) || script_text(query).is_some()

@@ -8,7 +8,7 @@ use http::{HeaderMap, header};
 use model::{DatabaseRecord, IdSeparator};
 use security::{Caller, Requirement};
 use storage::ReadTransaction;
-use wire::{QueryString, header_names::unquote};
+use wire::{ErrorKind, QueryString, header_names::unquote};
 
 use crate::{
     api_error::ApiError,
@@ -53,6 +53,23 @@ impl Call {
     /// It may not.
     pub(crate) fn check_database(&self, database: &str) -> Result<(), ApiError> {
         Ok(self.caller.check(Requirement::ValidUser, Some(database))?)
+    }
+
+    /// Whether the client may run scripts of its own in the database.
+    ///
+    /// # Errors
+    /// It may only read, and the settings do not allow it.
+    pub(crate) fn check_scripts(&self) -> Result<(), ApiError> {
+        if self.state.engine.settings().security.allows_scripts_of_readers {
+            return Ok(());
+        }
+        let record = self.database.as_ref().map(|database| database.record());
+        let name = record.as_ref().map(|record| record.name.as_str());
+        self.caller.check(Requirement::Write, name).map_err(|_| {
+            let message = "Clients that may only read this database may not run scripts in it: \
+                           Security.AllowScriptsOfReaders is false.";
+            ApiError::new(ErrorKind::InvalidAuth, message)
+        })
     }
 
     /// The records of the databases that the client may use, ordered by name.

@@ -147,6 +147,14 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Older files of the audit log are deleted when a new one is begun.",
     ),
     Key::active(
+        "Security.AllowScriptsOfReaders",
+        ValueType::Bool,
+        Some("true"),
+        "Whether clients that may only read a database may run JavaScript of their own in it: functions that \
+         a query declares, and objects that it selects. Scripts of those who may write always run.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Security.AllowedHosts",
         ValueType::HostNames,
         None,

@@ -74,6 +74,8 @@ pub struct SecuritySettings {
     pub admin_thumbprints: Vec<String>,
     /// The audit log, if there is one.
     pub audit_log: Option<AuditLogSettings>,
+    /// Whether clients that may only read a database may run scripts in it.
+    pub allows_scripts_of_readers: bool,
     /// Whether something is set that only has an effect with a certificate.
     pub(crate) needs_certificate: bool,
 }
@@ -322,7 +324,14 @@ impl SecuritySettings {
         let kept_for = values.duration("Security.AuditLog.RetentionTimeInHrs");
         let audit_log = values.path("Security.AuditLog.FolderPath");
         let audit_log = audit_log.map(|directory| AuditLogSettings { directory, kept_for });
-        SecuritySettings { certificate, admin_thumbprints, audit_log, needs_certificate }
+        let allows_scripts_of_readers = values.bool("Security.AllowScriptsOfReaders");
+        SecuritySettings {
+            certificate,
+            admin_thumbprints,
+            audit_log,
+            allows_scripts_of_readers,
+            needs_certificate,
+        }
     }
 }
 

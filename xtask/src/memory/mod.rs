@@ -15,6 +15,7 @@ mod changes;
 mod inserts;
 mod projections;
 mod reduces;
+mod scripts;
 mod slow_readers;
 mod stage;
 mod stores;
@@ -59,6 +60,7 @@ const STEPS: &[&Step] = &[
     &reduces::REDUCES,
     &changes::PATCHES,
     &changes::DELETES_AT_ONCE,
+    &scripts::STEP,
     &trials::STEP,
     &inserts::STEP,
 ];
@@ -118,7 +120,7 @@ impl Drill {
         let killed = self.group.killed()?;
         checks.that(killed == 0, || format!("the kernel killed {killed} processes"));
         println!(
-            "memory: {} requests were refused for want of memory; at most {} MB of {} with the page cache",
+            "memory: {} requests were refused for lack of memory; at most {} MB of {} with the page cache",
             stage.refused(),
             self.group.peak_bytes().unwrap_or(0) >> 20,
             LIMIT_BYTES >> 20,

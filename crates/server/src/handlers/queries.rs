@@ -394,6 +394,9 @@ fn prepare_request(
         seed: call.state.engine.random_number(),
         stop: Arc::default(),
     };
+    if query::contains_script(&bound.query) {
+        call.check_scripts()?;
+    }
     let bytes = bound.bytes()?;
     let is_long = PLANNED_INLINE_MAX < bytes;
     let memory = is_long.then(|| {

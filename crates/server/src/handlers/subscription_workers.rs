@@ -225,6 +225,9 @@ fn previewed(call: &Call) -> Result<Answer, ApiError> {
     let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
     let text = body.query.as_deref().unwrap_or_default();
     let query = call.state.engine.check_subscription_query(text)?;
+    if query.contains_script() {
+        call.check_scripts()?;
+    }
     let database = call.database()?;
     let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);

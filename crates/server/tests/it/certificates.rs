@@ -73,6 +73,11 @@ fn secured() -> Secured {
 }
 
 fn secured_with(audit: Option<server::AuditSink>) -> Secured {
+    secured_by(&[], audit)
+}
+
+/// A server with further arguments.
+fn secured_by(further: &[&str], audit: Option<server::AuditSink>) -> Secured {
     let scratch = Scratch::new();
     let authority = Authority::generate("tests", now()).unwrap();
     let own = issue_server(&authority);
@@ -80,7 +85,8 @@ fn secured_with(audit: Option<server::AuditSink>) -> Secured {
     write_private(&file, &own.to_pfx("server", "secret").unwrap());
     let path = format!("--Security.Certificate.Path={}", file.display());
     let password = "--Security.Certificate.Password=secret";
-    let arguments = ["--ServerUrl=https://127.0.0.1:0", &path, password];
+    let mut arguments = vec!["--ServerUrl=https://127.0.0.1:0", &path, password];
+    arguments.extend(further);
     let server = TestServer::try_start_audited(Platform::memory(), &arguments, audit).unwrap();
     Secured { server, authority, own, file, _scratch: scratch }
 }
@@ -734,6 +740,39 @@ fn what_administers_and_what_is_refused_is_in_the_audit_log() {
     assert!(seen[2]["Certificate"].as_str().unwrap().starts_with("CN=app(Thumbprint: "));
     assert_eq!(seen[3]["Certificate"], Value::Null);
     assert!(seen[0]["From"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+#[test]
+fn readers_run_no_scripts_where_they_should_not() {
+    let secured = secured_by(&["--Security.AllowScriptsOfReaders=false"], None);
+    secured.create("db");
+    let (reader, writer) = (secured.client("reader"), secured.client("writer"));
+    secured.register(&secured.own, &reader, "ValidUser", json!({"db": "Read"}));
+    secured.register(&secured.own, &writer, "ValidUser", json!({"db": "ReadWrite"}));
+    let queries = [
+        ("from Users select Name", false),
+        ("from Users filter Age > 3", false),
+        ("from Users as u select { N: u.Name }", true),
+        ("declare function f(u) { return u.Name } from Users as u select f(u)", true),
+        ("declare function f(u) { return u.Age > 3 } from Users as u filter f(u)", true),
+    ];
+    for (text, has_script) in queries {
+        let query = json!({"Query": text}).to_string();
+        let inner =
+            json!({"Url": "/databases/db/queries", "Method": "POST", "Content": {"Query": text}});
+        let inner = json!({"Requests": [inner]}).to_string();
+        // Subscriptions have no filters, and select by scripts alone.
+        let places = if has_script && !text.contains("filter") { 3 } else { 2 };
+        for (by, status) in [(&reader, if has_script { 403 } else { 200 }), (&writer, 200)] {
+            for place in &["queries", "streams/queries", "subscriptions/try"][..places] {
+                let target = format!("/databases/db/{place}");
+                let reply = secured.send(Some(by), "POST", &target, &query);
+                assert_eq!(reply.status, status, "{place} {text}");
+            }
+            let reply = secured.send(Some(by), "POST", "/databases/db/multi_get", &inner);
+            assert_eq!(reply.json()["Results"][0]["StatusCode"], status, "{text}");
+        }
+    }
 }
 
 #[test]
