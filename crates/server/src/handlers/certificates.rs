@@ -374,8 +374,8 @@ fn date_of(value: &Value) -> Result<i64, ApiError> {
     })
 }
 
-/// A certificate and its key, in each form that clients read. The `.crt` is the certificate alone, without its
-/// issuer: clients take all between its first line and its last.
+/// A certificate and its key, in each form that clients read: PKCS #12; two files, of which the first is the certificate
+/// without its issuer, since clients upload what is between its first line and its last; all in one file.
 fn archive_of(made: &KeyPair, name: &str, password: &str) -> Result<Vec<u8>, ApiError> {
     let failed = |error: String| ApiError::new(ErrorKind::Internal, error);
     let pfx = made.to_pfx(name, password).map_err(|error| failed(error.to_string()))?;
@@ -383,7 +383,13 @@ fn archive_of(made: &KeyPair, name: &str, password: &str) -> Result<Vec<u8>, Api
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     let (certificate, key) = (made.certificate().to_pem(), made.key_pem());
-    let files = [("pfx", &**pfx), ("crt", certificate.as_bytes()), ("key", key.as_bytes())];
+    let all = Zeroizing::new(format!("{}{}", made.chain_pem(), *key));
+    let files = [
+        ("pfx", &**pfx),
+        ("crt", certificate.as_bytes()),
+        ("key", key.as_bytes()),
+        ("pem", all.as_bytes()),
+    ];
     for (ending, bytes) in files {
         zip.start_file(format!("{file_name}.{ending}"), options)
             .map_err(|error| failed(error.to_string()))?;

@@ -404,6 +404,8 @@ fn a_generated_certificate_can_be_used_at_once() {
     let (pfx, pem, key) = (file("app_one.pfx"), file("app_one.crt"), file("app_one.key"));
     let from_pfx = KeyPair::from_file(&pfx, None, "pw").unwrap();
     let from_pem = KeyPair::from_file(&pem, Some(&key), "").unwrap();
+    let from_one = KeyPair::from_file(&file("app_one.pem"), None, "").unwrap();
+    assert_eq!(from_one.certificate(), from_pem.certificate());
     // Clients upload what is between the first line of the file and the last.
     assert_eq!(String::from_utf8(pem).unwrap().matches("-----BEGIN").count(), 1);
     assert_eq!(from_pfx.certificate(), from_pem.certificate());
