@@ -15,13 +15,13 @@ use std::{
 };
 
 use platform::Platform;
-use security::{Authority, ClientRequest, IssueError, KeyFileError, ServerRequest};
+use security::{Authority, ClientRequest, IssueError, KeyAlgorithm, KeyFileError, ServerRequest};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 const HELP: &str = "\
 Usage: corvus setup secure [<directory>] [--host=<name or address>]... [--port=<port>]
-                           [--admin=<name>] [--password=<password>]
+                           [--admin=<name>] [--password=<password>] [--key=ecdsa|rsa]
 
 Makes a certificate authority, a certificate for the server and one for its first administrator, and
 writes them with a settings file to the directory (by default ./secure).
@@ -33,6 +33,7 @@ writes them with a settings file to the directory (by default ./secure).
 --admin     the name in the administrator's certificate; admin by default
 --password  of admin.pfx alone, which browsers and clients import; empty by default. Other users of
             this machine may see it in the list of processes
+--key       the kind of the keys; ecdsa by default. The Node.js client reads PEM files with RSA keys only
 ";
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
 /// Permissions of users other than the owner.
@@ -75,6 +76,7 @@ struct Setup {
     port: u16,
     admin: String,
     password: Zeroizing<String>,
+    key: KeyAlgorithm,
 }
 
 /// Why it could not be made.
@@ -101,6 +103,7 @@ impl Setup {
             port: PORT,
             admin: "admin".to_owned(),
             password: Zeroizing::default(),
+            key: KeyAlgorithm::Ecdsa,
         };
         let mut has_directory = false;
         for word in words {
@@ -112,6 +115,8 @@ impl Setup {
                     setup.port = usable
                         .ok_or_else(|| format!("'{port}' is not a port that clients can use"))?;
                 }
+                Some(("--key", "ecdsa")) => setup.key = KeyAlgorithm::Ecdsa,
+                Some(("--key", "rsa")) => setup.key = KeyAlgorithm::Rsa,
                 Some(("--admin", name)) if !name.is_empty() => setup.admin = name.to_owned(),
                 Some(("--password", password)) => {
                     setup.password = Zeroizing::new(password.to_owned())
@@ -136,8 +141,8 @@ impl Setup {
                 hosts.push(name.to_owned());
             }
         }
-        let server = authority.issue_server(&ServerRequest { hosts }, now)?;
-        let request = ClientRequest { name: self.admin.clone(), not_after: None };
+        let server = authority.issue_server(&ServerRequest { hosts, key: self.key }, now)?;
+        let request = ClientRequest { name: self.admin.clone(), not_after: None, key: self.key };
         let admin = authority.issue_client(&request, now)?;
         let directory = self.create_directory()?;
         let path = |name: &str| directory.join(name);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy, PrivateKey, PrivateKeyChain};
+use rsa::pkcs8::{PrivateKeyInfoRef, der::Decode};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use zeroize::Zeroizing;
 
@@ -198,10 +199,13 @@ impl KeyPair {
         self.chain.iter().map(Certificate::to_pem).collect()
     }
 
-    /// The private key as PEM text.
+    /// The private key as PEM text. One of RSA is in PKCS #1 (`RSA PRIVATE KEY`): some clients read nothing else.
     pub fn key_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(match &self.key {
-            PrivateKeyBytes::Pkcs8(der) => pem("PRIVATE KEY", der),
+            PrivateKeyBytes::Pkcs8(der) => match rsa_key_in(der) {
+                Some(key) => pem("RSA PRIVATE KEY", key),
+                None => pem("PRIVATE KEY", der),
+            },
             PrivateKeyBytes::Pkcs1(der) => pem("RSA PRIVATE KEY", der),
             PrivateKeyBytes::Sec1(der) => pem("EC PRIVATE KEY", der),
         })
@@ -217,6 +221,12 @@ impl PrivateKeyBytes {
             _ => PrivateKeyBytes::Pkcs8(bytes),
         }
     }
+}
+
+/// The key in PKCS #1 that is inside one in PKCS #8, if it is one of RSA.
+fn rsa_key_in(pkcs8: &[u8]) -> Option<&[u8]> {
+    let info = PrivateKeyInfoRef::from_der(pkcs8).ok()?;
+    (info.algorithm.oid == rsa::pkcs1::ALGORITHM_OID).then(|| info.private_key.as_bytes())
 }
 
 /// Lines of base64 between a begin and an end.

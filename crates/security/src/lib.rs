@@ -27,7 +27,7 @@ pub use crate::{
     access::{Caller, Client, Denial, Requirement},
     certificate::{Certificate, InvalidCertificate},
     clearance::{Clearance, DatabaseAccess, Permissions},
-    issuing::{Authority, ClientRequest, IssueError, ServerRequest},
+    issuing::{Authority, ClientRequest, IssueError, KeyAlgorithm, ServerRequest},
     key_pair::{KeyFileError, KeyPair},
     registered::RegisteredCertificate,
     trust::{Standing, TrustedCertificates},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use security::{
-    Authority, Caller, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyPair, Permissions,
-    RegisteredCertificate, Requirement, Standing, TrustedCertificates,
+    Authority, Caller, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyAlgorithm,
+    KeyPair, Permissions, RegisteredCertificate, Requirement, Standing, TrustedCertificates,
 };
 
 use crate::{DAY, NOW, authority, client};
@@ -114,7 +114,8 @@ fn a_denial_names_the_certificate_and_what_is_missing() {
 #[test]
 fn the_stored_form_is_the_protocols() {
     let made = Authority::generate("a", NOW).unwrap();
-    let request = ClientRequest { name: "app".to_owned(), not_after: None };
+    let request =
+        ClientRequest { name: "app".to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
     let made = made.issue_client(&request, NOW).unwrap();
     let entry =
         registered(made.certificate(), Clearance::ValidUser, Some(DatabaseAccess::ReadWrite));

@@ -1,6 +1,6 @@
 //! Certificates in files.
 
-use security::{Certificate, ClientRequest, KeyFileError, KeyPair};
+use security::{Certificate, ClientRequest, KeyAlgorithm, KeyFileError, KeyPair};
 
 use crate::{DAY, NOW, authority, client, server};
 
@@ -71,7 +71,27 @@ fn a_certificate_says_what_it_is() {
 
 #[test]
 fn a_client_certificate_may_be_valid_for_a_shorter_time() {
-    let request = ClientRequest { name: "app".to_owned(), not_after: Some(NOW + 10 * DAY) };
+    let request = ClientRequest {
+        name: "app".to_owned(),
+        not_after: Some(NOW + 10 * DAY),
+        key: KeyAlgorithm::Ecdsa,
+    };
     let made = authority().issue_client(&request, NOW).unwrap();
     assert!(made.certificate().not_after() <= NOW + 11 * DAY);
+}
+
+#[test]
+fn rsa_keys_are_made_on_request_and_read_by_old_clients() {
+    let request = ClientRequest { name: "app".to_owned(), not_after: None, key: KeyAlgorithm::Rsa };
+    let made = authority().issue_client(&request, NOW).unwrap();
+    assert_eq!(made.certificate().rsa_bits(), Some(2048));
+    let (certificate, key) = (made.certificate().to_pem(), made.key_pem());
+    assert!(key.starts_with("-----BEGIN RSA PRIVATE KEY-----\n"), "{}", &key[..32]);
+    let from_pem = KeyPair::from_file(certificate.as_bytes(), Some(key.as_bytes()), "").unwrap();
+    assert_eq!(from_pem.key_pem(), key);
+    let from_pfx = KeyPair::from_file(&made.to_pfx("app", "pw").unwrap(), None, "pw").unwrap();
+    assert_eq!(from_pfx.key_pem(), key);
+    // It certifies others, too.
+    let authority = security::Authority::from_key_pair(std::sync::Arc::new(from_pfx));
+    assert_eq!(authority.issue_client(&request, NOW).unwrap().chain().len(), 2);
 }

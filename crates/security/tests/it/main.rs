@@ -5,7 +5,7 @@
 mod access;
 mod files;
 
-use security::{Authority, ClientRequest, KeyPair, ServerRequest};
+use security::{Authority, ClientRequest, KeyAlgorithm, KeyPair, ServerRequest};
 
 /// 2026-01-01.
 const NOW: i64 = 639_028_224_000_000_000;
@@ -17,10 +17,11 @@ fn authority() -> Authority {
 
 fn server(authority: &Authority) -> KeyPair {
     let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    authority.issue_server(&ServerRequest { hosts }, NOW).unwrap()
+    authority.issue_server(&ServerRequest { hosts, key: KeyAlgorithm::Ecdsa }, NOW).unwrap()
 }
 
 fn client(authority: &Authority, name: &str) -> KeyPair {
-    let request = ClientRequest { name: name.to_owned(), not_after: None };
+    let request =
+        ClientRequest { name: name.to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
     authority.issue_client(&request, NOW).unwrap()
 }

@@ -5,13 +5,15 @@
 use std::{
     io::{Cursor, Write},
     sync::Arc,
+    thread,
 };
 
 use http::StatusCode;
 use model::{base64_bytes, date, lower_case};
+use platform::thread_priority;
 use security::{
-    Authority, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyPair, Permissions,
-    RegisteredCertificate,
+    Authority, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyAlgorithm, KeyPair,
+    Permissions, RegisteredCertificate,
 };
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
@@ -110,14 +112,26 @@ pub(crate) fn generate(call: Call) -> Answering {
             None | Some(Value::Null) => None,
             Some(text) => Some(date_of(text)?),
         };
+        let key = match sent.get("KeyAlgorithm").and_then(Value::as_str) {
+            None | Some("Ecdsa") => KeyAlgorithm::Ecdsa,
+            Some("Rsa") => KeyAlgorithm::Rsa,
+            Some(other) => {
+                let message = format!("KeyAlgorithm is Ecdsa or Rsa, and not '{other}'");
+                return Err(ApiError::argument(message));
+            }
+        };
         if not_after.is_some_and(|end| end < call.state.engine.clock().now().ticks()) {
             return Err(ApiError::argument("NotAfter is in the past"));
         }
         blocking(move || {
-            let request = ClientRequest { name: asked.name.clone(), not_after };
+            let request = ClientRequest { name: asked.name.clone(), not_after, key };
             let authority = Authority::from_key_pair(tls.key_pair());
             let now = call.state.engine.clock().now().ticks();
-            let made = authority.issue_client(&request, now);
+            let made = match key {
+                KeyAlgorithm::Ecdsa => authority.issue_client(&request, now),
+                // It takes long on a small machine, and the others have work to do.
+                KeyAlgorithm::Rsa => stepping_back(|| authority.issue_client(&request, now))?,
+            };
             let made = made.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
             let archive = archive_of(&made, &asked.name, &password)?;
             let thumbprint = made.certificate().thumbprint();
@@ -372,6 +386,20 @@ fn date_of(value: &Value) -> Result<i64, ApiError> {
     parsed.map(date::ParsedDate::utc_ticks).ok_or_else(|| {
         ApiError::new(ErrorKind::Format, format!("Could not convert {value} to a date"))
     })
+}
+
+/// Runs `work` in a thread that yields to all others.
+fn stepping_back<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ApiError> {
+    let work = || {
+        thread_priority::step_back();
+        work()
+    };
+    let ended = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("new key".to_owned()).spawn_scoped(scope, work);
+        thread.map(|thread| thread.join())
+    });
+    let ended = ended.map_err(|error| ApiError::new(ErrorKind::Internal, error.to_string()))?;
+    ended.map_err(|_| ApiError::new(ErrorKind::Internal, "making a key failed"))
 }
 
 /// A certificate and its key, in each form that clients read: PKCS #12; two files, of which the first is the certificate

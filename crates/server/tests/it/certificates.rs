@@ -20,7 +20,7 @@ use rustls::{
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
-use security::{Authority, ClientRequest, KeyPair, ServerRequest};
+use security::{Authority, ClientRequest, KeyAlgorithm, KeyPair, ServerRequest};
 use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
@@ -65,7 +65,7 @@ fn write_private(path: &Path, bytes: &[u8]) {
 
 fn issue_server(authority: &Authority) -> KeyPair {
     let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    authority.issue_server(&ServerRequest { hosts }, now()).unwrap()
+    authority.issue_server(&ServerRequest { hosts, key: KeyAlgorithm::Ecdsa }, now()).unwrap()
 }
 
 fn secured() -> Secured {
@@ -149,7 +149,8 @@ impl ServerCertVerifier for AnyServer {
 
 impl Secured {
     fn client(&self, name: &str) -> KeyPair {
-        let request = ClientRequest { name: name.to_owned(), not_after: None };
+        let request =
+            ClientRequest { name: name.to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
         self.authority.issue_client(&request, now()).unwrap()
     }
 
@@ -220,7 +221,8 @@ impl Secured {
 
     /// A client whose certificate was made, and is valid, relative to another time.
     fn client_of_another_time(&self, name: &str, moment: i64) -> KeyPair {
-        let request = ClientRequest { name: name.to_owned(), not_after: None };
+        let request =
+            ClientRequest { name: name.to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
         self.authority.issue_client(&request, moment).unwrap()
     }
 
@@ -460,7 +462,8 @@ fn registered_certificates_survive_a_restart() {
         let arguments = ["--ServerUrl=https://127.0.0.1:0", &path];
         TestServer::start(platform.clone(), &arguments)
     };
-    let request = ClientRequest { name: "app".to_owned(), not_after: None };
+    let request =
+        ClientRequest { name: "app".to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
     let client = authority.issue_client(&request, now()).unwrap();
     let mut secured = Secured { server: start(), authority, own, file, _scratch: scratch };
     secured.register(&secured.own, &client, "Operator", json!({}));
@@ -512,7 +515,10 @@ fn the_certificate_of_the_server_is_replaced_by_an_upload() {
     let client = secured.client("app");
     let year_2000 = 630_822_816_000_000_000;
     let hosts = vec!["localhost".to_owned()];
-    let expired = secured.authority.issue_server(&ServerRequest { hosts }, year_2000).unwrap();
+    let expired = secured
+        .authority
+        .issue_server(&ServerRequest { hosts, key: KeyAlgorithm::Ecdsa }, year_2000)
+        .unwrap();
     for (file, expected) in [
         (b"damaged".to_vec(), "Unable to load the provided certificate."),
         (secured.own.chain_pem().into_bytes(), "it contains no private key"),
@@ -544,7 +550,8 @@ fn a_certificate_that_should_not_be_used_keeps_the_server_from_starting() {
     let scratch = Scratch::new();
     let authority = Authority::generate("tests", now()).unwrap();
     let own = issue_server(&authority);
-    let request = ClientRequest { name: "app".to_owned(), not_after: None };
+    let request =
+        ClientRequest { name: "app".to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
     let client = authority.issue_client(&request, now()).unwrap();
     let file = scratch.0.join("server.pfx");
     let start = |arguments: &[&str]| {
