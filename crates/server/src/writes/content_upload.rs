@@ -15,10 +15,13 @@ use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
-    http::body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
+    http::body_share::{BodyShare, SMALL_BODY_BYTES, charge_in_steps},
     server_state::ServerState,
     writes::submitting::{Submitted, begin},
 };
+
+/// What is charged for the chunk that is being filled.
+const CHARGE_STEPS: [u64; 2] = [SMALL_BODY_BYTES, CONTENT_CHUNK_BYTES as u64];
 
 /// A content that is arriving.
 pub(crate) struct ContentUpload {
@@ -91,7 +94,7 @@ impl ContentUpload {
                 self.send_chunk().await?;
             }
             let (taken, behind) = rest.split_at(self.upload.room_bytes().min(rest.len()));
-            let bytes = counted(self.upload.chunk_bytes() + taken.len());
+            let bytes = charge_in_steps(self.upload.chunk_bytes() + taken.len(), &CHARGE_STEPS);
             self.share.grow_when_there_is_room(bytes).await?;
             self.upload.fill(taken);
             rest = behind;
@@ -173,15 +176,5 @@ impl ContentUpload {
             tokio::time::sleep(pause).await;
         }
         Ok(())
-    }
-}
-
-/// The charge for a chunk of that length: in few steps, so that uploads in progress do not wait for
-/// each other.
-fn counted(bytes: usize) -> u64 {
-    match bytes as u64 {
-        bytes if bytes <= UNCOUNTED_BYTES => bytes,
-        bytes if bytes <= SMALL_BODY_BYTES => SMALL_BODY_BYTES,
-        _ => CONTENT_CHUNK_BYTES as u64,
     }
 }
