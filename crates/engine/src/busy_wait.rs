@@ -21,9 +21,15 @@ impl BusyWait {
     /// How long to wait before the next call; `None` if the database takes another batch now.
     ///
     /// # Errors
-    /// It has been busy for too long ([`SubmitError::Full`]).
+    /// It has been busy for too long ([`SubmitError::Full`]), or is being closed
+    /// ([`EngineError::DatabaseClosing`]).
     pub fn next(&mut self, database: &DatabaseLease) -> Result<Option<Duration>, EngineError> {
-        self.next_unless(database.has_room())
+        match database.has_room() {
+            false if database.is_closing() => {
+                Err(EngineError::DatabaseClosing { is_written: false })
+            }
+            has_room => self.next_unless(has_room),
+        }
     }
 
     /// The same for a caller that waits for something else, too.

@@ -256,8 +256,7 @@ impl Insert {
             return Err(ApiError::new(ErrorKind::OperationCanceled, message));
         }
         if self.database.is_closing() {
-            let message = "The database is being closed.";
-            return Err(ApiError::new(ErrorKind::DatabaseDisabled, message));
+            return Err(EngineError::DatabaseClosing { is_written: false }.into());
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use commands::BatchOutcome;
-use database::DatabaseLease;
+use database::{Closing, DatabaseLease};
 use documents::{CONTENT_CHUNK_BYTES, ContentHasher, NewContent};
 use engine::{Backlog, BusyWait, ContentChunk, StagedContent, StagedContents};
 use tokio::task::JoinHandle;
@@ -15,6 +15,7 @@ use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
+    database_access::unless_closed,
     http::body_share::{BodyShare, SMALL_BODY_BYTES, charge_in_steps},
     server_state::ServerState,
     writes::submitting::{Submitted, begin},
@@ -27,6 +28,7 @@ const CHARGE_STEPS: [u64; 2] = [SMALL_BODY_BYTES, CONTENT_CHUNK_BYTES as u64];
 pub(crate) struct ContentUpload {
     state: Arc<ServerState>,
     database: DatabaseLease,
+    closing: Closing,
     upload: engine::ContentUpload,
     hashing: Hashing,
     /// The memory charged for the chunk that is being filled.
@@ -78,6 +80,7 @@ impl ContentUpload {
         ContentUpload {
             state: Arc::clone(state),
             database: database.clone(),
+            closing: Closing::of(database),
             upload: engine::ContentUpload::new(database, carried_bytes_max),
             hashing: Hashing::Idle(Box::default()),
             share: BodyShare::none_of(state),
@@ -95,7 +98,8 @@ impl ContentUpload {
             }
             let (taken, behind) = rest.split_at(self.upload.room_bytes().min(rest.len()));
             let bytes = charge_in_steps(self.upload.chunk_bytes() + taken.len(), &CHARGE_STEPS);
-            self.share.grow_when_there_is_room(bytes).await?;
+            let growth = self.share.grow_when_there_is_room(bytes);
+            unless_closed(&mut self.closing, growth).await??;
             self.upload.fill(taken);
             rest = behind;
         }
