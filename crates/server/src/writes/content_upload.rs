@@ -125,7 +125,7 @@ impl ContentUpload {
 
     /// Submits the chunk, when not too many are in flight.
     async fn send_chunk(&mut self) -> Result<(), ApiError> {
-        while !self.upload.may_submit(self.in_flight.len()) {
+        while !self.upload.may_submit() {
             self.wait_for_chunk().await?;
         }
         self.wait_for_flush().await?;
@@ -153,10 +153,11 @@ impl ContentUpload {
     async fn wait_for_chunk(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
         submitted.await?;
+        self.upload.note_stored();
         Ok(())
     }
 
-    /// Flushes concurrently with the upload, and waits when that is too slow.
+    /// Flushes concurrently with the upload, and waits for the flush in progress when that is too slow.
     async fn wait_for_flush(&mut self) -> Result<(), ApiError> {
         let backlog = self.upload.backlog();
         if backlog == Backlog::Small {
