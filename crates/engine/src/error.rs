@@ -213,8 +213,7 @@ impl EngineError {
                 DocumentError::TooLarge { .. } | DocumentError::TooLong { .. },
             )) => Some(Shortage::TooLarge),
             EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
-            | EngineError::Submit(SubmitError::Full)
-            | EngineError::MemoryCritical { .. } => Some(Shortage::Passing),
+            | EngineError::Submit(SubmitError::Full) => Some(Shortage::Passing),
             _ => None,
         }
     }
@@ -226,8 +225,7 @@ impl EngineError {
             EngineError::Command(CommandError::NotWritten(error))
             | EngineError::Command(CommandError::Document(DocumentError::Storage(error)))
             | EngineError::Storage(error) => is_storages(error),
-            EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
-            | EngineError::MemoryCritical { .. } => true,
+            EngineError::Command(CommandError::Patch(PatchError::Engine { .. })) => true,
             _ => false,
         }
     }

@@ -436,7 +436,10 @@ impl Insert {
             match self.elements.step()? {
                 BulkInsertStep::Collect => return Ok(()),
                 BulkInsertStep::Submit(batch) => {
-                    self.in_flight = Some(begin(&self.state, &self.database, batch.into())?);
+                    match begin(&self.state, &self.database, batch.into()) {
+                        Ok(submitted) => self.in_flight = Some(submitted),
+                        Err(error) => self.settle(Err(error))?,
+                    }
                 }
                 BulkInsertStep::Settle => self.wait_for_batch().await?,
                 BulkInsertStep::Pause(time) => self.pause(time).await?,
