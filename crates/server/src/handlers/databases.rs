@@ -205,8 +205,7 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         Some(_) => return Err(refused("'DatabaseName' must be a text.")),
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
-    // Only whether it is an object: the engine reads it from the body.
-    read_record_settings(body.get("Settings"))?;
+    check_record_settings(body.get("Settings"))?;
     let disabled = match body.get("Disabled") {
         Some(Value::Bool(disabled)) => *disabled,
         Some(Value::Null) | None => false,
