@@ -7,8 +7,9 @@ use database::DatabaseLease;
 
 use crate::error::EngineError;
 
-/// How many times, and how long, a caller waits before it fails.
+/// How many times a caller waits before it fails.
 const TRIES_MAX: usize = 600;
+/// How long it waits each time, and how long a bulk insert waits before it tries a batch again.
 pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Counts how often a caller has waited until a database takes another batch.
