@@ -76,8 +76,8 @@ fn timed_out(name: &str, ticket: &Ticket, waited: Duration) -> ApiError {
     let seconds = waited.as_secs();
     if ticket.has_started() {
         let message = format!(
-            "The database {name} takes longer than {seconds} seconds to open. It goes on opening; \
-             try again later."
+            "The database {name} takes longer than {seconds} seconds to open. It is still being \
+             opened; try again later."
         );
         return ApiError::new(ErrorKind::DatabaseLoadTimeout, message);
     }
