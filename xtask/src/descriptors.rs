@@ -48,7 +48,8 @@ pub(crate) fn run() -> Result<Checks, Failure> {
         let stopped = server.stop();
         checks.that(stopped.is_ok(), || format!("{name}: {:?}", stopped.err()));
         let text = std::fs::read_to_string(&log)?;
-        let expected = if soft < hard { "more files may be open" } else { "for want of file" };
+        let expected =
+            if soft < hard { "more files may be open" } else { "too few file descriptors" };
         checks.that(text.contains(expected), || {
             format!("{name}: the log does not contain '{expected}'")
         });

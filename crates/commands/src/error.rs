@@ -158,7 +158,7 @@ impl fmt::Display for LowDiskSpace {
         write!(
             formatter,
             "the disk of {} is too full to write to: {found}{free_bytes} bytes are free, and \
-             {free_bytes_min} must be. Nothing was written; reading goes on, and writing does when \
+             {free_bytes_min} must be. Nothing was written; reads continue, and writes do when \
              there is room again",
             directory.display()
         )

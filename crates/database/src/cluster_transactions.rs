@@ -93,7 +93,7 @@ impl ClusterTransactions {
     }
 
     /// Executes everything up to the transaction with this index, which is in the state. `done` gets the outcome of
-    /// that one, whoever had it executed.
+    /// that one, no matter which request had it executed.
     pub(crate) fn execute(
         self: &Arc<Self>,
         cluster: &ClusterStore,

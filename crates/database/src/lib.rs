@@ -10,6 +10,7 @@
 //! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
+//! | `closing` | [`Closing`]: its end, for those that wait for something else |
 //! | `changes` | [`ChangesHub`]: notifies listeners of the changes of a database |
 //! | `activity` | [`Activity`]: rates and totals of requests, writes and indexing |
 //! | `log_follower` | [`LogFollowers`]: readers that are woken when the document log has grown |
@@ -34,6 +35,7 @@
 mod activity;
 mod catalog;
 mod changes;
+mod closing;
 mod cluster_transactions;
 mod disk_space;
 mod error;
@@ -68,6 +70,7 @@ pub use crate::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerBudget,
         ListenerEnd, ListenerOptions, ListenerView, TooManyWatches, Wake,
     },
+    closing::Closing,
     cluster_transactions::{ExecutionError, guarded_transaction, transaction_version},
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},

@@ -20,6 +20,7 @@ use commands::{
 use documents::DatabaseIdentity;
 use indexing::{
     AutoIndexLimits, DefinitionFormat, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool,
+    OnIndexEvent,
 };
 use model::{
     DatabaseId, DatabaseRecord, NodeTag, RetentionConfiguration, RetentionKind,
@@ -150,11 +151,8 @@ impl Database {
         flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
-        let directories =
-            vec![options.environment.directory.clone(), options.environment.journals()];
-        let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);
-        let index_options = index_options(&options.environment, &options.indexing.pool);
-        let environment = Environment::open(platform, options.environment)?;
+        let disk = disk_gauge_of(&options);
+        let environment = Environment::open(platform, options.environment.clone())?;
         standing::check_history(&environment, known)?;
         let opened = (&*environment, options.is_in_memory);
         if let Some(reason) = standing::check_cluster(cluster, opened, &record)? {
@@ -164,47 +162,22 @@ impl Database {
         store_missing_counts(&environment)?;
         let values = cluster.values_of(record.topology_id);
         let changes = Arc::new(ChangesHub::default());
-        let queue =
-            queue_of(platform, &environment, options.queue, &options.commit_threads, &values);
-        recorded_settings::set_queue(&queue, &record)?;
         let activity = Arc::new(Activity::part_of(&options.activity));
-        queue.count_stored_by({
-            let activity = Arc::clone(&activity);
-            move |tally| activity.note_written(tally)
-        });
-        queue.set_change_listener(Arc::clone(&changes) as Arc<dyn ChangeListener>);
+        let queue = queue_of(&options, &environment, &values);
+        recorded_settings::set_queue(&queue, &record)?;
+        announce_writes(&queue, &activity, &changes);
         let held_snapshots = Arc::<HeldSnapshots>::default();
         look_after(&environment, flusher, &held_snapshots);
         let (followers, subscriptions) = (Arc::<LogFollowers>::default(), Arc::default());
         notify_readers(&environment, &followers, &subscriptions);
+        let context = index_context(&options, &environment, &values, &queue);
         let indexes = IndexSet::new(IndexSetContext {
-            platform: platform.clone(),
-            documents: Arc::clone(&environment),
-            values: Some(values.clone()),
-            directory: index_options.directory.join(INDEXES_DIRECTORY),
-            environment: index_options,
-            scripts: options.scripts.clone(),
-            pool: options.indexing.pool.clone(),
-            outputs: Arc::new(IndexOutputs { queue: Arc::clone(&queue) }),
-            on_event: {
-                let (name, notified) = (record.name.clone(), options.indexing.on_event);
-                let (watched, counted) = (Arc::clone(&changes), Arc::clone(&activity));
-                Arc::new(move |event| {
-                    if let IndexSetEvent::Indexed { batch, .. } = event {
-                        return counted.note_indexed(*batch);
-                    }
-                    notified(name.as_str(), event);
-                    announce_index(&watched, event);
-                })
-            },
-            definition_format: DefinitionFormat {
-                write: wire::index_definition_text,
-                read: wire::index_definition_of_text,
-            },
+            on_event: on_index_event(&record, &options, &changes, &activity),
             on_open: {
                 let (flusher, held) = (Arc::clone(flusher), Arc::clone(&held_snapshots));
                 Arc::new(move |environment| look_after(environment, &flusher, &held))
             },
+            ..context
         });
         if options.indexing.is_disabled {
             indexes.disable();
@@ -514,15 +487,20 @@ impl Database {
     }
 }
 
+fn disk_gauge_of(options: &DatabaseOptions) -> DiskSpaceGauge {
+    let directories = vec![options.environment.directory.clone(), options.environment.journals()];
+    DiskSpaceGauge::new(Arc::clone(&options.platform.disk), directories, options.disk_space)
+}
+
 /// The commit queue, whose scripts read these values.
 fn queue_of(
-    platform: &Platform,
+    options: &DatabaseOptions,
     environment: &Arc<Environment>,
-    options: CommitQueueOptions,
-    threads: &Arc<CommitThreads>,
     values: &ValueSource,
 ) -> Arc<CommitQueue> {
-    let queue = CommitQueue::open(Arc::clone(environment), platform, options, threads);
+    let DatabaseOptions { platform, commit_threads, .. } = options;
+    let environment = Arc::clone(environment);
+    let queue = CommitQueue::open(environment, platform, options.queue, commit_threads);
     let values = values.clone();
     queue.read_values_by(Arc::new(move |key| {
         let values = values.read();
@@ -530,6 +508,57 @@ fn queue_of(
         Ok(found.map(|entry| entry.value.to_buf()))
     }));
     Arc::new(queue)
+}
+
+/// Counts what the queue stores, and notifies the watchers of documents.
+fn announce_writes(queue: &CommitQueue, activity: &Arc<Activity>, changes: &Arc<ChangesHub>) {
+    let activity = Arc::clone(activity);
+    queue.count_stored_by(move |tally| activity.note_written(tally));
+    queue.set_change_listener(Arc::clone(changes) as Arc<dyn ChangeListener>);
+}
+
+/// What the indexes need. Nobody is notified of their events, nor of the environments that they open.
+fn index_context(
+    options: &DatabaseOptions,
+    environment: &Arc<Environment>,
+    values: &ValueSource,
+    queue: &Arc<CommitQueue>,
+) -> IndexSetContext {
+    let index_options = index_options(&options.environment, &options.indexing.pool);
+    IndexSetContext {
+        platform: options.platform.clone(),
+        documents: Arc::clone(environment),
+        values: Some(values.clone()),
+        directory: index_options.directory.join(INDEXES_DIRECTORY),
+        environment: index_options,
+        scripts: options.scripts.clone(),
+        pool: options.indexing.pool.clone(),
+        outputs: Arc::new(IndexOutputs { queue: Arc::clone(queue) }),
+        on_event: Arc::new(|_| {}),
+        definition_format: DefinitionFormat {
+            write: wire::index_definition_text,
+            read: wire::index_definition_of_text,
+        },
+        on_open: Arc::new(|_| {}),
+    }
+}
+
+/// Counts what is indexed, and passes other events on, to the watchers of indexes as well.
+fn on_index_event(
+    record: &DatabaseRecord,
+    options: &DatabaseOptions,
+    changes: &Arc<ChangesHub>,
+    activity: &Arc<Activity>,
+) -> OnIndexEvent {
+    let (name, notified) = (record.name.clone(), Arc::clone(&options.indexing.on_event));
+    let (changes, activity) = (Arc::clone(changes), Arc::clone(activity));
+    Arc::new(move |event| {
+        if let IndexSetEvent::Indexed { batch, .. } = event {
+            return activity.note_indexed(*batch);
+        }
+        notified(name.as_str(), event);
+        announce_index(&changes, event);
+    })
 }
 
 /// Lets the flusher serve the environment, and ends held snapshots that keep too much of it.

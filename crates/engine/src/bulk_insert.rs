@@ -58,7 +58,8 @@ pub struct BulkInsert {
 pub enum BulkInsertStep {
     /// Add more elements. A batch may be on its way.
     Collect,
-    /// Submit this batch, whose ids are complete, and pass its outcome to [`BulkInsert::settle`].
+    /// Submit this batch, whose ids are complete, and pass its outcome to [`BulkInsert::settle`]: also the error if it
+    /// was not accepted.
     Submit(Batch),
     /// Pass the outcome of the submitted batch to [`BulkInsert::settle`].
     Settle,

@@ -22,10 +22,11 @@ use crate::{
     engine::Engine,
     error::EngineError,
     operation_thread::ShowFailure,
-    query_target::{
-        NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target, wait_until_caught_up,
-    },
+    query_target::{NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target},
 };
+
+/// How often an operation that waits for an index checks whether it was stopped.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Memory of a query, while it is planned, that is not charged.
 const PLANNING_ALLOWED_BYTES: u64 = 256 << 10;
@@ -171,13 +172,14 @@ impl BulkOperation {
         Ok(Some(index))
     }
 
-    fn follow(&self, index: &Index, wait_max: Duration) -> Result<(), EngineError> {
+    fn follow(&self, index: &Arc<Index>, wait_max: Duration) -> Result<(), EngineError> {
         check_index_answers(index)?;
-        let has_caught_up = {
-            let should_stop = || self.should_stop();
-            wait_until_caught_up(&self.database, index, wait_max, &should_stop)?
-        };
-        if has_caught_up || self.options.allows_stale {
+        let mut catch_up = self.engine.begin_catch_up(&self.database, index, wait_max)?;
+        while !catch_up.block(STOP_CHECK_INTERVAL) && !self.should_stop() {}
+        if self.should_stop() {
+            return Err(EngineError::Stopped);
+        }
+        if catch_up.end()? || self.options.allows_stale {
             return Ok(());
         }
         let message = "Cannot perform bulk operation. Index is stale.".to_owned();

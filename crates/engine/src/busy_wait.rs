@@ -7,8 +7,9 @@ use database::DatabaseLease;
 
 use crate::error::EngineError;
 
-/// How many times, and how long, a caller waits before it fails.
+/// How many times a caller waits before it fails.
 const TRIES_MAX: usize = 600;
+/// How long it waits each time, and how long a bulk insert waits before it tries a batch again.
 pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Counts how often a caller has waited until a database takes another batch.
@@ -21,9 +22,15 @@ impl BusyWait {
     /// How long to wait before the next call; `None` if the database takes another batch now.
     ///
     /// # Errors
-    /// It has been busy for too long ([`SubmitError::Full`]).
+    /// It has been busy for too long ([`SubmitError::Full`]), or is being closed
+    /// ([`EngineError::DatabaseClosing`]).
     pub fn next(&mut self, database: &DatabaseLease) -> Result<Option<Duration>, EngineError> {
-        self.next_unless(database.has_room())
+        match database.has_room() {
+            false if database.is_closing() => {
+                Err(EngineError::DatabaseClosing { is_written: false })
+            }
+            has_room => self.next_unless(has_room),
+        }
     }
 
     /// The same for a caller that waits for something else, too.

@@ -86,8 +86,8 @@ impl Engine {
     /// Protects databases from deletion, or stops protecting them. Blocks.
     ///
     /// # Errors
-    /// One of them does not exist: none is changed then, unless it was deleted meanwhile. A record cannot be
-    /// written.
+    /// One of them does not exist, and no record is changed; one is deleted during the call, or a record cannot be
+    /// written, and those before it are changed.
     pub fn set_lock_mode(
         &self,
         databases: &[String],
@@ -100,22 +100,23 @@ impl Engine {
         databases.iter().map(set).collect()
     }
 
-    /// Disables a database, which closes it, or enables it again. `None` if there is no such database. Blocks.
+    /// Disables a database, which closes it, or enables it again. Blocks.
     ///
     /// # Errors
-    /// The record cannot be written.
+    /// The database does not exist ([`EngineError::DatabaseMissing`]); the record cannot be written.
     pub fn set_disabled(
         &self,
         database: &str,
         disabled: bool,
-    ) -> Result<Option<WrittenRecord>, EngineError> {
+    ) -> Result<WrittenRecord, EngineError> {
         let mut is_changed = false;
         let written = self.registry.change_record(database, |record, draft| {
             draft.disabled = disabled;
             is_changed = record.disabled != disabled;
             if is_changed { Decision::Replace } else { Decision::Keep }
         })?;
-        if is_changed && written.is_some() {
+        let written = written.ok_or_else(|| missing(database))?;
+        if is_changed {
             let what = if disabled { "a database was disabled" } else { "a database was enabled" };
             tracing::info!(database, "{what}");
         }

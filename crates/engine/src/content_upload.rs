@@ -18,7 +18,8 @@ use crate::{engine::Engine, error::EngineError};
 pub const CARRIED_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of chunks of an upload that are on their way to the disk.
 const CHUNKS_IN_FLIGHT_MAX: usize = 3;
-/// An upload waits for the flush when the database holds more unflushed bytes than this.
+/// An upload waits for the flush in progress when the database holds more unflushed bytes than this. So it is at most
+/// one flush ahead.
 const UNFLUSHED_BYTES_MAX: u64 = 8 << 20;
 
 /// A content that is arriving.
@@ -29,6 +30,8 @@ pub struct ContentUpload {
     carried_bytes_max: usize,
     chunk: Vec<u8>,
     next_index: u32,
+    /// How many chunks were taken and are not stored yet.
+    in_flight: usize,
     staged: Option<StagedContent>,
 }
 
@@ -47,7 +50,7 @@ pub enum Backlog {
     Small,
     /// The database is to be flushed while the upload goes on.
     Large,
-    /// The upload waits until the database is flushed.
+    /// The upload waits for the flush in progress, if there is one, before it starts another and goes on.
     TooLarge,
 }
 
@@ -73,6 +76,7 @@ impl ContentUpload {
             carried_bytes_max: carried_bytes_max.min(CONTENT_CHUNK_BYTES),
             chunk: Vec::new(),
             next_index: 0,
+            in_flight: 0,
             staged: None,
         }
     }
@@ -93,9 +97,9 @@ impl ContentUpload {
         self.chunk.extend_from_slice(bytes);
     }
 
-    /// Whether another chunk may be submitted while this many are on their way.
-    pub fn may_submit(&self, in_flight: usize) -> bool {
-        in_flight < CHUNKS_IN_FLIGHT_MAX
+    /// Whether another chunk may be taken: not too many are on their way.
+    pub fn may_submit(&self) -> bool {
+        self.in_flight < CHUNKS_IN_FLIGHT_MAX
     }
 
     /// Whether the database has to be flushed before the next chunk, which bounds its memory.
@@ -107,13 +111,15 @@ impl ContentUpload {
         }
     }
 
-    /// Takes the chunk, to submit it.
+    /// Takes the chunk, to submit it. Its end is noted by [`ContentUpload::stage`] for the first one, and by
+    /// [`ContentUpload::note_stored`] for the others.
     ///
     /// # Errors
     /// There are too many chunks.
     pub fn take_chunk(&mut self) -> Result<ContentChunk, EngineError> {
         let index = self.next_index;
         self.next_index = index.checked_add(1).ok_or(EngineError::ContentTooLong)?;
+        self.in_flight += 1;
         let chunk = mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
         let bytes = Arc::new(chunk);
         let number = self.staged.as_ref().map(|staged| staged.number);
@@ -129,6 +135,12 @@ impl ContentUpload {
     /// Notes that the first chunk is stored.
     pub fn stage(&mut self, staged: StagedContent) {
         self.staged = Some(staged);
+        self.note_stored();
+    }
+
+    /// Notes that a chunk is stored.
+    pub fn note_stored(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
     }
 
     /// The whole content if it is so small that the command which puts it carries it. To be called at its end.

@@ -102,16 +102,7 @@ impl Engine {
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory)
                 .map_err(|source| OpenError::Thread { source })?
         };
-        let options = RegistryOptions {
-            concurrent_loads_max: settings.databases.concurrent_loads_max,
-            close_timeout: CLOSE_TIMEOUT,
-            on_event: database_log::log,
-        };
-        let registry = {
-            let files = Arc::clone(&files);
-            let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
-            DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
-        };
+        let registry = registry_of(&settings, &catalog, &flusher, &files);
         let watch = ResourceWatch::new(
             registry.clone(),
             Arc::clone(&flusher),
@@ -241,6 +232,22 @@ impl Engine {
         }
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+fn registry_of(
+    settings: &Settings,
+    catalog: &Arc<ServerCatalog>,
+    flusher: &Arc<Flusher>,
+    files: &Arc<DatabaseFiles>,
+) -> DatabaseRegistry {
+    let options = RegistryOptions {
+        concurrent_loads_max: settings.databases.concurrent_loads_max,
+        close_timeout: CLOSE_TIMEOUT,
+        on_event: database_log::log,
+    };
+    let files = Arc::clone(files);
+    let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
+    DatabaseRegistry::new(Arc::clone(catalog), Arc::clone(flusher), options, options_of)
 }
 
 fn open_catalog(settings: &Settings, platform: &Platform) -> Result<Arc<ServerCatalog>, OpenError> {

@@ -16,6 +16,7 @@ use wire::{ProtocolError, header_names::SNAPSHOT};
 use crate::{
     indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
+    replicas_behind::ReplicasBehind,
     subscription_key::SubscriptionKey,
 };
 
@@ -100,6 +101,13 @@ pub enum EngineError {
     },
     /// Indexes have not caught up with a write in time. The write is complete.
     IndexesBehind(Box<IndexesBehind>),
+    /// Other nodes do not have a write in time. The write is complete.
+    ReplicasBehind(Box<ReplicasBehind>),
+    /// The database is being closed: what the caller waited for is not awaited any longer.
+    DatabaseClosing {
+        /// Whether the caller waited for the consequences of a write, which is complete.
+        is_written: bool,
+    },
     /// The caller's: a snapshot has no entries of the index that a query needs.
     IndexNotInSnapshot {
         /// The index.
@@ -205,8 +213,7 @@ impl EngineError {
                 DocumentError::TooLarge { .. } | DocumentError::TooLong { .. },
             )) => Some(Shortage::TooLarge),
             EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
-            | EngineError::Submit(SubmitError::Full)
-            | EngineError::MemoryCritical { .. } => Some(Shortage::Passing),
+            | EngineError::Submit(SubmitError::Full) => Some(Shortage::Passing),
             _ => None,
         }
     }
@@ -218,8 +225,7 @@ impl EngineError {
             EngineError::Command(CommandError::NotWritten(error))
             | EngineError::Command(CommandError::Document(DocumentError::Storage(error)))
             | EngineError::Storage(error) => is_storages(error),
-            EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
-            | EngineError::MemoryCritical { .. } => true,
+            EngineError::Command(CommandError::Patch(PatchError::Engine { .. })) => true,
             _ => false,
         }
     }
@@ -298,6 +304,14 @@ impl fmt::Display for EngineError {
                 f.write_str(message)
             }
             EngineError::IndexesBehind(behind) => behind.fmt(f),
+            EngineError::ReplicasBehind(behind) => behind.fmt(f),
+            EngineError::DatabaseClosing { is_written: false } => {
+                f.write_str("The database is being closed.")
+            }
+            EngineError::DatabaseClosing { is_written: true } => f.write_str(
+                "The database is being closed. The write is complete, but what was to be awaited after it \
+                 has not happened yet.",
+            ),
             EngineError::IndexNotInSnapshot { name } => write!(
                 f,
                 "The snapshot has no index '{name}', which the query needs. Let the index be created \
@@ -384,6 +398,8 @@ impl Error for EngineError {
             | EngineError::IndexName { .. }
             | EngineError::IndexConflict { .. }
             | EngineError::IndexesBehind(_)
+            | EngineError::ReplicasBehind(_)
+            | EngineError::DatabaseClosing { .. }
             | EngineError::IndexNotInSnapshot { .. }
             | EngineError::SubscriptionMissing { .. }
             | EngineError::SubscriptionNameTaken { .. }

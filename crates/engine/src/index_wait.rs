@@ -1,23 +1,20 @@
 //! Waiting for indexes after a write.
 //!
-//! The write is complete already, so an index that is late does not undo it. The wait is begun, and ended when the
-//! indexes have caught up or the time is over. Only how the time between is spent differs between a caller that
-//! blocks ([`Engine::wait_for_indexes`]) and one that awaits.
+//! The write is complete already, so an index that is late does not undo it.
 
 use std::{
     pin::Pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
 use commands::BatchOutcome;
 use database::DatabaseLease;
-use indexing::Index;
+use indexing::{Index, Position};
 use model::{Etag, IndexState};
-use platform::Clock;
 
-use crate::{engine::Engine, error::EngineError, indexes_behind::IndexesBehind};
+use crate::{catch_up::CatchUp, engine::Engine, error::EngineError, indexes_behind::IndexesBehind};
 
 /// What a caller expects of the indexes after a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,49 +27,28 @@ pub struct IndexWait {
     pub names: Vec<String>,
 }
 
-/// The indexes that a caller waits for: a future that is ready when each of them has caught up, or will not.
-/// Pass it to [`PendingIndexes::end`] then, or when [`PendingIndexes::time_left`] is over.
+/// The indexes that a caller waits for after a write: a future as [`CatchUp`].
+/// Pass it to [`PendingIndexes::end`] when it is ready, or when [`PendingIndexes::time_left`] is over.
 pub struct PendingIndexes {
-    indexes: Vec<Arc<Index>>,
-    arrivals: Arc<Arrivals>,
-    clock: Arc<dyn Clock>,
-    /// On the monotonic clock.
-    began: Duration,
-    timeout: Duration,
+    catch_up: CatchUp,
     is_required: bool,
     /// The last change that the indexes are to contain.
     etag: Etag,
-}
-
-/// Which indexes have replied.
-struct Arrivals {
-    state: Mutex<ArrivalState>,
-    changed: Condvar,
-}
-
-struct ArrivalState {
-    /// Of each index, in their order: whether it has caught up.
-    caught_up: Vec<bool>,
-    /// How many have not replied yet.
-    pending: usize,
-    /// Of the task that polls.
-    waker: Option<Waker>,
 }
 
 impl Engine {
     /// Waits until the indexes of the collections that a write changed contain the write. Blocks.
     ///
     /// # Errors
-    /// Some are still behind after the timeout, unless the caller does not mind
-    /// ([`EngineError::IndexesBehind`]); the documents cannot be read.
+    /// Those of [`PendingIndexes::end`]; the documents cannot be read.
     pub fn wait_for_indexes(
         &self,
         database: &DatabaseLease,
         wait: &IndexWait,
         written: &BatchOutcome,
     ) -> Result<(), EngineError> {
-        let pending = self.begin_index_wait(database, wait, written)?;
-        pending.arrivals.wait(pending.time_left());
+        let mut pending = self.begin_index_wait(database, wait, written)?;
+        pending.catch_up.block(wait.timeout);
         pending.end()
     }
 
@@ -86,20 +62,17 @@ impl Engine {
         wait: &IndexWait,
         written: &BatchOutcome,
     ) -> Result<PendingIndexes, EngineError> {
-        let clock = Arc::clone(self.clock());
-        let began = clock.monotonic();
-        let indexes = wait.relevant(database, written);
-        let arrivals = Arrivals::of(indexes.len());
         let documents = database.read();
-        for (place, index) in indexes.iter().enumerate() {
+        let position = |index: Arc<Index>| -> Result<(Arc<Index>, Position), EngineError> {
             // Not every change of the database is one that the index follows.
             let last = index.last_etag_in(&documents)?.min(written.last_etag);
-            let arrivals = Arc::clone(&arrivals);
-            index.when_indexed(last, Box::new(move |reached| arrivals.arrive(place, reached)));
-        }
+            Ok((index, last.into()))
+        };
+        let positions = wait.relevant(database, written).into_iter().map(position);
+        let positions = positions.collect::<Result<_, _>>()?;
         let IndexWait { timeout, is_required, .. } = *wait;
-        let etag = written.last_etag;
-        Ok(PendingIndexes { indexes, arrivals, clock, began, timeout, is_required, etag })
+        let catch_up = CatchUp::begin(database, Arc::clone(self.clock()), positions, timeout);
+        Ok(PendingIndexes { catch_up, is_required, etag: written.last_etag })
     }
 }
 
@@ -125,82 +98,41 @@ impl IndexWait {
 impl PendingIndexes {
     /// How much of the timeout is left.
     pub fn time_left(&self) -> Duration {
-        self.timeout.saturating_sub(self.elapsed())
+        self.catch_up.time_left()
     }
 
     /// Ends the wait, whether it is over or not.
     ///
     /// # Errors
-    /// Some indexes are behind, and the caller requires them ([`EngineError::IndexesBehind`]).
+    /// Some indexes are behind, and the caller requires them: because the database is being closed
+    /// ([`EngineError::DatabaseClosing`]), or although the time is over ([`EngineError::IndexesBehind`]).
     pub fn end(self) -> Result<(), EngineError> {
-        let stale = self.stale();
-        if stale.is_empty() || !self.is_required {
+        let late = self.catch_up.late();
+        if late.is_empty() || !self.is_required {
             return Ok(());
         }
+        if self.catch_up.is_closing() {
+            return Err(EngineError::DatabaseClosing { is_written: true });
+        }
         let names = |is_listed: &dyn Fn(&Index) -> bool| {
-            let listed = stale.iter().filter(|index| is_listed(index));
+            let listed = late.iter().filter(|index| is_listed(index));
             listed.map(|index| index.name().to_owned()).collect()
         };
         Err(EngineError::IndexesBehind(Box::new(IndexesBehind {
-            elapsed: self.elapsed(),
+            elapsed: self.catch_up.elapsed(),
             etag: self.etag,
-            relevant: self.indexes.len(),
+            relevant: self.catch_up.indexes().len(),
             stale: names(&|_| true),
             paused: names(&Index::is_paused),
             errored: names(&|index| index.state() == IndexState::Error),
         })))
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.clock.monotonic().saturating_sub(self.began)
-    }
-
-    fn stale(&self) -> Vec<&Index> {
-        let state = self.arrivals.lock();
-        let indexes = self.indexes.iter().zip(&state.caught_up);
-        indexes.filter(|(_, caught_up)| !**caught_up).map(|(index, _)| &**index).collect()
     }
 }
 
 impl Future for PendingIndexes {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.arrivals.lock();
-        if state.pending == 0 {
-            return Poll::Ready(());
-        }
-        state.waker = Some(context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Arrivals {
-    fn of(count: usize) -> Arc<Arrivals> {
-        let state = ArrivalState { caught_up: vec![false; count], pending: count, waker: None };
-        Arc::new(Arrivals { state: Mutex::new(state), changed: Condvar::new() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ArrivalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes the reply of an index: it has caught up, or it will not.
-    fn arrive(&self, place: usize, reached: bool) {
-        let mut state = self.lock();
-        state.caught_up[place] = reached;
-        state.pending -= 1;
-        let waker = if state.pending == 0 { state.waker.take() } else { None };
-        drop(state);
-        self.changed.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// Waits until all have replied, or the time is over.
-    fn wait(&self, time: Duration) {
-        let is_pending = |state: &mut ArrivalState| state.pending != 0;
-        drop(self.changed.wait_timeout_while(self.lock(), time, is_pending));
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.catch_up).poll(context)
     }
 }

@@ -13,7 +13,9 @@
 //! | `deletion` | deleting databases with their files |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | progress of indexes |
+//! | `catch_up` | waiting until indexes have caught up |
 //! | `index_wait`, `indexes_behind` | waiting for indexes after a write; which ones are late |
+//! | `replica_wait`, `replicas_behind` | waiting for other nodes after a write; why that failed |
 //! | `submission`, `next_identities` | batches of commands, from a caller to the commit queue and back; the values that complete their ids |
 //! | `bound_query`, `recorded_series` | running a query on its snapshots; the time series settings that it follows |
 //! | `query_target`, `auto_indexes` | which index runs a query; creating and deleting automatic ones |
@@ -39,6 +41,7 @@ mod bound_query;
 mod bulk_insert;
 mod bulk_operation;
 mod busy_wait;
+mod catch_up;
 mod certificates;
 mod chosen_documents;
 mod client_configuration;
@@ -70,6 +73,8 @@ mod operation_thread;
 mod query_target;
 mod record_changes;
 mod recorded_series;
+mod replica_wait;
+mod replicas_behind;
 mod resource_log;
 mod retention_log;
 mod revision_operation;
@@ -86,6 +91,7 @@ pub use crate::{
     bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
     busy_wait::BusyWait,
+    catch_up::CatchUp,
     cluster_transaction::{
         CommittedTransaction, Guards, PreparedTransaction, SubmittedTransaction,
         TransactionPreparation, check_expiry,
@@ -113,6 +119,8 @@ pub use crate::{
         needed_source, query_target,
     },
     recorded_series::RecordedSeries,
+    replica_wait::{PendingReplicas, ReplicaWait},
+    replicas_behind::ReplicasBehind,
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     shared_by_name::SharedByName,

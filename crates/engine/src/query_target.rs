@@ -1,17 +1,11 @@
 //! What runs a query: a scan of the documents, the index that it names, or an automatic one.
 
-use std::{
-    sync::{
-        Arc,
-        mpsc::{self, RecvTimeoutError},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use blittable::Object;
 use cluster_state::DatabaseValues;
 use database::Database;
-use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexRecord, Position};
+use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexRecord};
 use query::{Paging, Plan, QueryError};
 use rql::{Query, SourceKind};
 
@@ -135,38 +129,4 @@ fn error_rate_of(record: &IndexRecord, has_reduce: bool) -> String {
         );
     }
     format!("out of {map_attempts} map attempts, {map_errors} has failed. Error rate of {percent}%")
-}
-
-/// Waits until an index contains everything that is stored now; `false` if that takes longer than
-/// `wait_max`. Blocks.
-///
-/// # Errors
-/// The position of the newest change cannot be read; [`EngineError::Stopped`] soon after `should_stop`.
-pub(crate) fn wait_until_caught_up(
-    database: &Database,
-    index: &Index,
-    wait_max: Duration,
-    should_stop: &dyn Fn() -> bool,
-) -> Result<bool, EngineError> {
-    const STEP: Duration = Duration::from_millis(100);
-    let last: Position = index.last_position_in(&database.read())?;
-    let (sender, receiver) = mpsc::channel();
-    // The receiver is gone after a timeout.
-    index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
-    let mut left = wait_max;
-    loop {
-        let step = left.min(STEP);
-        match receiver.recv_timeout(step) {
-            Ok(has_caught_up) => return Ok(has_caught_up),
-            Err(RecvTimeoutError::Disconnected) => return Ok(false),
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        if should_stop() {
-            return Err(EngineError::Stopped);
-        }
-        left -= step;
-        if left.is_zero() {
-            return Ok(false);
-        }
-    }
 }

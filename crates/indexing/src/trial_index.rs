@@ -46,7 +46,7 @@ impl TrialIndex {
         self.files.lock().still_refused()
     }
 
-    /// Why it failed, if memory for its files was refused, even if there is enough by now: it goes on
+    /// Why it failed, if memory for its files was refused, even if there is enough by now: it continues
     /// after a pause, and has failed until then.
     pub fn refusal_behind_failure(&self) -> Option<TrialRefusal> {
         let failure = self.index.failure()?;

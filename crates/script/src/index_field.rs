@@ -14,7 +14,7 @@ use crate::value::ScriptValue;
 pub struct InlineOptions {
     /// `No`, `Exact`, `Search` or `Default`, as the script wrote it.
     pub indexing: Option<String>,
-    /// Whether the value shall be stored.
+    /// Whether the value is to be stored.
     pub storage: Option<bool>,
     /// The term vector option, as written in the script.
     pub term_vector: Option<String>,

@@ -154,7 +154,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         }
         EngineError::RecordDamaged { .. } => ProtocolError::new(ErrorKind::Internal, message),
-        EngineError::IndexesBehind(_) => {
+        EngineError::IndexesBehind(_) | EngineError::ReplicasBehind(_) => {
             let mut error = ProtocolError::new(ErrorKind::Timeout, message);
             error.fields = ErrorFields::FailImmediately;
             error
@@ -173,6 +173,9 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Internal { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Panicked => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
+        EngineError::DatabaseClosing { .. } => {
+            ProtocolError::new(ErrorKind::DatabaseDisabled, message)
+        }
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
 }

@@ -1,8 +1,14 @@
-//! Waits, without blocking, for a database to be open.
+//! Waits, without blocking, for a database to be open, or for something else until it is being closed.
 
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
 
-use database::{Access, AccessError, DatabaseLease, Ticket};
+use database::{Access, AccessError, Closing, DatabaseLease, Ticket};
+use engine::EngineError;
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -29,6 +35,24 @@ pub(crate) async fn open_database(
     }
 }
 
+/// Waits for `awaited`, which is polled first, unless the database is being closed before.
+///
+/// # Errors
+/// [`EngineError::DatabaseClosing`].
+pub(crate) async fn unless_closed<T>(
+    closing: &mut Closing,
+    awaited: impl Future<Output = T>,
+) -> Result<T, EngineError> {
+    let mut awaited = pin!(awaited);
+    poll_fn(|context| match awaited.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Ok(output)),
+        Poll::Pending => Pin::new(&mut *closing)
+            .poll(context)
+            .map(|()| Err(EngineError::DatabaseClosing { is_written: false })),
+    })
+    .await
+}
+
 async fn wait(
     state: &ServerState,
     name: &str,
@@ -52,8 +76,8 @@ fn timed_out(name: &str, ticket: &Ticket, waited: Duration) -> ApiError {
     let seconds = waited.as_secs();
     if ticket.has_started() {
         let message = format!(
-            "The database {name} takes longer than {seconds} seconds to open. It goes on opening; \
-             try again later."
+            "The database {name} takes longer than {seconds} seconds to open. It is still being \
+             opened; try again later."
         );
         return ApiError::new(ErrorKind::DatabaseLoadTimeout, message);
     }

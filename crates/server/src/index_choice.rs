@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use database::DatabaseLease;
-use engine::{EngineError, QueryTarget};
-use indexing::{Index, Position};
+use engine::{Engine, EngineError, QueryTarget};
+use indexing::Index;
 use query::Plan;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::time::timeout;
 
 use crate::{api_error::ApiError, blocking::blocking, server_state::ServerState};
 
@@ -48,24 +48,18 @@ pub(crate) async fn ready_target(
     }
 }
 
-/// Waits until the entries include every change up to `position`; `false` after a timeout.
-fn wait_until(
-    index: &Index,
-    position: Position,
-    wait_max: Duration,
-) -> impl Future<Output = bool> + Send + use<> {
-    let (sender, receiver) = oneshot::channel();
-    // A request that has given up does not need the notification.
-    index.when_indexed(position, Box::new(move |reached| sender.send(reached).unwrap_or(())));
-    async move { matches!(timeout(wait_max, receiver).await, Ok(Ok(true))) }
-}
-
-/// Waits until the index contains everything that is stored now.
+/// Waits until the index contains everything that is stored now; `false` after a timeout.
+///
+/// # Errors
+/// 503 when the database is being closed.
 pub(crate) async fn catch_up(
+    engine: &Engine,
     database: &DatabaseLease,
-    index: &Index,
+    index: &Arc<Index>,
     wait_max: Duration,
 ) -> Result<bool, ApiError> {
-    let last = index.last_position_in(&database.read())?;
-    Ok(wait_until(index, last, wait_max).await)
+    let mut pending = engine.begin_catch_up(database, index, wait_max)?;
+    // Whether it is over in time or not, the engine says whether the index has caught up.
+    drop(timeout(pending.time_left(), &mut pending).await);
+    Ok(pending.end()?)
 }

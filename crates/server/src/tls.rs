@@ -1,6 +1,6 @@
 //! TLS for listeners: the certificate of the server, and asking clients for theirs.
 //!
-//! A client's certificate is accepted whoever has signed it; the handshake only proves that the client has its
+//! A client's certificate is accepted regardless of who signed it; the handshake only proves that the client has its
 //! key. What it may do is decided for each request, by what is registered then.
 
 use std::{

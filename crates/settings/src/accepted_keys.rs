@@ -4,7 +4,7 @@
 //! Which keys are here: those that tune how RavenDB does its work, those of features that Corvus does not have
 //! and that no key here switches on, and those that ask for what Corvus does anyway. A key that would change
 //! what clients are answered, or promises protection or a service, may be set to what Corvus does and to nothing
-//! else ([`Key::only`]), or is refused (`active_keys`): whoever sets it relies on it.
+//! else ([`Key::only`]), or is refused (`active_keys`): operators who set it rely on it.
 //!
 //! Not here: keys that Corvus reads or refuses (`active_keys`), and families accepted by their
 //! prefix (`table`). Values are checked although they are not used, as RavenDB checks them. Invariant:

@@ -137,7 +137,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         ValueType::Path,
         None,
         "The directory of the audit log: a line of JSON for each request that administers the server or a \
-         database, and for each that is refused for want of a certificate or a clearance: when, from where, \
+         database, and for each that is refused for lack of a certificate or a clearance: when, from where, \
          with which certificate, what, and the status. Unset: there is none.",
     ),
     Key::active(

@@ -101,7 +101,7 @@ pub use crate::{
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
-    record_body::{RecordBody, read_record_settings},
+    record_body::{RecordBody, check_record_settings},
     record_sections::sections_of,
     retention_configuration::read_retention_configuration,
     revisions_configuration::{

@@ -1,6 +1,6 @@
 //! Batches whose changes find no room in the memory of transactions.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, thread, time::Duration};
 
 use commands::{CommandError, CommitQueue, CommitQueueOptions, PatchCommand, PatchRequest};
 use documents::{ClusterDocument, ClusterDocuments, DocumentError, ErrorKind};
@@ -8,13 +8,15 @@ use model::{DatabaseId, DocumentId};
 use platform::{Platform, simulated::Random};
 use storage::{Environment, EnvironmentOptions, MemoryBudget, StorageError};
 use testkit::{
-    database::{batch, json, open_with, options, parsed, put},
+    database::{batch, execute, json, open_with, options, parsed, put},
     histories::noise,
 };
 
 use crate::queue::{Answer, ids, one, submit, threads};
 
 const MB: u64 = 1 << 20;
+/// How long something that does not happen is waited for.
+const MOMENT: Duration = Duration::from_millis(50);
 /// How long idle threads may take to return memory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,6 +109,31 @@ fn a_small_batch_succeeds_while_others_use_all_memory() {
     drop(others);
     queue.submit_and_wait(large("large", 3 * MB)).unwrap().unwrap();
     drop(environment);
+}
+
+/// A sealed transaction, whose changes cannot be flushed, takes all memory for unflushed changes. It waits for its turn
+/// at the journal.
+#[test]
+fn a_batch_for_which_unflushed_changes_leave_no_room_waits_for_those_at_the_journal() {
+    let platform = Platform::simulated(1).platform;
+    let limited = EnvironmentOptions { unflushed_bytes_max: MB / 2, ..options() };
+    let environment = open_with(&platform, limited).unwrap();
+    let threads = threads(&platform);
+    let queue =
+        CommitQueue::open(environment.clone(), &platform, CommitQueueOptions::default(), &threads);
+    let mut tx = environment.write().unwrap();
+    execute(&mut tx, &platform, &one("before")).unwrap();
+    let before = tx.seal().unwrap();
+    let first = submit(&queue, large("large", 2 * MB));
+    while environment.statistics().unflushed_bytes <= MB {
+        thread::yield_now();
+    }
+    let second = submit(&queue, one("second"));
+    assert!(second.recv_timeout(MOMENT).is_err(), "it is neither executed nor refused");
+    before.make_durable().unwrap();
+    first.recv().unwrap().unwrap();
+    second.recv().unwrap().unwrap();
+    assert!(ids(&environment).iter().any(|id| id == "second"));
 }
 
 #[test]

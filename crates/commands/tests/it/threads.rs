@@ -168,19 +168,22 @@ fn callers_are_acknowledged_in_the_order_of_their_transactions() {
     assert_eq!((answered.recv(), answered.recv()), (Ok(1), Ok(2)));
 }
 
-/// Submits a batch that fails, and another one when it has failed, each of which takes a while.
+/// Submits a batch that fails, and another one when it has failed, each of which takes a while. The replies do not keep
+/// the queue: dropping it waits for them.
 fn fail_repeatedly(queue: &Arc<CommitQueue>, clock: &Arc<SimulatedClock>, left: Arc<AtomicUsize>) {
-    let (again, passing) = (Arc::clone(queue), Arc::clone(clock));
+    let (again, passing) = (Arc::downgrade(queue), Arc::clone(clock));
     let failing = batch([put_expecting("missing", Some("A:1"), &json("Users", "x"))]);
     let reply = move |answer: Result<_, _>| {
         assert!(answer.is_err());
         passing.advance(Duration::from_millis(20));
         let is_again = |left: usize| left.checked_sub(1);
-        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_again).is_ok() {
-            fail_repeatedly(&again, &passing, left);
+        let is_again = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_again).is_ok();
+        if let Some(queue) = again.upgrade().filter(|_| is_again) {
+            fail_repeatedly(&queue, &passing, left);
         }
     };
-    queue.submit(failing, Box::new(reply)).unwrap();
+    // It is closed when the test ends.
+    drop(queue.submit(failing, Box::new(reply)));
 }
 
 #[test]
@@ -202,10 +205,11 @@ fn batches_that_fail_do_not_hold_up_the_transaction_of_others() {
     drop(blocking);
     let left_when_answered = answered.recv().unwrap();
     assert!(FAILURES_MAX - 20 < left_when_answered, "{left_when_answered}");
+    // Waits for the reply that is running, so that none of them is the last to hold the queue.
+    queue.close();
 }
 
-/// The thread that worked last works next, although it has rested in between: the others come to their
-/// end.
+/// The thread that worked last works next, although it has rested in between: the others end.
 #[test]
 fn light_load_is_served_by_one_thread() {
     let threads = threads(2);

@@ -1,11 +1,14 @@
 //! Bulk inserts, driven as a caller that blocks does.
 
+use std::sync::Arc;
+
 use blittable::{BlittableBuf, ParseLimits, parse_document};
-use commands::{Batch, BatchOutcome, CommandError};
+use commands::{Batch, BatchOutcome, CommandError, PatchError, SubmitError};
 use database::DatabaseLease;
 use documents::DocumentError;
 use engine::{BulkInsert, BulkInsertStep, Engine, EngineError};
 use model::DocumentId;
+use storage::{MemoryExhausted, StorageError};
 
 use crate::with_database;
 
@@ -72,12 +75,39 @@ impl<'e> Caller<'e> {
     }
 }
 
-fn memory_is_short() -> EngineError {
-    EngineError::MemoryCritical { left_bytes: 1, limit_bytes: 2, limited_by: "a test" }
+/// More than there is now, but not more than there may be.
+fn memory_is_short() -> StorageError {
+    StorageError::NoMemory(MemoryExhausted { own: 1, taken: 3, bytes_max: 2 })
+}
+
+/// The outcomes of a batch for which there was no room at that moment.
+fn shortages() -> Vec<EngineError> {
+    let of_storage = || {
+        [
+            memory_is_short(),
+            StorageError::BuiltOnFailed { reason: Arc::new(memory_is_short()) },
+            StorageError::TooManyUnflushed { bytes: 3, limit: 2 },
+            StorageError::GivenUp { transaction: 1 },
+        ]
+    };
+    let wrappers: [fn(StorageError) -> EngineError; 4] = [
+        |error| CommandError::NotWritten(error).into(),
+        |error| CommandError::Document(DocumentError::Storage(error)).into(),
+        |error| DocumentError::Storage(error).into(),
+        EngineError::Storage,
+    ];
+    let wrapped = wrappers.iter().flat_map(|wrapper| of_storage().map(wrapper));
+    let no_engine = PatchError::Engine { message: "no memory for its heap".to_owned() };
+    wrapped.chain([SubmitError::Full.into(), CommandError::Patch(no_engine).into()]).collect()
 }
 
 fn too_long() -> EngineError {
     CommandError::Document(DocumentError::TooLong { bytes_max: 1 }).into()
+}
+
+fn more_than_all_memory() -> EngineError {
+    let exhausted = MemoryExhausted { own: 3, taken: 3, bytes_max: 2 };
+    CommandError::NotWritten(StorageError::NoMemory(exhausted)).into()
 }
 
 fn is_stored(database: &DatabaseLease, id: &str) -> bool {
@@ -129,23 +159,23 @@ fn documents_that_are_stored_already_are_skipped_unless_they_are_on_their_way() 
 #[test]
 fn a_small_batch_without_memory_is_stored_in_parts() {
     let (engine, database) = with_database();
-    let mut insert = engine.begin_bulk_insert(&database, false);
-    let mut caller = Caller::of(&engine, &database);
-    let mut failures = 2;
-    caller.fails = Box::new(move |_| {
-        let fails = 0 < failures;
-        failures -= i32::from(fails);
-        fails.then(memory_is_short)
-    });
-    for number in 0..8 {
-        put(&mut insert, &format!("users/{number}"), number);
+    for (round, (error, again)) in shortages().into_iter().zip(shortages()).enumerate() {
+        let shown = error.to_string();
+        let mut insert = engine.begin_bulk_insert(&database, false);
+        let mut caller = Caller::of(&engine, &database);
+        let mut failures = vec![error, again];
+        caller.fails = Box::new(move |_| failures.pop());
+        let id = |number| format!("users/{round}/{number}");
+        for number in 0..8 {
+            put(&mut insert, &id(number), number);
+        }
+        caller.finish(&mut insert).unwrap();
+        // All, a half of them, a quarter; and the rest, since there is memory again.
+        assert_eq!((caller.submitted[0], caller.submitted[1]), (8, 4), "{shown}");
+        assert_eq!(caller.submitted[2..].iter().sum::<usize>(), 8);
+        assert_eq!((insert.totals().processed, caller.pauses), (8, 2));
+        assert!((0..8).all(|number| is_stored(&database, &id(number))));
     }
-    caller.finish(&mut insert).unwrap();
-    // All, a half of them, a quarter; and the rest, since there is memory again.
-    assert_eq!((caller.submitted[0], caller.submitted[1]), (8, 4));
-    assert_eq!(caller.submitted[2..].iter().sum::<usize>(), 8);
-    assert_eq!((insert.totals().processed, caller.pauses), (8, 2));
-    assert!((0..8).all(|number| is_stored(&database, &format!("users/{number}"))));
 }
 
 #[test]
@@ -153,9 +183,10 @@ fn an_element_for_which_there_is_never_memory_fails_after_a_while() {
     let (engine, database) = with_database();
     let mut insert = engine.begin_bulk_insert(&database, false);
     let mut caller = Caller::of(&engine, &database);
-    caller.fails = Box::new(|_| Some(memory_is_short()));
+    caller.fails = Box::new(|_| Some(CommandError::NotWritten(memory_is_short()).into()));
     put(&mut insert, "users/1", 1);
-    assert!(matches!(caller.finish(&mut insert), Err(EngineError::MemoryCritical { .. })));
+    let ended = caller.finish(&mut insert);
+    assert!(matches!(ended, Err(EngineError::Command(CommandError::NotWritten(_)))), "{ended:?}");
     assert_eq!(caller.submitted.len(), 1 + MEMORY_TRIES);
     assert_eq!(insert.totals().processed, 0);
 }
@@ -163,19 +194,21 @@ fn an_element_for_which_there_is_never_memory_fails_after_a_while() {
 #[test]
 fn elements_that_are_too_large_together_are_stored_one_by_one() {
     let (engine, database) = with_database();
-    let mut insert = engine.begin_bulk_insert(&database, false);
-    let mut caller = Caller::of(&engine, &database);
-    caller.fails = Box::new(|batch| (1 < batch.commands.len()).then(too_long));
-    put(&mut insert, "users/1", 1);
-    put(&mut insert, "users/2", 2);
-    caller.finish(&mut insert).unwrap();
-    assert_eq!(insert.totals().processed, 2);
-    // One that is too large by itself is not tried again.
-    let mut caller = Caller::of(&engine, &database);
-    caller.fails = Box::new(|_| Some(too_long()));
-    put(&mut insert, "users/3", 3);
-    assert!(caller.finish(&mut insert).is_err());
-    assert_eq!(caller.submitted, [1]);
+    for too_large in [too_long, more_than_all_memory] {
+        let mut insert = engine.begin_bulk_insert(&database, false);
+        let mut caller = Caller::of(&engine, &database);
+        caller.fails = Box::new(move |batch| (1 < batch.commands.len()).then(too_large));
+        put(&mut insert, "users/1", 1);
+        put(&mut insert, "users/2", 2);
+        caller.finish(&mut insert).unwrap();
+        assert_eq!(insert.totals().processed, 2);
+        // One that is too large by itself is not tried again.
+        let mut caller = Caller::of(&engine, &database);
+        caller.fails = Box::new(move |_| Some(too_large()));
+        put(&mut insert, "users/3", 3);
+        assert!(caller.finish(&mut insert).is_err());
+        assert_eq!(caller.submitted, [1]);
+    }
 }
 
 #[test]

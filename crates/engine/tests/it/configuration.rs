@@ -180,11 +180,12 @@ fn a_locked_database_keeps_the_others_of_the_request() {
 fn a_database_is_disabled_and_enabled() {
     let (engine, database) = with_database();
     drop(database);
-    assert!(engine.set_disabled("none", true).unwrap().is_none());
-    let disabled = engine.set_disabled("db", true).unwrap().unwrap();
+    let refused = engine.set_disabled("none", true);
+    assert!(matches!(refused, Err(EngineError::DatabaseMissing { name }) if name == "none"));
+    let disabled = engine.set_disabled("db", true).unwrap();
     assert!(disabled.record.disabled && engine.access("db").is_err());
     // Nothing changes.
-    assert_eq!(engine.set_disabled("db", true).unwrap().unwrap().index, disabled.index);
+    assert_eq!(engine.set_disabled("db", true).unwrap().index, disabled.index);
     engine.set_disabled("db", false).unwrap();
     drop(open(&engine));
 }

@@ -57,7 +57,9 @@ fn send(
     let chunk = upload.take_chunk().unwrap();
     hasher.update(&chunk.bytes);
     let outcome = engine.execute(database, chunk.batch).unwrap();
-    if !upload.is_staged() {
+    if upload.is_staged() {
+        upload.note_stored();
+    } else {
         let (engine, database) = (Arc::clone(engine), database.clone());
         upload.stage(StagedContent::of_first_chunk(engine, database, &outcome).unwrap());
     }
@@ -101,9 +103,36 @@ fn a_staged_content_that_is_not_put_is_discarded() {
 
 #[test]
 fn only_a_few_chunks_are_on_their_way_at_a_time() {
-    let (_engine, database) = with_document();
-    let upload = ContentUpload::new(&database, 10);
-    assert!(upload.may_submit(0) && upload.may_submit(2) && !upload.may_submit(3));
+    let (engine, database) = with_document();
+    let mut upload = ContentUpload::new(&database, 10);
+    upload.fill(&[7; 11]);
+    send(&engine, &database, &mut upload, &mut ContentHasher::default());
+    let mut taken = 0;
+    while upload.may_submit() {
+        upload.take_chunk().unwrap();
+        taken += 1;
+    }
+    assert_eq!(taken, 3, "the first one is stored");
+    upload.note_stored();
+    assert!(upload.may_submit());
+    upload.take_chunk().unwrap();
+    assert!(!upload.may_submit());
+}
+
+#[test]
+fn the_backlog_grows_with_what_is_not_flushed() {
+    let (engine, database) = with_document();
+    let mut upload = ContentUpload::new(&database, 10);
+    let mut backlogs = vec![upload.backlog()];
+    while upload.backlog() != Backlog::TooLarge {
+        assert!(backlogs.len() < 30, "the database is flushed too early: {backlogs:?}");
+        upload.fill(&vec![7; CONTENT_CHUNK_BYTES]);
+        send(&engine, &database, &mut upload, &mut ContentHasher::default());
+        backlogs.push(upload.backlog());
+    }
+    backlogs.dedup();
+    assert_eq!(backlogs, [Backlog::Small, Backlog::Large, Backlog::TooLarge]);
+    database.environment().flush().unwrap();
     assert_eq!(upload.backlog(), Backlog::Small);
 }
 

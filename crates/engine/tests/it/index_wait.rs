@@ -1,7 +1,8 @@
 //! Waiting for indexes after a write.
 
 use std::{
-    sync::Arc,
+    pin::Pin,
+    sync::{Arc, mpsc::Receiver},
     task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
@@ -10,10 +11,11 @@ use blittable::{ParseLimits, parse_document};
 use commands::{Batch, BatchOutcome, Command};
 use database::DatabaseLease;
 use documents::{ExpectedVersion, PutDocument, RequestedId};
-use engine::{Engine, EngineError, IndexWait, IndexesBehind, complete_definition};
+use engine::{Engine, EngineError, IndexWait, IndexesBehind, ReplicaWait, complete_definition};
 use model::{DocumentId, Etag, IndexDefinition};
+use platform::{Clock, Platform, simulated::SimulatedClock};
 
-use crate::with_database;
+use crate::with_database_on;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -49,7 +51,11 @@ fn behind(result: Result<(), EngineError>) -> IndexesBehind {
 
 /// Two indexes of users, which are paused, and one of dogs.
 fn with_indexes() -> (Engine, DatabaseLease) {
-    let (engine, database) = with_database();
+    with_indexes_on(Platform::memory())
+}
+
+fn with_indexes_on(platform: Platform) -> (Engine, DatabaseLease) {
+    let (engine, database) = with_database_on(platform);
     for (name, collection) in [("A", "Users"), ("B", "Users"), ("Dogs", "Dogs")] {
         define(&engine, &database, name, collection);
     }
@@ -106,28 +112,119 @@ impl Wake for Woken {
     }
 }
 
+/// A waker, and what it wakes.
+fn waker() -> (Waker, Receiver<()>) {
+    let (sender, woken) = std::sync::mpsc::channel();
+    (Waker::from(Arc::new(Woken(sender))), woken)
+}
+
+fn poll(pending: &mut (impl Future<Output = ()> + Unpin), waker: &Waker) -> Poll<()> {
+    Pin::new(pending).poll(&mut Context::from_waker(waker))
+}
+
 #[test]
-fn the_time_counts_for_all_indexes_together_and_the_last_one_wakes_the_caller() {
+fn the_last_index_wakes_the_caller() {
     let (engine, database) = with_indexes();
     let user = put(&engine, &database, "users/1", "Users");
     let mut pending = engine.begin_index_wait(&database, &wait(LONG, &[]), &user).unwrap();
-    let (sender, woken) = std::sync::mpsc::channel();
-    let waker = Waker::from(Arc::new(Woken(sender)));
-    let mut poll = || {
-        let pinned = std::pin::Pin::new(&mut pending);
-        pinned.poll(&mut Context::from_waker(&waker))
-    };
-    assert_eq!(poll(), Poll::Pending);
+    let (waker, woken) = waker();
+    assert_eq!(poll(&mut pending, &waker), Poll::Pending);
     let index = |name: &str| database.indexes().get(name).unwrap();
     index("A").resume();
     engine.wait_for_indexes(&database, &wait(LONG, &["A"]), &user).unwrap();
     assert!(woken.try_recv().is_err(), "one index is still behind");
-    assert_eq!(poll(), Poll::Pending);
+    assert_eq!(poll(&mut pending, &waker), Poll::Pending);
     index("B").resume();
     woken.recv().unwrap();
-    assert_eq!(poll(), Poll::Ready(()));
-    assert!(pending.time_left() < LONG);
+    assert_eq!(poll(&mut pending, &waker), Poll::Ready(()));
     pending.end().unwrap();
+}
+
+/// The simulated clock goes on by a microsecond with each look at the time of day.
+fn is_about(time: Duration, expected: Duration) -> bool {
+    time.abs_diff(expected) < Duration::from_secs(1)
+}
+
+#[test]
+fn the_time_counts_for_all_indexes_together() {
+    let clock = Arc::new(SimulatedClock::new());
+    let platform = Platform { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Platform::memory() };
+    let (engine, database) = with_indexes_on(platform);
+    let user = put(&engine, &database, "users/1", "Users");
+    let pending = engine.begin_index_wait(&database, &wait(LONG, &[]), &user).unwrap();
+    clock.advance(LONG / 3);
+    database.indexes().get("A").unwrap().resume();
+    engine.wait_for_indexes(&database, &wait(LONG, &["A"]), &user).unwrap();
+    // The index that has arrived late leaves the other one only what is left.
+    assert!(is_about(pending.time_left(), LONG - LONG / 3), "{:?}", pending.time_left());
+    clock.advance(LONG);
+    assert_eq!(pending.time_left(), Duration::ZERO);
+    let found = behind(pending.end());
+    assert!(is_about(found.elapsed, LONG + LONG / 3), "{found:?}");
+    assert_eq!((found.relevant, found.stale), (2, vec!["B".to_owned()]));
+}
+
+#[test]
+fn a_wait_ends_when_the_database_is_being_closed() {
+    let (engine, database) = with_indexes();
+    let user = put(&engine, &database, "users/1", "Users");
+    let replicas = ReplicaWait { count: 1, timeout: LONG, is_required: true };
+    let index = database.indexes().get("A").unwrap();
+    let mut indexes = engine.begin_index_wait(&database, &wait(LONG, &[]), &user).unwrap();
+    let mut replicas = engine.begin_replica_wait(&database, &replicas, &user);
+    let mut catch_up = engine.begin_catch_up(&database, &index, LONG).unwrap();
+    let (waker, woken) = waker();
+    assert_eq!(poll(&mut indexes, &waker), Poll::Pending);
+    assert_eq!(poll(&mut replicas, &waker), Poll::Pending);
+    assert_eq!(poll(&mut catch_up, &waker), Poll::Pending);
+    let indifferent = IndexWait { is_required: false, ..wait(LONG, &[]) };
+    let indifferent = engine.begin_index_wait(&database, &indifferent, &user).unwrap();
+    std::thread::scope(|scope| {
+        let disabled = scope.spawn(|| engine.set_disabled("db", true).unwrap());
+        (0..3).for_each(|_| woken.recv().unwrap());
+        // A caller that blocks.
+        let refused = engine.wait_for_indexes(&database, &wait(LONG, &[]), &user);
+        let is_closing = |ended: Result<(), EngineError>, expected: bool| match ended {
+            Err(EngineError::DatabaseClosing { is_written }) => is_written == expected,
+            _ => false,
+        };
+        assert!(is_closing(refused, true));
+        assert!(is_closing(indexes.end(), true));
+        assert!(is_closing(replicas.end(), true));
+        assert!(is_closing(catch_up.end().map(drop), false));
+        indifferent.end().unwrap();
+        // Otherwise, closing it would wait for this.
+        drop(database);
+        disabled.join().unwrap();
+    });
+}
+
+#[test]
+fn a_wait_for_other_nodes_ends_with_its_time() {
+    let clock = Arc::new(SimulatedClock::new());
+    let platform = Platform { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Platform::memory() };
+    let (engine, database) = with_database_on(platform);
+    let user = put(&engine, &database, "users/1", "Users");
+    let wait = |count, is_required| {
+        let wait = ReplicaWait { count, timeout: LONG, is_required };
+        engine.begin_replica_wait(&database, &wait, &user)
+    };
+    let (waker, _) = waker();
+    let mut pending = wait(2, true);
+    assert_eq!(poll(&mut pending, &waker), Poll::Pending);
+    clock.advance(LONG / 2);
+    assert!(is_about(pending.time_left(), LONG / 2), "{:?}", pending.time_left());
+    clock.advance(LONG);
+    assert_eq!(pending.time_left(), Duration::ZERO);
+    let Err(error @ EngineError::ReplicasBehind(_)) = pending.end() else { panic!("none has it") };
+    let text = error.to_string();
+    let change_vector = format!("'A:{}-", user.last_etag.0);
+    assert!(text.contains(&change_vector), "{text}");
+    assert!(text.ends_with("to 2 servers in 00:01:00. So far, it only replicated to 0"), "{text}");
+    wait(2, false).end().unwrap();
+    let mut none = wait(0, true);
+    assert_eq!(poll(&mut none, &waker), Poll::Ready(()));
+    none.end().unwrap();
 }
 
 #[test]

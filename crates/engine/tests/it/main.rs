@@ -31,7 +31,11 @@ fn settings() -> Settings {
 
 /// An engine in memory, with a database.
 fn with_database() -> (Engine, DatabaseLease) {
-    let engine = Engine::open(settings(), Platform::memory()).unwrap();
+    with_database_on(Platform::memory())
+}
+
+fn with_database_on(platform: Platform) -> (Engine, DatabaseLease) {
+    let engine = Engine::open(settings(), platform).unwrap();
     let new = NewDatabase {
         name: DatabaseName::new("db").unwrap(),
         disabled: false,

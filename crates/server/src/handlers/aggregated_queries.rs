@@ -54,7 +54,7 @@ pub(crate) async fn answer(
         let snapshot = QuerySnapshot::take(&database, index, held.as_deref())?;
         let memory = counting_memory(&state);
         let is_short_of_memory = |error: &ApiError| error.kind == ErrorKind::LowMemory;
-        // Each attempt releases what it held, so that others come to an end.
+        // Each attempt releases what it held, so that others can finish.
         let (etag, body) = wait_for_room(&memory, is_short_of_memory, || {
             let _scope = memory.scope();
             write(&state, &prepared, &snapshot, kind, &memory)

@@ -1,15 +1,13 @@
 //! `/bulk_docs`: several commands in one transaction.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use commands::BatchOutcome;
 use database::DatabaseLease;
-use documents::DatabaseIdentity;
-use engine::{IndexWait, RecordedSeries, StagedContents};
+use engine::{IndexWait, RecordedSeries, ReplicaWait, StagedContents};
 use http::{StatusCode, header};
-use model::{ChangeVector, ChangeVectorEntry};
 use tokio::time::timeout;
-use wire::{ErrorFields, ErrorKind, QueryString};
+use wire::QueryString;
 
 use crate::{
     answers::answer::Answer,
@@ -41,8 +39,7 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         };
         if body.is_cluster_wide {
             let (answer, outcome) = cluster_transaction::execute(&call, body.commands).await?;
-            waits.wait_for_indexes(&call, &outcome).await?;
-            waits.wait_for_replicas(&call, &outcome).await?;
+            waits.wait(&call, &outcome).await?;
             return Ok(Answer::json_with(StatusCode::CREATED, answer));
         }
         let database = call.database()?;
@@ -56,8 +53,7 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         staged.are_put();
         let answer = write_answer(outcome.as_ref(), &answers)?;
         if let Some(outcome) = &outcome {
-            waits.wait_for_indexes(&call, outcome).await?;
-            waits.wait_for_replicas(&call, outcome).await?;
+            waits.wait(&call, outcome).await?;
         }
         Ok(Answer::json_with(StatusCode::CREATED, answer))
     })
@@ -90,18 +86,10 @@ fn check_content_type(call: &Call) -> Result<(), ApiError> {
     )))
 }
 
-/// What the client wants to wait for after the write. There are no other nodes, so waiting for them
-/// never succeeds.
+/// What the client wants to wait for after the write.
 struct Waits {
     indexes: Option<IndexWait>,
     replicas: Option<ReplicaWait>,
-}
-
-struct ReplicaWait {
-    count: i64,
-    timeout: Duration,
-    timeout_text: String,
-    throws: bool,
 }
 
 impl Waits {
@@ -120,51 +108,29 @@ impl Waits {
         let count = match query.get("numberOfReplicasToWaitFor") {
             // The majority of one node is that node, which has the write already.
             Some("majority") => 0,
-            _ => i64::from(query.int("numberOfReplicasToWaitFor")?.unwrap_or(1)),
+            _ => {
+                let count = query.int("numberOfReplicasToWaitFor")?.unwrap_or(1);
+                u32::try_from(count).unwrap_or(0)
+            }
         };
-        let throws = query.bool("throwOnTimeoutInWaitForReplicas")?.unwrap_or(true);
-        let timeout_text = query.get("waitForReplicasTimeout").unwrap_or("").to_owned();
-        Ok(Waits { indexes, replicas: Some(ReplicaWait { count, timeout, timeout_text, throws }) })
+        let is_required = query.bool("throwOnTimeoutInWaitForReplicas")?.unwrap_or(true);
+        Ok(Waits { indexes, replicas: Some(ReplicaWait { count, timeout, is_required }) })
     }
 
     /// The write is complete already, so a timeout here does not revert it.
-    async fn wait_for_indexes(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
-        let Some(wait) = &self.indexes else { return Ok(()) };
-        let mut pending = call.state.engine.begin_index_wait(call.database()?, wait, outcome)?;
-        // Whether it is over in time or not, the engine says which indexes are behind.
-        drop(timeout(pending.time_left(), &mut pending).await);
-        Ok(pending.end()?)
-    }
-
-    /// The write is complete already, so a timeout here does not revert it.
-    async fn wait_for_replicas(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
-        let Some(wait) = self.replicas.as_ref().filter(|wait| wait.count > 0) else {
-            return Ok(());
-        };
-        tokio::time::sleep(wait.timeout).await;
-        if !wait.throws {
-            return Ok(());
+    async fn wait(&self, call: &Call, outcome: &BatchOutcome) -> Result<(), ApiError> {
+        let (engine, database) = (&call.state.engine, call.database()?);
+        if let Some(wait) = &self.indexes {
+            let mut pending = engine.begin_index_wait(database, wait, outcome)?;
+            // Whether it is over in time or not, the engine says which indexes are behind.
+            drop(timeout(pending.time_left(), &mut pending).await);
+            pending.end()?;
         }
-        let change_vector = change_vector_after(call.database()?, outcome)?;
-        let mut error = ApiError::new(
-            ErrorKind::Timeout,
-            format!(
-                "Could not verify that the change vector '{change_vector}' was replicated to {} \
-                 servers in {}. So far, it only replicated to 0",
-                wait.count, wait.timeout_text
-            ),
-        );
-        error.fields = ErrorFields::FailImmediately;
-        Err(error)
+        if let Some(wait) = &self.replicas {
+            let mut pending = engine.begin_replica_wait(database, wait, outcome);
+            drop(timeout(pending.time_left(), &mut pending).await);
+            pending.end()?;
+        }
+        Ok(())
     }
-}
-
-/// This node's part of the change vector of the database after the batch.
-fn change_vector_after(
-    database: &DatabaseLease,
-    outcome: &BatchOutcome,
-) -> Result<ChangeVector, ApiError> {
-    let DatabaseIdentity { node_tag: tag, database_id } =
-        documents::database_identity(&database.read())?;
-    Ok(ChangeVector::single(ChangeVectorEntry { tag, etag: outcome.last_etag, database_id }))
 }

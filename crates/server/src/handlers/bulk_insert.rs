@@ -29,7 +29,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     http::{
-        body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
+        body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, charge_in_steps},
         data_rate::silent,
         request_body::RequestBody,
         request_coding::{Coding, StreamDecoder},
@@ -79,15 +79,6 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
             Err(error) => Err(ApiError::new(ErrorKind::Internal, error.to_string())),
         }
     })
-}
-
-/// The charge for this many bytes: small numbers in one step, so that inserts in progress do not
-/// wait for each other.
-fn counted(bytes: usize) -> u64 {
-    match bytes as u64 {
-        bytes if UNCOUNTED_BYTES < bytes => bytes.max(SMALL_BODY_BYTES),
-        bytes => bytes,
-    }
 }
 
 struct Insert {
@@ -265,14 +256,13 @@ impl Insert {
             return Err(ApiError::new(ErrorKind::OperationCanceled, message));
         }
         if self.database.is_closing() {
-            let message = "The database is being closed.";
-            return Err(ApiError::new(ErrorKind::DatabaseDisabled, message));
+            return Err(EngineError::DatabaseClosing { is_written: false }.into());
         }
         Ok(())
     }
 
     fn held_bytes(&self) -> u64 {
-        counted(self.partial.len() + self.elements.held_bytes())
+        charge_in_steps(self.partial.len() + self.elements.held_bytes(), &[SMALL_BODY_BYTES])
     }
 
     /// Charges what it holds. When there is not enough memory, submits what was collected to
@@ -446,7 +436,10 @@ impl Insert {
             match self.elements.step()? {
                 BulkInsertStep::Collect => return Ok(()),
                 BulkInsertStep::Submit(batch) => {
-                    self.in_flight = Some(begin(&self.state, &self.database, batch.into())?);
+                    match begin(&self.state, &self.database, batch.into()) {
+                        Ok(submitted) => self.in_flight = Some(submitted),
+                        Err(error) => self.settle(Err(error))?,
+                    }
                 }
                 BulkInsertStep::Settle => self.wait_for_batch().await?,
                 BulkInsertStep::Pause(time) => self.pause(time).await?,

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use database::{NewDatabase, Replacement};
-use engine::FilesLeft;
+use engine::{EngineError, FilesLeft};
 use http::StatusCode;
 use model::{DatabaseName, DatabaseRecord, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
-    ErrorKind, RecordBody,
+    ErrorKind, RecordBody, check_record_settings,
     database_shapes::{
         ListedConfigurations, ListedDatabase, ToggleStatus, database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
-    read_record_settings, studio_environment_of_record,
+    studio_environment_of_record,
 };
 
 use crate::{
@@ -205,8 +205,7 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         Some(_) => return Err(refused("'DatabaseName' must be a text.")),
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
-    // Only whether it is an object: the engine reads it from the body.
-    read_record_settings(body.get("Settings"))?;
+    check_record_settings(body.get("Settings"))?;
     let disabled = match body.get("Disabled") {
         Some(Value::Bool(disabled)) => *disabled,
         Some(Value::Null) | None => false,
@@ -286,10 +285,11 @@ fn toggle(call: Call, disabled: bool) -> Answering {
 }
 
 fn toggle_one(state: &ServerState, name: &str, disabled: bool) -> Result<ToggleStatus, ApiError> {
-    if state.engine.set_disabled(name, disabled)?.is_none() {
-        return Ok(ToggleStatus::missing(name));
+    match state.engine.set_disabled(name, disabled) {
+        Ok(_) => Ok(ToggleStatus::done(name, disabled)),
+        Err(EngineError::DatabaseMissing { .. }) => Ok(ToggleStatus::missing(name)),
+        Err(error) => Err(error.into()),
     }
-    Ok(ToggleStatus::done(name, disabled))
 }
 
 /// `GET /debug/is-loaded`.

@@ -5,7 +5,7 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use database::DatabaseLease;
-use engine::{NEW_INDEX_WAIT, QuerySnapshot, check_index_answers, complete_definition};
+use engine::{Engine, NEW_INDEX_WAIT, QuerySnapshot, check_index_answers, complete_definition};
 use indexing::{
     MapContext, MapError, Trial, TrialFailure, TrialIndex, TrialRefusal, TrialSource,
     try_definition,
@@ -75,7 +75,7 @@ pub(crate) fn test(call: Call) -> Answering {
             Ok((definition, index?))
         })
         .await?;
-        let is_indexed = is_indexed_within(&database, &index, wait).await?;
+        let is_indexed = is_indexed_within(&state.engine, &database, &index, wait).await?;
         check_index_answers(index.index()).map_err(|error| {
             index.refusal_behind_failure().map_or_else(|| error.into(), too_large)
         })?;
@@ -95,8 +95,9 @@ pub(crate) fn test(call: Call) -> Answering {
 ///
 /// # Errors
 ///
-/// When there is not enough memory for the index.
+/// When there is not enough memory for the index, or the database is being closed.
 async fn is_indexed_within(
+    engine: &Engine,
     database: &DatabaseLease,
     index: &TrialIndex,
     wait: Duration,
@@ -104,7 +105,8 @@ async fn is_indexed_within(
     let ends = Instant::now() + wait;
     loop {
         let left = ends.saturating_duration_since(Instant::now());
-        let is_indexed = catch_up(database, index.index(), left.min(MEMORY_CHECK_INTERVAL)).await?;
+        let step = left.min(MEMORY_CHECK_INTERVAL);
+        let is_indexed = catch_up(engine, database, index.index(), step).await?;
         if let Some(refusal) = index.refused().filter(|_| !is_indexed) {
             return Err(too_large(refusal));
         }

@@ -152,7 +152,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ApiError> {
             let wait_max = prepared.wait.or(new_waits).filter(|_| !is_held);
             if let Some(wait_max) = wait_max {
                 tokio::select! {
-                    caught_up = catch_up(&database, &index, wait_max) => drop(caught_up?),
+                    caught_up = catch_up(&call.state.engine, &database, &index, wait_max) => drop(caught_up?),
                     () = stopped.notified() => return Err(canceled()),
                 }
             }

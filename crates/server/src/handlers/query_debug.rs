@@ -145,7 +145,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
     let index = existing_index(database, prepared)?;
     index.note_query();
     if let Some(wait_max) = prepared.wait {
-        catch_up(database, &index, wait_max).await?;
+        catch_up(&call.state.engine, database, &index, wait_max).await?;
     }
     let index = answering_index(database, index)?;
     let snapshot = QuerySnapshot::take(database, Some(Arc::clone(&index)), None)?;

@@ -33,12 +33,19 @@ impl BodyReader {
             return Err(ApiError::invalid_operation("the body of the request is missing"));
         };
         let pace = BodyPace::of(&call.state.engine.settings().http, Arc::clone(body.connection()));
+        let pace = match &call.database {
+            Some(database) => pace.until_closed(database),
+            None => pace,
+        };
         let decoder = decoder_of(&call.headers)?;
         Ok(BodyReader { body, decoder, undecoded: Bytes::new(), pace })
     }
 
     /// The next piece, which may be empty; `None` at the end.
     /// `share` is the memory charged for the request.
+    ///
+    /// # Errors
+    /// Those of [`BodyPace::next`]; the body cannot be read or decoded.
     pub(crate) async fn next(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ApiError> {
         if self.undecoded.is_empty() {
             match self.receive(share).await? {

@@ -258,6 +258,16 @@ impl BodyShare {
     }
 }
 
+/// The charge for this many bytes of a body that grows: the first of these ascending steps that holds them. With few
+/// steps, bodies in progress do not wait for each other.
+pub(crate) fn charge_in_steps(bytes: usize, steps: &[u64]) -> u64 {
+    let bytes = bytes as u64;
+    match steps.iter().find(|step| bytes <= **step) {
+        Some(step) if UNCOUNTED_BYTES < bytes => *step,
+        Some(_) | None => bytes,
+    }
+}
+
 /// Rejects a large body before it arrives, if it would be rejected anyway.
 pub(crate) fn refuse_announced(bytes: u64, state: &ServerState) -> Result<(), ApiError> {
     if bytes <= SMALL_BODY_BYTES {
@@ -306,6 +316,15 @@ mod tests {
         assert_eq!(held(&room), (0, 400 * KB));
         small.shrink_to(20 * KB);
         assert_eq!(held(&room), (0, 0));
+    }
+
+    #[test]
+    fn a_body_that_grows_is_charged_in_few_steps() {
+        let charged = |bytes: u64| charge_in_steps(bytes as usize, &[256 * KB, 1024 * KB]);
+        let expected = [(0, 0), (16, 16), (17, 256), (256, 256), (257, 1024), (1025, 1025)];
+        for (bytes, charge) in expected {
+            assert_eq!(charged(bytes * KB), charge * KB, "{bytes} KB");
+        }
     }
 
     #[test]

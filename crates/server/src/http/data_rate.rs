@@ -6,12 +6,14 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use database::{Closing, DatabaseLease};
 use settings::HttpSettings;
 use tokio::time::{Instant, timeout};
 use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
+    database_access::unless_closed,
     http::{body_share::BodyShare, connection_watch::ConnectionWatch},
 };
 
@@ -52,6 +54,8 @@ pub(crate) struct BodyPace {
     /// How long the client may be silent.
     silence_max: Duration,
     connection: Arc<ConnectionWatch>,
+    /// Of the database for which the body is intended.
+    closing: Option<Closing>,
     bytes: u64,
     waited: Duration,
     /// What was received in the interval before the newest one.
@@ -74,11 +78,17 @@ impl BodyPace {
             rate: MinDataRate::of(settings),
             silence_max: settings.idle_connection_timeout,
             connection,
+            closing: None,
             bytes: 0,
             waited: Duration::ZERO,
             previous: Newest::default(),
             newest: Newest::default(),
         }
+    }
+
+    /// The rest of the body is not awaited once this database is being closed.
+    pub(crate) fn until_closed(self, database: &DatabaseLease) -> BodyPace {
+        BodyPace { closing: Some(Closing::of(database)), ..self }
     }
 
     /// Records bytes that have been received.
@@ -92,7 +102,7 @@ impl BodyPace {
     /// # Errors
     ///
     /// 408 when the client is silent for too long, or too slow on average, or sends almost nothing
-    /// while others wait for memory or for a connection.
+    /// while others wait for memory or for a connection. 503 when the database is being closed.
     pub(crate) async fn next<T>(
         &mut self,
         coming: impl Future<Output = T>,
@@ -107,7 +117,13 @@ impl BodyPace {
             let part_left = part_max.saturating_sub(self.newest.waited);
             let wait_max = left.min(silence_left).min(part_left).min(PART_MIN);
             let began = Instant::now();
-            let come = timeout(wait_max, coming.as_mut()).await;
+            let come = match &mut self.closing {
+                None => timeout(wait_max, coming.as_mut()).await,
+                Some(closing) => {
+                    let come = unless_closed(closing, timeout(wait_max, coming.as_mut()));
+                    come.await?
+                }
+            };
             let waited = began.elapsed();
             self.waited += waited;
             self.newest.waited += waited;
@@ -237,7 +253,7 @@ mod tests {
 
     fn pace_of(rate: MinDataRate, silence_max: Duration) -> BodyPace {
         let connection = ConnectionWatch::new(Arc::new(ConnectionLimiter::new(1)));
-        let (bytes, waited, previous, newest) = Default::default();
-        BodyPace { rate, silence_max, connection, bytes, waited, previous, newest }
+        let (closing, bytes, waited, previous, newest) = Default::default();
+        BodyPace { rate, silence_max, connection, closing, bytes, waited, previous, newest }
     }
 }

@@ -12,7 +12,7 @@ use tokio::{
     time::{MissedTickBehavior, timeout},
 };
 
-use settings::{Host, ServerUrl, UnsecuredAccess};
+use settings::{Host, HttpSettings, ServerUrl, UnsecuredAccess};
 
 use crate::{
     error::StartError,
@@ -202,6 +202,17 @@ impl Refusals {
     }
 }
 
+/// How connections are served. The time for the head of a request is not hyper's matter: see
+/// [`ConnectionWatch::judge`].
+fn builder_of(http: &HttpSettings) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(http.request_head_bytes_max.max(8 << 10));
+    builder
+}
+
 /// Serves one connection to its end. A session that takes over the connection keeps its place.
 async fn keep(
     service: Service,
@@ -231,11 +242,7 @@ async fn keep(
         Ok(None) | Err(_) => return,
     }
     let watch = ConnectionWatch::new(Arc::clone(&limiter));
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(None)
-        .max_buf_size(http.request_head_bytes_max.max(8 << 10));
+    let builder = builder_of(http);
     let io = TokioIo::new(WatchedConnection::new(connection, Arc::clone(&watch)));
     let serving = service_fn(|request| {
         let (service, watch, place) = (service.clone(), Arc::clone(&watch), place.clone());

@@ -14,6 +14,15 @@ pub(crate) struct Answered<A> {
     pub(crate) answer: A,
 }
 
+/// What the response contains for a command of a batch.
+pub(crate) trait CommandAnswer: Send {
+    /// Prints the result of the last command that the engine executed for it, if it executed any.
+    ///
+    /// # Errors
+    /// [`foreign_result`].
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError>;
+}
+
 /// What the engine executes for a command of the protocol. The result of the last command is the one that is printed.
 pub(crate) enum Executed {
     Nothing,

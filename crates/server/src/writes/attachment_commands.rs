@@ -11,7 +11,7 @@ use wire::AttachmentCommand;
 use crate::{
     answers::json_text::JsonObject,
     api_error::ApiError,
-    writes::answered::{Answered, foreign_result},
+    writes::answered::{Answered, CommandAnswer, foreign_result},
 };
 
 /// What is printed of a command: the kind is in its result.
@@ -76,12 +76,8 @@ fn missing_content(id: &str, name: &str) -> ApiError {
     ))
 }
 
-impl AttachmentAnswer {
-    pub(crate) fn write(
-        &self,
-        result: Option<&CommandResult>,
-        body: &mut Vec<u8>,
-    ) -> Result<(), ApiError> {
+impl CommandAnswer for AttachmentAnswer {
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
         match result {
             Some(CommandResult::AttachmentPut(stored)) => {
                 write_stored("AttachmentPUT", stored, body);

@@ -18,12 +18,9 @@ use crate::{
     http::body_share::BodyShare,
     server_state::ServerState,
     writes::{
-        answered::{Answered, Executed},
-        attachment_commands::{self, AttachmentAnswer},
-        counter_commands::{self, CountersAnswer},
-        document_commands::{self, DocumentAnswer},
-        patch_commands::{self, PatchAnswer},
-        time_series_commands::{self, TimeSeriesAnswer},
+        answered::{Answered, CommandAnswer, Executed},
+        attachment_commands, counter_commands, document_commands, patch_commands,
+        time_series_commands,
     },
 };
 
@@ -32,8 +29,12 @@ use crate::{
 /// time. In addition: what these point to, and roughly what the response contains of it.
 const COMMAND_BYTES: usize = size_of::<Command>()
     + size_of::<BatchAnswer>()
+    + ANSWER_BYTES_MAX
     + larger(size_of::<BatchCommand>(), size_of::<CommandResult>())
     + 256;
+
+/// The maximum size of a [`CommandAnswer`].
+const ANSWER_BYTES_MAX: usize = 32;
 
 const fn larger(one: usize, other: usize) -> usize {
     if one < other { other } else { one }
@@ -72,16 +73,7 @@ fn fitting_commands(bytes_max: u64, body_bytes: usize, commands: usize) -> u64 {
 pub(crate) struct BatchAnswer {
     /// How many of the engine's commands it became; the result of the last one is printed.
     commands: usize,
-    answer: CommandAnswer,
-}
-
-/// What is printed of a command, by its group.
-enum CommandAnswer {
-    Document(DocumentAnswer),
-    Patch(PatchAnswer),
-    Attachment(AttachmentAnswer),
-    Counters(CountersAnswer),
-    TimeSeries(TimeSeriesAnswer),
+    answer: Box<dyn CommandAnswer>,
 }
 
 /// The batch, and what the response contains for each command of the request.
@@ -111,24 +103,20 @@ impl BatchBuilder<'_> {
     fn add(&mut self, command: BatchCommand) -> Result<(), ApiError> {
         match command {
             BatchCommand::Document(command) => {
-                let answered = document_commands::answered(command, self.separator)?;
-                self.push(answered, CommandAnswer::Document);
+                self.push(document_commands::answered(command, self.separator)?);
             }
             BatchCommand::Patch(command) => {
-                let answered = patch_commands::answered(command, self.separator)?;
-                self.push(answered, CommandAnswer::Patch);
+                self.push(patch_commands::answered(command, self.separator)?);
             }
             BatchCommand::Attachment(command) => {
                 let answered = attachment_commands::answered(command, &mut self.contents)?;
-                self.push(answered, CommandAnswer::Attachment);
+                self.push(answered);
             }
             BatchCommand::Counters { id, counters } => {
-                let answered = counter_commands::answered(id, counters)?;
-                self.push(answered, CommandAnswer::Counters);
+                self.push(counter_commands::answered(id, counters)?);
             }
             BatchCommand::TimeSeries(command) => {
-                let answered = time_series_commands::answered(command, self.series)?;
-                self.push(answered, CommandAnswer::TimeSeries);
+                self.push(time_series_commands::answered(command, self.series)?);
             }
             // As in the protocol: outside a cluster-wide transaction they have no effect.
             BatchCommand::CompareExchange { .. } => {}
@@ -136,7 +124,8 @@ impl BatchBuilder<'_> {
         Ok(())
     }
 
-    fn push<A>(&mut self, answered: Answered<A>, group: fn(A) -> CommandAnswer) {
+    fn push<A: CommandAnswer + 'static>(&mut self, answered: Answered<A>) {
+        const { assert!(size_of::<A>() <= ANSWER_BYTES_MAX, "more is charged for each answer") };
         let before = self.batch.commands.len();
         match answered.executed {
             Executed::Nothing => {}
@@ -144,7 +133,7 @@ impl BatchBuilder<'_> {
             Executed::Several(commands) => self.batch.commands.extend(commands),
         }
         let commands = self.batch.commands.len() - before;
-        self.answers.push(BatchAnswer { commands, answer: group(answered.answer) });
+        self.answers.push(BatchAnswer { commands, answer: Box::new(answered.answer) });
     }
 }
 
@@ -164,16 +153,4 @@ pub(crate) fn write_answer(
     listed.end();
     page.end();
     Ok(body)
-}
-
-impl CommandAnswer {
-    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
-        match self {
-            CommandAnswer::Document(answer) => answer.write(result, body),
-            CommandAnswer::Patch(answer) => answer.write(result, body),
-            CommandAnswer::Attachment(answer) => answer.write(result, body),
-            CommandAnswer::Counters(answer) => answer.write(result, body),
-            CommandAnswer::TimeSeries(answer) => answer.write(result, body),
-        }
-    }
 }

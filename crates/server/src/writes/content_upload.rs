@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use commands::BatchOutcome;
-use database::DatabaseLease;
+use database::{Closing, DatabaseLease};
 use documents::{CONTENT_CHUNK_BYTES, ContentHasher, NewContent};
 use engine::{Backlog, BusyWait, ContentChunk, StagedContent, StagedContents};
 use tokio::task::JoinHandle;
@@ -15,15 +15,20 @@ use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
-    http::body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
+    database_access::unless_closed,
+    http::body_share::{BodyShare, SMALL_BODY_BYTES, charge_in_steps},
     server_state::ServerState,
     writes::submitting::{Submitted, begin},
 };
+
+/// What is charged for the chunk that is being filled.
+const CHARGE_STEPS: [u64; 2] = [SMALL_BODY_BYTES, CONTENT_CHUNK_BYTES as u64];
 
 /// A content that is arriving.
 pub(crate) struct ContentUpload {
     state: Arc<ServerState>,
     database: DatabaseLease,
+    closing: Closing,
     upload: engine::ContentUpload,
     hashing: Hashing,
     /// The memory charged for the chunk that is being filled.
@@ -75,6 +80,7 @@ impl ContentUpload {
         ContentUpload {
             state: Arc::clone(state),
             database: database.clone(),
+            closing: Closing::of(database),
             upload: engine::ContentUpload::new(database, carried_bytes_max),
             hashing: Hashing::Idle(Box::default()),
             share: BodyShare::none_of(state),
@@ -91,8 +97,9 @@ impl ContentUpload {
                 self.send_chunk().await?;
             }
             let (taken, behind) = rest.split_at(self.upload.room_bytes().min(rest.len()));
-            let bytes = counted(self.upload.chunk_bytes() + taken.len());
-            self.share.grow_when_there_is_room(bytes).await?;
+            let bytes = charge_in_steps(self.upload.chunk_bytes() + taken.len(), &CHARGE_STEPS);
+            let growth = self.share.grow_when_there_is_room(bytes);
+            unless_closed(&mut self.closing, growth).await??;
             self.upload.fill(taken);
             rest = behind;
         }
@@ -118,7 +125,7 @@ impl ContentUpload {
 
     /// Submits the chunk, when not too many are in flight.
     async fn send_chunk(&mut self) -> Result<(), ApiError> {
-        while !self.upload.may_submit(self.in_flight.len()) {
+        while !self.upload.may_submit() {
             self.wait_for_chunk().await?;
         }
         self.wait_for_flush().await?;
@@ -146,10 +153,11 @@ impl ContentUpload {
     async fn wait_for_chunk(&mut self) -> Result<(), ApiError> {
         let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
         submitted.await?;
+        self.upload.note_stored();
         Ok(())
     }
 
-    /// Flushes concurrently with the upload, and waits when that is too slow.
+    /// Flushes concurrently with the upload, and waits for the flush in progress when that is too slow.
     async fn wait_for_flush(&mut self) -> Result<(), ApiError> {
         let backlog = self.upload.backlog();
         if backlog == Backlog::Small {
@@ -173,15 +181,5 @@ impl ContentUpload {
             tokio::time::sleep(pause).await;
         }
         Ok(())
-    }
-}
-
-/// The charge for a chunk of that length: in few steps, so that uploads in progress do not wait for
-/// each other.
-fn counted(bytes: usize) -> u64 {
-    match bytes as u64 {
-        bytes if bytes <= UNCOUNTED_BYTES => bytes,
-        bytes if bytes <= SMALL_BODY_BYTES => SMALL_BODY_BYTES,
-        _ => CONTENT_CHUNK_BYTES as u64,
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         json_text::{JsonArray, JsonObject},
     },
     api_error::ApiError,
-    writes::answered::{Answered, foreign_result},
+    writes::answered::{Answered, CommandAnswer, foreign_result},
 };
 
 /// What is printed of a command besides its result.
@@ -51,12 +51,8 @@ pub(crate) fn counter_name(text: String) -> Result<CounterName, ApiError> {
     CounterName::new(text).map_err(|error| ApiError::argument(error.to_string()))
 }
 
-impl CountersAnswer {
-    pub(crate) fn write(
-        &self,
-        result: Option<&CommandResult>,
-        body: &mut Vec<u8>,
-    ) -> Result<(), ApiError> {
+impl CommandAnswer for CountersAnswer {
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(CommandResult::CountersChanged(changed)) = result else {
             return Err(foreign_result(result));
         };

@@ -8,7 +8,7 @@ use wire::DocumentCommand;
 use crate::{
     answers::json_text::JsonObject,
     api_error::ApiError,
-    writes::answered::{Answered, Executed, foreign_result},
+    writes::answered::{Answered, CommandAnswer, Executed, foreign_result},
 };
 
 /// What is printed of a command.
@@ -64,12 +64,8 @@ pub(crate) fn answered(
     }
 }
 
-impl DocumentAnswer {
-    pub(crate) fn write(
-        &self,
-        result: Option<&CommandResult>,
-        body: &mut Vec<u8>,
-    ) -> Result<(), ApiError> {
+impl CommandAnswer for DocumentAnswer {
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
         match (self, result) {
             (DocumentAnswer::Stored, Some(CommandResult::Put(stored))) => {
                 write_stored(stored, body)

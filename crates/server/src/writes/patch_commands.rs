@@ -11,7 +11,7 @@ use wire::{MissingDocument, PatchBody, PatchTarget};
 use crate::{
     answers::patch_answer::{PatchedBy, write_batch_result},
     api_error::ApiError,
-    writes::answered::{Answered, Executed, foreign_result},
+    writes::answered::{Answered, CommandAnswer, Executed, foreign_result},
 };
 
 /// What is printed of a command besides its result.
@@ -125,12 +125,8 @@ pub(crate) fn json_patch(
     Ok(PatchCommand { when_missing, ..PatchCommand::new(id, script) })
 }
 
-impl PatchAnswer {
-    pub(crate) fn write(
-        &self,
-        result: Option<&CommandResult>,
-        body: &mut Vec<u8>,
-    ) -> Result<(), ApiError> {
+impl CommandAnswer for PatchAnswer {
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
         match (self, result) {
             (PatchAnswer::Each, _) => body.extend_from_slice(b"{\"Type\":\"BatchPATCH\"}"),
             (

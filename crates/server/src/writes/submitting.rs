@@ -29,7 +29,7 @@ pub(crate) fn begin(
     state: &ServerState,
     database: &DatabaseLease,
     prepared: PreparedBatch,
-) -> Result<Submitted, ApiError> {
+) -> Result<Submitted, EngineError> {
     let (sender, outcome) = oneshot::channel();
     // A client that disconnects does not cancel its batch.
     let reply = Box::new(move |outcome| drop(sender.send(outcome)));

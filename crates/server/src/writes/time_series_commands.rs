@@ -15,7 +15,7 @@ use wire::{TimeSeriesBody, TimeSeriesCommand};
 use crate::{
     answers::json_text::JsonObject,
     api_error::ApiError,
-    writes::answered::{Answered, foreign_result},
+    writes::answered::{Answered, CommandAnswer, foreign_result},
 };
 
 /// What is printed of a command besides its result.
@@ -39,12 +39,8 @@ pub(crate) fn answered(
     })
 }
 
-impl TimeSeriesAnswer {
-    pub(crate) fn write(
-        &self,
-        result: Option<&CommandResult>,
-        body: &mut Vec<u8>,
-    ) -> Result<(), ApiError> {
+impl CommandAnswer for TimeSeriesAnswer {
+    fn write(&self, result: Option<&CommandResult>, body: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(CommandResult::TimeSeriesWritten(written)) = result else {
             return Err(foreign_result(result));
         };

@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
+use crate::{
+    http_client::{Connection, Reply},
+    test_server::TestServer,
+};
 
 fn create(server: &TestServer, body: &str, etag: Option<&str>) -> (u16, Value) {
     let headers: Vec<(&str, &str)> = etag.map(|etag| ("ETag", etag)).into_iter().collect();
@@ -148,6 +151,70 @@ fn a_disabled_database_answers_503_until_it_is_enabled() {
     assert_eq!(server.get("/debug/is-loaded?name=db").json()["IsLoaded"], false);
     assert_eq!(toggle("enable")[0]["Disabled"], false);
     assert!(!server.document("a").is_null());
+}
+
+/// Disables `db` while requests wait, and returns their responses.
+fn disable_while<const N: usize>(server: &TestServer, waiting: [Connection; N]) -> [Reply; N] {
+    let disabled = server.send("POST", "/admin/databases/disable", br#"{"DatabaseNames":["db"]}"#);
+    assert_eq!(disabled.json()["Status"][0]["Disabled"], true);
+    waiting.map(|mut connection| connection.read_reply(false))
+}
+
+/// A request whose body does not arrive after its first bytes, although the server reads it.
+fn slow(server: &TestServer, request: &str, first: &str) -> Connection {
+    let mut connection = server.open();
+    let headers = "Host: 127.0.0.1\r\nContent-Length: 1000\r\nExpect: 100-continue";
+    connection.send(format!("{request} HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes());
+    let permission = "HTTP/1.1 100 Continue\r\n\r\n";
+    connection.expect(permission.as_bytes());
+    connection.send(first.as_bytes());
+    connection
+}
+
+#[test]
+fn a_database_is_closed_without_waiting_for_bodies_that_are_slow() {
+    let server = TestServer::with_database();
+    server.put("a", "{}");
+    let attachment = slow(&server, "PUT /databases/db/attachments?id=a&name=n", "first");
+    for reply in disable_while(&server, [attachment]) {
+        assert_eq!(reply.status, 503, "{}", reply.text());
+        assert_eq!(reply.json()["Message"], "The database is being closed.");
+    }
+}
+
+#[test]
+fn a_database_is_closed_without_waiting_for_what_follows_a_write() {
+    let server = TestServer::with_database();
+    assert_eq!(server.get("/databases/db/queries?query=from%20Users%20where%20N=1").status, 200);
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    let document = r#"{"N":1,"@metadata":{"@collection":"Users"}}"#;
+    let begun = |id: &str, query: &str| {
+        let body =
+            format!(r#"{{"Commands":[{{"Type":"PUT","Id":"{id}","Document":{document}}}]}}"#);
+        let mut connection = server.open();
+        let target = format!("/databases/db/bulk_docs?{query}");
+        let length = body.len();
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n"
+        );
+        connection.send(format!("{head}{body}").as_bytes());
+        while server.document(id).is_null() {
+            std::thread::yield_now();
+        }
+        connection
+    };
+    let waiting = [
+        begun("a", "waitForIndexesTimeout=00:10:00"),
+        begun("b", "waitForReplicasTimeout=00:10:00"),
+        begun("c", "waitForIndexesTimeout=00:10:00&waitForIndexThrow=false"),
+    ];
+    let [indexes, replicas, indifferent] = disable_while(&server, waiting);
+    for reply in [indexes, replicas] {
+        assert_eq!(reply.status, 503, "{}", reply.text());
+        let message = reply.json()["Message"].as_str().unwrap().to_owned();
+        assert!(message.contains("being closed") && message.contains("complete"), "{message}");
+    }
+    assert_eq!(indifferent.status, 201, "{}", indifferent.text());
 }
 
 #[test]

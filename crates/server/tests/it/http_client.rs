@@ -57,6 +57,13 @@ impl Connection {
         self.0.write_all(bytes).is_ok()
     }
 
+    /// Reads exactly these bytes.
+    pub(crate) fn expect(&mut self, bytes: &[u8]) {
+        let mut read = vec![0; bytes.len()];
+        self.0.read_exact(&mut read).unwrap();
+        assert_eq!(String::from_utf8_lossy(&read), String::from_utf8_lossy(bytes));
+    }
+
     /// Whether the first byte of a response arrives.
     pub(crate) fn has_begun(&mut self) -> bool {
         self.0.read(&mut [0]).unwrap() == 1

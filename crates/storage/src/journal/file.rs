@@ -227,6 +227,11 @@ impl JournalFile {
         }
     }
 
+    /// Whether a record of this size fits behind this offset.
+    pub(super) fn fits(&self, record_bytes: u64, offset: u64) -> bool {
+        offset + record_bytes <= self.records_end
+    }
+
     /// Assigns a new number to a file whose records are no longer needed.
     pub(super) fn recycle(
         self,

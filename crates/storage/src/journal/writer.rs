@@ -474,39 +474,46 @@ impl JournalTurn<'_> {
 
     /// The current file if the record fits, else the next one.
     fn file_for(&mut self, record_bytes: u64) -> Result<&JournalFile, AppendError> {
+        let offset = self.state.position.offset;
+        if self.state.current.as_ref().is_some_and(|current| !current.fits(record_bytes, offset)) {
+            let begun = self.begin_next(record_bytes);
+            // A spare is taken even if it cannot be used.
+            self.journal.shown.show(&self.state);
+            begun?;
+        }
+        match &self.state.current {
+            Some(file) => Ok(file),
+            None => unreachable!("the journal is begun before the first transaction"),
+        }
+    }
+
+    /// Continues in the next file: a spare, if the record fits into one.
+    fn begin_next(&mut self, record_bytes: u64) -> Result<(), AppendError> {
         let state = &mut *self.state;
-        let fits = |file: &JournalFile, at: u64| at + record_bytes <= file.records_end;
         let Some(current) = &state.current else {
             unreachable!("the journal is begun before the first transaction")
         };
-        if !fits(current, state.position.offset) {
-            let number = current.number + 1;
-            let spare = state.spares.pop_if(|spare| fits(spare, FIRST_RECORD));
-            let disk: &dyn Disk = &*self.journal.platform.disk;
-            let (directory, id) = (&self.journal.directory, self.journal.environment_id);
-            let next = match spare {
-                Some(spare) => spare.recycle(disk, directory, id, number),
-                None => {
-                    let needed =
-                        (OVERHEAD_BYTES + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
-                    let bytes = state.next_bytes.max(needed);
-                    self.journal.create(number, bytes, record_bytes)
-                }
-            };
-            let next = next.map_err(AppendError::NothingWritten)?;
-            let after = state.position.transaction;
-            current.name_next(id, NextJournal { number, after }).map_err(AppendError::Unknown)?;
-            state.next_bytes = (state.next_bytes * 2).min(self.journal.bytes_max);
-            if let Some(file) = state.current.replace(next) {
-                state.retired.push_back(Retired { file, last_transaction: after });
+        let number = current.number + 1;
+        let spare = state.spares.pop_if(|spare| spare.fits(record_bytes, FIRST_RECORD));
+        let disk: &dyn Disk = &*self.journal.platform.disk;
+        let (directory, id) = (&self.journal.directory, self.journal.environment_id);
+        let next = match spare {
+            Some(spare) => spare.recycle(disk, directory, id, number),
+            None => {
+                let needed = (OVERHEAD_BYTES + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
+                let bytes = state.next_bytes.max(needed);
+                self.journal.create(number, bytes, record_bytes)
             }
-            state.position.journal = number;
-            state.position.offset = FIRST_RECORD;
-            self.journal.shown.show(state);
+        };
+        let next = next.map_err(AppendError::NothingWritten)?;
+        let after = state.position.transaction;
+        current.name_next(id, NextJournal { number, after }).map_err(AppendError::Unknown)?;
+        state.next_bytes = (state.next_bytes * 2).min(self.journal.bytes_max);
+        if let Some(file) = state.current.replace(next) {
+            state.retired.push_back(Retired { file, last_transaction: after });
         }
-        match &state.current {
-            Some(file) => Ok(file),
-            None => unreachable!("the branch above replaces one"),
-        }
+        state.position.journal = number;
+        state.position.offset = FIRST_RECORD;
+        Ok(())
     }
 }

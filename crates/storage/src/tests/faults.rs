@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use platform::{
     Disk,
-    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind},
+    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random},
 };
 
 use super::{Bench, entries, name, put};
@@ -57,6 +57,38 @@ fn half_a_journal_that_could_not_be_removed_does_no_harm() {
     tx.commit().expect("space is back");
     drop(environment);
     assert_eq!(entries(&bench.open().read()).len(), 1);
+}
+
+#[test]
+fn a_spare_that_could_not_be_used_is_not_reported() {
+    let bench = Bench::new(12);
+    let environment = bench.open();
+    let has_spare = || {
+        let journals = environment.report().expect("reports").journals;
+        journals.iter().any(|journal| journal.number == 0)
+    };
+    let mut random = Random::new(12);
+    let mut commit = || {
+        let mut tx = environment.write().expect("writer");
+        let bytes: Vec<u8> = (0..30_000).map(|_| random.below(256) as u8).collect();
+        put(&mut tx, b"a", &bytes);
+        tx.commit()
+    };
+    while !has_spare() {
+        commit().expect("commits");
+        environment.flush().expect("flushes");
+    }
+    let renames = OperationFilter::Only(OperationKind::Rename);
+    bench.simulation.disk.fail_operation(1, renames, FaultKind::StorageFull, FaultSpan::Once);
+    let error = loop {
+        match commit() {
+            Ok(()) => assert!(has_spare()),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");
+    assert!(!has_spare());
+    commit().expect("it goes on in a new file");
 }
 
 #[test]
