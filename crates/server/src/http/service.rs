@@ -273,7 +273,7 @@ impl Exchange {
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::Whole | BodyUse::WholeOrParts => {
-                (read_body(state, &headers, incoming, &mut body_share).await?, None)
+                (read_body(state, database, &headers, incoming, &mut body_share).await?, None)
             }
         };
         let call = Call {
@@ -442,8 +442,10 @@ impl<F: Future + Unpin> Future for CatchUnwind<F> {
     }
 }
 
+/// Reads and decodes a whole body, unless its database, if it is for one, is closed before all of it has arrived.
 async fn read_body(
     state: &ServerState,
+    database: Option<&DatabaseLease>,
     headers: &HeaderMap,
     incoming: RequestBody,
     share: &mut BodyShare,
@@ -463,6 +465,9 @@ async fn read_body(
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let connection = Arc::clone(incoming.connection());
     let mut pace = BodyPace::of(&state.engine.settings().http, connection);
+    if let Some(database) = database {
+        pace = pace.until_closed(database);
+    }
     let mut limited = Limited::new(incoming, body_max);
     let mut pieces = BodyPieces::default();
     loop {

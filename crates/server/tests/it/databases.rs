@@ -176,7 +176,8 @@ fn a_database_is_closed_without_waiting_for_bodies_that_are_slow() {
     let server = TestServer::with_database();
     server.put("a", "{}");
     let attachment = slow(&server, "PUT /databases/db/attachments?id=a&name=n", "first");
-    for reply in disable_while(&server, [attachment]) {
+    let batch = slow(&server, "POST /databases/db/bulk_docs", "{\"Commands\":[");
+    for reply in disable_while(&server, [attachment, batch]) {
         assert_eq!(reply.status, 503, "{}", reply.text());
         assert_eq!(reply.json()["Message"], "The database is being closed.");
     }
