@@ -12,6 +12,7 @@
 //! | [`process_memory`] | [`ProcessMemory`]: how much memory the process has and may have |
 //! | [`real`] | the machine this process runs on |
 //! | [`meter`] | how often something happens: in total and recently |
+//! | [`secret_memory`] | locked memory for keys and decrypted data, zeroed when it is returned |
 //! | [`memory`] | files in memory, which disappear with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
@@ -32,6 +33,7 @@ pub mod own_signals;
 pub mod process_memory;
 pub mod processor_time;
 pub mod real;
+pub mod secret_memory;
 pub mod simulated;
 pub mod sockets;
 pub mod thread_priority;

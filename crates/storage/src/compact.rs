@@ -261,7 +261,7 @@ fn copy_and_verify(
 pub(crate) fn named_trees(
     source: &ReadTransaction,
 ) -> Result<Vec<(TreeName, TreeState)>, StorageError> {
-    let snapshot = source.snapshot();
+    let snapshot = source.view();
     let root_tree = snapshot.root.root_tree;
     tree::range(snapshot, &root_tree, Bound::Unbounded)?
         .map(|entry| {

@@ -15,9 +15,11 @@
 mod bulk_writer;
 mod catalog;
 mod check;
+mod cipher;
 mod compact;
 mod counted_output;
 mod data_file;
+mod encryption_key;
 mod environment;
 mod error;
 mod fixed_tree;
@@ -33,9 +35,11 @@ mod journal;
 mod memory_budget;
 mod open;
 mod origin;
+mod page_buffer;
 mod page_mut;
 mod page_table;
 mod pass_over;
+mod plaintext;
 mod remove;
 mod report;
 mod rows;
@@ -63,6 +67,7 @@ pub use crate::{
         compact_in_place,
     },
     counted_output::CountedOutput,
+    encryption_key::EncryptionKey,
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
