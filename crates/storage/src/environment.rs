@@ -71,9 +71,11 @@ pub struct EnvironmentOptions {
     /// may share a key, since what they derive from it depends on their identities. A new environment is encrypted
     /// when there is a key; an existing one that is not is refused then, as is an encrypted one without its key.
     pub encryption_key: Option<EncryptionKey>,
-    /// Decrypted pages kept in memory, in bytes; beyond that, transactions that begin later start without any. Drawn
-    /// from `transaction_budget`, as is what a single transaction reads beyond this.
+    /// Decrypted pages kept in memory, in bytes; beyond that, transactions that begin later start without any.
     pub plaintext_bytes_max: usize,
+    /// The budget for decrypted pages: those that are kept, and what a single transaction reads beyond that; see
+    /// [`StorageError::NoMemoryToDecrypt`].
+    pub plaintext_budget: Arc<MemoryBudget>,
 }
 
 impl EnvironmentOptions {
@@ -91,6 +93,7 @@ impl EnvironmentOptions {
             history: History::NotKept,
             encryption_key: None,
             plaintext_bytes_max: PLAINTEXT_BYTES_MAX,
+            plaintext_budget: MemoryBudget::unlimited(),
         }
     }
 

@@ -58,6 +58,11 @@ mod write_transaction;
 
 #[cfg(test)]
 mod tests;
+/// The same tests on encrypted environments.
+#[cfg(test)]
+#[expect(clippy::duplicate_mod, reason = "a test asks which of the two modules it is in")]
+#[path = "tests/mod.rs"]
+mod tests_encrypted;
 
 pub use crate::{
     bulk_writer::BulkWriter,

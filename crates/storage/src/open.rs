@@ -224,7 +224,7 @@ pub(crate) fn encryption_of(
         environment_id,
         options.directory.clone(),
         platform.entropy.clone(),
-        options.transaction_budget.clone(),
+        options.plaintext_budget.clone(),
         options.plaintext_bytes_max,
     ))
 }

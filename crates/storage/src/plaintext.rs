@@ -31,6 +31,7 @@ use crate::{
     error::{Corruption, StorageError},
     format::{PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     memory_budget::{MemoryBudget, MemoryShare},
+    page_buffer::PageBuffer,
 };
 
 /// Locks of the places, so that readers seldom wait for each other.
@@ -225,6 +226,22 @@ impl Plaintext {
         Ok(self.publish(Place { page, nonce, start, len: sealed.len() }))
     }
 
+    /// The length of a page, or of a whole run, in bytes, if it is what was written there. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// Those of [`Plaintext::open`], but none for lack of memory.
+    pub(crate) fn verify(&self, page: PageNumber, sealed: &[u8]) -> Result<usize, StorageError> {
+        if self.find(page, &page_nonce(sealed)).is_none() {
+            let mut opened = PageBuffer::new(sealed, true);
+            if VALUE_BYTES_MAX + PAGE_BYTES < sealed.len()
+                || !self.keys()?.open_page(page, &mut opened)
+            {
+                return Err(Corruption::PageAuthentication { page }.into());
+            }
+        }
+        Ok(sealed.len())
+    }
+
     /// Keeps a page that was just encrypted, if there is memory for it: it will likely be read soon.
     pub(crate) fn keep(&self, page: PageNumber, nonce: &Nonce, plain: &[u8]) {
         let Ok(start) = self.reserve(plain.len()) else { return };
@@ -366,7 +383,6 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &second), "it was replaced");
         let refused = open(&first, 200..2000).expect("the budget ends");
         assert!(matches!(refused, StorageError::NoMemoryToDecrypt(_)), "{refused}");
-        assert!(refused.is_retryable());
         let third = encryption.plaintext();
         assert!(open(&third, 0..64).is_none(), "a little is always allowed");
         drop((first, second, third));

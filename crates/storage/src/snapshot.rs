@@ -142,6 +142,15 @@ impl View {
         Ok(bytes.len())
     }
 
+    /// The same, verified. The content of a run, which may be long, is not kept in memory for that.
+    pub(crate) fn verified_bytes_of(&self, page: PageNumber) -> Result<usize, StorageError> {
+        let Some(plaintext) = &self.plaintext else { return Ok(self.page(page)?.len()) };
+        match self.table.get(page) {
+            Some(version) => Ok(version.bytes().len()),
+            None => plaintext.verify(page, self.data.sealed_page(page)?),
+        }
+    }
+
     /// The page in the data file, whatever is in memory.
     pub(crate) fn page_at_rest(&self, page: PageNumber) -> Result<&[u8], StorageError> {
         let Some(plaintext) = &self.plaintext else { return self.data.page(page) };

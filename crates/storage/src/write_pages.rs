@@ -295,8 +295,11 @@ impl WritePages {
 
     /// Frees the page, or the whole run that starts there.
     pub(crate) fn free(&mut self, page: PageNumber) -> Result<(), StorageError> {
-        let bytes = self.page(page)?;
-        let pages = (bytes.len() / PAGE_BYTES) as u32;
+        let bytes = match self.dirty.get(&page) {
+            Some(dirty) => dirty.bytes.len(),
+            None => self.base.verified_bytes_of(page)?,
+        };
+        let pages = (bytes / PAGE_BYTES) as u32;
         self.mark_free(page, pages)?;
         let dirty = self.dirty.remove(&page);
         self.freed.insert(page);
