@@ -55,6 +55,7 @@ pub struct Engine {
     /// Where the files of each database are, and how it is opened.
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) memory: Arc<MemoryPlan>,
+    pub(crate) encryption_keys: Arc<EncryptionKeys>,
     pub(crate) operations: Operations,
     notices: NoticeBoard,
     pub(crate) certificates: KnownCertificates,
@@ -96,10 +97,12 @@ impl Engine {
         flusher.add(catalog.environment());
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
         catalog.limit_records(memory.record_bytes_max);
+        let encryption_keys = Arc::new(EncryptionKeys::new(&settings, &platform));
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
-            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory)
+            let keys = Arc::clone(&encryption_keys);
+            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys)
                 .map_err(|source| OpenError::Thread { source })?
         };
         let options = RegistryOptions {
@@ -109,7 +112,9 @@ impl Engine {
         };
         let registry = {
             let files = Arc::clone(&files);
-            let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
+            let options_of = move |record: &DatabaseRecord| {
+                files.opening_options_of(record).map_err(|error| error.to_string())
+            };
             DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
         };
         let watch = ResourceWatch::new(
@@ -131,6 +136,7 @@ impl Engine {
             registry,
             files,
             memory,
+            encryption_keys,
             operations: Operations::default(),
             notices: NoticeBoard::default(),
             certificates: KnownCertificates::default(),

@@ -20,6 +20,7 @@
 //! | [`sockets`] | connections whose peer has vanished, or does not read |
 //! | [`descriptors`] | how many files may be open at the same time |
 //! | [`processor_time`] | processor time used, and which processors may be used |
+//! | [`wiping_allocator`] | zeroes memory that is freed, while there are secrets |
 //! | [`thread_priority`] | threads that yield to others |
 
 pub mod clock;
@@ -37,6 +38,7 @@ pub mod secret_memory;
 pub mod simulated;
 pub mod sockets;
 pub mod thread_priority;
+pub mod wiping_allocator;
 
 #[cfg(test)]
 mod conformance;

@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
-use platform::{Entropy, secret_memory::SecretMemory};
+use platform::{Entropy, secret_memory::SecretMemory, wiping_allocator::WipesFreedMemory};
 use rustc_hash::FxHashMap;
 
 use crate::{
@@ -49,6 +49,7 @@ pub(crate) struct Encryption {
     budget: Arc<MemoryBudget>,
     bytes_max: usize,
     state: Mutex<State>,
+    _wipes: WipesFreedMemory,
 }
 
 struct State {
@@ -81,7 +82,8 @@ impl Encryption {
         let source = Arc::new(KeySource { key, environment_id, directory });
         let current = Arc::new(Plaintext::new(source.clone(), Arc::default(), &budget));
         let state = Mutex::new(State { current, has_begun: false });
-        Self { source, entropy, budget, bytes_max, state }
+        let wipes = WipesFreedMemory::begin();
+        Self { source, entropy, budget, bytes_max, state, _wipes: wipes }
     }
 
     /// The plaintext for a transaction that begins.
