@@ -12,14 +12,13 @@
 use std::{
     collections::BTreeMap,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
 use model::{base64_bytes, base64_text, lower_case};
 use platform::{Exposure, Platform};
 use security::{SECRET_KEY_BYTES, SecretKey, WRAPPING_NONCE_BYTES};
-use settings::Settings;
 use storage::EncryptionKey;
 
 const KEYS_FILE: &str = "keys";
@@ -127,14 +126,18 @@ pub struct EncryptionKeys {
 }
 
 impl EncryptionKeys {
-    /// The store of a data directory. Nothing is read or written yet.
-    pub fn new(settings: &Settings, platform: &Platform) -> EncryptionKeys {
-        let set = settings.security.master_key_path.clone();
+    /// The store of a data directory, with the file of the master key if it is not the one made there. Nothing is
+    /// read or written yet.
+    pub fn new(
+        platform: &Platform,
+        data_directory: &Path,
+        master_key: Option<PathBuf>,
+    ) -> EncryptionKeys {
         EncryptionKeys {
             platform: platform.clone(),
-            file: settings.data_dir.join(KEYS_FILE),
-            makes_master_key: set.is_none(),
-            master_key: set.unwrap_or_else(|| settings.data_dir.join(MASTER_KEY_FILE)),
+            file: data_directory.join(KEYS_FILE),
+            makes_master_key: master_key.is_none(),
+            master_key: master_key.unwrap_or_else(|| data_directory.join(MASTER_KEY_FILE)),
             changing: Mutex::default(),
         }
     }
@@ -279,13 +282,7 @@ mod tests {
     fn store(simulation: &Simulation) -> EncryptionKeys {
         let platform = simulation.platform.clone();
         platform.disk.create_dir_all("/data".as_ref()).unwrap();
-        EncryptionKeys {
-            platform,
-            file: "/data/keys".into(),
-            master_key: "/data/master.key".into(),
-            makes_master_key: true,
-            changing: Mutex::default(),
-        }
+        EncryptionKeys::new(&platform, "/data".as_ref(), None)
     }
 
     fn secret(byte: u8) -> SecretKey {

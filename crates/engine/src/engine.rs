@@ -97,7 +97,11 @@ impl Engine {
         flusher.add(catalog.environment());
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
         catalog.limit_records(memory.record_bytes_max);
-        let encryption_keys = Arc::new(EncryptionKeys::new(&settings, &platform));
+        let encryption_keys = Arc::new(EncryptionKeys::new(
+            &platform,
+            &settings.data_dir,
+            settings.security.master_key_path.clone(),
+        ));
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));

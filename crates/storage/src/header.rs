@@ -210,6 +210,15 @@ impl EnvironmentHeader {
         Self::newest(file, path, |_| Ok(()))
     }
 
+    /// Whether the environment is encrypted, by any copy that is whole; `None` when there is none.
+    pub(crate) fn is_encrypted(
+        file: &dyn File,
+        path: &Path,
+    ) -> Result<Option<bool>, StorageError> {
+        let copies = [Self::copy(file, path, 0)?, Self::copy(file, path, 1)?];
+        Ok(copies.into_iter().flatten().map(|found| found.is_encrypted).next())
+    }
+
     fn newest(
         file: &dyn File,
         path: &Path,

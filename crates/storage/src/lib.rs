@@ -80,7 +80,7 @@ pub use crate::{
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     journal::Recovery,
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},
-    open::environment_id_in,
+    open::{environment_id_in, is_encrypted_in},
     pass_over::pass_over,
     remove::{Removal, has_journal_of, remove_environment},
     report::{JournalReport, StorageReport, TableReport, TreeReport},

@@ -141,6 +141,25 @@ pub fn environment_id_in(
     Ok(Some(EnvironmentHeader::read_unverified(&*file, &path)?.environment_id))
 }
 
+/// Whether the environment in a directory is encrypted; `None` when there is none, or when its header is damaged.
+///
+/// # Errors
+/// Errors of reading its header.
+pub fn is_encrypted_in(
+    platform: &Platform,
+    directory: &Path,
+) -> Result<Option<bool>, StorageError> {
+    let disk = &*platform.disk;
+    let path = directory.join(DATA_FILE);
+    if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
+        return Ok(None);
+    }
+    let file = disk
+        .open(&path, Access::Buffered)
+        .map_err(|error| StorageError::io(&path, "open", error))?;
+    EnvironmentHeader::is_encrypted(&*file, &path)
+}
+
 fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     platform.entropy.fill(&mut bytes);
