@@ -97,11 +97,11 @@ impl Offline<'_> {
         }
         let (options, words): (Vec<_>, Vec<_>) =
             arguments.iter().partition(|word| word.as_encoded_bytes().starts_with(b"--"));
-        let (mut journals, mut master_key) = (None, None);
+        let (mut journals, mut key, mut master_key) = (None, None, None);
         for option in options {
             let named = [
                 (JOURNALS_OPTION, &mut journals),
-                (KEY_OPTION, &mut self.key),
+                (KEY_OPTION, &mut key),
                 (MASTER_KEY_OPTION, &mut master_key),
             ];
             let mut taken = named.into_iter().filter_map(|(name, place)| {
@@ -111,6 +111,7 @@ impl Offline<'_> {
                 return self.help();
             }
         }
+        self.key = key;
         let locked = words.get(1).map(|word| self.lock(Path::new(word))).transpose();
         let Ok(_lock) = locked else { return NOTHING_DONE };
         match words.as_slice() {
@@ -177,7 +178,7 @@ impl Offline<'_> {
         let keys = EncryptionKeys::new(&self.platform, data, master_key);
         match keys.secret(&name.to_string_lossy()) {
             Ok(key) => {
-                self.say(format_args!("{}", model::base64_text(&key.0)));
+                self.say(format_args!("{}", model::base64_text(&key.0[..])));
                 SOUND
             }
             Err(error) => {

@@ -157,7 +157,12 @@ impl Shared {
             if QUIET_INTERVAL <= now.saturating_sub(state.last_look) {
                 state.last_look = now;
                 let environments = state.entries.iter().filter_map(|entry| entry.environment.upgrade());
-                environments.for_each(|environment| drop_plaintext(&environment));
+                let environments: Vec<_> = environments.collect();
+                drop(state);
+                environments.iter().for_each(|environment| drop_plaintext(environment));
+                drop(environments);
+                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                continue;
             }
             let due = state.entries.iter_mut().filter(|entry| !entry.busy).find_map(|entry| {
                 let environment = entry.environment.upgrade()?;

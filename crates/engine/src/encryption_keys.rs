@@ -13,11 +13,11 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use model::{base64_bytes, base64_text, lower_case};
-use platform::{Exposure, Platform};
+use platform::{Exposure, Platform, wiping_allocator::WipesFreedMemory};
 use security::{SECRET_KEY_BYTES, SecretKey, WRAPPING_NONCE_BYTES};
 use storage::EncryptionKey;
 
@@ -123,6 +123,8 @@ pub struct EncryptionKeys {
     /// Whether the file of the master key is made when it is missing.
     makes_master_key: bool,
     changing: Mutex<()>,
+    /// Set once there were keys in requests or responses.
+    wipes: OnceLock<WipesFreedMemory>,
 }
 
 impl EncryptionKeys {
@@ -139,7 +141,13 @@ impl EncryptionKeys {
             makes_master_key: master_key.is_none(),
             master_key: master_key.unwrap_or_else(|| data_directory.join(MASTER_KEY_FILE)),
             changing: Mutex::default(),
+            wipes: OnceLock::new(),
         }
+    }
+
+    /// From now on, memory is zeroed when it is freed: there are keys in it.
+    pub fn handle_secrets(&self) {
+        self.wipes.get_or_init(WipesFreedMemory::begin);
     }
 
     /// The names that keys are stored under, in lower case.
@@ -155,8 +163,9 @@ impl EncryptionKeys {
     /// # Errors
     /// There is one and `overwrites` is false; the files cannot be read or written.
     pub fn store(&self, name: &str, key: &SecretKey, overwrites: bool) -> Result<(), KeyError> {
+        self.handle_secrets();
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = lower_case(name);
+        let name = lower_case(name).into_owned();
         let mut keys = self.read()?;
         if keys.contains_key(&name) && !overwrites {
             return Err(KeyError::Exists { name });
@@ -176,7 +185,7 @@ impl EncryptionKeys {
     pub fn remove(&self, name: &str) -> Result<(), KeyError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut keys = self.read()?;
-        match keys.remove(&lower_case(name)) {
+        match keys.remove(&*lower_case(name)) {
             Some(_) => self.write(&keys),
             None => Ok(()),
         }
@@ -204,7 +213,8 @@ impl EncryptionKeys {
     /// # Errors
     /// As [`EncryptionKeys::check`].
     pub fn secret(&self, name: &str) -> Result<SecretKey, KeyError> {
-        let name = lower_case(name);
+        self.handle_secrets();
+        let name = lower_case(name).into_owned();
         let keys = self.read()?;
         let Some(wrapped) = keys.get(&name) else { return Err(KeyError::Missing { name }) };
         let master = self.master_key(false)?;
@@ -219,9 +229,9 @@ impl EncryptionKeys {
         let (disk, path) = (&*self.platform.disk, self.master_key.clone());
         let failed = |source| KeyError::Io { path: path.clone(), source };
         if makes && !disk.exists(&path).map_err(failed)? {
-            let mut key = SecretKey([0; SECRET_KEY_BYTES]);
-            self.platform.entropy.fill(&mut key.0);
-            disk.write_file_atomically(&path, &key.0).map_err(failed)?;
+            let mut key = SecretKey::zeroed();
+            self.platform.entropy.fill(&mut key.0[..]);
+            disk.write_file_atomically(&path, &key.0[..]).map_err(failed)?;
             tracing::warn!(
                 path = %path.display(),
                 "a master key was made; whoever has the data directory has it, too. Set Security.MasterKey.Path to \
@@ -286,7 +296,7 @@ mod tests {
     }
 
     fn secret(byte: u8) -> SecretKey {
-        SecretKey([byte; SECRET_KEY_BYTES])
+        SecretKey(Box::new([byte; SECRET_KEY_BYTES]))
     }
 
     #[test]
@@ -296,7 +306,7 @@ mod tests {
         keys.store("Orders", &secret(7), false).unwrap();
         keys.store("shop", &secret(8), false).unwrap();
         assert_eq!(store(&simulation).names().unwrap(), ["orders", "shop"]);
-        assert_eq!(keys.secret("ORDERS").unwrap().0, [7; SECRET_KEY_BYTES]);
+        assert_eq!(*keys.secret("ORDERS").unwrap().0, [7; SECRET_KEY_BYTES]);
         assert!(keys.key_of("shop").is_ok());
         let stored = simulation.disk.file_bytes("/data/keys".as_ref()).unwrap();
         let text = String::from_utf8(stored).unwrap();
@@ -304,7 +314,7 @@ mod tests {
         let error = keys.store("orders", &secret(9), false).unwrap_err();
         assert!(matches!(error, KeyError::Exists { .. }), "{error}");
         keys.store("orders", &secret(9), true).unwrap();
-        assert_eq!(keys.secret("orders").unwrap().0, [9; SECRET_KEY_BYTES]);
+        assert_eq!(*keys.secret("orders").unwrap().0, [9; SECRET_KEY_BYTES]);
         keys.remove("Orders").unwrap();
         assert!(matches!(keys.check("orders"), Err(KeyError::Missing { .. })));
         assert_eq!(keys.names().unwrap(), ["shop"]);

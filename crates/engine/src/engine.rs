@@ -25,6 +25,7 @@ use crate::{
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
+    encryption_keys::EncryptionKeys,
     error::OpenError,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,

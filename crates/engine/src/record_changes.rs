@@ -102,6 +102,14 @@ impl Engine {
         Ok(())
     }
 
+    /// A new key, which is not stored.
+    pub fn generate_encryption_key(&self) -> SecretKey {
+        self.encryption_keys.handle_secrets();
+        let mut key = SecretKey::zeroed();
+        self.platform.entropy.fill(&mut key.0[..]);
+        key
+    }
+
     /// The names that keys of databases are stored under. Blocks.
     ///
     /// # Errors

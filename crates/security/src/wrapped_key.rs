@@ -18,8 +18,8 @@ pub const WRAPPING_NONCE_BYTES: usize = NONCE_LEN;
 const WRAPPED_BYTES: usize = NONCE_LEN + SECRET_KEY_BYTES + 16;
 const PURPOSE: &[u8] = b"Corvus key of a database 1\0";
 
-/// 256 secret bits. Zeroed when dropped; in no text.
-pub struct SecretKey(pub [u8; SECRET_KEY_BYTES]);
+/// 256 secret bits, at one place in memory, where they are zeroed when it is dropped. They are in no text.
+pub struct SecretKey(pub Box<[u8; SECRET_KEY_BYTES]>);
 
 impl Drop for SecretKey {
     fn drop(&mut self) {
@@ -28,9 +28,14 @@ impl Drop for SecretKey {
 }
 
 impl SecretKey {
+    /// Zeroes, to be overwritten with a key.
+    pub fn zeroed() -> SecretKey {
+        SecretKey(Box::new([0; SECRET_KEY_BYTES]))
+    }
+
     /// A key of these bytes, which are zeroed; `None` unless there are as many as a key has.
     pub fn take(bytes: &mut [u8]) -> Option<SecretKey> {
-        let mut key = SecretKey([0; SECRET_KEY_BYTES]);
+        let mut key = SecretKey::zeroed();
         let fits = bytes.len() == SECRET_KEY_BYTES;
         if fits {
             key.0.copy_from_slice(bytes);
@@ -58,7 +63,8 @@ impl SecretKey {
         name: &str,
         nonce: [u8; WRAPPING_NONCE_BYTES],
     ) -> Vec<u8> {
-        let mut key = self.0;
+        // Encrypted before anything else happens to it.
+        let mut key = *self.0;
         let tag = cipher(master).seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(name_of(name)),
@@ -85,7 +91,7 @@ impl SecretKey {
 }
 
 fn cipher(master: &SecretKey) -> LessSafeKey {
-    let key = UnboundKey::new(&AES_256_GCM, &master.0).expect("a key of 32 bytes");
+    let key = UnboundKey::new(&AES_256_GCM, &master.0[..]).expect("a key of 32 bytes");
     LessSafeKey::new(key)
 }
 
@@ -98,14 +104,14 @@ mod tests {
     use super::*;
 
     fn key(byte: u8) -> SecretKey {
-        SecretKey([byte; SECRET_KEY_BYTES])
+        SecretKey(Box::new([byte; SECRET_KEY_BYTES]))
     }
 
     #[test]
     fn a_wrapped_key_needs_its_master_key_and_its_name() {
         let wrapped = key(5).wrapped(&key(1), "orders", [9; WRAPPING_NONCE_BYTES]);
         let opens = |master, name: &str, wrapped: &[u8]| {
-            SecretKey::unwrap_with(&key(master), name, wrapped).map(|key| key.0)
+            SecretKey::unwrap_with(&key(master), name, wrapped).map(|key| *key.0)
         };
         assert_eq!(opens(1, "orders", &wrapped), Some([5; SECRET_KEY_BYTES]));
         assert_eq!(opens(2, "orders", &wrapped), None);
@@ -124,7 +130,7 @@ mod tests {
         for mut text in
             [base64.clone().into_bytes(), format!(" {base64}\n").into_bytes(), vec![7; 32]]
         {
-            assert_eq!(SecretKey::read(&mut text).map(|key| key.0), Some([7; SECRET_KEY_BYTES]));
+            assert_eq!(SecretKey::read(&mut text).map(|key| *key.0), Some([7; SECRET_KEY_BYTES]));
             assert!(text.iter().all(|byte| *byte == 0));
         }
         for mut text in [Vec::new(), vec![b'A'; 31], vec![b'!'; 44], vec![7; 64]] {
