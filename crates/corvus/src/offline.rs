@@ -21,7 +21,8 @@ use model::{DatabaseId, NodeTag};
 use platform::{DirectoryLock, Disk, Platform};
 use security::SecretKey;
 use storage::{
-    CompactProgress, EncryptionKey, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
+    CompactProgress, EncryptionKey, Environment, EnvironmentOptions, Salvage, SalvageFindings,
+    StorageError,
 };
 
 use crate::offline_adopt;
@@ -105,7 +106,9 @@ impl Offline<'_> {
                 (MASTER_KEY_OPTION, &mut master_key),
             ];
             let mut taken = named.into_iter().filter_map(|(name, place)| {
-                path_option(option, name).filter(|_| place.is_none()).map(|path| *place = Some(path))
+                path_option(option, name)
+                    .filter(|_| place.is_none())
+                    .map(|path| *place = Some(path))
             });
             if taken.next().is_none() {
                 return self.help();

@@ -156,7 +156,8 @@ impl Shared {
             let now = self.clock.monotonic();
             if QUIET_INTERVAL <= now.saturating_sub(state.last_look) {
                 state.last_look = now;
-                let environments = state.entries.iter().filter_map(|entry| entry.environment.upgrade());
+                let environments =
+                    state.entries.iter().filter_map(|entry| entry.environment.upgrade());
                 let environments: Vec<_> = environments.collect();
                 drop(state);
                 environments.iter().for_each(|environment| drop_plaintext(environment));

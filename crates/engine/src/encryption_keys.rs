@@ -85,7 +85,10 @@ impl std::fmt::Display for KeyError {
                  /admin/secrets/distribute?name={name} first; /admin/secrets/generate makes one"
             ),
             KeyError::InUse { name } => {
-                write!(f, "The database '{name}' is encrypted with the present key, which must stay")
+                write!(
+                    f,
+                    "The database '{name}' is encrypted with the present key, which must stay"
+                )
             }
             KeyError::Invalid => {
                 write!(f, "A key is {SECRET_KEY_BYTES} bytes, as base64 in the body of the request")
@@ -243,7 +246,9 @@ impl EncryptionKeys {
         match disk.exposure(&path).map_err(failed)? {
             Exposure::Private => {}
             Exposure::OpenToOthers | Exposure::WritableByAll => {
-                return Err(refused("can be read by others; make the file readable by its owner alone"));
+                return Err(refused(
+                    "can be read by others; make the file readable by its owner alone",
+                ));
             }
             Exposure::OwnedByAnother { .. } => {
                 return Err(refused("is in a file of another user"));

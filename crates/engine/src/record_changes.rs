@@ -70,7 +70,11 @@ impl Engine {
     }
 
     /// Rejects a record that would make a database encrypted, or no longer so: its files are what they are.
-    fn check_same_encryption(&self, name: &DatabaseName, body: &RecordBody) -> Result<(), EngineError> {
+    fn check_same_encryption(
+        &self,
+        name: &DatabaseName,
+        body: &RecordBody,
+    ) -> Result<(), EngineError> {
         let Some(present) = self.catalog.record(name.as_str()) else { return Ok(()) };
         if RecordBody::of_record(&present).is_encrypted() == body.is_encrypted() {
             return Ok(());

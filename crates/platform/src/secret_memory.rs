@@ -11,9 +11,7 @@ use std::{
 
 use rustix::{
     mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap},
-    net::{
-        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
-    },
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair},
 };
 
 /// Bytes of the stack that [`wipe_stack`] overwrites: more than the functions of a cipher take.

@@ -12,7 +12,8 @@ use std::{
 /// How many [`WipesFreedMemory`] exist.
 static WIPING: AtomicUsize = AtomicUsize::new(0);
 
-fn is_wiping() -> bool {
+/// Whether freed memory is zeroed now: buffers that are kept for later use should be freed, too.
+pub fn is_wiping() -> bool {
     WIPING.load(Ordering::Relaxed) != 0
 }
 

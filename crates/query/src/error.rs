@@ -332,9 +332,7 @@ impl From<SearchError> for QueryError {
         match error {
             SearchError::Storage(
                 StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted),
-            ) => {
-                QueryError::Memory(exhausted)
-            }
+            ) => QueryError::Memory(exhausted),
             other => QueryError::Index(other),
         }
     }

@@ -454,9 +454,7 @@ fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
                 | StorageError::NoMemoryToDecrypt(_)
                 | StorageError::TooManyUnflushed { .. },
             ),
-        ) => {
-            Some(ErrorKind::LowMemory)
-        }
+        ) => Some(ErrorKind::LowMemory),
         (IndexError::Output { .. }, _) => Some(ErrorKind::Overloaded),
         (_, _) => None,
     }

@@ -248,7 +248,8 @@ mod tests {
         let key = array(&bytes("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f"));
         let nonce = array(&bytes("404142434445464748494a4b4c4d4e4f5051525354555657"));
         let aad = bytes("50515253c0c1c2c3c4c5c6c7");
-        let text = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for \
+        let text =
+            b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for \
                      the future, sunscreen would be it.";
         let mut sealed = text.to_vec();
         let mac = seal(&key, &nonce, &aad, &mut sealed);

@@ -182,11 +182,7 @@ impl EnvironmentHeader {
     }
 
     /// How many of the two copies are whole; for salvage.
-    pub(crate) fn sound_copies(
-        file: &dyn File,
-        path: &Path,
-        key: Option<&EncryptionKey>,
-    ) -> usize {
+    pub(crate) fn sound_copies(file: &dyn File, path: &Path, key: Option<&EncryptionKey>) -> usize {
         let read = |copy| Self::copy(file, path, copy);
         let is_sound = |found: &Found| found.is_of(key, path).is_ok();
         (0..2).filter_map(|copy| read(copy).ok().flatten()).filter(is_sound).count()
@@ -211,10 +207,7 @@ impl EnvironmentHeader {
     }
 
     /// Whether the environment is encrypted, by any copy that is whole; `None` when there is none.
-    pub(crate) fn is_encrypted(
-        file: &dyn File,
-        path: &Path,
-    ) -> Result<Option<bool>, StorageError> {
+    pub(crate) fn is_encrypted(file: &dyn File, path: &Path) -> Result<Option<bool>, StorageError> {
         let copies = [Self::copy(file, path, 0)?, Self::copy(file, path, 1)?];
         Ok(copies.into_iter().flatten().map(|found| found.is_encrypted).next())
     }

@@ -16,7 +16,8 @@ use crate::{
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
     journal::{
-        self, FIRST_RECORD, Journal, Recovery, Replayed, ReplayedPages, Sealing, any_journal, replay,
+        self, FIRST_RECORD, Journal, Recovery, Replayed, ReplayedPages, Sealing, any_journal,
+        replay,
     },
     origin::Origin,
     page_table::{PageTable, VersionBytes},
@@ -351,7 +352,10 @@ fn first_snapshot(
     transaction: u64,
     plaintext: Option<Arc<Plaintext>>,
 ) -> Result<Arc<Snapshot>, StorageError> {
-    let root = EnvironmentRoot { next_page: PageNumber(0), root_tree: TreeState::empty(TreeKind::Variable) };
+    let root = EnvironmentRoot {
+        next_page: PageNumber(0),
+        root_tree: TreeState::empty(TreeKind::Variable),
+    };
     let (data, free_space) = (data.mapped(), Arc::default());
     let snapshot = Snapshot { transaction, table, root, data, free_space };
     let view = View { snapshot: Arc::new(snapshot), plaintext };

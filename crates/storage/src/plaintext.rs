@@ -271,8 +271,7 @@ impl Plaintext {
 
     /// Makes a place that has been written findable. Of two threads that decrypt the same page, the first is found.
     fn publish(&self, place: Place) -> &[u8] {
-        let mut places =
-            self.shard(&place.nonce).write().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.shard(&place.nonce).write().unwrap_or_else(PoisonError::into_inner);
         match places.get(&place.nonce) {
             Some(other) if other.page == place.page => {
                 lock(&self.chunks).free.push((place.start, place.len));
@@ -296,10 +295,7 @@ impl Plaintext {
         if room < bytes {
             let wanted = chunks.bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).max(bytes);
             let total = chunks.bytes + wanted;
-            chunks
-                .share
-                .try_grow_to(total as u64)
-                .map_err(StorageError::NoMemoryToDecrypt)?;
+            chunks.share.try_grow_to(total as u64).map_err(StorageError::NoMemoryToDecrypt)?;
             let directory = &self.source.directory;
             let chunk = SecretMemory::zeroed(wanted)
                 .map_err(|error| StorageError::io(directory, "decrypt pages of", error))?;

@@ -19,8 +19,14 @@ const MARKER: &str = "mArKeR-x7q-";
 const QUIET_MAX: Duration = Duration::from_secs(20);
 const OVER_HTTP: &str = "--Security.AllowEncryptedDatabasesOverHttp=true";
 
+/// The body of a short answer, which may be sent as one chunk.
 fn body(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    if !head.contains("chunked") {
+        return body;
+    }
+    let (length, rest) = body.split_once("\r\n").unwrap();
+    &rest[..usize::from_str_radix(length, 16).unwrap()]
 }
 
 fn marker(number: usize) -> String {
@@ -29,8 +35,10 @@ fn marker(number: usize) -> String {
 
 /// A new key from the server, stored for a database, and the database created with it.
 fn create_encrypted(server: &Server, name: &str) -> String {
-    let key = body(&server.ask("GET", "/admin/secrets/generate", "", "")).trim_matches('"').to_owned();
-    let stored = server.ask("POST", &format!("/admin/secrets/distribute?name={name}&node=A"), "", &key);
+    let key =
+        body(&server.ask("GET", "/admin/secrets/generate", "", "")).trim_matches('"').to_owned();
+    let stored =
+        server.ask("POST", &format!("/admin/secrets/distribute?name={name}&node=A"), "", &key);
     assert!(stored.starts_with("HTTP/1.1 201"), "{stored}");
     let record = format!(r#"{{"DatabaseName":"{name}","Encrypted":true}}"#);
     let created = server.ask("PUT", &format!("/admin/databases?name={name}"), "", &record);
@@ -63,7 +71,8 @@ fn write_markers(server: &Server, database: &str) {
 
 fn query(server: &Server, database: &str, number: usize) -> String {
     let text = marker(number);
-    let query = format!(r#"{{"Query":"from Users where Name = '{text}'","WaitForNonStaleResults":true}}"#);
+    let query =
+        format!(r#"{{"Query":"from Users where Name = '{text}'","WaitForNonStaleResults":true}}"#);
     server.ask("POST", &format!("/databases/{database}/queries"), "", &query)
 }
 
@@ -208,9 +217,12 @@ fn a_database_is_encrypted_only_with_a_key_and_over_a_safe_connection() {
     server.stop();
     let server = Server::start(&place, &["--DataDir=here", OVER_HTTP]);
     let refused = server.ask("PUT", "/admin/databases?name=vault", "", record);
-    assert!(refused.starts_with("HTTP/1.1 500") && refused.contains("There is no key"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 500") && refused.contains("There is no key"),
+        "{refused}"
+    );
     let invalid = server.ask("POST", "/admin/secrets?name=vault", "", "c2hvcnQ=");
-    assert!(invalid.starts_with("HTTP/1.1 400"), "{invalid}");
+    assert!(invalid.contains("ArgumentException"), "{invalid}");
     let key = create_encrypted(&server, "vault");
     let overwritten = server.ask("POST", "/admin/secrets?name=vault&overwrite=true", "", &key);
     assert!(overwritten.starts_with("HTTP/1.1 500"), "{overwritten}");

@@ -40,7 +40,8 @@ fn store(call: Call) -> Answering {
         let overwrites = query.bool("overwrite")?.unwrap_or(false);
         let own = call.state.node_tag();
         if let Some(other) = query.all("node").find(|node| *node != own) {
-            let message = format!("A key cannot be sent to node '{other}': this server is node '{own}'");
+            let message =
+                format!("A key cannot be sent to node '{other}': this server is node '{own}'");
             return Err(ApiError::invalid_operation(message));
         }
         let key = SecretKey::read(&mut call.body.to_vec())

@@ -83,7 +83,11 @@ impl Drop for Record {
 
 impl Record {
     fn new(is_secret: bool) -> Self {
-        Self { bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES), len: header_bytes(is_secret), is_secret }
+        Self {
+            bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES),
+            len: header_bytes(is_secret),
+            is_secret,
+        }
     }
 
     fn wipe(&mut self) {
@@ -593,8 +597,10 @@ mod tests {
 
         for at in (0..CHECKED).chain(HEADER_BYTES..record.len()) {
             record[at] ^= 4;
-            let unnoticed = FoundRecord::parse(&record, 7, record.len() as u64)
-                .is_some_and(|found| found.bytes() == record.len() && found.is_sound(&mut record, None));
+            let unnoticed =
+                FoundRecord::parse(&record, 7, record.len() as u64).is_some_and(|found| {
+                    found.bytes() == record.len() && found.is_sound(&mut record, None)
+                });
             assert!(!unnoticed, "a flip at {at} goes unnoticed");
             record[at] ^= 4;
         }

@@ -66,7 +66,8 @@ impl<'k> SurvivingJournal<'k> {
         from: Option<JournalPosition>,
         keys: Option<&'k Keys>,
     ) -> Result<Self, StorageError> {
-        let mut journal = Self { keys, files: Vec::new(), records: Vec::new(), from, lost: Vec::new() };
+        let mut journal =
+            Self { keys, files: Vec::new(), records: Vec::new(), from, lost: Vec::new() };
         let exists = disk.exists(directory);
         if !exists.map_err(|error| StorageError::io(directory, "find", error))? {
             return Ok(journal);

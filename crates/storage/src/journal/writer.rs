@@ -385,7 +385,8 @@ impl JournalTurn<'_> {
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
         let plaintext = sealing.map(|(plaintext, _)| plaintext);
-        let keys = plaintext.map(Plaintext::keys).transpose().map_err(AppendError::NothingWritten)?;
+        let keys =
+            plaintext.map(Plaintext::keys).transpose().map_err(AppendError::NothingWritten)?;
         let nonce = sealing.map(|(_, encryption)| encryption.nonce());
         // This transaction can no longer be refused; until it is done, others are.
         let mut memory = self.state.builder.budget().share(0);
@@ -399,8 +400,7 @@ impl JournalTurn<'_> {
             builder.add(page, difference, plaintext);
         }
         let numbers = changed.iter().map(|page| page.number);
-        let result =
-            self.append_with(&mut builder, transaction, numbers, keys.zip(nonce), meter);
+        let result = self.append_with(&mut builder, transaction, numbers, keys.zip(nonce), meter);
         drop(memory);
         let held = builder.held_bytes();
         if held <= HELD_BYTES_MAX {

@@ -326,7 +326,8 @@ fn compaction_keeps_an_environment_what_it_is() {
     let go_on = &mut |_: &CompactProgress| std::ops::ControlFlow::Continue(());
     compact_in_place(&bench.simulation.platform, &bench.options, &[], go_on).expect("compacts");
     assert_eq!(entries(&bench.open().read()), before);
-    let readable = files(&bench.simulation.disk).iter().any(|(_, bytes)| contains(bytes, b"marker-"));
+    let readable =
+        files(&bench.simulation.disk).iter().any(|(_, bytes)| contains(bytes, b"marker-"));
     assert_eq!(readable, !is_encrypted());
 }
 

@@ -15,7 +15,8 @@ use std::{ops::Bound, sync::Arc};
 use platform::{Platform, simulated::Simulation};
 
 use crate::{
-    EncryptionKey, Environment, EnvironmentOptions, StorageError, Transaction, TreeName, WriteTransaction,
+    EncryptionKey, Environment, EnvironmentOptions, StorageError, Transaction, TreeName,
+    WriteTransaction,
 };
 
 /// An environment on a simulated disk, with journals and memory small enough that everything happens.

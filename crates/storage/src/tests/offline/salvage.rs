@@ -7,8 +7,7 @@ use platform::simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind};
 use super::super::options;
 use super::{Bench, ROWS, change, content, etag, populate, row};
 use crate::{
-    BulkWriter, Environment, Found, PAGE_BYTES, Salvage, SalvageFindings,
-    StorageError, Transaction,
+    BulkWriter, Environment, Found, PAGE_BYTES, Salvage, SalvageFindings, StorageError, Transaction,
 };
 
 /// What a table's owner does: the newest of all rows of a key.
