@@ -91,6 +91,7 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         StorageError::DiskFull { .. }
         | StorageError::TooManyUnflushed { .. }
         | StorageError::NoMemory(_)
+        | StorageError::NoMemoryToDecrypt(_)
         | StorageError::BuiltOnFailed { .. }
         | StorageError::GivenUp { .. }
         | StorageError::Unwitnessed { .. }
@@ -108,6 +109,9 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::JournalOfAnother { .. }
         | StorageError::UnknownTable { .. }
         | StorageError::TargetInUse { .. }
+        | StorageError::KeyMissing { .. }
+        | StorageError::WrongKey { .. }
+        | StorageError::NotEncrypted { .. }
         | StorageError::Io { .. }
         | StorageError::Corrupt(_) => true,
     }

@@ -22,16 +22,17 @@ use std::{
     sync::Arc,
 };
 
-use platform::Platform;
+use platform::{Platform, wiping_allocator::WipingAllocator};
 use server::AuditSink;
 use settings::{Inputs, Loaded, SETTINGS_JSON_BYTES_MAX, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{log_files::LogFiles, logging::Log};
 
-/// Threads of the allocator's own choice scale with the writers; the system's allocator does not.
+/// Threads of the allocator's own choice scale with the writers; the system's allocator does not. Freed memory is
+/// zeroed while an encrypted database is open.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: WipingAllocator<mimalloc::MiMalloc> = WipingAllocator(mimalloc::MiMalloc);
 
 /// Could not start, for a reason that is not the configuration.
 const EXIT_NOT_STARTED: u8 = 1;

@@ -1,4 +1,4 @@
-//! `corvus offline check|compact|salvage`: commands on a data directory that no server uses.
+//! `corvus offline check|compact|salvage|get-key|put-key`: commands on a data directory that no server uses.
 //!
 //! A directory is one environment (a database's directory, or `System`), or a data directory with
 //! several below it. Exit codes: 0 sound, or done; 1 damage was found, something could not be
@@ -16,29 +16,37 @@ use std::{
 };
 
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
-use engine::SYSTEM_DIRECTORY;
+use engine::{EncryptionKeys, SYSTEM_DIRECTORY};
 use model::{DatabaseId, NodeTag};
 use platform::{DirectoryLock, Disk, Platform};
+use security::SecretKey;
 use storage::{
-    CompactProgress, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
+    CompactProgress, EncryptionKey, Environment, EnvironmentOptions, Salvage, SalvageFindings,
+    StorageError,
 };
 
 use crate::offline_adopt;
 
 const HELP: &str = "\
-Usage: corvus offline check <directory> [--journals=<directory>]
-       corvus offline compact <directory> [--journals=<directory>]
-       corvus offline salvage <directory> <new directory> [--journals=<directory>]
+Usage: corvus offline check <directory> [--journals=<directory>] [--key=<file>]
+       corvus offline compact <directory> [--journals=<directory>] [--key=<file>]
+       corvus offline salvage <directory> <new directory> [--journals=<directory>] [--key=<file>]
+       corvus offline get-key <data directory> <database> [--master-key=<file>]
+       corvus offline put-key <data directory> <database> --key=<file> [--master-key=<file>]
        corvus offline adopt <data directory> [<database>] [--journals=<directory>]
 
 check    reads everything and reports what is damaged
 compact  rewrites the files without unused space; needs free space for a copy
 salvage  copies what can still be read to a new directory; the old one is not changed
+get-key  prints the key of an encrypted database
+put-key  stores the key of an encrypted database whose files were brought from elsewhere
 adopt    adds a database whose files exist but whose record does not; without a name, lists such
          databases
 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
-the directory of Storage.JournalsPath, if the server has one. Stop the server first.
+the directory of Storage.JournalsPath, if the server has one. --key names a file with the key of an encrypted
+database, as get-key prints it; --master-key the file of Security.MasterKey.Path, if the server has
+one. Stop the server first.
 ";
 /// Arguments that request only the help text.
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
@@ -48,6 +56,8 @@ const NOTHING_DONE: u8 = 2;
 const DATA_FILE: &str = "corvus.data";
 const JOURNALS: &str = "journals";
 const JOURNALS_OPTION: &str = "--journals=";
+const KEY_OPTION: &str = "--key=";
+const MASTER_KEY_OPTION: &str = "--master-key=";
 /// A data directory, `Databases`, and the directories in it.
 const DEPTH_MAX: usize = 3;
 /// Damaged documents, lost ids and pages printed per list; all are counted.
@@ -55,7 +65,8 @@ const LINES_MAX: usize = 20;
 
 /// Runs `corvus offline` with the arguments that follow these words.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    ExitCode::from(Offline { platform: Platform::real(), out: &mut io::stdout() }.run(arguments))
+    let (platform, out) = (Platform::real(), &mut io::stdout());
+    ExitCode::from(Offline { platform, key: None, out }.run(arguments))
 }
 
 /// An environment to work on, and its name in the output.
@@ -74,6 +85,8 @@ struct InUse;
 
 struct Offline<'o> {
     platform: Platform,
+    /// The file with the key of encrypted environments.
+    key: Option<PathBuf>,
     out: &'o mut dyn Write,
 }
 
@@ -85,14 +98,23 @@ impl Offline<'_> {
         }
         let (options, words): (Vec<_>, Vec<_>) =
             arguments.iter().partition(|word| word.as_encoded_bytes().starts_with(b"--"));
-        let journals = match options.as_slice() {
-            [] => None,
-            [option] => match journals_option(option) {
-                None => return self.help(),
-                path => path,
-            },
-            _ => return self.help(),
-        };
+        let (mut journals, mut key, mut master_key) = (None, None, None);
+        for option in options {
+            let named = [
+                (JOURNALS_OPTION, &mut journals),
+                (KEY_OPTION, &mut key),
+                (MASTER_KEY_OPTION, &mut master_key),
+            ];
+            let mut taken = named.into_iter().filter_map(|(name, place)| {
+                path_option(option, name)
+                    .filter(|_| place.is_none())
+                    .map(|path| *place = Some(path))
+            });
+            if taken.next().is_none() {
+                return self.help();
+            }
+        }
+        self.key = key;
         let locked = words.get(1).map(|word| self.lock(Path::new(word))).transpose();
         let Ok(_lock) = locked else { return NOTHING_DONE };
         match words.as_slice() {
@@ -104,6 +126,12 @@ impl Offline<'_> {
             }
             [command, directory, target] if *command == "salvage" => {
                 self.salvage(Path::new(directory), journals, Path::new(target))
+            }
+            [command, data, name] if *command == "get-key" => {
+                self.get_key(Path::new(data), name, master_key)
+            }
+            [command, data, name] if *command == "put-key" => {
+                self.put_key(Path::new(data), name, master_key)
             }
             [command, data, names @ ..] if *command == "adopt" && names.len() <= 1 => {
                 self.adopt(Path::new(data), journals.as_deref(), names.first().copied())
@@ -149,6 +177,69 @@ impl Offline<'_> {
         }
     }
 
+    fn get_key(&mut self, data: &Path, name: &OsStr, master_key: Option<PathBuf>) -> u8 {
+        let keys = EncryptionKeys::new(&self.platform, data, master_key);
+        match keys.secret(&name.to_string_lossy()) {
+            Ok(key) => {
+                self.say(format_args!("{}", model::base64_text(&key.0[..])));
+                SOUND
+            }
+            Err(error) => {
+                self.say(format_args!("{}: {error}", data.display()));
+                NOTHING_DONE
+            }
+        }
+    }
+
+    fn put_key(&mut self, data: &Path, name: &OsStr, master_key: Option<PathBuf>) -> u8 {
+        let keys = EncryptionKeys::new(&self.platform, data, master_key);
+        let Some(key) = self.read_key() else { return NOTHING_DONE };
+        match keys.store(&name.to_string_lossy(), &key, false) {
+            Ok(()) => SOUND,
+            Err(error) => {
+                self.say(format_args!("{}: {error}", data.display()));
+                NOTHING_DONE
+            }
+        }
+    }
+
+    /// The key in the file that --key names; `None`, and a message, when there is none.
+    fn read_key(&mut self) -> Option<SecretKey> {
+        let Some(path) = self.key.clone() else {
+            self.say(format_args!("Name the file with the key: {KEY_OPTION}<file>"));
+            return None;
+        };
+        let key = match self.platform.disk.read_file(&path) {
+            Ok(mut text) => SecretKey::read(&mut text),
+            Err(error) => {
+                self.say(format_args!("{}: {error}", path.display()));
+                return None;
+            }
+        };
+        if key.is_none() {
+            self.say(format_args!("{} contains no key of 32 bytes in base64.", path.display()));
+        }
+        key
+    }
+
+    /// The options of an environment, with its key if it is encrypted; `None`, and a message, when that cannot be read.
+    fn options(&mut self, directory: &Path) -> Option<EnvironmentOptions> {
+        let mut options = EnvironmentOptions::new(directory);
+        // Of a damaged header nothing is known, and whoever names a key says that there is one.
+        let is_encrypted = storage::is_encrypted_in(&self.platform, directory).ok().flatten();
+        if is_encrypted.unwrap_or(self.key.is_some()) {
+            let mut key = self.read_key()?;
+            match EncryptionKey::take(&mut key.0) {
+                Ok(key) => options.encryption_key = Some(key),
+                Err(error) => {
+                    self.say(format_args!("{}: {error}", directory.display()));
+                    return None;
+                }
+            }
+        }
+        Some(options)
+    }
+
     fn help(&mut self) -> u8 {
         self.say(format_args!("{}", HELP.trim_end()));
         NOTHING_DONE
@@ -189,7 +280,7 @@ impl Offline<'_> {
     /// Finds the journals of an environment. Opening one without its journals would lose what is
     /// only in them, so a missing directory stops the work.
     fn ward(&mut self, directory: &Path, asked: &Path, journals: Option<&Path>) -> Option<Ward> {
-        let mut options = EnvironmentOptions::new(directory);
+        let mut options = self.options(directory)?;
         if let Some(journals) = journals {
             let below =
                 directory.file_name().map_or(journals.to_owned(), |name| journals.join(name));
@@ -343,7 +434,7 @@ impl Offline<'_> {
     }
 
     fn salvage(&mut self, directory: &Path, journals: Option<PathBuf>, target: &Path) -> u8 {
-        let mut options = EnvironmentOptions::new(directory);
+        let Some(mut options) = self.options(directory) else { return NOTHING_DONE };
         options.journals_directory = journals;
         let ward = Ward { options };
         let journals = ward.options.journals_directory.clone();
@@ -362,7 +453,8 @@ impl Offline<'_> {
         self.say(format_args!("{ward}: salvaged into {}.", target.display()));
         self.say_findings(&findings);
         self.say_report(&report);
-        let new = Ward { options: EnvironmentOptions::new(target) };
+        let Some(options) = self.options(target) else { return DAMAGED };
+        let new = Ward { options };
         let code = self.check(&new);
         if findings.is_anything_lost() || is_anything_lost(&report) {
             self.say(format_args!(
@@ -507,8 +599,8 @@ fn is_anything_lost(report: &SalvageReport) -> bool {
         || report.trees.iter().any(|tree| tree.unreadable_pages != 0)
 }
 
-fn journals_option(option: &OsStr) -> Option<PathBuf> {
-    let path = option.to_str()?.strip_prefix(JOURNALS_OPTION)?;
+fn path_option(option: &OsStr, name: &str) -> Option<PathBuf> {
+    let path = option.to_str()?.strip_prefix(name)?;
     (!path.is_empty()).then(|| path.into())
 }
 
@@ -582,7 +674,7 @@ mod tests {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
             let mut out = Vec::new();
             let platform = self.simulation.platform.clone();
-            let code = Offline { platform, out: &mut out }.run(&arguments);
+            let code = Offline { platform, key: None, out: &mut out }.run(&arguments);
             (code, String::from_utf8(out).expect("text"))
         }
 
@@ -621,6 +713,47 @@ mod tests {
         let (code, out) = bench.run(&["compact", "/data"]);
         assert_eq!((code, out.matches(" bytes before, ").count()), (SOUND, 3), "{out}");
         bench.check(&["check", "/data/Databases/one"], SOUND, "/data/Databases/one: sound.");
+    }
+
+    #[test]
+    fn an_encrypted_database_is_worked_on_with_its_key() {
+        let bench = Bench::new();
+        let platform = &bench.simulation.platform;
+        let key = EncryptionKey::take(&mut [7; EncryptionKey::BYTES]).expect("kept");
+        let encryption_key = Some(key);
+        let options = EnvironmentOptions {
+            encryption_key,
+            ..EnvironmentOptions::new("/data/Databases/vault")
+        };
+        let environment = Environment::open(platform, options).expect("opens");
+        let mut tx = environment.write().expect("writer");
+        let identity = DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
+        documents::initialize(&mut tx, identity).expect("initializes");
+        tx.commit().expect("commits");
+        drop(environment);
+        let disk = &*platform.disk;
+        let text = model::base64_text(&[7; EncryptionKey::BYTES]);
+        disk.write_file_atomically("/vault.key".as_ref(), text.as_bytes()).expect("writes");
+        disk.write_file_atomically("/no.key".as_ref(), b"nothing").expect("writes");
+        let vault = "/data/Databases/vault";
+        bench.check(&["check", vault], NOTHING_DONE, "Name the file with the key: --key=");
+        bench.check(&["check", vault, "--key=/no.key"], NOTHING_DONE, "contains no key");
+        for words in [
+            &["check", vault, "--key=/vault.key"] as &[&str],
+            &["compact", vault, "--key=/vault.key"],
+            &["check", "/data", "--key=/vault.key"],
+            &["salvage", vault, "/new", "--key=/vault.key"],
+            &["check", "/new", "--key=/vault.key"],
+        ] {
+            let (code, out) = bench.run(words);
+            assert_eq!(code, SOUND, "{words:?}: {out}");
+        }
+        assert_eq!(storage::is_encrypted_in(platform, "/new".as_ref()).ok(), Some(Some(true)));
+        let put = ["put-key", "/data", "Vault", "--key=/vault.key"];
+        bench.check(&put, SOUND, "");
+        bench.check(&put, NOTHING_DONE, "already");
+        bench.check(&["get-key", "/data", "vault"], SOUND, &text);
+        bench.check(&["get-key", "/data", "shop"], NOTHING_DONE, "There is no key");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The background threads that copy committed changes from journals to data files.
 //!
 //! A few threads serve all environments of the server. An environment is flushed when it asks for it, and at
-//! the latest a few seconds after it has changed. Invariant: an environment is never flushed by two threads
+//! the latest a few seconds after it has changed. They also have encrypted environments forget what was decrypted
+//! when these are not used. Invariant: an environment is never flushed by two threads
 //! at once.
 
 use std::{
@@ -15,6 +16,8 @@ use storage::Environment;
 
 /// How often the threads check for environments that need flushing.
 const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long no transaction has to be open before what was decrypted is wiped, at least; at most twice as long.
+const QUIET_INTERVAL: Duration = Duration::from_millis(100);
 /// How long changes may stay in the journal only, if nothing else triggers a flush.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -30,6 +33,8 @@ struct Entry {
 struct State {
     entries: Vec<Entry>,
     closing: bool,
+    /// When environments were last asked to forget what was decrypted.
+    last_look: Duration,
 }
 
 struct Shared {
@@ -149,6 +154,17 @@ impl Shared {
                 return None;
             }
             let now = self.clock.monotonic();
+            if QUIET_INTERVAL <= now.saturating_sub(state.last_look) {
+                state.last_look = now;
+                let environments =
+                    state.entries.iter().filter_map(|entry| entry.environment.upgrade());
+                let environments: Vec<_> = environments.collect();
+                drop(state);
+                environments.iter().for_each(|environment| drop_plaintext(environment));
+                drop(environments);
+                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
             let due = state.entries.iter_mut().filter(|entry| !entry.busy).find_map(|entry| {
                 let environment = entry.environment.upgrade()?;
                 let has_waited = now.saturating_sub(entry.last_flush) >= FLUSH_INTERVAL;
@@ -169,6 +185,11 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+fn drop_plaintext(environment: &Environment) {
+    // Where there is still something left, the next look comes soon.
+    let _is_quiet = environment.release_plaintext_when_quiet();
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Compaction {
             let message = format!("Cannot compact database {name}, it doesn't exist.");
             return Err(EngineError::Refused { message });
         };
-        let options = self.engine.files.options_of(&record);
+        let options = self.engine.files.opening_options_of(&record)?;
         let report = &mut |progress: &CompactProgress| self.report(progress);
         let tables = documents::TABLES;
         let outcome = compact_in_place(&options.platform, &options.environment, tables, report)?;

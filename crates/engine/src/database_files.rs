@@ -10,8 +10,15 @@ use platform::Platform;
 use script::ScriptPool;
 use settings::{DatabaseSettings, Problem, Settings};
 use storage::{EnvironmentOptions, environment_id_in, has_journal_of};
+use wire::RecordBody;
 
-use crate::{error::EngineError, index_builds::IndexBuilds, index_log, memory_plan::MemoryPlan};
+use crate::{
+    encryption_keys::{EncryptionKeys, KeyError},
+    error::EngineError,
+    index_builds::IndexBuilds,
+    index_log,
+    memory_plan::MemoryPlan,
+};
 
 /// The directory of the server's own environment, below the data directory.
 pub const SYSTEM_DIRECTORY: &str = "System";
@@ -30,6 +37,7 @@ pub struct DatabaseFiles {
     /// Indexes the documents of all databases.
     indexing: IndexingPool,
     plan: Arc<MemoryPlan>,
+    keys: Arc<EncryptionKeys>,
     index_builds: Arc<IndexBuilds>,
     activity: Arc<Activity>,
     /// Commits the changes of all databases.
@@ -42,6 +50,7 @@ impl DatabaseFiles {
         platform: Platform,
         node_tag: NodeTag,
         plan: Arc<MemoryPlan>,
+        keys: Arc<EncryptionKeys>,
     ) -> io::Result<Arc<DatabaseFiles>> {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
@@ -58,6 +67,7 @@ impl DatabaseFiles {
             node_tag,
             memory,
             plan,
+            keys,
             scripts,
             indexing,
             index_builds: Arc::default(),
@@ -81,7 +91,20 @@ impl DatabaseFiles {
         &self.activity
     }
 
-    /// How the database of this record is opened.
+    /// How the database of this record is opened, with its key if it is encrypted.
+    ///
+    /// # Errors
+    /// It is encrypted, and its key cannot be read.
+    pub fn opening_options_of(&self, record: &DatabaseRecord) -> Result<DatabaseOptions, KeyError> {
+        let mut options = self.options_of(record);
+        if RecordBody::of_record(record).is_encrypted() {
+            let key = self.keys.key_of(record.name.as_str())?;
+            options.environment.encryption_key = Some(key);
+        }
+        Ok(options)
+    }
+
+    /// How the database of this record is opened, without its key.
     pub fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
         let settings = &wire::sections_of(&record.configuration).settings;
         let mut options = self.options_with(&record.name, settings);
@@ -107,6 +130,8 @@ impl DatabaseFiles {
             unflushed_bytes_max.unwrap_or(self.plan.unflushed_bytes_max);
         environment.memory_budget = Arc::clone(&self.plan.unflushed);
         environment.transaction_budget = Arc::clone(&self.plan.transactions);
+        environment.plaintext_budget = Arc::clone(&self.plan.plaintext);
+        environment.plaintext_bytes_max = self.plan.plaintext_bytes_max;
         environment.slow_io_min = settings.slow_io_min;
         let in_memory = settings.run_in_memory && !self.settings.database.run_in_memory;
         let platform = if in_memory { &self.memory } else { &self.platform };

@@ -272,7 +272,11 @@ fn remove_files(
         },
     };
     match removed.left_count {
-        0 => Ok(None),
+        0 => {
+            // Without its files, nothing needs the key any more.
+            engine.encryption_keys.remove(record.name.as_str())?;
+            Ok(None)
+        }
         _ => left(removed.left, UNKNOWN_FILES),
     }
 }

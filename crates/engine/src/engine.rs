@@ -25,6 +25,7 @@ use crate::{
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
+    encryption_keys::EncryptionKeys,
     error::OpenError,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
@@ -55,6 +56,7 @@ pub struct Engine {
     /// Where the files of each database are, and how it is opened.
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) memory: Arc<MemoryPlan>,
+    pub(crate) encryption_keys: Arc<EncryptionKeys>,
     pub(crate) operations: Operations,
     notices: NoticeBoard,
     pub(crate) certificates: KnownCertificates,
@@ -96,10 +98,16 @@ impl Engine {
         flusher.add(catalog.environment());
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
         catalog.limit_records(memory.record_bytes_max);
+        let encryption_keys = Arc::new(EncryptionKeys::new(
+            &platform,
+            &settings.data_dir,
+            settings.security.master_key_path.clone(),
+        ));
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
-            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory)
+            let keys = Arc::clone(&encryption_keys);
+            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys)
                 .map_err(|source| OpenError::Thread { source })?
         };
         let registry = registry_of(&settings, &catalog, &flusher, &files);
@@ -122,6 +130,7 @@ impl Engine {
             registry,
             files,
             memory,
+            encryption_keys,
             operations: Operations::default(),
             notices: NoticeBoard::default(),
             certificates: KnownCertificates::default(),
@@ -246,7 +255,9 @@ fn registry_of(
         on_event: database_log::log,
     };
     let files = Arc::clone(files);
-    let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
+    let options_of = move |record: &DatabaseRecord| {
+        files.opening_options_of(record).map_err(|error| error.to_string())
+    };
     DatabaseRegistry::new(Arc::clone(catalog), Arc::clone(flusher), options, options_of)
 }
 

@@ -14,6 +14,7 @@ use storage::{MemoryExhausted, StorageError};
 use wire::{ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
+    encryption_keys::KeyError,
     indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
     replicas_behind::ReplicasBehind,
@@ -63,6 +64,8 @@ pub enum EngineError {
         /// Why they could not be removed.
         source: StorageError,
     },
+    /// The key of an encrypted database cannot be stored or read.
+    EncryptionKey(KeyError),
     /// An index could not be opened.
     IndexNotOpened {
         /// The name of the index.
@@ -220,7 +223,9 @@ impl EngineError {
 
     /// Whether a smaller batch might succeed, because there was not enough memory for this one.
     pub(crate) fn is_low_memory(&self) -> bool {
-        let is_storages = |error: &StorageError| matches!(error, StorageError::NoMemory(_));
+        let is_storages = |error: &StorageError| {
+            matches!(error, StorageError::NoMemory(_) | StorageError::NoMemoryToDecrypt(_))
+        };
         match self {
             EngineError::Command(CommandError::NotWritten(error))
             | EngineError::Command(CommandError::Document(DocumentError::Storage(error)))
@@ -234,8 +239,13 @@ impl EngineError {
 fn shortage_of(error: &StorageError) -> Option<Shortage> {
     match error {
         StorageError::BuiltOnFailed { reason } => shortage_of(reason),
-        StorageError::NoMemory(exhausted) if exhausted.is_too_large() => Some(Shortage::TooLarge),
+        StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted)
+            if exhausted.is_too_large() =>
+        {
+            Some(Shortage::TooLarge)
+        }
         StorageError::NoMemory(_)
+        | StorageError::NoMemoryToDecrypt(_)
         | StorageError::TooManyUnflushed { .. }
         | StorageError::GivenUp { .. } => Some(Shortage::Passing),
         _ => None,
@@ -263,6 +273,7 @@ from! {
     Submit(SubmitError),
     InvalidTransaction(InvalidTransaction),
     Violations(Violations),
+    EncryptionKey(KeyError),
     Section(ProtocolError),
 }
 
@@ -279,6 +290,7 @@ impl fmt::Display for EngineError {
             EngineError::Submit(error) => error.fmt(f),
             EngineError::InvalidTransaction(error) => error.fmt(f),
             EngineError::Violations(error) => error.fmt(f),
+            EngineError::EncryptionKey(error) => error.fmt(f),
             EngineError::DirectoryRefused { message } => f.write_str(message),
             EngineError::DirectoryUnreadable { directory, source } => {
                 write!(f, "Cannot read the directory {}: {source}", directory.display())
@@ -385,6 +397,7 @@ impl Error for EngineError {
             EngineError::Submit(error) => Some(error),
             EngineError::InvalidTransaction(error) => Some(error),
             EngineError::Violations(error) => Some(error),
+            EngineError::EncryptionKey(error) => Some(error),
             EngineError::Section(error) => Some(error),
             EngineError::DirectoryUnreadable { source, .. } | EngineError::NoThread { source } => {
                 Some(source)

@@ -11,6 +11,7 @@
 //! | `memory_plan` | [`MemoryPlan`]: how much memory each part may take |
 //! | `database_files`, `directories`, `unknown_directories` | where the files of databases are, which directories a record may name, and what else is there |
 //! | `deletion` | deleting databases with their files |
+//! | `encryption_keys` | [`EncryptionKeys`]: the keys of encrypted databases |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | progress of indexes |
 //! | `catch_up` | waiting until indexes have caught up |
@@ -56,6 +57,7 @@ mod databases;
 mod deleted_values;
 mod deletion;
 mod directories;
+mod encryption_keys;
 mod engine;
 mod error;
 mod index_build_log;
@@ -103,6 +105,7 @@ pub use crate::{
     },
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
+    encryption_keys::{EncryptionKeys, KeyError},
     engine::Engine,
     error::{EngineError, OpenError},
     index_builds::INDEX_CHECK_INTERVAL,

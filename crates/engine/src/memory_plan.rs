@@ -84,6 +84,9 @@ const PATCHES_PART: u64 = 4;
 const PATCHES_MIN: usize = 2;
 /// More threads than this are of no use to any disk.
 const COMMIT_THREADS_MAX: usize = 1024;
+/// Fraction of the limit for what is kept decrypted of one database, and the most of it.
+const PLAINTEXT_PART: u64 = 64;
+const PLAINTEXT_BYTES_MAX: usize = 32 << 20;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -123,6 +126,10 @@ pub struct MemoryPlan {
     pub send_buffer_bytes: usize,
     /// Open transactions of documents, a part of `work`.
     pub transactions: Arc<MemoryBudget>,
+    /// What is decrypted of encrypted databases, a part of `work`.
+    pub plaintext: Arc<MemoryBudget>,
+    /// Limit of what is kept decrypted of one database, and of each of its indexes, between transactions.
+    pub plaintext_bytes_max: usize,
     /// Batches of indexes with their transactions, a part of `work`.
     pub indexing: Arc<MemoryBudget>,
     /// Compiling definitions of indexes, a part of `work`.
@@ -179,6 +186,8 @@ impl MemoryPlan {
         let kind_bytes = work.bytes_max() / KIND_PART;
         let kind = || work.part_that_leaves(bytes / INDEXING_PART, kind_bytes);
         let (bodies, answers, transactions, definitions) = (kind(), kind(), kind(), kind());
+        let plaintext = kind();
+        let plaintext_bytes_max = part(PLAINTEXT_PART).min(PLAINTEXT_BYTES_MAX);
         let indexing = work.part(kind_bytes);
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -196,6 +205,8 @@ impl MemoryPlan {
             unflushed: process.part(unflushed_bytes),
             process,
             uncounted,
+            plaintext,
+            plaintext_bytes_max,
             queue: CommitQueueOptions {
                 bytes_max: standard.bytes_max.min(part(16)),
                 transaction_bytes_max: standard.transaction_bytes_max.min(part(32)),

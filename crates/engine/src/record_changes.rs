@@ -5,9 +5,12 @@ use std::{collections::BTreeMap, sync::PoisonError};
 use cluster_state::RecordDraft;
 use database::{Decision, NewDatabase, Replacement, WrittenRecord};
 use model::{DatabaseName, DatabaseRecord, RecordConfiguration};
+use security::SecretKey;
 use wire::RecordBody;
 
-use crate::{database_files::check_settings, engine::Engine, error::EngineError};
+use crate::{
+    database_files::check_settings, encryption_keys::KeyError, engine::Engine, error::EngineError,
+};
 
 impl Engine {
     /// Creates a database. Its files begin in empty directories, or in those that a deleted
@@ -22,6 +25,7 @@ impl Engine {
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
         check_settings(self.settings(), name.as_str(), settings)?;
+        self.check_encryption(&name, &new.body)?;
         self.check_named_directories(&name, settings)?;
         let adopts_files = || self.check_new_directories(&name, settings);
         let created = self.registry.create_checked(new, adopts_files)?;
@@ -39,11 +43,83 @@ impl Engine {
         let configuration = RecordConfiguration::new(&replacement.body);
         self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
         let body = RecordBody::read(&replacement.body);
+        self.check_same_encryption(&replacement.name, &body)?;
         let written = self.registry.replace_record(replacement, |replaced| {
             !RecordBody::of_record(replaced).has_same_client_configuration(&body)
         })?;
         self.note_client_configuration(&written);
         Ok(written)
+    }
+
+    /// Rejects a new database that is to be encrypted and cannot be.
+    fn check_encryption(&self, name: &DatabaseName, body: &[u8]) -> Result<(), EngineError> {
+        if !RecordBody::read(body).is_encrypted() {
+            return Ok(());
+        }
+        let security = &self.settings().security;
+        if security.certificate.is_none() && !security.encrypts_over_http {
+            let message = format!(
+                "The database '{}' cannot be encrypted: the server has no certificate, so its documents would be \
+                 sent in the clear. Give it one (Security.Certificate.Path), or set \
+                 Security.AllowEncryptedDatabasesOverHttp",
+                name.as_str()
+            );
+            return Err(EngineError::Refused { message });
+        }
+        Ok(self.encryption_keys.check(name.as_str())?)
+    }
+
+    /// Rejects a record that would make a database encrypted, or no longer so: its files are what they are.
+    fn check_same_encryption(
+        &self,
+        name: &DatabaseName,
+        body: &RecordBody,
+    ) -> Result<(), EngineError> {
+        let Some(present) = self.catalog.record(name.as_str()) else { return Ok(()) };
+        if RecordBody::of_record(&present).is_encrypted() == body.is_encrypted() {
+            return Ok(());
+        }
+        let message = format!(
+            "Whether the database '{}' is encrypted was decided when it was created, and cannot be changed",
+            name.as_str()
+        );
+        Err(EngineError::Refused { message })
+    }
+
+    /// Stores the key that a database will be encrypted with. Blocks.
+    ///
+    /// # Errors
+    /// There is one and `overwrites` is false; a database is encrypted with the present one; the key cannot be stored.
+    pub fn store_encryption_key(
+        &self,
+        name: &str,
+        key: &SecretKey,
+        overwrites: bool,
+    ) -> Result<(), EngineError> {
+        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = self.catalog.record(name);
+        if record.is_some_and(|record| RecordBody::of_record(&record).is_encrypted()) {
+            return Err(KeyError::InUse { name: name.to_owned() }.into());
+        }
+        self.encryption_keys.store(name, key, overwrites)?;
+        tracing::info!(database = name, "a key of a database was stored");
+        Ok(())
+    }
+
+    /// A new key, which is not stored.
+    pub fn generate_encryption_key(&self) -> SecretKey {
+        self.encryption_keys.handle_secrets();
+        let mut key = SecretKey::zeroed();
+        self.platform.entropy.fill(&mut key.0[..]);
+        key
+    }
+
+    /// The names that keys of databases are stored under. Blocks.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn encryption_key_names(&self) -> Result<Vec<String>, EngineError> {
+        Ok(self.encryption_keys.names()?)
     }
 
     /// Rejects settings that a record of an existing database must not have.

@@ -12,6 +12,7 @@
 //! | [`process_memory`] | [`ProcessMemory`]: how much memory the process has and may have |
 //! | [`real`] | the machine this process runs on |
 //! | [`meter`] | how often something happens: in total and recently |
+//! | [`secret_memory`] | locked memory for keys and decrypted data, zeroed when it is returned |
 //! | [`memory`] | files in memory, which disappear with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
@@ -19,6 +20,7 @@
 //! | [`sockets`] | connections whose peer has vanished, or does not read |
 //! | [`descriptors`] | how many files may be open at the same time |
 //! | [`processor_time`] | processor time used, and which processors may be used |
+//! | [`wiping_allocator`] | zeroes memory that is freed, while there are secrets |
 //! | [`thread_priority`] | threads that yield to others |
 
 pub mod clock;
@@ -32,9 +34,11 @@ pub mod own_signals;
 pub mod process_memory;
 pub mod processor_time;
 pub mod real;
+pub mod secret_memory;
 pub mod simulated;
 pub mod sockets;
 pub mod thread_priority;
+pub mod wiping_allocator;
 
 #[cfg(test)]
 mod conformance;

@@ -330,9 +330,9 @@ impl From<MemoryExhausted> for QueryError {
 impl From<SearchError> for QueryError {
     fn from(error: SearchError) -> QueryError {
         match error {
-            SearchError::Storage(StorageError::NoMemory(exhausted)) => {
-                QueryError::Memory(exhausted)
-            }
+            SearchError::Storage(
+                StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted),
+            ) => QueryError::Memory(exhausted),
             other => QueryError::Index(other),
         }
     }

@@ -11,6 +11,7 @@
 //! | `trust` | [`TrustedCertificates`]: from a client's certificate to what it may do |
 //! | `access` | [`Requirement`], [`Caller`]: whether a request is allowed |
 //! | `key_pair` | [`KeyPair`]: a certificate chain with its private key; reading files |
+//! | `wrapped_key` | [`SecretKey`]: keys of databases, encrypted with a master key |
 //! | `issuing` | making authorities, and certificates of servers and clients |
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod issuing;
 mod key_pair;
 mod registered;
 mod trust;
+mod wrapped_key;
 
 pub use crate::{
     access::{Caller, Client, Denial, Requirement},
@@ -31,4 +33,5 @@ pub use crate::{
     key_pair::{KeyFileError, KeyPair},
     registered::RegisteredCertificate,
     trust::{Standing, TrustedCertificates},
+    wrapped_key::{SECRET_KEY_BYTES, SecretKey, WRAPPING_NONCE_BYTES},
 };

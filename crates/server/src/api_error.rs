@@ -10,7 +10,7 @@ use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
-use engine::{EngineError, InvalidTransaction, Violations};
+use engine::{EngineError, InvalidTransaction, KeyError, Violations};
 use indexing::IndexError;
 use model::DocumentIdTooLong;
 use query::{Family, QueryError};
@@ -129,6 +129,7 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Submit(error) => submit_error(&error),
         EngineError::InvalidTransaction(error) => invalid_transaction(&error),
         EngineError::Violations(violations) => violated(violations),
+        EngineError::EncryptionKey(error) => key_error(&error),
         EngineError::Setting(problem) => setting_error(&problem),
         EngineError::Section(error) => error,
         EngineError::ContentTooLong => ProtocolError::new(ErrorKind::RequestTooLarge, message),
@@ -284,6 +285,21 @@ fn document_error(error: &DocumentError) -> ProtocolError {
     ProtocolError::new(kind, message)
 }
 
+/// The key of a database that cannot be stored or read.
+fn key_error(error: &KeyError) -> ProtocolError {
+    let message = error.to_string();
+    match error {
+        KeyError::Invalid => ProtocolError::argument(message),
+        KeyError::Exists { .. } | KeyError::Missing { .. } | KeyError::InUse { .. } => {
+            ProtocolError::invalid_operation(message)
+        }
+        KeyError::MasterKey { .. }
+        | KeyError::Damaged { .. }
+        | KeyError::Undecryptable { .. }
+        | KeyError::Io { .. } => ProtocolError::new(ErrorKind::Internal, message),
+    }
+}
+
 /// An error of the storage.
 fn storage_error(error: &StorageError) -> ProtocolError {
     let kind = match error {
@@ -293,8 +309,12 @@ fn storage_error(error: &StorageError) -> ProtocolError {
         StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
             ErrorKind::Overloaded
         }
-        StorageError::NoMemory(exhausted) if exhausted.is_too_large() => ErrorKind::RequestTooLarge,
-        StorageError::NoMemory(_) => ErrorKind::LowMemory,
+        StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted)
+            if exhausted.is_too_large() =>
+        {
+            ErrorKind::RequestTooLarge
+        }
+        StorageError::NoMemory(_) | StorageError::NoMemoryToDecrypt(_) => ErrorKind::LowMemory,
         StorageError::Stopped => ErrorKind::OperationCanceled,
         StorageError::Failed { .. }
         | StorageError::Unwitnessed { .. }
@@ -309,6 +329,9 @@ fn storage_error(error: &StorageError) -> ProtocolError {
         | StorageError::JournalMissing { .. }
         | StorageError::JournalOfAnother { .. }
         | StorageError::AnotherEnvironment { .. }
+        | StorageError::KeyMissing { .. }
+        | StorageError::WrongKey { .. }
+        | StorageError::NotEncrypted { .. }
         | StorageError::Corrupt(_) => ErrorKind::Internal,
     };
     ProtocolError::new(kind, error.to_string())
@@ -427,9 +450,14 @@ fn catalog_error(error: &CatalogError) -> ProtocolError {
 fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
     match (error, error.storage()) {
         (_, Some(StorageError::DiskFull { .. })) => Some(ErrorKind::DiskFull),
-        (_, Some(StorageError::NoMemory(_) | StorageError::TooManyUnflushed { .. })) => {
-            Some(ErrorKind::LowMemory)
-        }
+        (
+            _,
+            Some(
+                StorageError::NoMemory(_)
+                | StorageError::NoMemoryToDecrypt(_)
+                | StorageError::TooManyUnflushed { .. },
+            ),
+        ) => Some(ErrorKind::LowMemory),
         (IndexError::Output { .. }, _) => Some(ErrorKind::Overloaded),
         (_, _) => None,
     }
@@ -437,7 +465,9 @@ fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
 
 /// An error of an index.
 fn index_error(error: &IndexError) -> ProtocolError {
-    if let Some(StorageError::NoMemory(exhausted)) = error.storage() {
+    if let Some(StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted)) =
+        error.storage()
+    {
         return no_room("Indexes", *exhausted).0;
     }
     if let Some(kind) = retryable_kind(error) {

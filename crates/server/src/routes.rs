@@ -102,6 +102,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/certificates/replacement/status"  ClusterAdmin  Ignored  Inline(certificates::replacement_status);
     "GET"    "/secrets/generate"                       ValidUser     Ignored  Inline(security::generate);
     "GET"    "/admin/secrets/generate"                 Operator      Ignored  Inline(security::generate);
+    "GET"    "/admin/secrets"                          Operator      Ignored  Blocking(security::names);
+    "POST"   "/admin/secrets"                          Operator      Whole    Waiting(security::put);
+    "POST"   "/admin/secrets/distribute"               Operator      Whole    Waiting(security::distribute);
     "GET"    "/debug/routes"                           ValidUser     Ignored  Inline(debug::routes);
     "GET"    "/studio-tasks/bootstrap"                 ValidUser     Ignored  Inline(studio_tasks::bootstrap);
     "GET"    "/studio-tasks/databases"                 ValidUser     Ignored  Inline(studio_tasks::databases);

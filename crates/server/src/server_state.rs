@@ -15,7 +15,7 @@ use database::{ListenerBudget, MemoryLevel};
 use engine::{Engine, MemoryPlan, SharedByName};
 use http::{HeaderMap, HeaderValue};
 use model::ticks;
-use platform::Timestamp;
+use platform::{Timestamp, wiping_allocator::is_wiping};
 use settings::Scheme;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, watch};
 use wire::server_shapes::{BuildVersion, DebugMetadata};
@@ -278,7 +278,7 @@ impl ServerState {
     }
 
     /// Lends this thread's parser of documents. Its arenas are kept for reuse, unless memory is
-    /// low.
+    /// low, or must not show what it was used for.
     pub(crate) fn with_builder<T>(&self, parse: impl FnOnce(&mut Builder) -> T) -> T {
         let limits = self.parse_limits();
         BUILDER.with_borrow_mut(|slot| {
@@ -287,7 +287,8 @@ impl ServerState {
             }
             let (_, builder) = slot.as_mut().expect("it was just put there");
             let parsed = parse(builder);
-            if self.engine.memory().pressure.level() != MemoryLevel::Enough {
+            let is_memory_short = self.engine.memory().pressure.level() != MemoryLevel::Enough;
+            if is_memory_short || is_wiping() {
                 *slot = None;
             }
             parsed

@@ -133,6 +133,22 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Certificates of clients that may do everything, without being registered.",
     ),
     Key::active(
+        "Security.MasterKey.Path",
+        ValueType::Path,
+        None,
+        "The file with the master key, with which the keys of encrypted databases are encrypted: 32 bytes, or their \
+         base64. Files that others may read are refused. Unset: a master key is made in the data directory, so that \
+         whoever has the directory can read the databases.",
+    ),
+    Key::active(
+        "Security.AllowEncryptedDatabasesOverHttp",
+        ValueType::Bool,
+        Some("false"),
+        "Whether databases may be encrypted although the server has no certificate: what is encrypted on the disk is \
+         sent in the clear then.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Security.AuditLog.FolderPath",
         ValueType::Path,
         None,
@@ -596,8 +612,8 @@ pub(crate) static ACTIVE: &[Key] = &[
 
 const NO_PROGRAM: &str = "Corvus runs no program to get its certificate. Let the program write a file, \
      and name that in Security.Certificate.Path: a newer one is noticed while the server runs";
-const NO_ENCRYPTION: &str = "Corvus does not encrypt data at rest yet, so data would be \
-     written in the clear. Remove it, and use an encrypted volume if the data must be encrypted";
+const NO_KEY_PROGRAM: &str = "Corvus runs no program to get its master key. Let the program write a \
+     file, and name that in Security.MasterKey.Path";
 const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so what the program was to do would \
      be missing. Remove it, and prepare the directories before the server starts";
 
@@ -606,8 +622,7 @@ const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so 
 pub(crate) static REFUSED: &[Key] = &[
     Key::refused("Security.Certificate.Exec", NO_PROGRAM),
     Key::refused("Security.Certificate.Load.Exec", NO_PROGRAM),
-    Key::refused("Security.MasterKey.Exec", NO_ENCRYPTION),
-    Key::refused("Security.MasterKey.Path", NO_ENCRYPTION),
+    Key::refused("Security.MasterKey.Exec", NO_KEY_PROGRAM),
     Key::refused("Storage.OnCreateDirectory.Exec", NO_PROGRAMS).per_database(),
     Key::refused("Storage.OnDirectoryInitialize.Exec", NO_PROGRAMS).per_database(),
 ];

@@ -72,6 +72,10 @@ pub struct SecuritySettings {
     pub certificate: Option<CertificateFile>,
     /// The thumbprints, in upper case, of clients that may do everything.
     pub admin_thumbprints: Vec<String>,
+    /// The file of the master key; unless it is set, one is made in the data directory.
+    pub master_key_path: Option<PathBuf>,
+    /// Whether databases may be encrypted on a server without a certificate.
+    pub encrypts_over_http: bool,
     /// The audit log, if there is one.
     pub audit_log: Option<AuditLogSettings>,
     /// Whether clients that may only read a database may run scripts in it.
@@ -325,9 +329,13 @@ impl SecuritySettings {
         let audit_log = values.path("Security.AuditLog.FolderPath");
         let audit_log = audit_log.map(|directory| AuditLogSettings { directory, kept_for });
         let allows_scripts_of_readers = values.bool("Security.AllowScriptsOfReaders");
+        let master_key_path = values.path("Security.MasterKey.Path");
+        let encrypts_over_http = values.bool("Security.AllowEncryptedDatabasesOverHttp");
         SecuritySettings {
             certificate,
             admin_thumbprints,
+            master_key_path,
+            encrypts_over_http,
             audit_log,
             allows_scripts_of_readers,
             needs_certificate,

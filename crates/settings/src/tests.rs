@@ -269,7 +269,7 @@ fn all_problems_are_reported_at_once() {
         environment: &[("RAVEN_RunInMemory", "maybe")],
         files: &[(
             "settings.json",
-            r#"{"Setup.Mode": "Initial", "Security": {"MasterKey.Path": "k"}}"#,
+            r#"{"Setup.Mode": "Initial", "Security": {"MasterKey.Exec": "k"}}"#,
         )],
     };
     let problems = case.problems();
@@ -280,7 +280,7 @@ fn all_problems_are_reported_at_once() {
         "Setting 'RunInMemory' cannot be 'maybe'. Write true or false. (environment variable \
          RAVEN_RunInMemory)",
         "Setting 'Setup.Mode' cannot be 'Initial'. Corvus has no setup wizard.",
-        "Setting 'Security.MasterKey.Path' cannot be obeyed. Corvus does not encrypt",
+        "Setting 'Security.MasterKey.Exec' cannot be obeyed. Corvus runs no program",
     ] {
         let found = problems.iter().any(|problem| problem.starts_with(expected));
         assert!(found, "{expected}\n{problems:#?}");
@@ -449,7 +449,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
         ("ServerUrl", "http://127.0.0.1:1"),
         ("Cluster.ElectionTimeoutInMs", "1"),
         ("Storage.JournalPath", "/j"),
-        ("Security.MasterKey.Path", "/k"),
+        ("Security.MasterKey.Exec", "/k"),
         ("Databases.MaxIdleTimeInSec", "soon"),
         ("RunInMemory", "true"),
         ("RUNINMEMORY", "false"),
@@ -463,7 +463,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
         "'ServerUrl' holds for the whole server",
         "'Cluster.ElectionTimeoutInMs' holds for the whole server",
         "Did you mean 'Storage.JournalsPath'? (database record)",
-        "'Security.MasterKey.Path' cannot be obeyed",
+        "'Security.MasterKey.Exec' cannot be obeyed",
         "'Databases.MaxIdleTimeInSec' cannot be 'soon'",
         "is set twice",
     ] {

@@ -9,10 +9,13 @@ use crate::{
     format::{PAGE_BYTES, PageNumber},
     free_space::{bitmap_page, is_free},
     rows::{self, RowId},
-    snapshot::{Pages, ROOT_PAGE, Snapshot},
+    snapshot::{Pages, ROOT_PAGE, View},
     transaction::ReadTransaction,
     tree,
 };
+
+/// After reading about this much, the memory for decrypted pages is released.
+const RENEWED_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a check counted in a sound environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl ReadTransaction {
     /// right and that no page is used twice, lost, or both used and free. The first contradiction is
     /// the error.
     pub fn check(&self) -> Result<CheckReport, StorageError> {
-        let snapshot = self.snapshot();
+        let snapshot = self.view();
         let mut check = Check {
             snapshot,
             used: vec![false; snapshot.root.next_page.get() as usize],
@@ -48,14 +51,14 @@ impl ReadTransaction {
 }
 
 struct Check<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a View,
     used: Vec<bool>,
     report: CheckReport,
 }
 
 impl Check<'_> {
     fn mark(&mut self, page: PageNumber) -> Result<(), StorageError> {
-        let pages = self.snapshot.page(page)?.len() / PAGE_BYTES;
+        let pages = self.snapshot.bytes_of(page)? / PAGE_BYTES;
         for number in page.get()..page.get() + pages as u64 {
             match self.used.get_mut(number as usize) {
                 Some(used) if !*used => *used = true,
@@ -118,11 +121,28 @@ impl Check<'_> {
             pages.insert(state.root);
         }
         let (mut rows, mut bytes) = (0, 0);
-        for entry in tree::range(snapshot, primary, Bound::Unbounded)? {
-            let id = RowId::from_bytes(entry?.1)?;
-            bytes += rows::get(snapshot, id)?.len() as u64;
-            rows += 1;
-            pages.insert(id.page());
+        let mut after = None;
+        loop {
+            let view = snapshot.renewed();
+            let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut entries = tree::range(&view, primary, from)?;
+            let mut read_bytes = 0;
+            after = loop {
+                let Some(entry) = entries.next() else { break None };
+                let (key, id) = entry?;
+                let id = RowId::from_bytes(id)?;
+                let row_bytes = rows::get(&view, id)?.len();
+                bytes += row_bytes as u64;
+                rows += 1;
+                pages.insert(id.page());
+                read_bytes += PAGE_BYTES + row_bytes;
+                if RENEWED_BYTES < read_bytes {
+                    break Some(key);
+                }
+            };
+            if after.is_none() {
+                break;
+            }
         }
         if rows != state.entries || bytes != state.extra {
             return Err(StorageError::structure(primary.root, "a table miscounts its rows"));

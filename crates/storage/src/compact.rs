@@ -93,6 +93,9 @@ pub type CompactObserver<'o> = &'o mut dyn FnMut(&CompactProgress) -> ControlFlo
 /// each tree.
 const OBSERVED_ENTRIES: u64 = 1024;
 const OBSERVED_BYTES: u64 = 1024 * 1024;
+/// Entries and bytes of values that are read before what was decrypted is released.
+const PORTION_ENTRIES: usize = 2000;
+const PORTION_BYTES: usize = 16 * 1024 * 1024;
 
 /// Copies everything in `source` to the empty environment `target`, in transactions of bounded size.
 ///
@@ -261,7 +264,7 @@ fn copy_and_verify(
 pub(crate) fn named_trees(
     source: &ReadTransaction,
 ) -> Result<Vec<(TreeName, TreeState)>, StorageError> {
-    let snapshot = source.snapshot();
+    let snapshot = source.view();
     let root_tree = snapshot.root.root_tree;
     tree::range(snapshot, &root_tree, Bound::Unbounded)?
         .map(|entry| {
@@ -284,6 +287,37 @@ fn schema_of(
     })
 }
 
+/// What is read in one go: memory for what is decrypted is released in between.
+struct Portion<K> {
+    entries: usize,
+    bytes: usize,
+    /// The key of its last entry, once it is over.
+    last: Option<K>,
+}
+
+impl<K> Default for Portion<K> {
+    fn default() -> Self {
+        Self { entries: 0, bytes: 0, last: None }
+    }
+}
+
+impl<K> Portion<K> {
+    /// Counts an entry and a value of that length; true when it is the last one.
+    fn ends_with(&mut self, key: K, value_bytes: usize) -> bool {
+        self.entries += 1;
+        self.bytes += value_bytes;
+        let is_over = PORTION_ENTRIES <= self.entries || PORTION_BYTES <= self.bytes;
+        if is_over {
+            self.last = Some(key);
+        }
+        is_over
+    }
+}
+
+fn bound(after: Option<&Vec<u8>>) -> Bound<&[u8]> {
+    after.map_or(Bound::Unbounded, |key| Bound::Excluded(key))
+}
+
 struct Copying<'a> {
     source: &'a ReadTransaction,
     writer: BulkWriter<'a>,
@@ -298,12 +332,23 @@ impl Copying<'_> {
         state: &TreeState,
     ) -> Result<(), StorageError> {
         let (mut rows, mut bytes) = (0, 0);
-        for entry in self.source.table(schema).range(Bound::Unbounded)? {
-            let (_, row) = entry?;
-            self.writer.transaction()?.table_mut(schema).insert(row)?;
-            rows += 1;
-            bytes += row.len() as u64;
-            self.progress.copied(row.len())?;
+        let mut after = None;
+        loop {
+            let (source, mut portion) = (self.source.renewed(), Portion::default());
+            for entry in source.table(schema).range(bound(after.as_ref()))? {
+                let (key, row) = entry?;
+                self.writer.transaction()?.table_mut(schema).insert(row)?;
+                rows += 1;
+                bytes += row.len() as u64;
+                self.progress.copied(row.len())?;
+                if portion.ends_with(key, row.len()) {
+                    break;
+                }
+            }
+            after = portion.last;
+            if after.is_none() {
+                break;
+            }
         }
         if (rows, bytes) != (state.entries, state.extra) {
             return Err(StorageError::structure(state.root, "a table miscounts its rows"));
@@ -316,23 +361,42 @@ impl Copying<'_> {
 
     fn tree(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
         let mut entries = 0;
-        for entry in self.source.tree(name)?.range(Bound::Unbounded)? {
-            let (key, value) = entry?;
-            self.writer.transaction()?.tree_mut(name)?.put(&key, value)?;
-            entries += 1;
-            self.progress.copied(key.len() + value.len())?;
+        let mut after = None;
+        loop {
+            let (source, mut portion) = (self.source.renewed(), Portion::default());
+            for entry in source.tree(name)?.range(bound(after.as_ref()))? {
+                let (key, value) = entry?;
+                self.writer.transaction()?.tree_mut(name)?.put(&key, value)?;
+                entries += 1;
+                self.progress.copied(key.len() + value.len())?;
+                if portion.ends_with(key, value.len()) {
+                    break;
+                }
+            }
+            after = portion.last;
+            if after.is_none() {
+                break;
+            }
         }
         self.count_tree(entries, state)
     }
 
     fn fixed_tree(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
         let mut entries = 0;
-        for entry in self.source.fixed_tree(name)?.range(0)? {
-            let (key, value) = entry?;
-            let tx = self.writer.transaction()?;
-            tx.fixed_tree_mut(name, state.value_bytes)?.put(key, value)?;
-            entries += 1;
-            self.progress.copied(size_of_val(&key) + value.len())?;
+        let mut from = Some(0);
+        while let Some(first) = from {
+            let (source, mut portion) = (self.source.renewed(), Portion::default());
+            for entry in source.fixed_tree(name)?.range(first)? {
+                let (key, value) = entry?;
+                let tx = self.writer.transaction()?;
+                tx.fixed_tree_mut(name, state.value_bytes)?.put(key, value)?;
+                entries += 1;
+                self.progress.copied(size_of_val(&key) + value.len())?;
+                if portion.ends_with(key, value.len()) {
+                    break;
+                }
+            }
+            from = portion.last.and_then(|last: u64| last.checked_add(1));
         }
         self.count_tree(entries, state)
     }

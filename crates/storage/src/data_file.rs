@@ -34,6 +34,7 @@ const GROWTH_PAGES_MAX: u64 = 8192;
 
 pub(crate) struct DataFile {
     file: Arc<dyn File>,
+    is_encrypted: bool,
     path: PathBuf,
     name: Arc<str>,
     pages: Arc<AtomicU64>,
@@ -41,12 +42,17 @@ pub(crate) struct DataFile {
 }
 
 impl DataFile {
-    pub(crate) fn new(file: Arc<dyn File>, path: PathBuf) -> Result<Self, StorageError> {
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        is_encrypted: bool,
+    ) -> Result<Self, StorageError> {
         let bytes = file.len().map_err(|error| StorageError::io(&path, "measure", error))?;
         let pages = Arc::new(AtomicU64::new(bytes / PAGE_BYTES as u64));
         let mapped = Arc::new(MappedPages::new(&*file, &path, &pages)?);
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-        Ok(Self { file, path, name: name.into(), pages, mapped: Mutex::new(mapped) })
+        let mapped = Mutex::new(mapped);
+        Ok(Self { file, is_encrypted, path, name: name.into(), pages, mapped })
     }
 
     pub(crate) fn file(&self) -> &dyn File {
@@ -91,7 +97,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the versions to their pages, with checksums stamped. Does not sync.
+    /// Writes the versions to their pages, with checksums stamped unless they are encrypted. Does not sync.
     pub(crate) fn write(
         &self,
         versions: &[(PageNumber, Arc<PageVersion>)],
@@ -148,7 +154,9 @@ impl<'a> GatheredWrite<'a> {
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(content);
-        stamp_checksum(&mut self.bytes[start..]);
+        if !self.data.is_encrypted {
+            stamp_checksum(&mut self.bytes[start..]);
+        }
         Ok(())
     }
 
@@ -187,6 +195,25 @@ impl PageSource for MappedPages {
             _ => bytes,
         };
         self.verify(page, bytes)
+    }
+
+    fn sealed_page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        let read = |pages| match self.is_verified(page) {
+            true => self.slice(page, pages),
+            false => self.load(page, pages),
+        };
+        let bytes = read(1)?;
+        match page_kind(bytes) {
+            // Whoever has changed the length has not left the run as it was, which shows when it is decrypted.
+            Some(PageKind::Run) => read(run_pages(run_bytes(bytes))),
+            _ => Ok(bytes),
+        }
+    }
+
+    fn note_verified(&self, page: PageNumber) {
+        if let Some(word) = self.verified.get((page.0 / 64) as usize) {
+            word.fetch_or(1 << (page.0 % 64), Ordering::Relaxed);
+        }
     }
 }
 

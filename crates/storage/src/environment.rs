@@ -20,6 +20,7 @@ use platform::DirectoryLock;
 
 use crate::{
     data_file::DataFile,
+    encryption_key::EncryptionKey,
     error::StorageError,
     flush_state::FlushState,
     format::{PAGE_BYTES, PageNumber},
@@ -28,16 +29,20 @@ use crate::{
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal, Recovery},
     memory_budget::{
-        ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryExhausted, MemoryShare, TRANSACTION_ALLOWED_BYTES,
+        ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryExhausted, TRANSACTION_ALLOWED_BYTES,
     },
     origin::Origin,
     page_table::VersionBytes,
+    plaintext::Encryption,
     sealed::{SealedContent, SealedTransaction},
-    snapshot::Snapshot,
+    snapshot::{Snapshot, View},
     transaction::ReadTransaction,
-    write_pages::ChangedPage,
+    write_pages::Frozen,
     write_transaction::WriteTransaction,
 };
+
+/// The default bound of the decrypted pages of an environment.
+const PLAINTEXT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Where an environment lives and how much it may use.
 #[derive(Clone, Debug)]
@@ -62,6 +67,15 @@ pub struct EnvironmentOptions {
     pub slow_io_min: Duration,
     /// Whether other environments depend on the history of this one.
     pub history: History,
+    /// The key, if the environment is encrypted: everything in its files that comes from its users is. Environments
+    /// may share a key, since what they derive from it depends on their identities. A new environment is encrypted
+    /// when there is a key; an existing one that is not is refused then, as is an encrypted one without its key.
+    pub encryption_key: Option<EncryptionKey>,
+    /// Decrypted pages kept in memory, in bytes; beyond that, transactions that begin later start without any.
+    pub plaintext_bytes_max: usize,
+    /// The budget for decrypted pages: those that are kept, and what a single transaction reads beyond that; see
+    /// [`StorageError::NoMemoryToDecrypt`].
+    pub plaintext_budget: Arc<MemoryBudget>,
 }
 
 impl EnvironmentOptions {
@@ -77,6 +91,9 @@ impl EnvironmentOptions {
             transaction_budget: MemoryBudget::unlimited(),
             slow_io_min: Duration::from_millis(500),
             history: History::NotKept,
+            encryption_key: None,
+            plaintext_bytes_max: PLAINTEXT_BYTES_MAX,
+            plaintext_budget: MemoryBudget::unlimited(),
         }
     }
 
@@ -141,6 +158,8 @@ pub struct Environment {
     pub(crate) data: DataFile,
     pub(crate) journal: Journal,
     pub(crate) meter: IoMeter,
+    /// `None` unless it is encrypted.
+    pub(crate) encryption: Option<Encryption>,
     versions: Arc<VersionBytes>,
     writer: Mutex<WriterState>,
     writer_free: Condvar,
@@ -172,7 +191,8 @@ pub(crate) struct Opened {
     pub(crate) data: DataFile,
     pub(crate) journal: Journal,
     pub(crate) meter: IoMeter,
-    pub(crate) snapshot: Snapshot,
+    pub(crate) encryption: Option<Encryption>,
+    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) versions: Arc<VersionBytes>,
     pub(crate) flush_state: FlushState,
     pub(crate) recovery: Recovery,
@@ -182,12 +202,13 @@ pub(crate) struct Opened {
 
 impl Environment {
     pub(crate) fn assemble(opened: Opened) -> Arc<Self> {
-        let snapshot = Arc::new(opened.snapshot);
+        let snapshot = opened.snapshot;
         Arc::new(Self {
             options: opened.options,
             data: opened.data,
             journal: opened.journal,
             meter: opened.meter,
+            encryption: opened.encryption,
             versions: opened.versions,
             writer: Mutex::new(WriterState {
                 held: false,
@@ -225,7 +246,29 @@ impl Environment {
 
     /// The newest durable state, for reading.
     pub fn read(&self) -> ReadTransaction {
-        ReadTransaction::new(lock(&self.published).current.clone())
+        let snapshot = lock(&self.published).current.clone();
+        ReadTransaction::new(self.view(snapshot))
+    }
+
+    fn view(&self, snapshot: Arc<Snapshot>) -> View {
+        View { snapshot, plaintext: self.encryption.as_ref().map(Encryption::plaintext) }
+    }
+
+    /// Whether the files of the environment are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
+    /// Wipes what an encrypted environment has decrypted, and its keys, if no transaction is open and none has begun
+    /// since the last call. To be called at short intervals; two calls without a transaction in between suffice.
+    /// Returns whether nothing is left, which is always so unless it is encrypted.
+    pub fn release_plaintext_when_quiet(&self) -> bool {
+        let Some(encryption) = &self.encryption else { return true };
+        let is_quiet = encryption.release_when_quiet();
+        if is_quiet {
+            self.journal.release_buffers();
+        }
+        is_quiet
     }
 
     /// Waits until there is no other writer and begins a write transaction. Fails when the
@@ -249,7 +292,7 @@ impl Environment {
         let (base, generation) = (writer.latest.clone(), writer.generation);
         drop(writer);
         let memory = self.options.transaction_budget.share(TRANSACTION_ALLOWED_BYTES);
-        Ok(WriteTransaction::new(self.clone(), base, generation, memory))
+        Ok(WriteTransaction::new(self.clone(), self.view(base), generation, memory))
     }
 
     /// The point from which a copy of the newest state continues this environment's history.
@@ -328,18 +371,16 @@ impl Environment {
     /// Makes a sealed transaction's snapshot the one that the next writer builds on.
     pub(crate) fn accept_sealed(
         self: &Arc<Self>,
-        snapshot: Arc<Snapshot>,
-        changed: Vec<ChangedPage>,
+        frozen: Frozen,
         generation: u64,
-        memory: MemoryShare,
     ) -> Result<SealedTransaction, StorageError> {
         self.check_failure()?;
         let mut writer = lock(&self.writer);
         if let Some(reason) = abandoned(&writer, generation) {
             return Err(reason);
         }
-        writer.latest = snapshot.clone();
-        let content = SealedContent { snapshot, changed, generation, memory };
+        writer.latest = frozen.snapshot.clone();
+        let content = SealedContent { frozen, generation };
         Ok(SealedTransaction::new(self.clone(), content))
     }
 
@@ -350,14 +391,16 @@ impl Environment {
     }
 
     fn append_and_publish(&self, sealed: SealedContent) -> Result<(), StorageError> {
-        let transaction = sealed.snapshot.transaction;
+        let Frozen { snapshot, changed, plaintext, memory } = sealed.frozen;
+        let transaction = snapshot.transaction;
         let mut turn = self.journal.wait_turn(transaction, || {
             self.check_failure().err().or_else(|| abandoned(&lock(&self.writer), sealed.generation))
         })?;
-        match turn.append(transaction, &sealed.changed, &self.meter) {
+        let sealing = plaintext.as_deref().zip(self.encryption.as_ref());
+        match turn.append(transaction, &changed, sealing, &self.meter) {
             Ok(()) => {
-                drop((sealed.changed, sealed.memory));
-                let published = self.publish(&sealed.snapshot).map_err(|error| self.fail(error));
+                drop((changed, memory));
+                let published = self.publish(&snapshot).map_err(|error| self.fail(error));
                 drop(turn);
                 published?;
                 self.notify_published();

@@ -35,6 +35,9 @@ pub enum StorageError {
     /// The environment's, retryable: the transaction changes more pages than there is memory for.
     /// Nothing of it is kept; a smaller one may succeed, or the same one after others have ended.
     NoMemory(MemoryExhausted),
+    /// The environment's, retryable: the transaction has read more of an encrypted environment than there is memory
+    /// for in decrypted form.
+    NoMemoryToDecrypt(MemoryExhausted),
     /// The environment's, retryable: this transaction was built on one that could not be written
     /// and was abandoned with it. Nothing of it was kept.
     BuiltOnFailed {
@@ -115,6 +118,21 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
+    /// The caller's: the environment is encrypted, and no key was passed.
+    KeyMissing {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The caller's: the key is not that of the environment; or somebody has changed its header.
+    WrongKey {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The caller's: a key was passed, and the environment is not encrypted.
+    NotEncrypted {
+        /// The data file.
+        path: PathBuf,
+    },
     /// An operation of the disk failed.
     Io {
         /// The file or directory.
@@ -142,6 +160,11 @@ pub enum Corruption {
     },
     /// The page's checksum does not match its content.
     PageChecksum {
+        /// The page.
+        page: PageNumber,
+    },
+    /// The page does not authenticate: it was changed, or belongs to another place or environment.
+    PageAuthentication {
         /// The page.
         page: PageNumber,
     },
@@ -233,7 +256,9 @@ impl StorageError {
             | StorageError::Failed { .. }
             | StorageError::Unwitnessed { .. }
             | StorageError::Closed => true,
-            StorageError::NoMemory(exhausted) => !exhausted.is_too_large(),
+            StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted) => {
+                !exhausted.is_too_large()
+            }
             StorageError::KeyTooLong { .. }
             | StorageError::ValueTooLong { .. }
             | StorageError::Locked { .. }
@@ -246,6 +271,9 @@ impl StorageError {
             | StorageError::JournalMissing { .. }
             | StorageError::JournalOfAnother { .. }
             | StorageError::AnotherEnvironment { .. }
+            | StorageError::KeyMissing { .. }
+            | StorageError::WrongKey { .. }
+            | StorageError::NotEncrypted { .. }
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
         }
@@ -292,6 +320,11 @@ impl fmt::Display for StorageError {
                      later"
                 )
             }
+            StorageError::NoMemoryToDecrypt(MemoryExhausted { taken, bytes_max, .. }) => write!(
+                f,
+                "what transactions read of encrypted data takes {taken} bytes of memory, and may take \
+                 {bytes_max}. Read less at once, or try again later"
+            ),
             StorageError::BuiltOnFailed { reason } => {
                 write!(f, "an earlier transaction could not be written: {reason}")
             }
@@ -347,6 +380,17 @@ impl fmt::Display for StorageError {
             StorageError::AnotherEnvironment { path } => {
                 write!(f, "{} holds another environment: nothing was changed", path.display())
             }
+            StorageError::KeyMissing { path } => {
+                write!(f, "{} is encrypted, and there is no key for it", path.display())
+            }
+            StorageError::WrongKey { path } => write!(
+                f,
+                "the key is not that of {}, or the header of that file was changed",
+                path.display()
+            ),
+            StorageError::NotEncrypted { path } => {
+                write!(f, "there is a key for {}, which is not encrypted", path.display())
+            }
             StorageError::Io { path, operation, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())
             }
@@ -361,6 +405,10 @@ impl fmt::Display for Corruption {
             Corruption::PageChecksum { page } => {
                 write!(f, "page {page} is damaged: its checksum does not match its content")
             }
+            Corruption::PageAuthentication { page } => write!(
+                f,
+                "page {page} is damaged or was changed: it is not what was written in its place"
+            ),
             Corruption::PageHeader { page, expected } => {
                 write!(f, "page {page} is not {expected}, which its place demands")
             }

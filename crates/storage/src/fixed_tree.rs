@@ -399,9 +399,11 @@ pub(crate) fn walk_pages<P: Pages>(
     if state.depth > 0 {
         pending.push((state.root, state.depth));
     }
+    // The pages of the leaves below one branch, which are read once, do not stay in memory.
+    let mut of_leaves = pages.renewed();
     while let Some((number, levels)) = pending.pop() {
         visit(number)?;
-        let page = pages.page(number)?;
+        let page = if levels == 1 { of_leaves.page(number)? } else { pages.page(number)? };
         let node = match levels {
             1 => Node::leaf(page, number, state.value_bytes),
             _ => Node::branch(page, number),
@@ -411,6 +413,7 @@ pub(crate) fn walk_pages<P: Pages>(
         }
         if levels > 1 {
             pending.extend((0..node.count()).rev().map(|index| (node.child(index), levels - 1)));
+            of_leaves = pages.renewed();
             continue;
         }
         for index in 0..node.count() {

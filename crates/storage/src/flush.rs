@@ -19,6 +19,7 @@ use crate::{
     header::{EnvironmentHeader, JournalPosition},
     invariant,
     page_table::PageVersion,
+    plaintext::{Encryption, Plaintext},
 };
 
 /// Once this fraction of the memory limit has been written, those versions are released, so that
@@ -160,7 +161,10 @@ impl Environment {
         state: &mut FlushState,
         header: EnvironmentHeader,
     ) -> Result<(), StorageError> {
-        header.write(self.data.file(), self.data.path())?;
+        let plaintext = self.encryption.as_ref().map(Encryption::plaintext);
+        let keys = plaintext.as_deref().map(Plaintext::keys).transpose()?;
+        let signing = keys.zip(self.encryption.as_ref().map(Encryption::nonce));
+        header.write(self.data.file(), self.data.path(), signing)?;
         self.data.sync(&self.meter)?;
         state.header = header;
         Ok(())

@@ -15,9 +15,11 @@
 mod bulk_writer;
 mod catalog;
 mod check;
+mod cipher;
 mod compact;
 mod counted_output;
 mod data_file;
+mod encryption_key;
 mod environment;
 mod error;
 mod fixed_tree;
@@ -33,9 +35,11 @@ mod journal;
 mod memory_budget;
 mod open;
 mod origin;
+mod page_buffer;
 mod page_mut;
 mod page_table;
 mod pass_over;
+mod plaintext;
 mod remove;
 mod report;
 mod rows;
@@ -54,6 +58,11 @@ mod write_transaction;
 
 #[cfg(test)]
 mod tests;
+/// The same tests on encrypted environments.
+#[cfg(test)]
+#[expect(clippy::duplicate_mod, reason = "a test asks which of the two modules it is in")]
+#[path = "tests/mod.rs"]
+mod tests_encrypted;
 
 pub use crate::{
     bulk_writer::BulkWriter,
@@ -63,6 +72,7 @@ pub use crate::{
         compact_in_place,
     },
     counted_output::CountedOutput,
+    encryption_key::EncryptionKey,
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
@@ -70,7 +80,7 @@ pub use crate::{
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     journal::Recovery,
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},
-    open::environment_id_in,
+    open::{environment_id_in, is_encrypted_in},
     pass_over::pass_over,
     remove::{Removal, has_journal_of, remove_environment},
     report::{JournalReport, StorageReport, TableReport, TreeReport},

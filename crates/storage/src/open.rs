@@ -16,11 +16,13 @@ use crate::{
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
     journal::{
-        self, FIRST_RECORD, Journal, Recovery, Replayed, ReplayedPages, any_journal, replay,
+        self, FIRST_RECORD, Journal, Recovery, Replayed, ReplayedPages, Sealing, any_journal,
+        replay,
     },
     origin::Origin,
     page_table::{PageTable, VersionBytes},
-    snapshot::{EnvironmentRoot, PageSource, ROOT_PAGE, Snapshot},
+    plaintext::{Encryption, Plaintext},
+    snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot, View},
 };
 
 /// The data file's name in the environment's directory.
@@ -73,12 +75,15 @@ impl Environment {
                 if let Some(journal) = any_journal(disk, &journals)? {
                     return Err(StorageError::DataFileMissing { path, journal });
                 }
-                create_data_file(platform, &options.directory, origin)?
+                create_data_file(platform, &options, origin)?
             }
             Err(error) => return Err(StorageError::io(&path, "find", error)),
         };
-        let header = EnvironmentHeader::read(&*file, &path)?;
-        let data = DataFile::new(file, path)?;
+        let key = options.encryption_key.as_ref();
+        let header = EnvironmentHeader::read(&*file, &path, key)?;
+        let encryption = encryption_of(platform, &options, header.environment_id);
+        let plaintext = encryption.as_ref().map(Encryption::plaintext);
+        let data = DataFile::new(file, path, encryption.is_some())?;
         if data.bytes() < FIRST_PAGES * PAGE_BYTES as u64 {
             let (path, bytes) = (data.path().to_path_buf(), data.bytes());
             let expected = FIRST_PAGES * PAGE_BYTES as u64;
@@ -86,9 +91,14 @@ impl Environment {
         }
         let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>, options.slow_io_min);
         let versions = VersionBytes::within(options.memory_budget.clone());
+        let keys = plaintext.as_deref().map(Plaintext::keys).transpose()?;
+        let sealing =
+            keys.zip(encryption.as_ref()).map(|(keys, encryption)| Sealing { keys, encryption });
+        let recovering =
+            Recovering { disk, options: &options, data: &data, sealing, meter: &meter };
         let Recovered { header, recovery, position, table, unfinished } =
-            recover(disk, &options, header, &data, &meter, &versions)?;
-        let snapshot = first_snapshot(&data, table, position.transaction)?;
+            recovering.recover(header, &versions)?;
+        let snapshot = first_snapshot(&data, table, position.transaction, plaintext)?;
         let journal = Journal::new(
             platform,
             journals,
@@ -102,6 +112,7 @@ impl Environment {
             data,
             journal,
             meter,
+            encryption,
             snapshot,
             versions,
             flush_state: FlushState::new(header, unfinished),
@@ -128,7 +139,26 @@ pub fn environment_id_in(
     let file = disk
         .open(&path, Access::Buffered)
         .map_err(|error| StorageError::io(&path, "open", error))?;
-    Ok(Some(EnvironmentHeader::read(&*file, &path)?.environment_id))
+    Ok(Some(EnvironmentHeader::read_unverified(&*file, &path)?.environment_id))
+}
+
+/// Whether the environment in a directory is encrypted; `None` when there is none, or when its header is damaged.
+///
+/// # Errors
+/// Errors of reading its header.
+pub fn is_encrypted_in(
+    platform: &Platform,
+    directory: &Path,
+) -> Result<Option<bool>, StorageError> {
+    let disk = &*platform.disk;
+    let path = directory.join(DATA_FILE);
+    if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
+        return Ok(None);
+    }
+    let file = disk
+        .open(&path, Access::Buffered)
+        .map_err(|error| StorageError::io(&path, "open", error))?;
+    EnvironmentHeader::is_encrypted(&*file, &path)
 }
 
 fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
@@ -151,10 +181,10 @@ pub(crate) fn take_lock(
 /// The data file appears under its name only when it is whole and durable.
 fn create_data_file(
     platform: &Platform,
-    directory: &Path,
+    options: &EnvironmentOptions,
     origin: Option<Origin>,
 ) -> Result<Arc<dyn File>, StorageError> {
-    let disk = &*platform.disk;
+    let (disk, directory) = (&*platform.disk, &options.directory);
     let (unfinished, path) = (directory.join(UNFINISHED), directory.join(DATA_FILE));
     let chain = u128::from_le_bytes(random(platform));
     let origin = origin.unwrap_or(Origin { environment_id: chain, transaction: 0, journal: 1 });
@@ -169,13 +199,21 @@ fn create_data_file(
         },
         needs_journal: false,
     };
+    let encryption = encryption_of(platform, options, origin.environment_id);
+    let plaintext = encryption.as_ref().map(Encryption::plaintext);
+    let keys = plaintext.as_deref().map(Plaintext::keys).transpose()?;
+    let sealing = keys.zip(encryption.as_ref());
     let build = || {
         if disk.exists(&unfinished)? {
             disk.remove_file(&unfinished)?;
         }
         let file = disk.create(&unfinished, Access::Buffered)?;
         file.allocate(FIRST_PAGES * PAGE_BYTES as u64)?;
-        for (number, page) in first_pages() {
+        for (number, mut page) in first_pages() {
+            match sealing {
+                Some((keys, encryption)) => keys.seal_page(number, &encryption.nonce(), &mut page),
+                None => stamp_checksum(&mut page),
+            }
             file.write_all_at(&page, number.offset())?;
         }
         Ok(file)
@@ -183,7 +221,8 @@ fn create_data_file(
     let fail = |error| StorageError::io(&unfinished, "create", error);
     let file = build().map_err(fail)?;
     for revision in 0..2 {
-        EnvironmentHeader { revision, ..header }.write(&*file, &unfinished)?;
+        let signing = sealing.map(|(keys, encryption)| (keys, encryption.nonce()));
+        EnvironmentHeader { revision, ..header }.write(&*file, &unfinished, signing)?;
     }
     let publish = || {
         file.sync_data()?;
@@ -194,16 +233,30 @@ fn create_data_file(
     Ok(file)
 }
 
+pub(crate) fn encryption_of(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+    environment_id: u128,
+) -> Option<Encryption> {
+    let key = options.encryption_key.clone()?;
+    Some(Encryption::new(
+        key,
+        environment_id,
+        options.directory.clone(),
+        platform.entropy.clone(),
+        options.plaintext_budget.clone(),
+        options.plaintext_bytes_max,
+    ))
+}
+
 fn first_pages() -> [(PageNumber, Box<[u8]>); 2] {
     let root = EnvironmentRoot {
         next_page: PageNumber(FIRST_PAGES),
         root_tree: TreeState::empty(TreeKind::Variable),
     };
-    let mut root_page = root.first_page();
-    stamp_checksum(&mut root_page);
+    let root_page = root.first_page();
     let mut bitmap = vec![0; PAGE_BYTES].into_boxed_slice();
     init_page(&mut bitmap, bitmap_page(0), PageKind::FreeSpace);
-    stamp_checksum(&mut bitmap);
     [(ROOT_PAGE, root_page), (bitmap_page(0), bitmap)]
 }
 
@@ -219,53 +272,65 @@ struct Recovered {
     unfinished: Option<UnfinishedRecovery>,
 }
 
-/// Replays the journal into the data file and advances the header past it. After a power cut in
-/// between, the same replay simply happens again. On a full disk, journals that no recovery needs make
-/// room; if that is not enough, the changes stay in memory, and nothing is written.
-fn recover(
-    disk: &dyn Disk,
-    options: &EnvironmentOptions,
-    header: EnvironmentHeader,
-    data: &DataFile,
-    meter: &IoMeter,
-    versions: &Arc<VersionBytes>,
-) -> Result<Recovered, StorageError> {
-    let journals = &options.journals();
-    let to_data_file =
-        || replay(disk, journals, &header, &mut ReplayedPages::to_data_file(data, meter));
-    let mut replayed = to_data_file();
-    if matches!(replayed, Err(StorageError::DiskFull { .. })) {
-        replayed = match make_room(disk, journals, &header, data, meter) {
-            Ok(true) => to_data_file(),
-            // Some file systems need room even to sync or to remove a file.
-            Ok(false) | Err(StorageError::DiskFull { .. }) => replayed,
-            Err(error) => return Err(error),
+/// What recovery works with.
+struct Recovering<'a> {
+    disk: &'a dyn Disk,
+    options: &'a EnvironmentOptions,
+    data: &'a DataFile,
+    sealing: Option<Sealing<'a>>,
+    meter: &'a IoMeter,
+}
+
+impl Recovering<'_> {
+    /// Replays the journal into the data file and advances the header past it. After a power cut in
+    /// between, the same replay simply happens again. On a full disk, journals that no recovery needs make
+    /// room; if that is not enough, the changes stay in memory, and nothing is written.
+    fn recover(
+        &self,
+        header: EnvironmentHeader,
+        versions: &Arc<VersionBytes>,
+    ) -> Result<Recovered, StorageError> {
+        let Self { disk, options, data, sealing, meter } = *self;
+        let journals = &options.journals();
+        let to_data_file = || {
+            let mut pages = ReplayedPages::to_data_file(data, sealing, meter);
+            replay(disk, journals, &header, &mut pages)
         };
-    }
-    let replayed = match replayed {
-        Err(full @ StorageError::DiskFull { .. }) => {
-            let mut pages = ReplayedPages::in_memory(data, options, &full);
-            let Replayed { position, finished, mut recovery } =
-                replay(disk, journals, &header, &mut pages)?;
-            recovery.disk_full = true;
-            let table = pages.into_table(position.transaction, versions);
-            let unfinished = Some(UnfinishedRecovery { position, journals: finished });
-            return Ok(Recovered { header, recovery, position, table, unfinished });
+        let mut replayed = to_data_file();
+        if matches!(replayed, Err(StorageError::DiskFull { .. })) {
+            replayed = match make_room(disk, journals, &header, data, meter) {
+                Ok(true) => to_data_file(),
+                // Some file systems need room even to sync or to remove a file.
+                Ok(false) | Err(StorageError::DiskFull { .. }) => replayed,
+                Err(error) => return Err(error),
+            };
         }
-        outcome => outcome?,
-    };
-    let mut header = header;
-    if !replayed.finished.is_empty() {
-        data.sync(meter)?;
-        header = header.after_replay(replayed.position);
-        header.write(data.file(), data.path())?;
-        data.sync(meter)?;
+        let replayed = match replayed {
+            Err(full @ StorageError::DiskFull { .. }) => {
+                let mut pages = ReplayedPages::in_memory(data, sealing, options, &full);
+                let Replayed { position, finished, mut recovery } =
+                    replay(disk, journals, &header, &mut pages)?;
+                recovery.disk_full = true;
+                let table = pages.into_table(position.transaction, versions);
+                let unfinished = Some(UnfinishedRecovery { position, journals: finished });
+                return Ok(Recovered { header, recovery, position, table, unfinished });
+            }
+            outcome => outcome?,
+        };
+        let mut header = header;
+        if !replayed.finished.is_empty() {
+            data.sync(meter)?;
+            header = header.after_replay(replayed.position);
+            let signing = sealing.map(|sealing| (sealing.keys, sealing.encryption.nonce()));
+            header.write(data.file(), data.path(), signing)?;
+            data.sync(meter)?;
+        }
+        // A spare may exist even when there is nothing to replay: its removal was not synced, so a power
+        // cut can bring it back.
+        journal::remove_replayed(disk, journals, &replayed.finished)?;
+        let (recovery, table) = (replayed.recovery, PageTable::new());
+        Ok(Recovered { header, recovery, position: header.replay_from, table, unfinished: None })
     }
-    // A spare may exist even when there is nothing to replay: its removal was not synced, so a power
-    // cut can bring it back.
-    journal::remove_replayed(disk, journals, &replayed.finished)?;
-    let (recovery, table) = (replayed.recovery, PageTable::new());
-    Ok(Recovered { header, recovery, position: header.replay_from, table, unfinished: None })
 }
 
 /// Removes the spare and the journals before the header's floor; returns whether there were any.
@@ -285,15 +350,17 @@ fn first_snapshot(
     data: &DataFile,
     table: PageTable,
     transaction: u64,
-) -> Result<Snapshot, StorageError> {
-    let mapped = data.mapped();
-    let root = match table.get(ROOT_PAGE) {
-        Some(version) => EnvironmentRoot::read(version.bytes())?,
-        None => EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?,
+    plaintext: Option<Arc<Plaintext>>,
+) -> Result<Arc<Snapshot>, StorageError> {
+    let root = EnvironmentRoot {
+        next_page: PageNumber(0),
+        root_tree: TreeState::empty(TreeKind::Variable),
     };
-    let (data, free_space) = (mapped, Arc::default());
-    let mut snapshot = Snapshot { transaction, table, root, data, free_space };
-    let free_space = FreeSpaceSummary::read(&snapshot, root.next_page)?;
-    snapshot.free_space = Arc::new(free_space);
-    Ok(snapshot)
+    let (data, free_space) = (data.mapped(), Arc::default());
+    let snapshot = Snapshot { transaction, table, root, data, free_space };
+    let view = View { snapshot: Arc::new(snapshot), plaintext };
+    let root = EnvironmentRoot::read(view.page(ROOT_PAGE)?)?;
+    let free_space = Arc::new(FreeSpaceSummary::read(&view, root.next_page)?);
+    let (data, table) = (view.data.clone(), view.table.clone());
+    Ok(Arc::new(Snapshot { transaction, table, root, data, free_space }))
 }

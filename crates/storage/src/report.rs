@@ -8,7 +8,7 @@ use crate::{
     error::StorageError,
     fixed_tree,
     free_space::bitmap_page,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, View},
     tree,
 };
 
@@ -74,7 +74,7 @@ impl Environment {
     /// What the environment spends its space on. Reads the inner pages of every tree, no leaves.
     pub fn report(&self) -> Result<StorageReport, StorageError> {
         let read = self.read();
-        let snapshot = read.snapshot();
+        let snapshot = read.view();
         let (trees, tables) = named_trees(snapshot)?;
         let (branches, leaves) = count_pages(snapshot, &snapshot.root.root_tree)?;
         let statistics = self.statistics();
@@ -98,7 +98,7 @@ fn system_pages(snapshot: &Snapshot) -> u64 {
     3 + bitmaps.count() as u64
 }
 
-fn named_trees(snapshot: &Snapshot) -> Result<(Vec<TreeReport>, Vec<TableReport>), StorageError> {
+fn named_trees(snapshot: &View) -> Result<(Vec<TreeReport>, Vec<TableReport>), StorageError> {
     let root_tree = snapshot.root.root_tree;
     let (mut trees, mut tables) = (Vec::new(), Vec::new());
     for entry in tree::range(snapshot, &root_tree, Bound::Unbounded)? {
@@ -124,7 +124,7 @@ fn named_trees(snapshot: &Snapshot) -> Result<(Vec<TreeReport>, Vec<TableReport>
 }
 
 /// Branches and leaves of a tree, without reading the leaves.
-fn count_pages(snapshot: &Snapshot, state: &TreeState) -> Result<(u64, u64), StorageError> {
+fn count_pages(snapshot: &View, state: &TreeState) -> Result<(u64, u64), StorageError> {
     let mut level = if state.depth == 0 { Vec::new() } else { vec![state.root] };
     let mut branches = 0;
     for _ in 1..state.depth {

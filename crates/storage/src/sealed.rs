@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::{
-    environment::Environment, error::StorageError, memory_budget::MemoryShare, snapshot::Snapshot,
-    write_pages::ChangedPage,
-};
+use crate::{environment::Environment, error::StorageError, write_pages::Frozen};
 
 pub(crate) struct SealedContent {
-    pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) changed: Vec<ChangedPage>,
+    /// Its memory is held until the transaction is in the journal: building its record takes as many bytes again.
+    pub(crate) frozen: Frozen,
     pub(crate) generation: u64,
-    /// Held until the transaction is in the journal: building its record takes as many bytes again.
-    pub(crate) memory: MemoryShare,
 }
 
 /// A closed write transaction: the next one builds on it while this one's journal write is in
@@ -50,7 +45,7 @@ impl SealedTransaction {
 impl Drop for SealedTransaction {
     fn drop(&mut self) {
         if let Some(content) = self.content.take() {
-            self.environment.abandon(content.snapshot.transaction, content.generation);
+            self.environment.abandon(content.frozen.snapshot.transaction, content.generation);
         }
     }
 }

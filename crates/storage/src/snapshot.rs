@@ -10,16 +10,25 @@ use crate::{
     free_space::FreeSpaceSummary,
     page_mut::{Lines, PageMut},
     page_table::PageTable,
+    plaintext::Plaintext,
 };
 
 /// Where pages come from: a snapshot, or a write transaction on top of one.
 pub(crate) trait Pages: Sync {
+    /// What [`Pages::renewed`] returns.
+    type Renewed<'p>: Pages
+    where
+        Self: 'p;
+
     /// The page, or the whole run that starts there.
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
+
+    /// The same pages. Those that are read there do not occupy memory beyond its life: for walks over
+    /// very many pages of an encrypted environment.
+    fn renewed(&self) -> Self::Renewed<'_>;
 }
 
-/// Where the pages at rest come from. Today they are mapped as they are ([`MappedPages`]); an encrypted
-/// environment decrypts them.
+/// Where the pages at rest come from: the mapped data file ([`MappedPages`]).
 ///
 /// [`MappedPages`]: crate::data_file::MappedPages
 pub(crate) trait PageSource: Send + Sync {
@@ -28,6 +37,16 @@ pub(crate) trait PageSource: Send + Sync {
     /// # Errors
     /// The device cannot read it, or it is damaged: an error of the request that wants it.
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
+
+    /// The same in an encrypted environment, encrypted as it is and not verified.
+    ///
+    /// # Errors
+    /// The device cannot read it.
+    fn sealed_page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
+
+    /// Records that the page could be decrypted, until it is written again: the device need not be asked
+    /// for it.
+    fn note_verified(&self, page: PageNumber);
 }
 
 /// The page that holds the [`EnvironmentRoot`]; 0 and 1 hold the header's two copies.
@@ -84,11 +103,75 @@ pub(crate) struct Snapshot {
     pub(crate) free_space: Arc<FreeSpaceSummary>,
 }
 
-impl Pages for Snapshot {
+/// A snapshot as a transaction sees it. Clones share the decrypted pages.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// `None` unless the environment is encrypted.
+    pub(crate) plaintext: Option<Arc<Plaintext>>,
+}
+
+impl std::ops::Deref for View {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl View {
+    /// The decrypted form of a version in memory.
+    pub(crate) fn open<'v>(
+        &'v self,
+        page: PageNumber,
+        version: &'v [u8],
+    ) -> Result<&'v [u8], StorageError> {
+        match &self.plaintext {
+            Some(plaintext) => plaintext.open(page, version),
+            None => Ok(version),
+        }
+    }
+
+    /// Bytes of the page, or of the whole run that starts there; an encrypted one is not decrypted for that.
+    pub(crate) fn bytes_of(&self, page: PageNumber) -> Result<usize, StorageError> {
+        let bytes = match (self.table.get(page), &self.plaintext) {
+            (Some(version), _) => version.bytes(),
+            (None, Some(_)) => self.data.sealed_page(page)?,
+            (None, None) => self.data.page(page)?,
+        };
+        Ok(bytes.len())
+    }
+
+    /// The same, verified. The content of a run, which may be long, is not kept in memory for that.
+    pub(crate) fn verified_bytes_of(&self, page: PageNumber) -> Result<usize, StorageError> {
+        let Some(plaintext) = &self.plaintext else { return Ok(self.page(page)?.len()) };
+        match self.table.get(page) {
+            Some(version) => Ok(version.bytes().len()),
+            None => plaintext.verify(page, self.data.sealed_page(page)?),
+        }
+    }
+
+    /// The page in the data file, whatever is in memory.
+    pub(crate) fn page_at_rest(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        let Some(plaintext) = &self.plaintext else { return self.data.page(page) };
+        let opened = plaintext.open(page, self.data.sealed_page(page)?)?;
+        self.data.note_verified(page);
+        Ok(opened)
+    }
+}
+
+impl Pages for View {
+    type Renewed<'p> = View;
+
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
         match self.table.get(page) {
-            Some(version) => Ok(version.bytes()),
-            None => self.data.page(page),
+            Some(version) => self.open(page, version.bytes()),
+            None => self.page_at_rest(page),
         }
+    }
+
+    fn renewed(&self) -> View {
+        let plaintext = self.plaintext.as_ref().map(|plaintext| Arc::new(plaintext.renewed()));
+        View { snapshot: self.snapshot.clone(), plaintext }
     }
 }

@@ -1,13 +1,13 @@
 //! Reading: what read and write transactions have in common.
 
-use std::{ops::Bound, sync::Arc};
+use std::ops::Bound;
 
 use crate::{
     catalog::{TreeKind, TreeState},
     error::StorageError,
     fixed_tree,
     rows::{self, RowId},
-    snapshot::{Pages, Snapshot},
+    snapshot::{Pages, View},
     table::{Table, TableSchema},
     tree,
     tree_name::TreeName,
@@ -70,33 +70,40 @@ pub trait Transaction: Catalog + Sized + Sync {
 /// in memory.
 #[derive(Clone)]
 pub struct ReadTransaction {
-    snapshot: Arc<Snapshot>,
+    view: View,
 }
 
 impl ReadTransaction {
-    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot }
+    pub(crate) fn new(view: View) -> Self {
+        Self { view }
     }
 
-    pub(crate) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// A transaction on the same snapshot that starts without decrypted pages. All that a transaction reads of an
+    /// encrypted environment stays in memory until it and its clones have ended, so those that read very much
+    /// continue with a renewed one now and then. Of an environment that is not encrypted: the same as a clone.
+    pub fn renewed(&self) -> ReadTransaction {
+        ReadTransaction { view: self.view.renewed() }
     }
 
     /// The newest transaction that this one sees.
     pub fn id(&self) -> u64 {
-        self.snapshot.transaction
+        self.view.transaction
     }
 }
 
 impl Catalog for ReadTransaction {
-    type Pages = Snapshot;
+    type Pages = View;
 
-    fn pages(&self) -> &Snapshot {
-        &self.snapshot
+    fn pages(&self) -> &View {
+        &self.view
     }
 
     fn tree_state(&self, name: &TreeName) -> Result<Option<TreeState>, StorageError> {
-        stored_state(&*self.snapshot, &self.snapshot.root.root_tree, name)
+        stored_state(&self.view, &self.view.root.root_tree, name)
     }
 }
 

@@ -117,7 +117,8 @@ impl UnfinishedEnvironment {
     fn flush_all(&self) -> Result<PageNumber, StorageError> {
         self.environment.close()?;
         let data = &self.environment.data;
-        let header = EnvironmentHeader::read(data.file(), data.path())?;
+        let key = self.environment.options.encryption_key.as_ref();
+        let header = EnvironmentHeader::read(data.file(), data.path(), key)?;
         let read = self.environment.read();
         if header.needs_journal || header.replay_from.transaction != read.id() {
             return Err(StorageError::structure(
@@ -125,7 +126,7 @@ impl UnfinishedEnvironment {
                 "a reader keeps the new environment from being flushed",
             ));
         }
-        Ok(read.snapshot().root.next_page)
+        Ok(read.view().root.next_page)
     }
 }
 

@@ -12,6 +12,7 @@ use std::{collections::hash_map::Entry, sync::Arc};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
+    cipher::Nonce,
     error::StorageError,
     format::{
         PAGE_BYTES, PAGE_HEADER_BYTES, PageKind, PageNumber, VALUE_BYTES_MAX, init_page, init_run,
@@ -22,9 +23,11 @@ use crate::{
         section_of, set_free,
     },
     memory_budget::MemoryShare,
+    page_buffer::PageBuffer,
     page_mut::{Lines, PageMut},
     page_table::{PageVersion, VersionBytes},
-    snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot},
+    plaintext::{Encryption, Plaintext},
+    snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot, View},
 };
 
 /// Pages whose memory is kept for the next savepoint: about what small batches change again and again.
@@ -33,7 +36,7 @@ const SPARE_PAGES_MAX: usize = 32;
 const SHARE_STEP_BYTES: u64 = 128 * 1024;
 
 struct DirtyPage {
-    bytes: Box<[u8]>,
+    bytes: PageBuffer,
     /// What may differ from `base`.
     lines: Lines,
     /// The version it was copied from, if that was in memory: the journal can write a difference.
@@ -52,7 +55,7 @@ impl DirtyPage {
 
 enum Undo {
     /// The page was changed before the savepoint too: its content then.
-    Changed { page: PageNumber, bytes: Box<[u8]>, lines: Lines, saved_at: u32 },
+    Changed { page: PageNumber, bytes: PageBuffer, lines: Lines, saved_at: u32 },
     /// The page was first touched after the savepoint.
     Touched { page: PageNumber },
     /// The page was allocated.
@@ -65,9 +68,29 @@ enum Undo {
 pub(crate) struct ChangedPage {
     pub(crate) number: PageNumber,
     pub(crate) version: Arc<PageVersion>,
+    /// Its content before it was encrypted; `None` unless the environment is.
+    pub(crate) plain: Option<PageBuffer>,
     pub(crate) base: Option<Arc<PageVersion>>,
     /// What may differ from `base`.
     pub(crate) lines: Lines,
+}
+
+impl ChangedPage {
+    /// The content of the page.
+    pub(crate) fn content(&self) -> &[u8] {
+        self.plain.as_deref().unwrap_or_else(|| self.version.bytes())
+    }
+}
+
+/// The changes of a transaction that was sealed.
+pub(crate) struct Frozen {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// In page order.
+    pub(crate) changed: Vec<ChangedPage>,
+    /// What the transaction decrypted with; `None` unless the environment is encrypted.
+    pub(crate) plaintext: Option<Arc<Plaintext>>,
+    /// The share that the pages were drawn from.
+    pub(crate) memory: MemoryShare,
 }
 
 /// The state of page allocation at a savepoint.
@@ -78,7 +101,7 @@ pub(crate) struct PagesSavepoint {
 }
 
 pub(crate) struct WritePages {
-    base: Arc<Snapshot>,
+    base: View,
     dirty: FxHashMap<PageNumber, DirtyPage>,
     /// Pages of new runs after their first ones.
     run_pages: usize,
@@ -87,7 +110,7 @@ pub(crate) struct WritePages {
     free_space: FreeSpaceSummary,
     undo: Vec<Undo>,
     /// Page buffers that were used for undoing and are free for reuse.
-    spare: Vec<Box<[u8]>>,
+    spare: Vec<PageBuffer>,
     /// The number of the current savepoint; 0 before the first.
     savepoint: u32,
     /// Bytes of dirty pages, and of those kept for undoing.
@@ -98,16 +121,38 @@ pub(crate) struct WritePages {
 }
 
 impl Pages for WritePages {
+    type Renewed<'p> = &'p WritePages;
+
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
         match self.dirty.get(&page) {
             Some(dirty) => Ok(&dirty.bytes),
             None => self.base.page(page),
         }
     }
+
+    /// A write transaction is bounded by its budget, whatever it reads.
+    fn renewed(&self) -> &WritePages {
+        self
+    }
+}
+
+impl Pages for &WritePages {
+    type Renewed<'p>
+        = &'p WritePages
+    where
+        Self: 'p;
+
+    fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        (**self).page(page)
+    }
+
+    fn renewed(&self) -> &WritePages {
+        self
+    }
 }
 
 impl WritePages {
-    pub(crate) fn new(base: Arc<Snapshot>, memory: MemoryShare) -> Self {
+    pub(crate) fn new(base: View, memory: MemoryShare) -> Self {
         Self {
             dirty: FxHashMap::default(),
             run_pages: 0,
@@ -190,10 +235,11 @@ impl WritePages {
             }
             Entry::Vacant(entry) => {
                 let base = self.base.table.get(page).cloned();
-                let bytes: Box<[u8]> = match &base {
-                    Some(version) => version.bytes().into(),
-                    None => self.base.data.page(page)?.into(),
+                let bytes = match &base {
+                    Some(version) => self.base.open(page, version.bytes())?,
+                    None => self.base.page_at_rest(page)?,
                 };
+                let bytes = PageBuffer::new(bytes, self.base.plaintext.is_some());
                 if bytes.len() != PAGE_BYTES {
                     return Err(StorageError::structure(page, "a run where a page belongs"));
                 }
@@ -211,7 +257,7 @@ impl WritePages {
     pub(crate) fn allocate_page(&mut self, kind: PageKind) -> Result<PageNumber, StorageError> {
         self.hold(PAGE_BYTES)?;
         let number = self.allocate(1)?;
-        let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+        let mut bytes = self.zeroed(PAGE_BYTES);
         init_page(&mut bytes, number, kind);
         self.add_fresh(number, bytes);
         Ok(number)
@@ -225,7 +271,7 @@ impl WritePages {
         let pages = run_pages(content.len());
         self.hold(pages as usize * PAGE_BYTES)?;
         let number = self.allocate(pages)?;
-        let mut bytes = vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
+        let mut bytes = self.zeroed(pages as usize * PAGE_BYTES);
         init_run(&mut bytes, number, content.len());
         bytes[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + content.len()].copy_from_slice(content);
         self.add_fresh(number, bytes);
@@ -233,7 +279,11 @@ impl WritePages {
         Ok(number)
     }
 
-    fn add_fresh(&mut self, page: PageNumber, bytes: Box<[u8]>) {
+    fn zeroed(&self, bytes: usize) -> PageBuffer {
+        PageBuffer::zeroed(bytes, self.base.plaintext.is_some())
+    }
+
+    fn add_fresh(&mut self, page: PageNumber, bytes: PageBuffer) {
         let was_freed = self.freed.remove(&page);
         if self.savepoint > 0 {
             self.undo.push(Undo::Allocated { page, was_freed });
@@ -245,8 +295,11 @@ impl WritePages {
 
     /// Frees the page, or the whole run that starts there.
     pub(crate) fn free(&mut self, page: PageNumber) -> Result<(), StorageError> {
-        let bytes = self.page(page)?;
-        let pages = (bytes.len() / PAGE_BYTES) as u32;
+        let bytes = match self.dirty.get(&page) {
+            Some(dirty) => dirty.bytes.len(),
+            None => self.base.verified_bytes_of(page)?,
+        };
+        let pages = (bytes / PAGE_BYTES) as u32;
         self.mark_free(page, pages)?;
         let dirty = self.dirty.remove(&page);
         self.freed.insert(page);
@@ -341,7 +394,7 @@ impl WritePages {
     fn start_section(&mut self, section: u64) -> Result<(), StorageError> {
         self.hold(PAGE_BYTES)?;
         let (start, number) = (self.root.next_page, bitmap_page(section));
-        let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+        let mut bytes = self.zeroed(PAGE_BYTES);
         init_page(&mut bytes, number, PageKind::FreeSpace);
         self.add_fresh(number, bytes);
         self.root.next_page = number.plus(1);
@@ -407,12 +460,13 @@ impl WritePages {
     }
 
     /// Freezes the changes as `transaction`: the resulting snapshot and the pages to journal, in
-    /// page order, with the memory share they were drawn from.
+    /// page order, with the memory share they were drawn from. With `encryption`, the versions are encrypted.
     pub(crate) fn seal(
         mut self,
         transaction: u64,
         held: &Arc<VersionBytes>,
-    ) -> Result<(Snapshot, Vec<ChangedPage>, MemoryShare), StorageError> {
+        encryption: Option<&Encryption>,
+    ) -> Result<Frozen, StorageError> {
         let root = self.root;
         root.write_to(&mut self.page_mut(ROOT_PAGE)?);
         let mut table = self.base.table.clone();
@@ -422,12 +476,20 @@ impl WritePages {
         let mut dirty: Vec<_> = self.dirty.into_iter().collect();
         dirty.sort_unstable_by_key(|(number, _)| *number);
         let mut changed = Vec::with_capacity(dirty.len());
+        let mut nonces = encryption.map(|encryption| encryption.nonces(dirty.len()).into_iter());
         for (number, mut dirty) in dirty {
             set_page_transaction(&mut dirty.page_mut(), transaction);
             let DirtyPage { bytes, lines, base, .. } = dirty;
+            let nonce = nonces.as_mut().and_then(Iterator::next);
+            let (bytes, plain) = match (nonce, &self.base.plaintext) {
+                (Some(nonce), Some(plaintext)) => {
+                    (sealed(number, &bytes, &nonce, plaintext)?, Some(bytes))
+                }
+                _ => (bytes.into_bytes(), None),
+            };
             let version = Arc::new(PageVersion::new(transaction, bytes, held));
             table.insert(number, version.clone());
-            changed.push(ChangedPage { number, version, base, lines });
+            changed.push(ChangedPage { number, version, plain, base, lines });
         }
         let snapshot = Snapshot {
             transaction,
@@ -436,8 +498,22 @@ impl WritePages {
             data: self.base.data.clone(),
             free_space: Arc::new(self.free_space),
         };
-        Ok((snapshot, changed, self.memory))
+        let snapshot = Arc::new(snapshot);
+        Ok(Frozen { snapshot, changed, plaintext: self.base.plaintext, memory: self.memory })
     }
+}
+
+/// The encrypted form of a page. The page itself is kept among the decrypted ones.
+fn sealed(
+    number: PageNumber,
+    page: &[u8],
+    nonce: &Nonce,
+    plaintext: &Plaintext,
+) -> Result<Box<[u8]>, StorageError> {
+    let mut sealed: Box<[u8]> = page.into();
+    plaintext.keys()?.seal_page(number, nonce, &mut sealed);
+    plaintext.keep(number, nonce, page);
+    Ok(sealed)
 }
 
 /// The content of a run.

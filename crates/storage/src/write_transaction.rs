@@ -13,7 +13,7 @@ use crate::{
     memory_budget::MemoryShare,
     rows::{self, RowId},
     sealed::SealedTransaction,
-    snapshot::Snapshot,
+    snapshot::View,
     table::TableSchema,
     table_mut::TableMut,
     transaction::{Catalog, Transaction, stored_state},
@@ -61,7 +61,7 @@ impl WriteTransaction {
     /// from `memory`.
     pub(crate) fn new(
         environment: Arc<Environment>,
-        base: Arc<Snapshot>,
+        base: View,
         generation: u64,
         memory: MemoryShare,
     ) -> Self {
@@ -175,8 +175,9 @@ impl WriteTransaction {
         self.store_tree_states()?;
         let Some(pages) = self.pages.take() else { unreachable!("sealing consumes") };
         let environment = self.environment.clone();
-        let (snapshot, changed, memory) = pages.seal(self.id, environment.version_bytes())?;
-        environment.accept_sealed(Arc::new(snapshot), changed, self.generation, memory)
+        let versions = environment.version_bytes();
+        let frozen = pages.seal(self.id, versions, environment.encryption.as_ref())?;
+        environment.accept_sealed(frozen, self.generation)
     }
 
     fn store_tree_states(&mut self) -> Result<(), StorageError> {

@@ -170,6 +170,7 @@ impl Image {
 fn by_checksum(found: Corruption) -> Result<Flipped, Fault> {
     match found {
         Corruption::PageChecksum { .. }
+        | Corruption::PageAuthentication { .. }
         | Corruption::PageHeader { .. }
         | Corruption::PageOutOfRange { .. }
         | Corruption::Header { .. }

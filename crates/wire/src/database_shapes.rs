@@ -206,6 +206,8 @@ pub struct ListedDatabase {
     pub name: String,
     /// Whether it is disabled.
     pub disabled: bool,
+    /// Whether its files are encrypted.
+    pub is_encrypted: bool,
     /// Its protection from deletion.
     pub lock_mode: DatabaseLockMode,
     /// Its size on disk, if it is open.
@@ -268,7 +270,7 @@ impl ListedDatabase {
         let mut entry = json!({
             "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
-            "IsAdmin": true, "IsEncrypted": false, "UpTime": self.up_time, "BackupInfo": null,
+            "IsAdmin": true, "IsEncrypted": self.is_encrypted, "UpTime": self.up_time, "BackupInfo": null,
             "Alerts": self.alerts, "PerformanceHints": self.performance_hints,
             "RejectClients": false, "IndexingErrors": self.indexing_errors,
             "DocumentsCount": self.documents_count,

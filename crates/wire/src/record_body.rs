@@ -60,6 +60,11 @@ impl RecordBody {
         self.properties.insert(section.kind().property().to_owned(), section.json().clone());
     }
 
+    /// Whether the files of the database are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.properties.get("Encrypted").and_then(Value::as_bool).unwrap_or(false)
+    }
+
     /// Whether the database is protected from deletion. A mode that is unknown does not protect it.
     pub fn lock_mode(&self) -> DatabaseLockMode {
         let stored = self.properties.get(LOCK_MODE).and_then(Value::as_str);

@@ -8,5 +8,6 @@
 )]
 
 mod command_line;
+mod encryption;
 mod logs;
 mod process;

@@ -83,6 +83,11 @@ impl Server {
         Server { address: address.to_owned(), child, log, reader: Some(reader) }
     }
 
+    /// The number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The whole answer to a request, with its head.
     pub(crate) fn ask(&self, method: &str, target: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();

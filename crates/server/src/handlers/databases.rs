@@ -102,6 +102,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         ongoing_tasks,
         environment: studio_environment_of_record(&body).to_owned(),
         disabled: record.disabled,
+        is_encrypted: RecordBody::of_record(record).is_encrypted(),
         lock_mode: RecordBody::of_record(record).lock_mode(),
         size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
         up_time,

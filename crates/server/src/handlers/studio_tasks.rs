@@ -112,7 +112,7 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
         let has = ListedConfigurations::of_record(&body);
         json!({
             "Name": record.name.as_str(), "IsSharded": false, "IsDisabled": record.disabled,
-            "IsEncrypted": false, "IndexesCount": count("Indexes") + count("AutoIndexes"),
+            "IsEncrypted": body.get("Encrypted").and_then(Value::as_bool).unwrap_or(false), "IndexesCount": count("Indexes") + count("AutoIndexes"),
             "StudioEnvironment": studio_environment_of_record(&body),
             "HasRevisionsConfiguration": has.has_revisions,
             "HasExpirationConfiguration": has.has_expiration,

@@ -12,6 +12,6 @@ pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name};
 pub(crate) use record::{PageChange, apply_difference};
 pub use replay::Recovery;
 pub(crate) use replay::{Replayed, remove_replayed, remove_unneeded, replay};
-pub(crate) use replayed_pages::ReplayedPages;
+pub(crate) use replayed_pages::{ReplayedPages, Sealing};
 pub(crate) use salvage::{SurvivingChanges, SurvivingJournal};
 pub(crate) use writer::{AppendError, Journal};

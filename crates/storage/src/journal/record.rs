@@ -3,9 +3,12 @@
 //! ```text
 //!  0 magic u64 "CORVUSJR" · 8 environment u64 (low half of its id) · 16 transaction u64
 //! 24 checksum of the previous record u128 (the chain)
-//! 40 stored bytes u64 · 48 payload bytes u64 · 56 pages u32 · 60 flags u32 (1: LZ4 block)
+//! 40 stored bytes u64 · 48 payload bytes u64 · 56 pages u32 · 60 flags u32 (1: LZ4 block, 2: encrypted)
 //! 64 written at, ticks i64 · 72 checksum u128 (XXH3-128 of bytes 0..72 and the stored payload)
 //! 88 payload as stored, zero padded to a whole sector
+//!
+//! encrypted: 72 MAC of bytes 0..72 and the payload, which is the chain's checksum · 88 nonce [24]
+//! 112 payload, compressed if it is and then encrypted, zero padded to a whole sector
 //!
 //! payload, per page:  page u64 · bytes u32 · kind u8 · zero [3] · content
 //!   kind 0, whole:       the page or run
@@ -15,23 +18,29 @@
 //! Invariant: after the floor of a flush, the first record of each page is a whole one, so that
 //! replaying from the floor never needs a page of the data file, which a power cut may have torn.
 
-use platform::{AlignedBuffer, SECTOR_BYTES};
+use platform::{AlignedBuffer, SECTOR_BYTES, secret_memory::wipe};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
+    cipher::{Keys, NONCE_BYTES, Nonce},
     format::{
         PAGE_BYTES, PageKind, PageNumber, page_kind, page_number, read_u16, read_u32, read_u64,
         read_u128, to_u16, write_u32, write_u64, write_u128,
     },
+    page_buffer::PageBuffer,
     page_mut::Lines,
+    plaintext::Plaintext,
     snapshot::ROOT_PAGE,
     write_pages::ChangedPage,
 };
 
+/// The header of a record that is not encrypted; that of an encrypted one is longer by the nonce.
 pub(super) const HEADER_BYTES: usize = 88;
+const SEALED_HEADER_BYTES: usize = HEADER_BYTES + NONCE_BYTES;
 const MAGIC: u64 = u64::from_le_bytes(*b"CORVUSJR");
 const CHECKED: usize = 72;
 const FLAG_LZ4: u32 = 1;
+const FLAG_ENCRYPTED: u32 = 2;
 const ENTRY_BYTES: usize = 16;
 const WHOLE: u8 = 0;
 const DIFFERENCE: u8 = 1;
@@ -62,11 +71,29 @@ pub(super) struct RecordHeader {
 struct Record {
     bytes: AlignedBuffer,
     len: usize,
+    /// Whether the bytes are wiped before they are released.
+    is_secret: bool,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.wipe();
+    }
 }
 
 impl Record {
-    fn new() -> Self {
-        Self { bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES), len: HEADER_BYTES }
+    fn new(is_secret: bool) -> Self {
+        Self {
+            bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES),
+            len: header_bytes(is_secret),
+            is_secret,
+        }
+    }
+
+    fn wipe(&mut self) {
+        if self.is_secret {
+            wipe(&mut self.bytes);
+        }
     }
 
     /// Grows the buffer to at least this length, in whole sectors, and keeps its content.
@@ -78,6 +105,7 @@ impl Record {
             };
             let mut longer = AlignedBuffer::zeroed(enough);
             longer[..self.len].copy_from_slice(&self.bytes[..self.len]);
+            self.wipe();
             self.bytes = longer;
         }
     }
@@ -105,35 +133,52 @@ pub(super) struct RecordBuilder {
     /// With the payload compressed.
     compressed: Record,
     pages: u32,
+    header_bytes: usize,
+}
+
+fn header_bytes(is_encrypted: bool) -> usize {
+    if is_encrypted { SEALED_HEADER_BYTES } else { HEADER_BYTES }
 }
 
 impl RecordBuilder {
-    pub(super) fn new() -> Self {
-        Self { plain: Record::new(), compressed: Record::new(), pages: 0 }
+    /// For records that are encrypted, or for records that are not.
+    pub(super) fn new(is_encrypted: bool) -> Self {
+        Self {
+            plain: Record::new(is_encrypted),
+            compressed: Record::new(is_encrypted),
+            pages: 0,
+            header_bytes: header_bytes(is_encrypted),
+        }
     }
 
     /// Begins a record with at most this many bytes of payload.
     pub(super) fn start(&mut self, payload_bytes_max: usize) {
-        self.plain.len = HEADER_BYTES;
+        self.plain.len = self.header_bytes;
         self.pages = 0;
         if LARGE_BYTES <= payload_bytes_max {
             // A difference may be abandoned up to a page past the end.
-            self.plain.reserve(HEADER_BYTES + payload_bytes_max + 2 * PAGE_BYTES);
+            self.plain.reserve(self.header_bytes + payload_bytes_max + 2 * PAGE_BYTES);
         }
     }
 
     /// Adds a page, as a difference to its base when `difference` allows and that is shorter.
-    pub(super) fn add(&mut self, page: &ChangedPage, difference: bool) {
+    /// `plaintext` decrypts the base.
+    pub(super) fn add(
+        &mut self,
+        page: &ChangedPage,
+        difference: bool,
+        plaintext: Option<&Plaintext>,
+    ) {
         let at = self.plain.len;
         self.plain.append(&[0; ENTRY_BYTES]);
-        let new = page.version.bytes();
-        let kind = match &page.base {
-            Some(base)
-                if difference
-                    && write_difference(base.bytes(), new, page.lines, &mut self.plain) =>
-            {
-                DIFFERENCE
-            }
+        let new = page.content();
+        let base = page.base.as_ref().filter(|_| difference).and_then(|base| match plaintext {
+            // Without memory for the base, the page is written whole.
+            Some(plaintext) => plaintext.open(page.number, base.bytes()).ok(),
+            None => Some(base.bytes()),
+        });
+        let kind = match base {
+            Some(base) if write_difference(base, new, page.lines, &mut self.plain) => DIFFERENCE,
             _ => {
                 self.plain.len = at + ENTRY_BYTES;
                 self.plain.append(new);
@@ -149,7 +194,7 @@ impl RecordBuilder {
     }
 
     pub(super) fn payload_bytes(&self) -> usize {
-        self.plain.len - HEADER_BYTES
+        self.plain.len - self.header_bytes
     }
 
     /// Upper bound on the payload of these pages, in bytes.
@@ -168,12 +213,18 @@ impl RecordBuilder {
     }
 
     /// The finished record, in whole sectors, and its checksum; compressed when `compress` asks for
-    /// it and it saves half a sector.
-    pub(super) fn finish(&mut self, header: RecordHeader, compress: bool) -> (&[u8], u128) {
+    /// it and it saves half a sector, and encrypted with `sealing`.
+    pub(super) fn finish(
+        &mut self,
+        header: RecordHeader,
+        compress: bool,
+        sealing: Option<(&Keys, Nonce)>,
+    ) -> (&[u8], u128) {
         let payload_bytes = self.payload_bytes();
+        let header_bytes = self.header_bytes;
         let is_compressed = compress && self.compress();
         let record = if is_compressed { &mut self.compressed } else { &mut self.plain };
-        let stored = record.len - HEADER_BYTES;
+        let stored = record.len - header_bytes;
         let bytes = &mut record.bytes;
         write_u64(bytes, 0, MAGIC);
         write_u64(bytes, 8, header.environment);
@@ -182,22 +233,32 @@ impl RecordBuilder {
         write_u64(bytes, 40, stored as u64);
         write_u64(bytes, 48, payload_bytes as u64);
         write_u32(bytes, 56, self.pages);
-        write_u32(bytes, 60, if is_compressed { FLAG_LZ4 } else { 0 });
+        let compressed = if is_compressed { FLAG_LZ4 } else { 0 };
+        let encrypted = if sealing.is_some() { FLAG_ENCRYPTED } else { 0 };
+        write_u32(bytes, 60, compressed | encrypted);
         write_u64(bytes, 64, header.written_at as u64);
-        let sum = checksum(&bytes[..CHECKED], &bytes[HEADER_BYTES..HEADER_BYTES + stored]);
+        let (head, payload) = bytes[..header_bytes + stored].split_at_mut(header_bytes);
+        let sum = match sealing {
+            Some((keys, nonce)) => {
+                head[HEADER_BYTES..].copy_from_slice(&nonce);
+                u128::from_le_bytes(keys.seal_record(&nonce, &head[..CHECKED], payload))
+            }
+            None => checksum(&head[..CHECKED], payload),
+        };
         write_u128(bytes, CHECKED, sum);
         (record.whole_sectors(), sum)
     }
 
     /// Builds the compressed record; false when that saves less than half a sector.
     fn compress(&mut self) -> bool {
-        let payload = &self.plain.bytes[HEADER_BYTES..self.plain.len];
+        let header_bytes = self.header_bytes;
+        let payload = &self.plain.bytes[header_bytes..self.plain.len];
         let room = lz4_flex::block::get_maximum_output_size(payload.len());
-        self.compressed.len = HEADER_BYTES;
-        self.compressed.reserve(HEADER_BYTES + room);
-        match lz4_flex::block::compress_into(payload, &mut self.compressed.bytes[HEADER_BYTES..]) {
+        self.compressed.len = header_bytes;
+        self.compressed.reserve(header_bytes + room);
+        match lz4_flex::block::compress_into(payload, &mut self.compressed.bytes[header_bytes..]) {
             Ok(stored) if stored + SECTOR_BYTES / 2 < payload.len() => {
-                self.compressed.len = HEADER_BYTES + stored;
+                self.compressed.len = header_bytes + stored;
                 true
             }
             _ => false,
@@ -277,7 +338,7 @@ impl FoundRecord {
         let payload = read_u64(bytes, 48);
         if read_u64(bytes, 0) != MAGIC
             || read_u64(bytes, 8) != environment
-            || stored > room.saturating_sub(HEADER_BYTES as u64)
+            || stored > room.saturating_sub(header_bytes(is_encrypted(bytes)) as u64)
             || payload > PAYLOAD_BYTES_MAX
         {
             return None;
@@ -298,7 +359,11 @@ impl FoundRecord {
 
     /// Bytes of header and stored payload.
     pub(super) fn bytes(&self) -> usize {
-        HEADER_BYTES + self.stored
+        self.header_bytes() + self.stored
+    }
+
+    fn header_bytes(&self) -> usize {
+        header_bytes(self.flags & FLAG_ENCRYPTED != 0)
     }
 
     /// Bytes in the file, padding included.
@@ -306,16 +371,25 @@ impl FoundRecord {
         self.bytes().next_multiple_of(SECTOR_BYTES) as u64
     }
 
-    /// Whether `record` (of [`FoundRecord::bytes`]) is what was written.
-    pub(super) fn is_sound(&self, record: &[u8]) -> bool {
-        checksum(&record[..CHECKED], &record[HEADER_BYTES..]) == self.checksum
+    /// Whether `record` (of [`FoundRecord::bytes`]) is what was written. Its payload is decrypted, once. With
+    /// `keys`, only encrypted records are sound, without only others.
+    pub(super) fn is_sound(&self, record: &mut [u8], keys: Option<&Keys>) -> bool {
+        let (head, payload) = record.split_at_mut(self.header_bytes());
+        match (keys, head[HEADER_BYTES..].try_into()) {
+            (Some(keys), Ok(nonce)) => {
+                keys.open_record(&nonce, &head[..CHECKED], &self.checksum.to_le_bytes(), payload)
+            }
+            (None, Err(_)) => checksum(&head[..CHECKED], payload) == self.checksum,
+            (Some(_), Err(_)) | (None, Ok(_)) => false,
+        }
     }
 
     /// The payload of a sound record; `None` when it contradicts itself.
-    pub(super) fn payload(&self, record: &[u8]) -> Option<Vec<u8>> {
-        let stored = &record[HEADER_BYTES..];
+    pub(super) fn payload(&self, record: &[u8]) -> Option<PageBuffer> {
+        let is_secret = self.flags & FLAG_ENCRYPTED != 0;
+        let stored = &record[self.header_bytes()..];
         if self.flags & FLAG_LZ4 == 0 {
-            return (self.stored == self.payload).then(|| stored.to_vec());
+            return (self.stored == self.payload).then(|| PageBuffer::new(stored, is_secret));
         }
         if !may_unpack_to(self.payload, self.stored) {
             return None;
@@ -323,7 +397,12 @@ impl FoundRecord {
         lz4_flex::block::decompress(stored, self.payload)
             .ok()
             .filter(|payload| payload.len() == self.payload)
+            .map(|payload| PageBuffer::new(payload, is_secret))
     }
+}
+
+fn is_encrypted(header: &[u8]) -> bool {
+    read_u32(header, 60) & FLAG_ENCRYPTED != 0
 }
 
 /// Whether a block can be so long unpacked: memory is allocated before the block is read.
@@ -406,7 +485,8 @@ mod tests {
         version: Arc<PageVersion>,
         base: Option<Arc<PageVersion>>,
     ) -> ChangedPage {
-        ChangedPage { number: PageNumber(number), version, base, lines: Lines::ALL }
+        let plain = None;
+        ChangedPage { number: PageNumber(number), version, plain, base, lines: Lines::ALL }
     }
 
     proptest! {
@@ -419,7 +499,7 @@ mod tests {
             for (at, byte) in changes {
                 new[at] = byte;
             }
-            let mut difference = Record::new();
+            let mut difference = Record::new(false);
             prop_assert!(write_difference(&old, &new, Lines::ALL, &mut difference));
             let mut patched = old;
             apply_difference(&mut patched, &difference.bytes[HEADER_BYTES..difference.len])
@@ -487,7 +567,7 @@ mod tests {
 
     #[test]
     fn a_record_reads_back_and_any_flip_is_noticed() {
-        let mut builder = RecordBuilder::new();
+        let mut builder = RecordBuilder::new(false);
         builder.start(0);
         let mut bytes = vec![5; PAGE_BYTES];
         write_u64(&mut bytes, 0, 11);
@@ -495,17 +575,17 @@ mod tests {
         bytes[4000] = 6;
         let changed = changed_page(9, page(bytes), Some(base.clone()));
         let fresh = changed_page(11, base, None);
-        builder.add(&changed, true);
-        builder.add(&fresh, true);
+        builder.add(&changed, true, None);
+        builder.add(&fresh, true, None);
         let header = RecordHeader { environment: 7, transaction: 3, previous: 1, written_at: 2 };
-        let (record, sum) = builder.finish(header, true);
+        let (record, sum) = builder.finish(header, true, None);
         let mut record = record.to_vec();
         assert_eq!(record.len() % SECTOR_BYTES, 0);
 
         let found = FoundRecord::parse(&record, 7, record.len() as u64).expect("a record");
         assert_eq!((found.header, found.checksum), (header, sum));
         record.truncate(found.bytes());
-        assert!(found.is_sound(&record));
+        assert!(found.is_sound(&mut record, None));
         let payload = found.payload(&record).expect("sound");
         let changes = page_changes(&payload).expect("well formed");
         assert!(
@@ -517,8 +597,10 @@ mod tests {
 
         for at in (0..CHECKED).chain(HEADER_BYTES..record.len()) {
             record[at] ^= 4;
-            let unnoticed = FoundRecord::parse(&record, 7, record.len() as u64)
-                .is_some_and(|found| found.bytes() == record.len() && found.is_sound(&record));
+            let unnoticed =
+                FoundRecord::parse(&record, 7, record.len() as u64).is_some_and(|found| {
+                    found.bytes() == record.len() && found.is_sound(&mut record, None)
+                });
             assert!(!unnoticed, "a flip at {at} goes unnoticed");
             record[at] ^= 4;
         }

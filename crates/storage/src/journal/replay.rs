@@ -16,8 +16,10 @@ use super::{
     replayed_pages::ReplayedPages,
 };
 use crate::{
+    cipher::Keys,
     error::{Corruption, StorageError},
     header::{EnvironmentHeader, JournalPosition},
+    page_buffer::PageBuffer,
 };
 
 const SCAN_BYTES: usize = 1024 * 1024;
@@ -90,7 +92,8 @@ pub(crate) fn replay(
     let EnvironmentHeader { environment_id, replay_from: from, .. } = *header;
     file::refuse_others(disk, directory, environment_id)?;
     let finished = file::numbers(disk, directory)?;
-    let mut reader = Reader { disk, directory, environment_id, position: from };
+    let keys = pages.keys();
+    let mut reader = Reader { disk, directory, environment_id, keys, position: from };
     let mut number = from.journal;
     let mut recovery = Recovery::default();
     // Version 1 released the floor's file when the floor was its last record.
@@ -130,6 +133,7 @@ struct Reader<'a> {
     disk: &'a dyn Disk,
     directory: &'a Path,
     environment_id: u128,
+    keys: Option<&'a Keys>,
     /// After the last record that was read.
     position: JournalPosition,
 }
@@ -195,7 +199,7 @@ impl Reader<'_> {
     }
 
     /// The payload of the next record in this file, or `None` where its records end.
-    fn next(&mut self, journal: &JournalFile) -> Result<Option<Vec<u8>>, StorageError> {
+    fn next(&mut self, journal: &JournalFile) -> Result<Option<PageBuffer>, StorageError> {
         let Some((found, record)) = self.record_at(journal, self.position.offset)? else {
             return Ok(None);
         };
@@ -212,12 +216,12 @@ impl Reader<'_> {
         Ok(Some(payload))
     }
 
-    /// The sound record that starts at `offset`.
+    /// The sound record that starts at `offset`, decrypted.
     fn record_at(
         &self,
         journal: &JournalFile,
         offset: u64,
-    ) -> Result<Option<(FoundRecord, Vec<u8>)>, StorageError> {
+    ) -> Result<Option<(FoundRecord, PageBuffer)>, StorageError> {
         if offset + SECTOR_BYTES as u64 > journal.records_end {
             return Ok(None);
         }
@@ -227,9 +231,9 @@ impl Reader<'_> {
         let Some(found) = FoundRecord::parse(&head, self.environment_id as u64, room) else {
             return Ok(None);
         };
-        let mut record = vec![0; found.bytes()];
+        let mut record = PageBuffer::zeroed(found.bytes(), self.keys.is_some());
         read(&*journal.file, journal, &mut record, offset)?;
-        Ok(found.is_sound(&record).then_some((found, record)))
+        Ok(found.is_sound(&mut record, self.keys).then_some((found, record)))
     }
 
     /// The file after journal `number` in which the records continue, if any. Fails when a later

@@ -16,9 +16,11 @@ use super::{
     record::{FoundRecord, HEADER_BYTES, PageChange, page_changes},
 };
 use crate::{
+    cipher::Keys,
     error::StorageError,
     format::{PageNumber, read_u64},
     header::JournalPosition,
+    page_buffer::PageBuffer,
 };
 
 const SCAN_BYTES: usize = 1024 * 1024;
@@ -32,7 +34,9 @@ struct SurvivingRecord {
 }
 
 /// The records that survive of a journal.
-pub(crate) struct SurvivingJournal {
+pub(crate) struct SurvivingJournal<'k> {
+    /// Those of an encrypted environment.
+    keys: Option<&'k Keys>,
     files: Vec<(Arc<dyn File>, u64)>,
     /// By transaction.
     records: Vec<SurvivingRecord>,
@@ -51,7 +55,7 @@ pub(crate) struct SurvivingChanges<'a> {
     pub(crate) pages: Vec<(PageNumber, PageChange<'a>)>,
 }
 
-impl SurvivingJournal {
+impl<'k> SurvivingJournal<'k> {
     /// Searches all journal files of `directory`. With `from`, only transactions after that
     /// position count; without it, all from the first record of the oldest file on. An unknown id
     /// is taken from the first record found.
@@ -60,8 +64,10 @@ impl SurvivingJournal {
         directory: &Path,
         environment_id: Option<u128>,
         from: Option<JournalPosition>,
+        keys: Option<&'k Keys>,
     ) -> Result<Self, StorageError> {
-        let mut journal = Self { files: Vec::new(), records: Vec::new(), from, lost: Vec::new() };
+        let mut journal =
+            Self { keys, files: Vec::new(), records: Vec::new(), from, lost: Vec::new() };
         let exists = disk.exists(directory);
         if !exists.map_err(|error| StorageError::io(directory, "find", error))? {
             return Ok(journal);
@@ -95,7 +101,8 @@ impl SurvivingJournal {
             let head = &chunk[(at - chunk_at) as usize..][..HEADER_BYTES];
             let wanted = id.unwrap_or_else(|| read_u64(head, 8));
             let found = FoundRecord::parse(head, wanted, bytes - at);
-            match found.filter(|found| read_record(&*handle, found, at).is_some()) {
+            let is_sound = |found: &FoundRecord| self.read(&*handle, found, at).is_some();
+            match found.filter(is_sound) {
                 Some(found) => {
                     *id = Some(wanted);
                     self.records.push(SurvivingRecord { found, file, offset: at });
@@ -124,6 +131,13 @@ impl SurvivingJournal {
         }
     }
 
+    /// The record's bytes, decrypted, when they are sound.
+    fn read(&self, file: &dyn File, found: &FoundRecord, offset: u64) -> Option<PageBuffer> {
+        let mut record = PageBuffer::zeroed(found.bytes(), self.keys.is_some());
+        file.read_exact_at(&mut record, offset).ok()?;
+        found.is_sound(&mut record, self.keys).then_some(record)
+    }
+
     /// Calls `visit` with every transaction that survives.
     pub(crate) fn visit(
         &self,
@@ -135,7 +149,7 @@ impl SurvivingJournal {
             let follows = last.is_none_or(|(transaction, chain)| {
                 header.transaction == transaction + 1 && header.previous == chain
             });
-            let bytes = read_record(&*self.files[record.file].0, &record.found, record.offset);
+            let bytes = self.read(&*self.files[record.file].0, &record.found, record.offset);
             let payload = bytes.and_then(|bytes| record.found.payload(&bytes));
             let Some(pages) = payload.as_deref().and_then(page_changes) else { continue };
             visit(SurvivingChanges { transaction: header.transaction, follows, pages })?;
@@ -149,13 +163,6 @@ impl SurvivingRecord {
     fn transaction(&self) -> u64 {
         self.found.header.transaction
     }
-}
-
-/// The record's bytes when they are sound.
-fn read_record(file: &dyn File, found: &FoundRecord, offset: u64) -> Option<Vec<u8>> {
-    let mut record = vec![0; found.bytes()];
-    file.read_exact_at(&mut record, offset).ok()?;
-    found.is_sound(&record).then_some(record)
 }
 
 /// Reads what can be read; unreadable sectors are left zero.

@@ -18,12 +18,14 @@ use super::{
     record::{RecordBuilder, RecordHeader},
 };
 use crate::{
+    cipher::{Keys, Nonce},
     error::StorageError,
     format::PageNumber,
     header::JournalPosition,
     invariant,
     io_statistics::{IoKind, IoMeter},
     memory_budget::{Kept, MemoryBudget},
+    plaintext::{Encryption, Plaintext},
     report::JournalReport,
     write_pages::ChangedPage,
 };
@@ -198,6 +200,11 @@ impl Journal {
         state.position
     }
 
+    /// Releases the buffers kept for the next record.
+    pub(crate) fn release_buffers(&self) {
+        drop(self.lock().builder.take());
+    }
+
     /// Bytes appended since the last floor.
     pub(crate) fn bytes_since_floor(&self) -> u64 {
         self.lock().bytes_since_floor
@@ -369,20 +376,31 @@ impl Shown {
 }
 
 impl JournalTurn<'_> {
-    /// Appends the transaction; durable when it returns `Ok`.
+    /// Appends the transaction, encrypted with `sealing`; durable when it returns `Ok`.
     pub(crate) fn append(
         &mut self,
         transaction: u64,
         changed: &[ChangedPage],
+        sealing: Option<(&Plaintext, &Encryption)>,
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
+        let plaintext = sealing.map(|(plaintext, _)| plaintext);
+        let keys =
+            plaintext.map(Plaintext::keys).transpose().map_err(AppendError::NothingWritten)?;
+        let nonce = sealing.map(|(_, encryption)| encryption.nonce());
         // This transaction can no longer be refused; until it is done, others are.
         let mut memory = self.state.builder.budget().share(0);
         let payload_bytes_max = RecordBuilder::payload_bytes_max(changed);
         memory.grow_to(payload_bytes_max as u64);
-        let mut builder = self.state.builder.take().unwrap_or_else(RecordBuilder::new);
+        let kept = self.state.builder.take();
+        let mut builder = kept.unwrap_or_else(|| RecordBuilder::new(keys.is_some()));
         builder.start(payload_bytes_max);
-        let result = self.append_with(&mut builder, transaction, changed, meter);
+        for page in changed {
+            let difference = self.state.whole_since_floor.contains(&page.number);
+            builder.add(page, difference, plaintext);
+        }
+        let numbers = changed.iter().map(|page| page.number);
+        let result = self.append_with(&mut builder, transaction, numbers, keys.zip(nonce), meter);
         drop(memory);
         let held = builder.held_bytes();
         if held <= HELD_BYTES_MAX {
@@ -407,13 +425,11 @@ impl JournalTurn<'_> {
         &mut self,
         builder: &mut RecordBuilder,
         transaction: u64,
-        changed: &[ChangedPage],
+        numbers: impl Iterator<Item = PageNumber>,
+        sealing: Option<(&Keys, Nonce)>,
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
         self.check_order(transaction).map_err(AppendError::NothingWritten)?;
-        for page in changed {
-            builder.add(page, self.state.whole_since_floor.contains(&page.number));
-        }
         let header = RecordHeader {
             environment: self.journal.environment_id as u64,
             transaction,
@@ -421,7 +437,7 @@ impl JournalTurn<'_> {
             written_at: self.journal.platform.clock.now().ticks(),
         };
         let name = self.state.current.as_ref().map_or_else(|| "journal".into(), |f| f.name.clone());
-        let (record, checksum) = self.finish_record(builder, header, &name, meter);
+        let (record, checksum) = self.finish_record(builder, header, sealing, &name, meter);
         let file = self.file_for(record.len() as u64)?;
         let (handle, path, name, bytes) =
             (file.file.clone(), file.path.clone(), file.name.clone(), file.bytes);
@@ -443,7 +459,7 @@ impl JournalTurn<'_> {
         self.journal.shown.move_to(state.position);
         state.position.chain = checksum;
         state.bytes_since_floor += record.len() as u64;
-        state.whole_since_floor.extend(changed.iter().map(|page| page.number));
+        state.whole_since_floor.extend(numbers);
         Ok(())
     }
 
@@ -452,18 +468,19 @@ impl JournalTurn<'_> {
         &mut self,
         builder: &'b mut RecordBuilder,
         header: RecordHeader,
+        sealing: Option<(&Keys, Nonce)>,
         name: &Arc<str>,
         meter: &IoMeter,
     ) -> (&'b [u8], u128) {
         let costs = &mut self.state.compression;
         if !builder.can_compress() || !costs.is_worthwhile() {
             costs.left_uncompressed();
-            return builder.finish(header, false);
+            return builder.finish(header, false, sealing);
         }
         let before = builder.payload_bytes() as u64;
         let began = self.journal.platform.clock.monotonic();
         let (record, checksum) = meter.measure_compression(name, before, || {
-            let (record, checksum) = builder.finish(header, true);
+            let (record, checksum) = builder.finish(header, true, sealing);
             let bytes = record.len() as u64;
             ((record, checksum), bytes)
         });

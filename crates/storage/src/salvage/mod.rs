@@ -33,14 +33,16 @@ use crate::{
     catalog::{TreeKind, TreeState},
     compact::require_environment,
     environment::{Environment, EnvironmentOptions},
-    error::StorageError,
+    error::{Corruption, StorageError},
     fixed_tree,
     format::{PAGE_HEADER_BYTES, PageKind, PageNumber, page_kind},
     free_space::{SECTION_PAGES, bitmap_page, section_of},
     header::EnvironmentHeader,
     history,
-    journal::SurvivingJournal,
-    open::{DATA_FILE, take_lock},
+    journal::{self, SurvivingJournal},
+    open::{DATA_FILE, encryption_of, take_lock},
+    page_buffer::PageBuffer,
+    plaintext::{Encryption, Plaintext},
     rows::{self, RowId},
     snapshot::{EnvironmentRoot, ROOT_PAGE},
     table::TableSchema,
@@ -148,9 +150,15 @@ impl Salvage {
         let data = disk
             .open(&path, Access::Buffered)
             .map_err(|error| StorageError::io(&path, "open", error))?;
-        let header_copies = EnvironmentHeader::sound_copies(&*data, &path);
-        let header = match EnvironmentHeader::read(&*data, &path) {
-            Err(error @ StorageError::UnknownVersion { .. }) => return Err(error),
+        let key = source.encryption_key.as_ref();
+        let header_copies = EnvironmentHeader::sound_copies(&*data, &path, key);
+        let header = match EnvironmentHeader::read(&*data, &path, key) {
+            Err(
+                error @ (StorageError::UnknownVersion { .. }
+                | StorageError::KeyMissing { .. }
+                | StorageError::NotEncrypted { .. }
+                | StorageError::WrongKey { .. }),
+            ) => return Err(error),
             // Salvage has to cope with an unreadable header.
             header => header.ok(),
         };
@@ -158,7 +166,8 @@ impl Salvage {
         let new = UnfinishedEnvironment::create(platform, &options)?;
         let scratch = target.join(SCRATCH_FILE);
         remove_scratch(&*disk, &scratch)?;
-        let pages = SurvivingPages::new(&*disk, data, &path, &scratch)?;
+        let encryption = encryption_of_damaged(platform, source, header)?;
+        let pages = SurvivingPages::new(&*disk, data, &path, &scratch, encryption)?;
         let mut salvage = Salvage {
             findings: SalvageFindings {
                 header_copies,
@@ -185,11 +194,14 @@ impl Salvage {
     ) -> Result<(), StorageError> {
         // The older copy may name a position whose file has already been released.
         let from = header.filter(|_| self.findings.header_copies == 2);
+        let plaintext = self.pages.plaintext();
+        let keys = plaintext.as_deref().map(Plaintext::keys).transpose()?;
         let journal = SurvivingJournal::find(
             &*self.disk,
             directory,
             header.map(|header| header.environment_id),
             from.map(|header| header.replay_from),
+            keys,
         )?;
         self.findings.newest_transaction =
             header.map_or(0, |header| header.replay_from.transaction);
@@ -391,6 +403,30 @@ impl Salvage {
     }
 }
 
+/// What an environment was encrypted with whose header may be damaged: its files of the journal name it, too.
+///
+/// # Errors
+/// [`StorageError::Corrupt`] when nothing names the environment: without its name there are no keys.
+fn encryption_of_damaged(
+    platform: &Platform,
+    source: &EnvironmentOptions,
+    header: Option<EnvironmentHeader>,
+) -> Result<Option<Encryption>, StorageError> {
+    if source.encryption_key.is_none() {
+        return Ok(None);
+    }
+    let of_journals = || {
+        let names = platform.disk.list(&source.journals()).unwrap_or_default();
+        let paths = names.iter().map(|name| source.journals().join(name));
+        let mut ids = paths.filter_map(|path| journal::environment_of(&*platform.disk, &path).ok());
+        ids.find_map(|id| id)
+    };
+    let id = header.map(|header| header.environment_id).or_else(of_journals);
+    let path = source.directory.join(DATA_FILE);
+    let id = id.ok_or(Corruption::Header { path })?;
+    Ok(encryption_of(platform, source, id))
+}
+
 /// The target must be an empty or missing directory outside of the source.
 fn check_target(disk: &dyn Disk, source: &Path, target: &Path) -> Result<(), StorageError> {
     let in_use = || StorageError::TargetInUse { path: target.to_path_buf() };
@@ -431,7 +467,7 @@ struct FreePages<'a> {
     pages: &'a SurvivingPages,
     next_page: Option<PageNumber>,
     /// The section whose bitmap was read last, and the bitmap if it was readable.
-    section: Option<(u64, Option<Box<[u8]>>)>,
+    section: Option<(u64, Option<PageBuffer>)>,
 }
 
 impl FreePages<'_> {

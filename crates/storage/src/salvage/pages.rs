@@ -4,8 +4,8 @@
 //! file, each at a separate place after the last page of the data file, so that nothing readable is
 //! ever overwritten. A *place* is a page of either file, numbered consecutively.
 //!
-//! Invariant: every page that is handed out has a valid checksum, and every page of the data file
-//! carries its own number.
+//! Invariant: every page that is handed out has a valid checksum, or could be decrypted, and every page
+//! of the data file carries its own number. What is written is encrypted where the environment is.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,6 +19,8 @@ use crate::{
         page_number, read_u64, run_bytes, run_pages, stamp_checksum,
     },
     journal::{PageChange, SurvivingChanges, apply_difference},
+    page_buffer::PageBuffer,
+    plaintext::{Encryption, Plaintext},
 };
 
 /// Pages of the data file read at once.
@@ -36,6 +38,9 @@ pub(crate) struct SurvivingPages {
     /// The places of the scratch file at which a page or a run starts.
     scratch_starts: Vec<PageNumber>,
     is_behind_gap: bool,
+    encryption: Option<Encryption>,
+    /// Holds the keys, and no pages.
+    plaintext: Option<Arc<Plaintext>>,
 }
 
 impl SurvivingPages {
@@ -45,7 +50,9 @@ impl SurvivingPages {
         data: Arc<dyn File>,
         data_path: &Path,
         scratch_path: &Path,
+        encryption: Option<Encryption>,
     ) -> Result<Self, StorageError> {
+        let plaintext = encryption.as_ref().map(Encryption::plaintext);
         let bytes = data.len().map_err(|error| StorageError::io(data_path, "measure", error))?;
         let scratch = disk
             .create(scratch_path, Access::Buffered)
@@ -60,7 +67,18 @@ impl SurvivingPages {
             current: FxHashMap::default(),
             scratch_starts: Vec::new(),
             is_behind_gap: false,
+            encryption,
+            plaintext,
         })
+    }
+
+    /// What holds the keys of an encrypted environment.
+    pub(crate) fn plaintext(&self) -> Option<Arc<Plaintext>> {
+        self.plaintext.clone()
+    }
+
+    fn buffer(&self, bytes: usize) -> PageBuffer {
+        PageBuffer::zeroed(bytes, self.plaintext.is_some())
     }
 
     /// Pages of the data file.
@@ -109,7 +127,7 @@ impl SurvivingPages {
         self.end += (bytes.len() / PAGE_BYTES) as u64;
         self.scratch_starts.push(place);
         self.current.insert(number, place);
-        self.write(place, bytes.to_vec(), path)
+        self.write(place, PageBuffer::new(bytes, self.plaintext.is_some()), path)
     }
 
     /// A difference is useless without a whole image before it: if nothing was lost, the data file
@@ -123,20 +141,31 @@ impl SurvivingPages {
         let Some(place) = self.current.get(&number) else { return Ok(()) };
         let Some(mut page) = self.read(*place) else { return Ok(()) };
         match apply_difference(&mut page, difference) {
-            Some(()) => self.write(*place, page.into_vec(), path),
+            Some(()) => self.write(*place, page, path),
             None => Ok(()),
         }
     }
 
-    fn write(&self, place: PageNumber, mut page: Vec<u8>, path: &Path) -> Result<(), StorageError> {
-        stamp_checksum(&mut page);
+    fn write(
+        &self,
+        place: PageNumber,
+        mut page: PageBuffer,
+        path: &Path,
+    ) -> Result<(), StorageError> {
+        match (&self.plaintext, &self.encryption) {
+            (Some(plaintext), Some(encryption)) => {
+                let number = page_number(&page);
+                plaintext.keys()?.seal_page(number, &encryption.nonce(), &mut page);
+            }
+            _ => stamp_checksum(&mut page),
+        }
         let offset = (place.0 - self.data_pages) * PAGE_BYTES as u64;
         let written = self.scratch.write_all_at(&page, offset);
         written.map_err(|error| StorageError::io(path, "write", error))
     }
 
     /// The newest version of a page, or of the run that starts there.
-    pub(crate) fn page(&self, number: PageNumber) -> Option<Box<[u8]>> {
+    pub(crate) fn page(&self, number: PageNumber) -> Option<PageBuffer> {
         let own = (number.0 < self.data_pages).then(|| self.read(number)).flatten();
         let journaled = self.newest.get(&number).and_then(|place| self.read(*place));
         match (own, journaled) {
@@ -154,14 +183,14 @@ impl SurvivingPages {
     }
 
     /// The sound page, or whole run, at a place.
-    pub(crate) fn read(&self, place: PageNumber) -> Option<Box<[u8]>> {
-        let mut first = vec![0; PAGE_BYTES];
+    pub(crate) fn read(&self, place: PageNumber) -> Option<PageBuffer> {
+        let mut first = self.buffer(PAGE_BYTES);
         self.read_into(&mut first, place)?;
         self.complete(first, place)
     }
 
     /// Turns the bytes of one page into the sound page or the whole run.
-    fn complete(&self, first: Vec<u8>, place: PageNumber) -> Option<Box<[u8]>> {
+    fn complete(&self, first: PageBuffer, place: PageNumber) -> Option<PageBuffer> {
         let bytes = if page_kind(&first) == Some(PageKind::Run) { run_bytes(&first) } else { 0 };
         let pages = run_pages(bytes);
         if bytes > VALUE_BYTES_MAX || place.0.checked_add(pages)? > self.end {
@@ -169,11 +198,18 @@ impl SurvivingPages {
         }
         let mut page = first;
         if pages > 1 {
-            page = vec![0; pages as usize * PAGE_BYTES];
+            page = self.buffer(pages as usize * PAGE_BYTES);
             self.read_into(&mut page, place)?;
         }
         let is_its_own = self.data_pages <= place.0 || page_number(&page) == place;
-        (is_its_own && checksum_matches(&page)).then(|| page.into_boxed_slice())
+        let is_sound = match &self.plaintext {
+            Some(plaintext) => {
+                let number = page_number(&page);
+                is_its_own && plaintext.keys().is_ok_and(|keys| keys.open_page(number, &mut page))
+            }
+            None => is_its_own && checksum_matches(&page),
+        };
+        is_sound.then_some(page)
     }
 
     fn read_into(&self, buffer: &mut [u8], place: PageNumber) -> Option<()> {
@@ -192,7 +228,7 @@ impl SurvivingPages {
         while place.0 < self.data_pages {
             let in_chunk = place.0.checked_sub(chunk_at).map(|page| page as usize * PAGE_BYTES);
             let bytes = match in_chunk.and_then(|at| chunk.get(at..at + PAGE_BYTES)) {
-                Some(bytes) => Some(bytes.to_vec()),
+                Some(bytes) => Some(PageBuffer::new(bytes, self.plaintext.is_some())),
                 None => {
                     chunk_at = place.0;
                     let pages = SCAN_PAGES.min(self.data_pages - place.0);
@@ -201,7 +237,7 @@ impl SurvivingPages {
                     if read.is_none() {
                         chunk.clear();
                     }
-                    let mut alone = vec![0; PAGE_BYTES];
+                    let mut alone = self.buffer(PAGE_BYTES);
                     self.read_into(&mut alone, place).map(|()| alone)
                 }
             };
@@ -217,7 +253,7 @@ impl SurvivingPages {
     /// Returns the number of pages visited.
     fn visit_one(
         &self,
-        bytes: Option<Vec<u8>>,
+        bytes: Option<PageBuffer>,
         place: PageNumber,
         visit: &mut dyn FnMut(PageNumber, SeenPage<'_>),
     ) -> u64 {

@@ -254,7 +254,10 @@ fn a_flipped_bit_in_the_data_file_is_reported_and_never_served() {
         assert!(
             matches!(
                 outcome,
-                Err(StorageError::Corrupt(Corruption::PageChecksum { page: found })) if found.get() == page
+                Err(StorageError::Corrupt(
+                    Corruption::PageChecksum { page: found }
+                    | Corruption::PageAuthentication { page: found },
+                )) if found.get() == page
             ),
             "page {page}: {outcome:?}"
         );

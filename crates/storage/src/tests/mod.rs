@@ -1,6 +1,8 @@
-//! Tests of the whole engine on the simulated disk.
+//! Tests of the whole engine on the simulated disk. They run twice: as `tests`, and on encrypted environments as
+//! `tests_encrypted`.
 
 mod crashes;
+mod encryption;
 mod faults;
 mod history;
 mod identity;
@@ -13,7 +15,8 @@ use std::{ops::Bound, sync::Arc};
 use platform::{Platform, simulated::Simulation};
 
 use crate::{
-    Environment, EnvironmentOptions, StorageError, Transaction, TreeName, WriteTransaction,
+    EncryptionKey, Environment, EnvironmentOptions, StorageError, Transaction, TreeName,
+    WriteTransaction,
 };
 
 /// An environment on a simulated disk, with journals and memory small enough that everything happens.
@@ -22,9 +25,23 @@ struct Bench {
     options: EnvironmentOptions,
 }
 
+/// Whether these are the tests on encrypted environments.
+fn is_encrypted() -> bool {
+    module_path!().contains("tests_encrypted")
+}
+
+fn key(byte: u8) -> EncryptionKey {
+    EncryptionKey::take(&mut [byte; EncryptionKey::BYTES]).expect("the kernel keeps it")
+}
+
+fn options(directory: &str) -> EnvironmentOptions {
+    let encryption_key = is_encrypted().then(|| key(7));
+    EnvironmentOptions { encryption_key, ..EnvironmentOptions::new(directory) }
+}
+
 impl Bench {
     fn new(seed: u64) -> Self {
-        let mut options = EnvironmentOptions::new("/db");
+        let mut options = options("/db");
         options.journal_bytes_max = 512 * 1024;
         Self { simulation: Platform::simulated(seed), options }
     }

@@ -264,8 +264,10 @@ pub(crate) fn walk_pages<P: Pages>(
     visit: &mut dyn FnMut(PageNumber) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
     let mut walk = Walk { pages, visit, entries: 0, last: None };
-    if state.depth > 0 {
-        walk.node(state.root, state.depth)?;
+    match state.depth {
+        0 => {}
+        1 => walk.leaf(pages, state.root)?,
+        depth => walk.node(state.root, depth)?,
     }
     if walk.entries != state.entries {
         return Err(StorageError::structure(
@@ -286,16 +288,23 @@ struct Walk<'a, P> {
 impl<P: Pages> Walk<'_, P> {
     fn node(&mut self, number: PageNumber, levels: u8) -> Result<(), StorageError> {
         (self.visit)(number)?;
-        let page = self.pages.page(number)?;
-        let node = if levels > 1 { Node::branch(page, number) } else { Node::leaf(page, number) }?;
+        let node = Node::branch(self.pages.page(number)?, number)?;
         if !node.is_well_formed() {
             return Err(StorageError::structure(number, "its entries are outside of it"));
         }
-        if levels > 1 {
-            for child in 0..=node.count() {
-                self.node(node.child(child), levels - 1)?;
-            }
-            return Ok(());
+        if levels == 2 {
+            let pages = self.pages.renewed();
+            let mut children = (0..=node.count()).map(|child| node.child(child));
+            return children.try_for_each(|child| self.leaf(&pages, child));
+        }
+        (0..=node.count()).try_for_each(|child| self.node(node.child(child), levels - 1))
+    }
+
+    fn leaf<Q: Pages>(&mut self, pages: &Q, number: PageNumber) -> Result<(), StorageError> {
+        (self.visit)(number)?;
+        let node = Node::leaf(pages.page(number)?, number)?;
+        if !node.is_well_formed() {
+            return Err(StorageError::structure(number, "its entries are outside of it"));
         }
         for entry in node.entries() {
             let key = entry.key();
@@ -306,7 +315,7 @@ impl<P: Pages> Walk<'_, P> {
             self.entries += 1;
             if let Payload::Run { page, .. } = entry.payload {
                 (self.visit)(page)?;
-                value_of(self.pages, entry.payload)?;
+                value_of(&pages.renewed(), entry.payload)?;
             }
         }
         Ok(())

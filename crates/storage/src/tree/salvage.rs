@@ -4,6 +4,7 @@ use super::node::{Node, Payload};
 use crate::{
     catalog::TreeState,
     format::{PageKind, PageNumber, page_kind},
+    page_buffer::PageBuffer,
 };
 
 /// The value under a key of a leaf.
@@ -15,7 +16,7 @@ pub(crate) enum LeafValue<'a> {
 }
 
 /// Returns a page if it can be read and is sound.
-pub(crate) type ReadPage<'r> = &'r dyn Fn(PageNumber) -> Option<Box<[u8]>>;
+pub(crate) type ReadPage<'r> = &'r dyn Fn(PageNumber) -> Option<PageBuffer>;
 
 /// Calls `visit` with every entry that can be reached. Returns the number of pages that could not
 /// be read; what is below them is missing. Inconsistent pages cannot make it loop: it never

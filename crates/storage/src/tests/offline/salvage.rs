@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use platform::simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind};
 
+use super::super::options;
 use super::{Bench, ROWS, change, content, etag, populate, row};
 use crate::{
-    BulkWriter, Environment, EnvironmentOptions, Found, PAGE_BYTES, Salvage, SalvageFindings,
-    StorageError, Transaction,
+    BulkWriter, Environment, Found, PAGE_BYTES, Salvage, SalvageFindings, StorageError, Transaction,
 };
 
 /// What a table's owner does: the newest of all rows of a key.
@@ -50,7 +50,7 @@ fn key_of(row: &[u8]) -> u64 {
 }
 
 fn new_environment(bench: &Bench) -> std::sync::Arc<Environment> {
-    Environment::open(&bench.simulation.platform, EnvironmentOptions::new("/new")).expect("opens")
+    Environment::open(&bench.simulation.platform, options("/new")).expect("opens")
 }
 
 /// The content of an environment of 200 rows, either all in the data file or only in the journal.

@@ -1,0 +1,351 @@
+//! The keys of encrypted databases: one for each, encrypted with the master key in the file `keys` of the data
+//! directory. See docs/internals/keys.md.
+//!
+//! ```text
+//! Corvus keys 1
+//! base64 of the name, in lower case · space · base64 of the wrapped key        (a line for each)
+//! ```
+//!
+//! The master key is read whenever it is needed and not kept. It is in the file that `Security.MasterKey.Path` names,
+//! or else in `master.key` in the data directory, which is made with the first key.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use model::{base64_bytes, base64_text, lower_case};
+use platform::{Exposure, Platform, wiping_allocator::WipesFreedMemory};
+use security::{SECRET_KEY_BYTES, SecretKey, WRAPPING_NONCE_BYTES};
+use storage::EncryptionKey;
+
+const KEYS_FILE: &str = "keys";
+const MASTER_KEY_FILE: &str = "master.key";
+const FIRST_LINE: &str = "Corvus keys 1";
+
+/// Why a key cannot be stored or read.
+#[derive(Debug)]
+pub enum KeyError {
+    /// There is one, and it was not to be replaced.
+    Exists {
+        /// The name that it is stored under.
+        name: String,
+    },
+    /// There is none.
+    Missing {
+        /// The name that it should be stored under.
+        name: String,
+    },
+    /// A database is encrypted with it.
+    InUse {
+        /// The name of the database.
+        name: String,
+    },
+    /// The bytes are no key.
+    Invalid,
+    /// The file of the master key contains something else, or others may read it.
+    MasterKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, as the end of a sentence that begins with the file.
+        reason: &'static str,
+    },
+    /// The file of keys is damaged.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The stored key cannot be decrypted: the master key is another one, or the file was changed.
+    Undecryptable {
+        /// The name that it is stored under.
+        name: String,
+    },
+    /// A file cannot be read or written.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system reported.
+        source: io::Error,
+    },
+}
+
+impl std::fmt::Display for KeyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            KeyError::Exists { name } => write!(
+                f,
+                "There is a key for '{name}' already, and replacing it would make what is encrypted with it \
+                 unreadable. Say overwrite=true if nothing is"
+            ),
+            KeyError::Missing { name } => write!(
+                f,
+                "There is no key for the encrypted database '{name}'. Send one to \
+                 /admin/secrets/distribute?name={name} first; /admin/secrets/generate makes one"
+            ),
+            KeyError::InUse { name } => {
+                write!(
+                    f,
+                    "The database '{name}' is encrypted with the present key, which must stay"
+                )
+            }
+            KeyError::Invalid => {
+                write!(f, "A key is {SECRET_KEY_BYTES} bytes, as base64 in the body of the request")
+            }
+            KeyError::MasterKey { path, reason } => {
+                write!(f, "The master key in {} {reason}", path.display())
+            }
+            KeyError::Damaged { path } => write!(f, "{} is damaged", path.display()),
+            KeyError::Undecryptable { name } => write!(
+                f,
+                "The key of the database '{name}' cannot be decrypted: the master key is not the one that it was \
+                 stored with"
+            ),
+            KeyError::Io { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            KeyError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+type Wrapped = BTreeMap<String, Vec<u8>>;
+
+/// The store of keys.
+pub struct EncryptionKeys {
+    platform: Platform,
+    file: PathBuf,
+    master_key: PathBuf,
+    /// Whether the file of the master key is made when it is missing.
+    makes_master_key: bool,
+    changing: Mutex<()>,
+    /// Set once there were keys in requests or responses.
+    wipes: OnceLock<WipesFreedMemory>,
+}
+
+impl EncryptionKeys {
+    /// The store of a data directory, with the file of the master key if it is not the one made there. Nothing is
+    /// read or written yet.
+    pub fn new(
+        platform: &Platform,
+        data_directory: &Path,
+        master_key: Option<PathBuf>,
+    ) -> EncryptionKeys {
+        EncryptionKeys {
+            platform: platform.clone(),
+            file: data_directory.join(KEYS_FILE),
+            makes_master_key: master_key.is_none(),
+            master_key: master_key.unwrap_or_else(|| data_directory.join(MASTER_KEY_FILE)),
+            changing: Mutex::default(),
+            wipes: OnceLock::new(),
+        }
+    }
+
+    /// From now on, memory is zeroed when it is freed: there are keys in it.
+    pub fn handle_secrets(&self) {
+        self.wipes.get_or_init(WipesFreedMemory::begin);
+    }
+
+    /// The names that keys are stored under, in lower case.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, KeyError> {
+        Ok(self.read()?.into_keys().collect())
+    }
+
+    /// Stores a key under a name.
+    ///
+    /// # Errors
+    /// There is one and `overwrites` is false; the files cannot be read or written.
+    pub fn store(&self, name: &str, key: &SecretKey, overwrites: bool) -> Result<(), KeyError> {
+        self.handle_secrets();
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = lower_case(name).into_owned();
+        let mut keys = self.read()?;
+        if keys.contains_key(&name) && !overwrites {
+            return Err(KeyError::Exists { name });
+        }
+        let master = self.master_key(self.makes_master_key && keys.is_empty())?;
+        let mut nonce = [0; WRAPPING_NONCE_BYTES];
+        self.platform.entropy.fill(&mut nonce);
+        let wrapped = key.wrapped(&master, &name, nonce);
+        keys.insert(name, wrapped);
+        self.write(&keys)
+    }
+
+    /// Removes a key for good, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn remove(&self, name: &str) -> Result<(), KeyError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.read()?;
+        match keys.remove(&*lower_case(name)) {
+            Some(_) => self.write(&keys),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is a key of that name that can be decrypted.
+    ///
+    /// # Errors
+    /// There is none ([`KeyError::Missing`]), or it cannot be read.
+    pub fn check(&self, name: &str) -> Result<(), KeyError> {
+        self.secret(name).map(drop)
+    }
+
+    /// The key of a database.
+    ///
+    /// # Errors
+    /// As [`EncryptionKeys::check`]; the kernel has no room for it.
+    pub fn key_of(&self, name: &str) -> Result<EncryptionKey, KeyError> {
+        let mut secret = self.secret(name)?;
+        EncryptionKey::take(&mut secret.0).map_err(|source| self.failed(source))
+    }
+
+    /// The bytes of a key, for its owner.
+    ///
+    /// # Errors
+    /// As [`EncryptionKeys::check`].
+    pub fn secret(&self, name: &str) -> Result<SecretKey, KeyError> {
+        self.handle_secrets();
+        let name = lower_case(name).into_owned();
+        let keys = self.read()?;
+        let Some(wrapped) = keys.get(&name) else { return Err(KeyError::Missing { name }) };
+        let master = self.master_key(false)?;
+        SecretKey::unwrap_with(&master, &name, wrapped).ok_or(KeyError::Undecryptable { name })
+    }
+
+    fn failed(&self, source: io::Error) -> KeyError {
+        KeyError::Io { path: self.file.clone(), source }
+    }
+
+    fn master_key(&self, makes: bool) -> Result<SecretKey, KeyError> {
+        let (disk, path) = (&*self.platform.disk, self.master_key.clone());
+        let failed = |source| KeyError::Io { path: path.clone(), source };
+        if makes && !disk.exists(&path).map_err(failed)? {
+            let mut key = SecretKey::zeroed();
+            self.platform.entropy.fill(&mut key.0[..]);
+            disk.write_file_atomically(&path, &key.0[..]).map_err(failed)?;
+            tracing::warn!(
+                path = %path.display(),
+                "a master key was made; whoever has the data directory has it, too. Set Security.MasterKey.Path to \
+                 a file on another disk"
+            );
+            return Ok(key);
+        }
+        let refused = |reason| KeyError::MasterKey { path: path.clone(), reason };
+        match disk.exposure(&path).map_err(failed)? {
+            Exposure::Private => {}
+            Exposure::OpenToOthers | Exposure::WritableByAll => {
+                return Err(refused(
+                    "can be read by others; make the file readable by its owner alone",
+                ));
+            }
+            Exposure::OwnedByAnother { .. } => {
+                return Err(refused("is in a file of another user"));
+            }
+        }
+        let mut text = disk.read_file(&path).map_err(failed)?;
+        SecretKey::read(&mut text)
+            .ok_or_else(|| refused("is not one: 32 bytes, or their base64, are expected"))
+    }
+
+    fn read(&self) -> Result<Wrapped, KeyError> {
+        let disk = &*self.platform.disk;
+        if !disk.exists(&self.file).map_err(|error| self.failed(error))? {
+            return Ok(Wrapped::new());
+        }
+        let bytes = disk.read_file(&self.file).map_err(|error| self.failed(error))?;
+        let damaged = || KeyError::Damaged { path: self.file.clone() };
+        let mut lines = std::str::from_utf8(&bytes).map_err(|_| damaged())?.lines();
+        if lines.next() != Some(FIRST_LINE) {
+            return Err(damaged());
+        }
+        let key = |line: &str| {
+            let (name, wrapped) = line.split_once(' ')?;
+            let name = String::from_utf8(base64_bytes(name)?).ok()?;
+            Some((name, base64_bytes(wrapped)?))
+        };
+        lines.map(|line| key(line).ok_or_else(damaged)).collect()
+    }
+
+    fn write(&self, keys: &Wrapped) -> Result<(), KeyError> {
+        let mut text = format!("{FIRST_LINE}\n");
+        for (name, wrapped) in keys {
+            text.push_str(&format!("{} {}\n", base64_text(name.as_bytes()), base64_text(wrapped)));
+        }
+        let written = self.platform.disk.write_file_atomically(&self.file, text.as_bytes());
+        written.map_err(|error| self.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::simulated::Simulation;
+
+    use super::*;
+
+    fn store(simulation: &Simulation) -> EncryptionKeys {
+        let platform = simulation.platform.clone();
+        platform.disk.create_dir_all("/data".as_ref()).unwrap();
+        EncryptionKeys::new(&platform, "/data".as_ref(), None)
+    }
+
+    fn secret(byte: u8) -> SecretKey {
+        SecretKey(Box::new([byte; SECRET_KEY_BYTES]))
+    }
+
+    #[test]
+    fn keys_are_stored_encrypted_and_read_back_by_name() {
+        let simulation = Platform::simulated(1);
+        let keys = store(&simulation);
+        keys.store("Orders", &secret(7), false).unwrap();
+        keys.store("shop", &secret(8), false).unwrap();
+        assert_eq!(store(&simulation).names().unwrap(), ["orders", "shop"]);
+        assert_eq!(*keys.secret("ORDERS").unwrap().0, [7; SECRET_KEY_BYTES]);
+        assert!(keys.key_of("shop").is_ok());
+        let stored = simulation.disk.file_bytes("/data/keys".as_ref()).unwrap();
+        let text = String::from_utf8(stored).unwrap();
+        assert!(!text.contains(base64_text(&[7; SECRET_KEY_BYTES]).trim_end_matches('=')));
+        let error = keys.store("orders", &secret(9), false).unwrap_err();
+        assert!(matches!(error, KeyError::Exists { .. }), "{error}");
+        keys.store("orders", &secret(9), true).unwrap();
+        assert_eq!(*keys.secret("orders").unwrap().0, [9; SECRET_KEY_BYTES]);
+        keys.remove("Orders").unwrap();
+        assert!(matches!(keys.check("orders"), Err(KeyError::Missing { .. })));
+        assert_eq!(keys.names().unwrap(), ["shop"]);
+    }
+
+    #[test]
+    fn another_master_key_or_a_changed_file_is_noticed() {
+        let simulation = Platform::simulated(2);
+        let keys = store(&simulation);
+        keys.store("orders", &secret(7), false).unwrap();
+        let platform = &simulation.platform;
+        let (master, file) = (&keys.master_key, &keys.file);
+        let own = platform.disk.read_file(master).unwrap();
+        platform.disk.write_file_atomically(master, &[1; SECRET_KEY_BYTES]).unwrap();
+        assert!(matches!(keys.check("orders"), Err(KeyError::Undecryptable { .. })));
+        platform.disk.write_file_atomically(master, b"too short").unwrap();
+        assert!(matches!(keys.check("orders"), Err(KeyError::MasterKey { .. })));
+        platform.disk.remove_file(master).unwrap();
+        assert!(matches!(keys.check("orders"), Err(KeyError::Io { .. })));
+        let error = keys.store("shop", &secret(8), false).unwrap_err();
+        assert!(matches!(error, KeyError::Io { .. }), "no second master key is made: {error}");
+        platform.disk.write_file_atomically(master, &own).unwrap();
+        keys.check("orders").unwrap();
+        for damage in ["Corvus keys 2\n", "Corvus keys 1\nno-pair\n", "Corvus keys 1\n! !\n"] {
+            platform.disk.write_file_atomically(file, damage.as_bytes()).unwrap();
+            assert!(matches!(keys.names(), Err(KeyError::Damaged { .. })), "{damage}");
+        }
+    }
+}
