@@ -18,7 +18,7 @@
 //! | `walk`, `print`, `print_pieces` | bytes to JSON |
 //! | `object_builder`, `modify`, `copy` | documents built through the API |
 //! | `compare` | deep equality |
-//! | `object_scanner` | where the elements of a streamed array end |
+//! | `object_scanner`, `value_scanner` | where the elements of a streamed array end |
 #![forbid(unsafe_code)]
 
 mod compare;
@@ -38,6 +38,7 @@ mod print_pieces;
 mod printed_size;
 mod string_scan;
 mod text;
+mod value_scanner;
 mod view;
 mod walk;
 mod writer;
@@ -53,4 +54,5 @@ pub use print::{Handled, write_json, write_json_string, write_members_with, writ
 pub use print_pieces::MemberPrinter;
 pub use printed_size::{printed_bytes, prints_within};
 pub use text::Text;
+pub use value_scanner::ValueScanner;
 pub use view::{Array, BlittableBuf, Document, Object, ObjectHandle, Value};

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::string_scan::find_byte_to_escape;
+use crate::value_scanner::ValueScanner;
 
 /// How far [`ObjectScanner::scan`] got in a chunk. Offsets count from the start of that chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,12 +103,7 @@ pub struct ObjectScanner {
     phase: Phase,
     /// An element ended, and no comma has followed it.
     may_separate: bool,
-    /// Open brackets of the current element; 0 between elements.
-    depth: usize,
-    /// The quote of the string that is open.
-    quote: Option<u8>,
-    /// The last byte was a backslash inside a string.
-    is_escaped: bool,
+    element: ValueScanner,
     element_bytes: usize,
     element_bytes_max: usize,
     position: u64,
@@ -120,9 +115,7 @@ impl ObjectScanner {
         ObjectScanner {
             phase: Phase::Start,
             may_separate: false,
-            depth: 0,
-            quote: None,
-            is_escaped: false,
+            element: ValueScanner::default(),
             element_bytes: 0,
             element_bytes_max,
             position: 0,
@@ -135,7 +128,7 @@ impl ObjectScanner {
     /// them again.
     pub fn scan(&mut self, chunk: &[u8]) -> Result<Scanned, ScanError> {
         let mut start = 0;
-        if self.depth == 0 {
+        if !self.element.is_inside() {
             match self.scan_between(chunk)? {
                 Some(first) => start = first,
                 None => {
@@ -144,7 +137,7 @@ impl ObjectScanner {
                 }
             }
         }
-        let end = self.scan_element(chunk, start);
+        let end = self.element.scan(chunk, start);
         let read = end.unwrap_or(chunk.len());
         self.element_bytes += read - start;
         self.position += read as u64;
@@ -171,7 +164,7 @@ impl ObjectScanner {
 
     /// Checks that the stream may end here.
     pub fn finish(&self) -> Result<(), ScanError> {
-        if self.depth > 0 || self.phase == Phase::InArray {
+        if self.element.is_inside() || self.phase == Phase::InArray {
             return Err(ScanError::UnexpectedEnd { position: self.position });
         }
         Ok(())
@@ -200,60 +193,5 @@ impl ObjectScanner {
             }
         }
         Ok(None)
-    }
-
-    /// Continues inside an element; returns the position after it when it ends in `chunk`.
-    fn scan_element(&mut self, chunk: &[u8], start: usize) -> Option<usize> {
-        let mut position = start;
-        while let Some(&byte) = chunk.get(position) {
-            if let Some(quote) = self.quote {
-                position = self.scan_string(chunk, position, quote);
-                continue;
-            }
-            position += 1;
-            match byte {
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' => {
-                    self.depth -= 1;
-                    if self.depth == 0 {
-                        return Some(position);
-                    }
-                }
-                b'"' | b'\'' => self.quote = Some(byte),
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// Continues inside a string; returns the position after it or the end of `chunk`.
-    fn scan_string(&mut self, chunk: &[u8], start: usize, quote: u8) -> usize {
-        let mut position = start;
-        if self.is_escaped {
-            self.is_escaped = false;
-            position += 1;
-        }
-        loop {
-            let found = match quote {
-                b'"' => find_byte_to_escape(chunk, position),
-                _ => chunk[position.min(chunk.len())..]
-                    .iter()
-                    .position(|&byte| byte == quote || byte == b'\\')
-                    .map(|found| position + found),
-            };
-            let Some(found) = found else { return chunk.len() };
-            position = found + 1;
-            if chunk[found] == quote {
-                self.quote = None;
-                return position;
-            }
-            if chunk[found] == b'\\' {
-                if position == chunk.len() {
-                    self.is_escaped = true;
-                    return position;
-                }
-                position += 1;
-            }
-        }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use documents::{
     AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ContentNumber, CopiedAttachment,
     CountersChanged, DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction,
-    ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent, OutputChange,
-    OutputWritten, PutAttachment, PutDocument, RemoveTombstones, RemovedRevisions, Reversion,
-    RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary,
-    WriteTally,
+    ExpectedVersion, HiLoRange, HiLoRequest, Import, Imported, MovedAttachment, NewContent,
+    OutputChange, OutputWritten, PutAttachment, PutDocument, RemoveTombstones, RemovedRevisions,
+    Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
+    TrainedDictionary, WriteTally,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -135,6 +135,8 @@ pub enum Command {
     ClusterDocuments(ClusterDocuments),
     /// Change a document that an index writes.
     Output(OutputChange),
+    /// Store one thing of a dump.
+    Import(Box<Import>),
     /// Use a dictionary for all further compression. The queue does this by itself.
     AddDictionary(TrainedDictionary),
 }
@@ -150,6 +152,7 @@ impl Command {
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
             Self::ClusterDocuments(documents) => OVERHEAD_BYTES + documents.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
+            Self::Import(import) => OVERHEAD_BYTES + import.size_bytes(),
             Self::ChangeTimeSeries(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
@@ -299,6 +302,8 @@ pub enum CommandResult {
     ClusterDocuments(bool),
     /// Of [`Command::Output`].
     Output(OutputWritten),
+    /// Of [`Command::Import`].
+    Imported(Imported),
     /// Of [`Command::AddDictionary`].
     DictionaryAdded,
 }

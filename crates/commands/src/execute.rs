@@ -269,6 +269,7 @@ fn execute_command(
             CommandResult::ClusterDocuments(writer.execute_cluster_documents(documents)?)
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
+        Command::Import(import) => CommandResult::Imported(writer.import(import)?),
         Command::AddDictionary(trained) => {
             writer.add_dictionary(trained)?;
             CommandResult::DictionaryAdded

@@ -23,6 +23,7 @@
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
 //! | `due` | documents that expire or are refreshed at a given time |
+//! | `import` | what a dump contains |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol returns it |
 //! | `field_path` | the path of a field, and what it finds in a document |
@@ -51,6 +52,7 @@ mod error;
 mod field_path;
 mod hilo;
 mod identities;
+mod import;
 mod json;
 mod listed;
 pub mod log;
@@ -103,6 +105,9 @@ pub use error::{DocumentError, ErrorKind};
 pub use field_path::{FieldPath, FieldStep, Found};
 pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HILO_END_MAX, HiLoRange, HiLoRequest};
 pub use identities::identities;
+pub use import::{
+    Import, ImportKind, Imported, ImportedAttachment, ImportedCounters, ImportedVersion,
+};
 pub use json::{
     DocumentPrinter, write_document_json, write_found_document_json, write_metadata_json,
     write_part_of_document_json, write_revision_json, write_revision_metadata_json,

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use blittable::{BlittableBuf, Item, ObjectBuilder, Value};
 use model::{ChangeVector, DocumentFlags, DocumentId};
+use platform::Timestamp;
 use storage::{BulkWriter, Transaction};
 
 use crate::{
@@ -129,6 +130,7 @@ impl DocumentWriter<'_> {
         let listed = listed(self.transaction(), id.lower_cased(), all_kinds(document.flags()))?;
         let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
         let flags = document.flags().without(LISTING_FLAGS) | listed.flags;
+        let then = Timestamp::from_ticks(document.last_modified_ticks());
         let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
         self.collections.count(self.tx, number, 0, 0)?;
         let collection = self.collections.numbered(self.tx, number)?.name.clone();
@@ -143,6 +145,12 @@ impl DocumentWriter<'_> {
             body: body.as_view(),
             is_new: false,
         };
+        if self.is_import {
+            let now = self.set_now(then);
+            let stored = self.store_version(&new, flags, etag);
+            self.set_now(now);
+            return stored;
+        }
         let flags = self.revise_put(&new)?;
         self.store_version(&new, flags, etag)
     }

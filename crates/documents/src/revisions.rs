@@ -10,6 +10,7 @@
 //! | `read` | the revisions of a document, by version, at a time; the log; the bin |
 //! | `keep` | the revisions that a put and a delete create, and the limits that remove them |
 //! | `force` | revisions that a client asks for |
+//! | `import` | the revisions of a dump |
 //! | `remove` | removing in steps: by an administrator, or to enforce the configuration |
 //! | `difference` | the difference between two versions |
 //! | `revert` | setting a document back to what it was at a time |
@@ -19,6 +20,7 @@ mod chain;
 pub(crate) mod check;
 mod difference;
 mod force;
+mod import;
 pub(crate) mod keep;
 mod read;
 mod remove;

@@ -10,11 +10,11 @@
 use std::{collections::HashSet, mem, sync::Arc, time::Duration};
 
 use blittable::{BlittableBuf, Value, equal};
-use commands::{Batch, BatchOutcome, Command};
+use commands::{Batch, BatchOutcome, Command, CommandResult};
 use database::DatabaseLease;
 use documents::{
-    ChangeCounters, DocumentError, ExpectedVersion, PutAttachment, PutDocument, RequestedId,
-    time_series::TimeSeriesChange,
+    ChangeCounters, DocumentError, ExpectedVersion, Imported, PutAttachment, PutDocument,
+    RequestedId, time_series::TimeSeriesChange,
 };
 use model::{DocumentId, IdSeparator};
 
@@ -51,6 +51,8 @@ pub struct BulkInsert {
     is_closed: bool,
     storing: Option<Storing>,
     totals: BulkInsertTotals,
+    /// Of imports, since they were last taken.
+    refusals: Vec<Imported>,
 }
 
 /// What the caller of a bulk insert does next.
@@ -139,6 +141,7 @@ impl Engine {
             is_closed: false,
             storing: None,
             totals: BulkInsertTotals::default(),
+            refusals: Vec::new(),
         }
     }
 }
@@ -185,6 +188,19 @@ impl BulkInsert {
         self.collected.staged.append(staged);
         self.collected.attachments += 1;
         self.collected.push(Command::PutAttachment(put));
+    }
+
+    /// Adds a command, with contents that are staged for it.
+    pub(crate) fn add(&mut self, command: Command, staged: StagedContents) {
+        // A batch with staged contents is stored as a whole.
+        self.collected.attachments += u64::from(!staged.is_empty());
+        self.collected.staged.append(staged);
+        self.collected.push(command);
+    }
+
+    /// Takes what was stored of imports only in part, or not at all.
+    pub(crate) fn take_refusals(&mut self) -> Vec<Imported> {
+        mem::take(&mut self.refusals)
     }
 
     /// How long a content may be that is carried in the batch; longer ones are to be staged. In bytes.
@@ -269,6 +285,12 @@ impl BulkInsert {
         let part = storing.in_flight.take();
         match outcome {
             Ok(outcome) => {
+                let refusals = outcome.results.iter().filter_map(|result| match result {
+                    CommandResult::Imported(Imported::Stored) => None,
+                    CommandResult::Imported(refused) => Some(refused.clone()),
+                    _ => None,
+                });
+                self.refusals.extend(refusals);
                 self.totals.processed += outcome.results.len() as u64;
                 self.totals.batches += 1;
                 storing.part_is_stored();

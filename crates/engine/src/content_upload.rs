@@ -184,6 +184,11 @@ impl StagedContent {
 }
 
 impl StagedContents {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds those of another.
     pub fn append(&mut self, mut others: StagedContents) {
         self.0.append(&mut others.0);

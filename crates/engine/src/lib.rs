@@ -30,6 +30,7 @@
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
 //! | `shared_by_name` | [`SharedByName`]: values that exist while they are used, such as locks of databases |
+//! | `smuggler` | exporting a database, and importing one |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
 //! | `error` | [`EngineError`], [`OpenError`] |
@@ -82,6 +83,7 @@ mod retention_log;
 mod revision_operation;
 mod running_queries;
 mod shared_by_name;
+mod smuggler;
 mod submission;
 mod subscription_key;
 mod subscription_progress;
@@ -127,6 +129,10 @@ pub use crate::{
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     shared_by_name::SharedByName,
+    smuggler::{
+        CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSources, ImportNext, ImportTask,
+        SmugglerProgress, TaskOutcome,
+    },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,
     subscription_progress::{StoredConnection, StoredProgress},

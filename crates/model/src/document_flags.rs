@@ -73,6 +73,12 @@ impl DocumentFlags {
         Self(self.0 & !other.0)
     }
 
+    /// Reads the text form; words that are not known are left out.
+    pub fn read_text(text: &str) -> Self {
+        let known = |word: &str| Self::NAMES.iter().find(|(_, name)| *name == word.trim());
+        text.split(',').filter_map(known).fold(Self::NONE, |flags, (flag, _)| flags.with(*flag))
+    }
+
     /// Appends the text form, without quotes; nothing for the empty set.
     pub fn write_text(self, out: &mut Vec<u8>) {
         let mut first = true;
@@ -120,6 +126,10 @@ mod tests {
             | DocumentFlags::HAS_REVISIONS
             | DocumentFlags::HAS_ATTACHMENTS;
         assert_eq!(flags.to_string(), "HasRevisions, HasAttachments, HasTimeSeries");
+        assert_eq!(
+            DocumentFlags::read_text("HasRevisions, Other,HasAttachments, HasTimeSeries"),
+            flags
+        );
         assert_eq!(flags.bits(), 0x4102);
         assert_eq!(DocumentFlags::NONE.to_string(), "");
         assert!(flags.contains(DocumentFlags::HAS_REVISIONS));

@@ -62,6 +62,7 @@ pub(crate) mod security;
 pub(crate) mod server_info;
 pub(crate) mod server_load;
 pub(crate) mod settings_views;
+pub(crate) mod smuggler;
 pub(crate) mod snapshots;
 pub(crate) mod start_page;
 pub(crate) mod statistics;

@@ -16,8 +16,8 @@ use crate::{
         indexes, io_metrics, log_download, logs, memory, metrics, monitoring, multi_get,
         notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
         queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
-        security, server_info, server_load, settings_views, snapshots, start_page, statistics,
-        storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
+        security, server_info, server_load, settings_views, smuggler, snapshots, start_page,
+        statistics, storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
         subscription_performance, subscription_workers, subscriptions, tail, time_series,
         time_series_policies, tombstones,
     },
@@ -191,6 +191,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "DELETE" "/databases/*/queries"                    Write         Whole    Waiting(delete_by_query::delete);
     "PATCH"  "/databases/*/queries"                    Write         Whole    Waiting(patch_by_query::patch);
     "PATCH"  "/databases/*/queries/test"               Write         Whole    Waiting(patch_by_query::test);
+    "POST"   "/databases/*/smuggler/export"            Read          Whole    Waiting(smuggler::export);
+    "POST"   "/databases/*/smuggler/import"            Write         Streamed Waiting(smuggler::import);
+    "POST"   "/databases/*/smuggler/validate-options"  Read          Whole    Inline(smuggler::validate_options);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
     "GET"    "/databases/*/streams/timeseries"         Read          Ignored  Inline(time_series::stream);
     "GET"    "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);

@@ -252,10 +252,7 @@ const FEATURES: &[Feature] = &[
         "POST /databases/*/admin/sql-migration/schema",
         "POST /databases/*/admin/sql-migration/test",
         "GET /databases/*/migrate/get-migrated-server-urls",
-        "POST /databases/*/smuggler/export",
-        "POST /databases/*/smuggler/import",
         "POST /databases/*/smuggler/import/csv",
-        "POST /databases/*/smuggler/validate-options",
         "GET /studio-tasks/admin/migrator-path",
     ]),
     ("Index maintenance", &[
@@ -454,8 +451,12 @@ mod tests {
     #[test]
     fn a_request_finds_its_unbuilt_route() {
         let table = [
-            ("POST", "/databases/x/smuggler/EXPORT", Some("POST /databases/*/smuggler/export")),
-            ("GET", "/databases/x/smuggler/export", None),
+            (
+                "POST",
+                "/databases/x/smuggler/import/CSV",
+                Some("POST /databases/*/smuggler/import/csv"),
+            ),
+            ("GET", "/databases/x/smuggler/import/csv", None),
             ("GET", "/wizard/a/b.js", Some("GET /wizard/$")),
             ("GET", "/databases/*/docs", None),
             ("GET", "", None),

@@ -155,6 +155,7 @@ impl Naive {
             Command::ForgetIdentities => unreachable!("histories keep their identities"),
             Command::ClusterDocuments(_) => unreachable!("histories have no cluster"),
             // How documents are stored is not visible.
+            Command::Import(_) => unreachable!("histories have no imports"),
             Command::AddDictionary(_) => Ok(()),
         }
     }

@@ -18,6 +18,7 @@
 //! | [`read_retention_configuration`] | when documents expire, or are refreshed or archived |
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
+//! | [`SmugglerOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -52,6 +53,7 @@ mod recorded_indexes;
 mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
+mod smuggler_options;
 mod spatial_options;
 mod stored_section;
 mod studio_configuration;
@@ -68,6 +70,7 @@ pub mod index_performance;
 pub mod index_shapes;
 pub mod operation_state;
 pub mod server_shapes;
+pub mod smuggler_result;
 pub mod statistics_shapes;
 pub mod tcp_shapes;
 
@@ -108,6 +111,7 @@ pub use crate::{
         default_conflict_revisions, read_conflict_revisions, read_revisions_configuration,
     },
     size_text::{SizeText, humane_size},
+    smuggler_options::{SmugglerCompression, SmugglerOptions, SmugglerType},
     stored_section::{SectionKind, StoredSection, read_settings_section},
     studio_configuration::{StudioOf, read_studio_configuration, studio_environment_of_record},
     subscription_body::{SubscriptionBody, SubscriptionStart},

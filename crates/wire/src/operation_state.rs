@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::smuggler_result::SmugglerResult;
+
 /// The status of an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OperationStatus {
@@ -18,6 +20,8 @@ pub enum OperationStatus {
         /// The result.
         message: String,
     },
+    /// A database was exported or imported.
+    Smuggled(Box<SmugglerResult>),
     /// Documents were reverted, or the configuration of revisions was enforced.
     Revised(RevisedResult),
     /// It failed.
@@ -119,6 +123,8 @@ pub enum OperationProgress {
     },
     /// Of compacting a database.
     Compaction(CompactionProgress),
+    /// Of exporting or importing a database.
+    Smuggler(Box<SmugglerResult>),
 }
 
 /// The progress of a compaction.
@@ -182,6 +188,7 @@ impl OperationStatus {
             OperationStatus::Completed(_)
             | OperationStatus::Compacted(_)
             | OperationStatus::IndexOptimized { .. }
+            | OperationStatus::Smuggled(_)
             | OperationStatus::Revised(_) => "Completed",
             OperationStatus::Faulted(_) => "Faulted",
             OperationStatus::Canceled => "Canceled",
@@ -199,6 +206,7 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
             "$type": "Raven.Client.ServerWide.Operations.IndexOptimizeResult, Raven.Client",
             "IndexName": index, "Message": message
         }),
+        OperationStatus::Smuggled(result) => result.to_json(),
         OperationStatus::Revised(result) => revised_result(result),
         OperationStatus::Faulted(failure) => json!({
             "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",
@@ -292,6 +300,7 @@ fn progress_shape(progress: &OperationProgress) -> Value {
             "Processed": processed, "Total": total
         }),
         OperationProgress::Compaction(progress) => compaction_progress(progress),
+        OperationProgress::Smuggler(result) => result.progress_json(),
     }
 }
 

@@ -88,6 +88,30 @@ impl RecordBody {
         self.properties.insert(TOPOLOGY.to_owned(), json!({ PRIORITY_ORDER: nodes }));
     }
 
+    /// Merges a part of another record into the same part: an object name by name, a list of tasks by the names of
+    /// the tasks; anything else replaces the part. Tasks are disabled.
+    pub fn merge(&mut self, name: &str, part: &Value, are_tasks: bool) {
+        match part {
+            Value::Object(sent) => self.section_mut(name).extend(sent.clone()),
+            Value::Array(sent) if are_tasks => {
+                let tasks = self.properties.entry(name).or_insert_with(|| json!([]));
+                if !tasks.is_array() {
+                    *tasks = json!([]);
+                }
+                let tasks = tasks.as_array_mut().expect("it was made an array");
+                for task in sent {
+                    let mut task = task.clone();
+                    if let Some(task) = task.as_object_mut() {
+                        task.insert("Disabled".to_owned(), true.into());
+                    }
+                    tasks.retain(|known| known["Name"] != task["Name"]);
+                    tasks.push(task);
+                }
+            }
+            part => drop(self.properties.insert(name.to_owned(), part.clone())),
+        }
+    }
+
     /// The object of that name, which is created if it is missing or not an object.
     fn section_mut(&mut self, name: &str) -> &mut Map<String, Value> {
         let section = self.properties.entry(name).or_insert_with(|| Value::Object(Map::new()));

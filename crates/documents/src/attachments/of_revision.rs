@@ -12,6 +12,7 @@ use super::{
 use crate::{
     DocumentWriter,
     error::{DocumentError, corrupt},
+    import::ImportedAttachment,
 };
 
 /// A copy of an attachment's row, kept while others are changed.
@@ -54,6 +55,32 @@ impl DocumentWriter<'_> {
             let etag = self.next_etag()?;
             row::set_etag(&mut row, etag);
             self.tx.table_mut(&ATTACHMENTS).insert_new(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the attachments of an imported revision of that etag and version; their contents are stored.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub(crate) fn import_attachments_of_revision(
+        &mut self,
+        attachments: &[(&ImportedAttachment, u64)],
+        change_vector: &str,
+        revision: Etag,
+    ) -> Result<(), DocumentError> {
+        for (ImportedAttachment { name, content_type, hash }, content_bytes) in attachments {
+            let row = row::write(&AttachmentFields {
+                owner: Owner::Revision(revision),
+                lower_name: name.lower_cased(),
+                name: name.as_str(),
+                content_type,
+                change_vector,
+                etag: self.next_etag()?,
+                content_bytes: *content_bytes,
+                hash: *hash,
+            })?;
+            self.tx.table_mut(&ATTACHMENTS).insert(&row)?;
         }
         Ok(())
     }

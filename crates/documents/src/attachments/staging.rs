@@ -115,7 +115,7 @@ impl DocumentWriter<'_> {
     }
 
     /// Ensures that the content is stored and no longer staged.
-    pub(super) fn link(&mut self, new: &NewContent) -> Result<(), DocumentError> {
+    pub(crate) fn link(&mut self, new: &NewContent) -> Result<(), DocumentError> {
         let hash = *new.hash();
         let known = content(self.transaction(), &hash)?;
         match (known, new) {

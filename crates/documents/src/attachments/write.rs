@@ -16,6 +16,7 @@ use super::{
 use crate::{
     DocumentWriter,
     error::{DocumentError, corrupt},
+    import::ImportedAttachment,
     read,
     requests::ExpectedVersion,
     write::VIOLATION,
@@ -133,6 +134,19 @@ impl DocumentWriter<'_> {
             self.remove_attachment(id.lower_cased(), &lower_name, etag, &hash)?;
         }
         Ok(())
+    }
+
+    /// Stores an attachment of a document that is stored next, and whose content is stored.
+    pub(crate) fn import_attachment(
+        &mut self,
+        id: &DocumentId,
+        imported: &ImportedAttachment,
+        content_bytes: u64,
+    ) -> Result<(), DocumentError> {
+        let ImportedAttachment { name, content_type, hash } = imported;
+        let replaced = attachment(self.transaction(), id, name)?.map(|row| row.hash());
+        let new = NewAttachment { content_type, hash: *hash, content_bytes };
+        self.write_attachment(id, name, &new, replaced).map(drop)
     }
 
     fn store_attachment(

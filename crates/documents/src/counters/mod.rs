@@ -16,10 +16,12 @@
 //! | `read` | counters of a document, how many there are |
 //! | `write`, `requests` | counting, deleting |
 //! | `of_revision` | the snapshot that a revision has, and setting a document back to it |
+//! | `import` | counters of a dump |
 //! | `listing` | `@counters` in the metadata of documents |
 //! | `check`, `salvage` | whether all of this agrees; rebuilding it |
 
 mod check;
+mod import;
 mod listing;
 mod of_revision;
 mod read;

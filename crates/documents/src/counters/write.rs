@@ -16,7 +16,7 @@ use crate::{
 
 /// What a counter's row stores about its document.
 #[derive(Clone, Copy)]
-pub(super) struct CounterOwner<'a> {
+pub(crate) struct CounterOwner<'a> {
     pub(super) id: &'a DocumentId,
     pub(super) collection_number: u32,
 }
@@ -171,7 +171,10 @@ impl DocumentWriter<'_> {
         Ok(Some(CounterDetail { name: name.clone(), total: found.total(), values }))
     }
 
-    fn owner_of_counters<'a>(&self, id: &'a DocumentId) -> Result<CounterOwner<'a>, DocumentError> {
+    pub(crate) fn owner_of_counters<'a>(
+        &self,
+        id: &'a DocumentId,
+    ) -> Result<CounterOwner<'a>, DocumentError> {
         let Some(document) = read::get(self.transaction(), id)? else {
             return Err(DocumentError::DocumentMissing {
                 message: format!(

@@ -52,10 +52,7 @@ impl DocumentWriter<'_> {
         &mut self,
         new: &NewVersion<'_>,
     ) -> Result<DocumentFlags, DocumentError> {
-        let mut flags = new.flags;
-        if self.has_revisions && !flags.contains(DocumentFlags::HAS_REVISIONS) {
-            flags |= self.mark_of_chain(new.id, new.is_new)?;
-        }
+        let mut flags = self.flags_with_revisions(new)?;
         let rule = self.context.revisions.rule_of(new.collection);
         // An index's output can be recomputed, so it has no history.
         let is_artificial = flags.contains(DocumentFlags::ARTIFICIAL);
@@ -77,6 +74,17 @@ impl DocumentWriter<'_> {
         let left = self.apply_limits(new.id.lower_cased(), rule)?;
         let lost = if left == 0 { DocumentFlags::HAS_REVISIONS } else { DocumentFlags::NONE };
         Ok(flags.without(lost))
+    }
+
+    /// The flags of a version about to be stored, with that of revisions that its document has.
+    pub(crate) fn flags_with_revisions(
+        &mut self,
+        new: &NewVersion<'_>,
+    ) -> Result<DocumentFlags, DocumentError> {
+        match self.has_revisions && !new.flags.contains(DocumentFlags::HAS_REVISIONS) {
+            true => Ok(new.flags | self.mark_of_chain(new.id, new.is_new)?),
+            false => Ok(new.flags),
+        }
     }
 
     /// The flag of a document that has revisions unknown to its row. A new document leaves the bin.
@@ -113,7 +121,7 @@ impl DocumentWriter<'_> {
     /// Keeps the version whose attachments are about to change, if it was written before revisions
     /// were enabled: they could not be reconstructed later.
     pub(crate) fn keep_before_change(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
-        if self.touched.contains(id) {
+        if self.is_import || self.touched.contains(id) {
             return Ok(());
         }
         let Some(old) = read::get(self.tx, id)? else { return Ok(()) };

@@ -67,6 +67,9 @@ pub struct TimeSeriesChange {
     pub appends: Entries,
     /// Values to add to those of an incremental series.
     pub increments: Entries,
+    /// Entries of another database: each replaces an existing one of the same moment, and in an incremental series
+    /// of the same tag.
+    pub imported: Entries,
     /// The permission to write a rollup.
     pub rollup_right: RollupRight,
     /// For a rollup: its progress including these entries.
@@ -82,6 +85,7 @@ impl TimeSeriesChange {
             deletes: Vec::new(),
             appends: Entries::default(),
             increments: Entries::default(),
+            imported: Entries::default(),
             rollup_right: RollupRight::None,
             rolled_up: None,
         }
@@ -91,11 +95,12 @@ impl TimeSeriesChange {
     pub fn size_bytes(&self) -> usize {
         /// A moment, one value and part of a tag; compression removes much of it.
         const ENTRY_BYTES: usize = 16;
-        (self.appends.len() + self.increments.len() + self.deletes.len()) * ENTRY_BYTES
+        let entries = self.appends.len() + self.increments.len() + self.imported.len();
+        (entries + self.deletes.len()) * ENTRY_BYTES
     }
 
     /// Validates the change.
-    pub(super) fn check(&self) -> Result<(), InvalidTimeSeries> {
+    pub(crate) fn check(&self) -> Result<(), InvalidTimeSeries> {
         if self.name.is_rollup() && self.rollup_right == RollupRight::None {
             return Err(InvalidTimeSeries::ReservedName { name: self.name.to_string() });
         }
@@ -105,7 +110,7 @@ impl TimeSeriesChange {
         if !self.increments.is_empty() && !self.name.is_incremental() {
             return Err(InvalidTimeSeries::IncrementOfOrdinary);
         }
-        for entry in self.appends.iter().chain(self.increments.iter()) {
+        for entry in self.appends.iter().chain(self.increments.iter()).chain(self.imported.iter()) {
             if entry.values.is_empty() {
                 let (id, name) = (self.id.to_string(), self.name.to_string());
                 return Err(InvalidTimeSeries::NoValues { id, name });

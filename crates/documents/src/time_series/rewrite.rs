@@ -16,6 +16,8 @@ const SEGMENT_BYTES_FULL: usize = SEGMENT_BYTES_MAX * 7 / 8;
 pub(super) enum Meeting {
     /// The later one wins.
     Replace,
+    /// The later one of those of the same tag wins.
+    ReplaceOfTag,
     /// Those of the same tag are added up.
     Add,
 }
@@ -53,7 +55,7 @@ pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Cow<'_, Entries> 
 fn key_of(entry: Option<Entry<'_>>, meeting: Meeting) -> Option<(i64, Option<&str>)> {
     entry.map(|entry| match meeting {
         Meeting::Replace => (entry.timestamp_ms, None),
-        Meeting::Add => (entry.timestamp_ms, entry.tag),
+        Meeting::ReplaceOfTag | Meeting::Add => (entry.timestamp_ms, entry.tag),
     })
 }
 
@@ -66,7 +68,7 @@ fn push_met<'a>(
 ) {
     let Some(first) = all.next() else { return };
     match meeting {
-        Meeting::Replace => into.push(all.last().unwrap_or(first)),
+        Meeting::Replace | Meeting::ReplaceOfTag => into.push(all.last().unwrap_or(first)),
         Meeting::Add => {
             values.clear();
             values.extend_from_slice(first.values);

@@ -102,6 +102,16 @@ impl DocumentWriter<'_> {
             self.tally.time_series.add(new.len() as u64, 0);
             self.note_written(change, &series, &new)?;
         }
+        if !change.imported.is_empty() {
+            let meeting = match change.name.is_incremental() {
+                true => Meeting::ReplaceOfTag,
+                false => Meeting::Replace,
+            };
+            let new = rewrite::in_order(&change.imported, meeting);
+            self.write_entries(&mut series, &new, meeting)?;
+            self.tally.time_series.add(new.len() as u64, 0);
+            self.note_written(change, &series, &new)?;
+        }
         series.rolled_up = change.rolled_up.unwrap_or(series.rolled_up);
         let is_document_touched = self.close_series(&change.id, &series)?;
         let (after, change_vector) = self.last_change();

@@ -46,6 +46,8 @@ pub(crate) struct Marks {
     pub(crate) added: DocumentFlags,
     pub(crate) removed: DocumentFlags,
     pub(crate) change_vector: Option<ChangeVector>,
+    /// Whether no revision is made of it, whatever the configuration says.
+    pub(crate) is_unrevised: bool,
 }
 
 impl Marks {
@@ -94,7 +96,7 @@ pub struct DocumentWriter<'w> {
     pub(crate) tx: &'w mut WriteTransaction,
     pub(crate) context: WriteContext<'w>,
     identity: DatabaseIdentity,
-    progress: DatabaseProgress,
+    pub(crate) progress: DatabaseProgress,
     /// The last etag before this writer.
     opened_at: Etag,
     pub(crate) collections: OpenCollections,
@@ -102,6 +104,8 @@ pub struct DocumentWriter<'w> {
     pub(crate) has_revisions: bool,
     /// Whether any documents have due times.
     pub(crate) has_due: bool,
+    /// Whether this is an import: what is added to a document makes no history of it.
+    pub(crate) is_import: bool,
     /// Documents whose lists were changed and whose metadata is not updated yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
@@ -138,6 +142,7 @@ impl<'w> DocumentWriter<'w> {
             collections: OpenCollections::default(),
             has_revisions,
             has_due,
+            is_import: false,
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             packer: Packer::default(),

@@ -95,7 +95,10 @@ impl DocumentWriter<'_> {
             body: accepted.body.as_view(),
             is_new,
         };
-        let flags = self.revise_put(&new)?;
+        let flags = match marks.is_unrevised {
+            true => self.flags_with_revisions(&new)?,
+            false => self.revise_put(&new)?,
+        };
         self.store_version(&new, flags, etag)?;
         self.touched.remove(&id);
         let last_modified_ticks = self.now_ticks();
@@ -135,7 +138,7 @@ impl DocumentWriter<'_> {
     }
 
     /// Rejects a document that exceeds the size limit, wherever it comes from.
-    fn check_size(&self, body: &BlittableBuf) -> Result<(), DocumentError> {
+    pub(crate) fn check_size(&self, body: &BlittableBuf) -> Result<(), DocumentError> {
         let bytes_max = self.context.document_bytes_max;
         match blittable::prints_within(&Value::Object(body.as_view().root()), bytes_max)? {
             true => Ok(()),

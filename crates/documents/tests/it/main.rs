@@ -10,6 +10,7 @@ mod database;
 mod deleting;
 mod due;
 mod hilo;
+mod import;
 mod log;
 mod outputs;
 mod putting;

@@ -288,7 +288,7 @@ impl Described {
 }
 
 /// Percent-encodes everything but letters, digits and `-._~`.
-fn percent_encode(text: &str) -> String {
+pub(crate) fn percent_encode(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

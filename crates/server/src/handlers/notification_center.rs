@@ -200,6 +200,7 @@ fn operation_message(
         OperationStatus::Completed(_)
         | OperationStatus::Compacted(_)
         | OperationStatus::IndexOptimized { .. }
+        | OperationStatus::Smuggled(_)
         | OperationStatus::Revised(_) => "Success",
     };
     let ended = operation.state().ended.map(|ended| date::format(ended.ticks()));

@@ -68,6 +68,7 @@ mod selected_rows;
 mod server_load;
 mod slow_clients;
 mod small_answers;
+mod smuggler;
 mod snapshots;
 mod spatial;
 mod storage_reports;

@@ -1,0 +1,409 @@
+//! The sections of a dump, in their order, from one snapshot.
+//!
+//! [`DumpExport::step`] appends about one element, or one chunk of a content. The caller takes what was
+//! appended whenever it likes, and may wait between two steps.
+
+use std::sync::Arc;
+
+use cluster_state::ClusterState;
+use documents::{
+    DocumentRow, RevisionRow,
+    log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
+    write_document_json, write_revision_json,
+};
+use model::{CollectionName, DatabaseRecord, DocumentFlags, Etag, date};
+use smuggler::{DumpWriter, Section};
+use storage::ReadTransaction;
+use wire::{
+    SmugglerOptions, SmugglerType,
+    smuggler_result::{MessageLevel, SmugglerPart},
+};
+
+use super::{
+    exported_contents::Contents, exported_items, exported_record, exported_series,
+    progress::SmugglerProgress,
+};
+use crate::error::EngineError;
+
+/// What an export reads besides the documents.
+pub struct ExportSources {
+    /// The build that the dump says it is of.
+    pub build_version: u64,
+    /// The record of the database.
+    pub record: Arc<DatabaseRecord>,
+    /// The state that all nodes agree on.
+    pub agreed: ClusterState,
+    /// The current time, in ticks of UTC: documents that expire until then are expired.
+    pub now_ticks: i64,
+}
+
+/// An export that is running.
+pub struct DumpExport<'t> {
+    tx: &'t ReadTransaction,
+    sources: &'t ExportSources,
+    options: &'t SmugglerOptions,
+    collections: &'t [CollectionName],
+    writer: DumpWriter,
+    stage: Stage<'t>,
+    sections: std::slice::Iter<'static, (Section, SmugglerType)>,
+}
+
+/// Where it is.
+enum Stage<'t> {
+    /// Between two sections.
+    Between,
+    /// In a section that is read from the change log.
+    Log(Box<LogStage<'t>>),
+    /// In the section of compare exchange values, behind this key.
+    CompareExchange { after: Option<String> },
+}
+
+/// A section that is read from the change log.
+struct LogStage<'t> {
+    section: Section,
+    reader: LogReader<'t, ReadTransaction>,
+    contents: Contents,
+    /// Written when its contents are.
+    next: Option<Version<'t>>,
+}
+
+/// A document or a revision.
+enum Version<'t> {
+    Document(DocumentRow<'t>),
+    Revision(RevisionRow<'t>),
+}
+
+/// The sections in their order, and the kind of data that each belongs to.
+const SECTIONS: &[(Section, SmugglerType)] = &[
+    (Section::DatabaseRecord, SmugglerType::DatabaseRecord),
+    (Section::Documents, SmugglerType::Documents),
+    (Section::Revisions, SmugglerType::RevisionDocuments),
+    (Section::Tombstones, SmugglerType::Tombstones),
+    (Section::Conflicts, SmugglerType::Conflicts),
+    (Section::Indexes, SmugglerType::Indexes),
+    (Section::Identities, SmugglerType::Identities),
+    (Section::CompareExchange, SmugglerType::CompareExchange),
+    (Section::CounterGroups, SmugglerType::CounterGroups),
+    (Section::Subscriptions, SmugglerType::Subscriptions),
+    (Section::TimeSeriesDeletedRanges, SmugglerType::TimeSeriesDeletedRanges),
+    (Section::TimeSeries, SmugglerType::TimeSeries),
+    (Section::ReplicationHubCertificates, SmugglerType::ReplicationHubCertificates),
+];
+
+/// Why automatic indexes are not exported or imported.
+pub(super) const CREATED_BY_QUERIES: &str = "the queries that need them create them.";
+
+/// Compare exchange values that one step writes.
+const VALUES_A_STEP: usize = 64;
+
+impl<'t> DumpExport<'t> {
+    /// Begins an export of the collections, or of all if there are none.
+    pub fn begin(
+        tx: &'t ReadTransaction,
+        sources: &'t ExportSources,
+        options: &'t SmugglerOptions,
+        collections: &'t [CollectionName],
+        out: &mut Vec<u8>,
+    ) -> DumpExport<'t> {
+        let writer = DumpWriter::begin(sources.build_version, out);
+        let (stage, sections) = (Stage::Between, SECTIONS.iter());
+        DumpExport { tx, sources, options, collections, writer, stage, sections }
+    }
+
+    /// Appends what comes next; `false` if the dump is complete.
+    ///
+    /// # Errors
+    /// Stored data that cannot be read. The dump must not be taken for complete then.
+    pub fn step(
+        &mut self,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        match &mut self.stage {
+            Stage::Between => return self.next_section(progress, out),
+            Stage::Log(_) => self.step_of_log(progress, out)?,
+            Stage::CompareExchange { after } => {
+                let after = after.take();
+                self.compare_exchange(after, progress, out)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn next_section(
+        &mut self,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        let Some((section, kind)) = self.sections.next() else {
+            out.push(b'}');
+            return Ok(false);
+        };
+        let part = exported_items::part_of(*section);
+        if !self.options.includes(*kind) {
+            progress.counts(part).is_skipped = true;
+            return Ok(true);
+        }
+        progress.begin(part, kind.word());
+        match section {
+            Section::DatabaseRecord => {
+                self.writer.value(section.name(), out);
+                exported_record::write(&self.sources.record, self.options, out);
+                progress.count(part);
+            }
+            section => self.writer.begin_section(*section, out),
+        }
+        match section {
+            Section::Documents => self.begin_log(*section, EntryKind::Document.into())?,
+            Section::Revisions => self.begin_log(*section, EntryKind::Revision.into())?,
+            Section::CounterGroups if documents::counters_count(self.tx)? != 0 => {
+                self.begin_log(*section, EntryKind::Document.into())?;
+            }
+            Section::Tombstones => {
+                let kinds =
+                    EntryKinds::of(&[EntryKind::DocumentTombstone, EntryKind::AttachmentTombstone]);
+                self.begin_log(*section, kinds)?;
+            }
+            Section::TimeSeries => self.begin_log(*section, EntryKind::Segment.into())?,
+            Section::TimeSeriesDeletedRanges => {
+                self.begin_log(*section, EntryKind::DeletedRange.into())?;
+            }
+            Section::CompareExchange => self.stage = Stage::CompareExchange { after: None },
+            Section::DatabaseRecord => progress.finish(part, kind.word()),
+            section => {
+                self.small_section(*section, progress, out)?;
+                self.end_section(*section, progress, out);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_log(&mut self, section: Section, kinds: EntryKinds) -> Result<(), EngineError> {
+        let selection = Selection::of_collections(kinds, self.collections);
+        let reader = log::read(self.tx, &[selection], Etag::ZERO)?;
+        let contents = Contents::default();
+        self.stage = Stage::Log(Box::new(LogStage { section, reader, contents, next: None }));
+        Ok(())
+    }
+
+    fn end_section(
+        &mut self,
+        section: Section,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) {
+        self.writer.end_section(out);
+        self.stage = Stage::Between;
+        let word = SECTIONS.iter().find(|(known, _)| *known == section);
+        let word = word.map_or("", |(_, kind)| kind.word());
+        progress.finish(exported_items::part_of(section), word);
+    }
+
+    /// Sections that fit into memory.
+    fn small_section(
+        &mut self,
+        section: Section,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let database = self.sources.record.topology_id;
+        let agreed = &self.sources.agreed;
+        let part = exported_items::part_of(section);
+        match section {
+            Section::Indexes => {
+                let sections = wire::sections_of(&self.sources.record.configuration);
+                let recorded = sections.indexes.as_ref();
+                let recorded = recorded.map_err(|unreadable| EngineError::RecordDamaged {
+                    detail: unreadable.message.clone(),
+                })?;
+                for index in recorded.indexes.values() {
+                    self.writer.begin_element(out);
+                    let remove = self.options.remove_analyzers;
+                    let element = exported_record::defined_index(index, remove);
+                    out.extend_from_slice(element.to_string().as_bytes());
+                    progress.count(part);
+                }
+                let automatic = exported_record::automatic_indexes(&self.sources.record);
+                if automatic != 0 {
+                    let text = format!(
+                        "{automatic} automatic indexes are not exported: {CREATED_BY_QUERIES}"
+                    );
+                    progress.tell(MessageLevel::Info, &text);
+                }
+            }
+            Section::Identities => {
+                for (name, value) in agreed.identities(database)? {
+                    self.writer.begin_element(out);
+                    exported_items::write_identity(&name, value, out);
+                    progress.count(part);
+                }
+            }
+            Section::Subscriptions => {
+                for record in agreed.subscriptions(database)? {
+                    self.writer.begin_element(out);
+                    let element = exported_items::subscription(&record?);
+                    out.extend_from_slice(element.to_string().as_bytes());
+                    progress.count(part);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn compare_exchange(
+        &mut self,
+        after: Option<String>,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let database = self.sources.record.topology_id;
+        let agreed = &self.sources.agreed;
+        let values = agreed.compare_exchange_with_prefix(database, "", after.as_deref())?;
+        let (mut last, mut count) = (None, 0);
+        for entry in values.take(VALUES_A_STEP) {
+            let entry = entry?;
+            self.writer.begin_element(out);
+            exported_items::write_compare_exchange(&entry, out)?;
+            progress.count(SmugglerPart::CompareExchange);
+            (last, count) = (Some(entry.key), count + 1);
+        }
+        match count == VALUES_A_STEP {
+            true => self.stage = Stage::CompareExchange { after: last },
+            false => self.end_section(Section::CompareExchange, progress, out),
+        }
+        Ok(())
+    }
+
+    fn step_of_log(
+        &mut self,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
+        if stage.contents.write_next(self.tx, &mut self.writer, out)? {
+            return Ok(());
+        }
+        if let Some(version) = stage.next.take() {
+            self.writer.begin_element(out);
+            match version {
+                Version::Document(row) => write_document_json(&row, out)?,
+                Version::Revision(row) => write_revision_json(&row, out)?,
+            }
+            return Ok(());
+        }
+        let section = stage.section;
+        let Some(entry) = stage.reader.next() else {
+            self.end_section(section, progress, out);
+            return Ok(());
+        };
+        let entry = entry?;
+        let part = exported_items::part_of(section);
+        let etag = entry.etag();
+        match (section, entry) {
+            (Section::Documents, LogEntry::Document(row)) => {
+                self.document(row, progress, out)?;
+            }
+            (Section::CounterGroups, LogEntry::Document(row)) => {
+                if row.flags().contains(DocumentFlags::HAS_COUNTERS) {
+                    self.writer.begin_element(out);
+                    exported_items::write_counters(self.tx, &row, out)?;
+                    progress.count(part).last_etag = etag.0;
+                }
+                return Ok(());
+            }
+            (_, LogEntry::Revision(row)) => self.revision(row, progress, out)?,
+            (_, LogEntry::Segment(row)) => {
+                let exported =
+                    exported_series::write_segment(self.tx, &row, &mut self.writer, out)?;
+                progress.counts(part).read += exported.segments.saturating_sub(1);
+                if exported.cut_tags != 0 {
+                    let text = format!(
+                        "{} tags of the time series '{}' of '{}' were cut: a dump holds 252 bytes.",
+                        exported.cut_tags,
+                        row.name(),
+                        row.lower_document_id()
+                    );
+                    progress.tell(MessageLevel::Warning, &text);
+                }
+            }
+            (_, LogEntry::DeletedRange(row)) => {
+                self.writer.begin_element(out);
+                exported_series::write_deleted_range(self.tx, &row, out)?;
+            }
+            (_, entry) => {
+                self.writer.begin_element(out);
+                exported_items::write_other(self.tx, &entry, out)?;
+            }
+        }
+        progress.count(part).last_etag = etag.0;
+        Ok(())
+    }
+
+    fn document(
+        &mut self,
+        row: DocumentRow<'t>,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        if !self.is_wanted(&row)? {
+            progress.counts(SmugglerPart::Documents).skipped += 1;
+            return Ok(());
+        }
+        let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
+            && self.options.includes(SmugglerType::Attachments);
+        let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
+        if has_contents {
+            let counts = progress.counts(SmugglerPart::Documents);
+            counts.attachments_read += stage.contents.add_of_document(self.tx, &row)?;
+        }
+        if stage.contents.is_empty() {
+            self.writer.begin_element(out);
+            return Ok(write_document_json(&row, out)?);
+        }
+        stage.next = Some(Version::Document(row));
+        Ok(())
+    }
+
+    fn revision(
+        &mut self,
+        row: RevisionRow<'t>,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
+            && self.options.includes(SmugglerType::Attachments);
+        let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
+        if has_contents {
+            let counts = progress.counts(SmugglerPart::RevisionDocuments);
+            counts.attachments_read += stage.contents.add_of_revision(self.tx, &row)?;
+        }
+        if stage.contents.is_empty() {
+            self.writer.begin_element(out);
+            return Ok(write_revision_json(&row, out)?);
+        }
+        stage.next = Some(Version::Revision(row));
+        Ok(())
+    }
+
+    fn is_wanted(&self, row: &DocumentRow<'_>) -> Result<bool, EngineError> {
+        let flags = row.flags();
+        let is_left_out = (flags.contains(DocumentFlags::ARTIFICIAL)
+            && !self.options.include_artificial)
+            || (flags.contains(DocumentFlags::ARCHIVED) && !self.options.include_archived);
+        if is_left_out {
+            return Ok(false);
+        }
+        Ok(self.options.include_expired || !self.is_expired(row)?)
+    }
+
+    fn is_expired(&self, row: &DocumentRow<'_>) -> Result<bool, EngineError> {
+        let body = row.body()?;
+        let metadata =
+            body.root().get_object("@metadata").map_err(documents::DocumentError::from)?;
+        let Some(metadata) = metadata else { return Ok(false) };
+        let expires = metadata.get_str("@expires").map_err(documents::DocumentError::from)?;
+        let expires = expires.and_then(|text| date::parse(&text));
+        Ok(expires.is_some_and(|date| date.utc_ticks() <= self.sources.now_ticks))
+    }
+}

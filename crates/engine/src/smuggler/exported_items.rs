@@ -1,0 +1,171 @@
+//! Elements of the smaller kinds of data.
+
+use blittable::write_json_string;
+use cluster_state::{CompareExchangeEntry, SubscriptionRecord};
+use documents::{
+    CounterRow, DocumentError, DocumentRow, collection_numbered, counters_of, log::LogEntry,
+};
+use model::{DatabaseId, DocumentId, date};
+use serde_json::{Value, json};
+use smuggler::Section;
+use storage::ReadTransaction;
+use wire::smuggler_result::SmugglerPart;
+
+use crate::error::EngineError;
+
+/// Separates the parts of the key of an attachment.
+const KEY_SEPARATOR: char = '\u{1e}';
+
+/// The part of a result that counts a section.
+pub(super) fn part_of(section: Section) -> SmugglerPart {
+    match section {
+        Section::DatabaseRecord => SmugglerPart::DatabaseRecord,
+        Section::Documents | Section::LegacyAttachments => SmugglerPart::Documents,
+        Section::Revisions => SmugglerPart::RevisionDocuments,
+        Section::Tombstones
+        | Section::LegacyDocumentDeletions
+        | Section::LegacyAttachmentDeletions => SmugglerPart::Tombstones,
+        Section::Conflicts => SmugglerPart::Conflicts,
+        Section::Indexes | Section::LegacyTransformers => SmugglerPart::Indexes,
+        Section::Identities => SmugglerPart::Identities,
+        Section::CompareExchange => SmugglerPart::CompareExchange,
+        Section::CompareExchangeTombstones => SmugglerPart::CompareExchangeTombstones,
+        Section::Counters | Section::CounterGroups => SmugglerPart::Counters,
+        Section::Subscriptions => SmugglerPart::Subscriptions,
+        Section::TimeSeries => SmugglerPart::TimeSeries,
+        Section::TimeSeriesDeletedRanges => SmugglerPart::TimeSeriesDeletedRanges,
+        Section::ReplicationHubCertificates => SmugglerPart::ReplicationHubCertificates,
+    }
+}
+
+pub(super) fn write_identity(name: &str, value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Key\":");
+    write_json_string(name, out);
+    out.extend_from_slice(format!(",\"Value\":\"{value}\"}}").as_bytes());
+}
+
+/// The value is JSON in a text.
+pub(super) fn write_compare_exchange(
+    entry: &CompareExchangeEntry<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    out.extend_from_slice(b"{\"Key\":");
+    write_json_string(&entry.key, out);
+    out.extend_from_slice(b",\"Value\":");
+    let json = entry.value.to_json().map_err(DocumentError::from)?;
+    write_json_string(&String::from_utf8_lossy(&json), out);
+    out.push(b'}');
+    Ok(())
+}
+
+pub(super) fn subscription(record: &SubscriptionRecord) -> Value {
+    let SubscriptionRecord { settings, position, .. } = record;
+    let time = |ticks: Option<i64>| ticks.map(date::format);
+    let vector = Some(&position.change_vector).filter(|vector| !vector.is_empty());
+    json!({
+        "Query": settings.query, "ChangeVectorForNextBatchStartingPoint": vector,
+        "SubscriptionId": record.id, "SubscriptionName": record.name,
+        "MentorNode": settings.mentor_node, "PinToMentorNode": settings.is_pinned,
+        "NodeTag": record.node_tag, "LastBatchAckTime": time(record.last_acknowledged_ticks),
+        "LastClientConnectionTime": time(record.last_connected_ticks),
+        "Disabled": settings.is_disabled, "RaftCommandIndex": record.index
+    })
+}
+
+/// The counters of a document: what each database has counted, by the position of its id in `@dbIds`.
+pub(super) fn write_counters(
+    tx: &ReadTransaction,
+    row: &DocumentRow<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    let id = DocumentId::new(row.id()).map_err(DocumentError::from)?;
+    let counters = counters_of(tx, &id)?.collect::<Result<Vec<_>, _>>()?;
+    let mut databases: Vec<DatabaseId> = Vec::new();
+    let mut version = model::ChangeVector::empty();
+    for counter in &counters {
+        version = version.merge(&counter.change_vector());
+        for value in counter.values() {
+            let id = value?.database_id;
+            if !databases.contains(&id) {
+                databases.push(id);
+            }
+        }
+    }
+    out.extend_from_slice(b"{\"DocId\":");
+    write_json_string(row.id(), out);
+    out.extend_from_slice(format!(",\"ChangeVector\":\"{version}\",\"Values\":{{").as_bytes());
+    let ids: Vec<String> = databases.iter().map(DatabaseId::to_string).collect();
+    out.extend_from_slice(format!("\"@dbIds\":{},\"@names\":{{", json!(ids)).as_bytes());
+    for (position, counter) in counters.iter().enumerate() {
+        write_name(position, counter, out);
+        write_json_string(counter.name(), out);
+    }
+    out.extend_from_slice(b"},\"@vals\":{");
+    for (position, counter) in counters.iter().enumerate() {
+        write_name(position, counter, out);
+        write_values(counter, &databases, out)?;
+    }
+    out.extend_from_slice(b"}}}");
+    Ok(())
+}
+
+fn write_name(position: usize, counter: &CounterRow<'_>, out: &mut Vec<u8>) {
+    if position != 0 {
+        out.push(b',');
+    }
+    write_json_string(counter.lower_name(), out);
+    out.push(b':');
+}
+
+/// Pairs of a value and its etag; zeroes for databases that have counted nothing.
+fn write_values(
+    counter: &CounterRow<'_>,
+    databases: &[DatabaseId],
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    let values = counter.values().collect::<Result<Vec<_>, _>>()?;
+    let pair = |id: &DatabaseId| values.iter().find(|value| value.database_id == *id);
+    let known = databases.iter().rposition(|id| pair(id).is_some()).map_or(0, |last| last + 1);
+    let pairs = databases[..known].iter().map(|id| match pair(id) {
+        Some(value) => format!("{},{}", value.value, value.etag.0),
+        None => "0,0".to_owned(),
+    });
+    let pairs: Vec<String> = pairs.collect();
+    out.extend_from_slice(format!("[{}]", pairs.join(",")).as_bytes());
+    Ok(())
+}
+
+/// Tombstones.
+pub(super) fn write_other(
+    tx: &ReadTransaction,
+    entry: &LogEntry<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    match entry {
+        LogEntry::DocumentTombstone(row) => {
+            let collection = collection_numbered(tx, row.collection_number())?;
+            let collection = collection.name.to_string();
+            let flags = row.flags().to_string();
+            let flags = if flags.is_empty() { "None".to_owned() } else { flags };
+            let element = json!({
+                "Key": row.id(), "Type": "Document", "Collection": collection, "Flags": flags,
+                "ChangeVector": row.change_vector(), "DeletedEtag": row.deleted_etag().0,
+                "Etag": row.etag().0, "LastModified": date::format(row.last_modified_ticks())
+            });
+            out.extend_from_slice(element.to_string().as_bytes());
+        }
+        LogEntry::AttachmentTombstone(row) => {
+            let (id, name) = (row.lower_document_id(), row.lower_name());
+            let s = KEY_SEPARATOR;
+            let element = json!({
+                "Key": format!("{id}{s}d{s}{name}{s}{s}"), "Type": "Attachment",
+                "Collection": null, "Flags": "None", "ChangeVector": row.change_vector(),
+                "DeletedEtag": row.deleted_etag().0, "Etag": row.etag().0,
+                "LastModified": date::format(row.deleted_at_ticks())
+            });
+            out.extend_from_slice(element.to_string().as_bytes());
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,668 @@
+//! What becomes of each element of a dump.
+//!
+//! The caller reads the dump, passes on its events, and does what is asked of it: to read the bytes behind an
+//! element, to run a task, and to store the batch that is collected when it is full. An element that cannot be
+//! understood, or that the database refuses, is counted, told with its name and position, and left out. Whatever
+//! the import does not reach because it fails is not there, and the result says how far it came.
+
+use std::{collections::HashMap, sync::Arc};
+
+use blittable::{BlittableBuf, Builder};
+use commands::Command;
+use database::{DatabaseLease, Operation};
+use documents::{
+    ExpectedVersion, Import, ImportKind, Imported, ImportedVersion, NewContent, database_identity,
+};
+use indexing::is_javascript;
+use model::{ContentHash, DatabaseId, DocumentFlags, DocumentId, date};
+use serde_json::{Map, Value};
+use smuggler::Section;
+use wire::{
+    SmugglerOptions, SmugglerType, read_index_definition,
+    smuggler_result::{MessageLevel, SmugglerPart, SmugglerResult},
+};
+
+use super::{
+    export::CREATED_BY_QUERIES,
+    exported_items::part_of,
+    import_task::{ImportTask, Task, TaskOutcome, subscription_of},
+    imported_items,
+    imported_series::{self, SegmentHead},
+    imported_version::VersionElement,
+    progress::SmugglerProgress,
+};
+use crate::{
+    bulk_insert::BulkInsert, content_upload::StagedContents, engine::Engine, error::EngineError,
+};
+
+/// Contents that wait for a document that has them. A dump has each once, in front of the first document.
+const WAITING_CONTENTS_MAX: usize = 256;
+/// A content up to this length is carried by the command of its document; a longer one is staged.
+pub const CARRIED_CONTENT_BYTES_MAX: usize = 64 << 10;
+/// Longer segments are refused; RavenDB's have 2 KB.
+const SEGMENT_READ_MAX: u64 = 64 << 10;
+/// Values of one task.
+const VALUES_A_TASK: usize = 1024;
+/// The bytes of the values of one task.
+const VALUES_BYTES_MAX: usize = 4 << 20;
+/// An unreadable element is shown up to this length.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// An import that is running.
+pub struct DumpImport {
+    batches: BulkInsert,
+    options: Arc<SmugglerOptions>,
+    own_id: DatabaseId,
+    now_ticks: i64,
+    section: Option<Current>,
+    property: String,
+    contents: HashMap<ContentHash, (NewContent, StagedContents)>,
+    contents_bytes: usize,
+    values: Vec<(String, BlittableBuf)>,
+    values_bytes: usize,
+    identities: Vec<(String, i64)>,
+    /// The segment of a time series that is being read.
+    segment: Option<(SegmentHead, Vec<u8>)>,
+    progress: SmugglerProgress,
+    /// Whether indexes in C# are imported, which only administrators may define.
+    may_define_csharp: bool,
+}
+
+/// The section that is being read.
+#[derive(Clone, Copy)]
+struct Current {
+    section: Section,
+    part: SmugglerPart,
+    word: &'static str,
+    is_included: bool,
+}
+
+/// What the caller does next.
+pub enum ImportNext {
+    /// Goes on reading.
+    Read,
+    /// Reads so many bytes as a content, and passes it on.
+    Content(u64),
+    /// Reads so many bytes as a segment of a time series, and passes them on.
+    Segment(u64),
+    /// Reads so many bytes and drops them.
+    Drop(u64),
+    /// Runs a task, and passes its outcome on.
+    Run(Box<ImportTask>),
+}
+
+impl DumpImport {
+    /// An import of which nothing is read. Only for an administrator of the database are its record and indexes in
+    /// C# imported.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn begin(
+        engine: &Engine,
+        database: &DatabaseLease,
+        options: SmugglerOptions,
+        operation: Option<Arc<Operation>>,
+        is_administrator: bool,
+    ) -> Result<DumpImport, EngineError> {
+        let clock = Arc::clone(engine.clock());
+        let now_ticks = clock.now().ticks();
+        Ok(DumpImport {
+            batches: engine.begin_bulk_insert(database, false),
+            options: Arc::new(options),
+            own_id: database_identity(&database.read())?.database_id,
+            now_ticks,
+            section: None,
+            property: String::new(),
+            contents: HashMap::new(),
+            contents_bytes: 0,
+            values: Vec::new(),
+            values_bytes: 0,
+            identities: Vec::new(),
+            segment: None,
+            progress: SmugglerProgress::new(operation, clock),
+            may_define_csharp: is_administrator,
+        })
+    }
+
+    /// The batches of commands that it has collected.
+    pub fn batches(&mut self) -> &mut BulkInsert {
+        &mut self.batches
+    }
+
+    /// About how much memory it holds, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.batches.held_bytes() + self.contents_bytes + self.values_bytes
+    }
+
+    /// What was done so far.
+    pub fn result(&self) -> &SmugglerResult {
+        self.progress.result()
+    }
+
+    /// Adds a message to the result.
+    pub fn tell(&mut self, level: MessageLevel, text: &str) {
+        self.progress.tell(level, text);
+    }
+
+    /// Notes what became of the batches that were stored.
+    pub fn note_stored(&mut self) {
+        for refused in self.batches.take_refusals() {
+            let (kind, id, text, is_whole) = match refused {
+                Imported::Stored => continue,
+                Imported::WithoutAttachments { kind, id, names } => {
+                    let names = names.join("', '");
+                    let text = format!("the dump has no content of its attachments '{names}'");
+                    (kind, id, text, false)
+                }
+                Imported::Refused { kind, id, reason } => (kind, id, reason, true),
+            };
+            let (part, what) = match kind {
+                ImportKind::Document => (SmugglerPart::Documents, "The document"),
+                ImportKind::Revision => (SmugglerPart::RevisionDocuments, "A revision of"),
+                ImportKind::Counters => (SmugglerPart::Counters, "The counters of"),
+                ImportKind::TimeSeries => (SmugglerPart::TimeSeries, "Entries of a time series of"),
+            };
+            let counts = self.progress.counts(part);
+            let done = match is_whole {
+                true => {
+                    counts.errored += 1;
+                    "could not be stored"
+                }
+                false => {
+                    counts.attachments_errored += 1;
+                    "was stored without all of its attachments"
+                }
+            };
+            self.progress.tell(
+                MessageLevel::Error,
+                &format!("{what} '{id}' {done}: {}.", text.trim_end_matches('.')),
+            );
+        }
+    }
+}
+
+/// The events of the dump.
+impl DumpImport {
+    /// A property begins. Returns what is to be done before.
+    pub fn name(&mut self, name: &str) -> ImportNext {
+        self.property = name.to_owned();
+        self.section = Section::named(name).map(|section| {
+            let (kind, word) = kind_of(section);
+            let is_included = self.options.includes(kind);
+            Current { section, part: part_of(section), word, is_included }
+        });
+        match self.section {
+            Some(current) if current.is_included => self.progress.begin(current.part, current.word),
+            Some(current) => self.progress.skip(current.part, current.word),
+            None if name == "BuildVersion" => {}
+            None => {
+                let text = format!("The section '{name}' is not known, and was left out.");
+                self.progress.tell(MessageLevel::Warning, &text);
+            }
+        }
+        ImportNext::Read
+    }
+
+    /// A property that is no array.
+    pub fn value(&mut self, text: &[u8]) -> ImportNext {
+        let name = self.property.clone();
+        let Some(current) = self.section.take() else {
+            // Damage may have made a part of it out of what follows.
+            if let Err(reason) = imported_items::check(text) {
+                self.progress.tell(MessageLevel::Error, &format!("'{name}' is damaged: {reason}"));
+            }
+            return ImportNext::Read;
+        };
+        if current.section != Section::DatabaseRecord {
+            if text != b"null" {
+                let text = format!("The section '{name}' is no list, and was left out.");
+                self.refuse(current.part, &text);
+            }
+            return ImportNext::Read;
+        }
+        self.progress.count(current.part);
+        if !current.is_included {
+            if let Err(reason) = imported_items::check(text) {
+                self.refuse(current.part, &format!("'{name}' is damaged: {reason}"));
+            }
+            self.progress.skipped(current.part, current.word);
+            return ImportNext::Read;
+        }
+        match imported_items::parse(text) {
+            Ok(sent) => {
+                let options = Arc::clone(&self.options);
+                ImportNext::Run(Box::new(ImportTask(Task::Record { sent, options })))
+            }
+            Err(reason) => {
+                self.refuse(
+                    current.part,
+                    &format!("The record of the database is damaged: {reason}"),
+                );
+                ImportNext::Read
+            }
+        }
+    }
+
+    /// An element of a section, at that position of the dump.
+    pub fn element(&mut self, text: &[u8], position: u64, builder: &mut Builder) -> ImportNext {
+        let Some(current) = self.section else {
+            if let Err(reason) = imported_items::check(text) {
+                let name = self.property.clone();
+                let text =
+                    format!("An element of '{name}' at byte {position} is damaged: {reason}");
+                self.progress.tell(MessageLevel::Error, &text);
+            }
+            return ImportNext::Read;
+        };
+        let done = match current.section {
+            Section::Documents | Section::Revisions => self.version(current, text, builder),
+            Section::TimeSeries => self.segment(current, text),
+            Section::LegacyAttachments
+            | Section::LegacyDocumentDeletions
+            | Section::LegacyAttachmentDeletions
+            | Section::LegacyTransformers
+            | Section::ReplicationHubCertificates
+            | Section::CompareExchangeTombstones
+            | Section::Conflicts => {
+                self.progress.count(current.part).skipped += 1;
+                imported_items::check(text).map(|()| ImportNext::Read)
+            }
+            _ => {
+                self.progress.count(current.part);
+                match current.is_included {
+                    true => self.item(current, text, builder),
+                    false => imported_items::check(text).map(|()| ImportNext::Read),
+                }
+            }
+        };
+        done.unwrap_or_else(|reason| {
+            let (shown, length) = (&text[..text.len().min(SHOWN_BYTES_MAX)], text.len());
+            let (shown, name) = (String::from_utf8_lossy(shown), self.property.clone());
+            let text = format!(
+                "An element of '{name}' at byte {position} could not be imported: {reason} It has {length} bytes \
+                 and begins with: {shown}"
+            );
+            self.refuse(current.part, &text);
+            ImportNext::Read
+        })
+    }
+
+    fn refuse(&mut self, part: SmugglerPart, text: &str) {
+        self.progress.counts(part).errored += 1;
+        self.progress.tell(MessageLevel::Error, text);
+    }
+
+    /// The section is complete.
+    pub fn section_end(&mut self) -> ImportNext {
+        let Some(current) = self.section.take() else { return ImportNext::Read };
+        self.contents.clear();
+        self.contents_bytes = 0;
+        match current.is_included {
+            true => self.progress.finish(current.part, current.word),
+            false => self.progress.skipped(current.part, current.word),
+        }
+        self.left_over(current);
+        self.rest()
+    }
+
+    /// Tells what this server has no place for.
+    fn left_over(&mut self, current: Current) {
+        let count = self.progress.result().counts(current.part).skipped;
+        let why = match current.section {
+            Section::Conflicts => "conflicts of replication are not stored here",
+            Section::LegacyTransformers => "result transformers no longer exist",
+            Section::LegacyAttachments => "attachments belong to documents today",
+            Section::LegacyDocumentDeletions | Section::LegacyAttachmentDeletions => {
+                "deletions of RavenDB 3.5 are not applied"
+            }
+            Section::ReplicationHubCertificates => "there are no replication hubs here",
+            _ => return,
+        };
+        if count != 0 && current.is_included {
+            let name = current.section.name();
+            let text = format!("{count} elements of '{name}' were left out: {why}.");
+            self.progress.tell(MessageLevel::Warning, &text);
+        }
+    }
+
+    /// What is still collected for the cluster.
+    fn rest(&mut self) -> ImportNext {
+        let task = match (self.values.is_empty(), self.identities.is_empty()) {
+            (false, _) => Task::Values(std::mem::take(&mut self.values)),
+            (true, false) => Task::Identities(std::mem::take(&mut self.identities)),
+            (true, true) => return ImportNext::Read,
+        };
+        self.values_bytes = 0;
+        ImportNext::Run(Box::new(ImportTask(task)))
+    }
+
+    /// What has become of a task.
+    pub fn task_done(&mut self, outcome: TaskOutcome) {
+        for text in &outcome.refused {
+            self.refuse(outcome.part, text);
+        }
+        for text in &outcome.notes {
+            self.progress.tell(MessageLevel::Warning, text);
+        }
+        for name in &outcome.record_parts {
+            self.progress.note_record_part(name);
+        }
+        if outcome.part == SmugglerPart::DatabaseRecord {
+            let parts: Vec<String> = outcome.record_parts.iter().map(shown_part).collect();
+            self.progress.counts(outcome.part).is_processed = true;
+            let text = match parts.is_empty() {
+                true => "Finished processing DatabaseRecord.".to_owned(),
+                false => format!(
+                    "Finished processing DatabaseRecord. Following configurations were updated:\n{}",
+                    parts.concat()
+                ),
+            };
+            self.progress.tell(MessageLevel::Info, &text);
+        }
+    }
+
+    /// The whole result.
+    pub fn end(&mut self) -> SmugglerResult {
+        self.note_stored();
+        self.progress.end()
+    }
+}
+
+/// Documents and revisions.
+impl DumpImport {
+    fn version(
+        &mut self,
+        current: Current,
+        text: &[u8],
+        builder: &mut Builder,
+    ) -> Result<ImportNext, String> {
+        let parsed = builder.parse_document(text).map_err(|error| format!("{error}."));
+        let element = parsed.and_then(VersionElement::of);
+        if let Ok(VersionElement::Content { bytes }) = &element {
+            let counts = self.progress.counts(current.part);
+            counts.attachments_read += 1;
+            let is_wanted = current.is_included && self.options.includes(SmugglerType::Attachments);
+            return Ok(if is_wanted {
+                ImportNext::Content(*bytes)
+            } else {
+                ImportNext::Drop(*bytes)
+            });
+        }
+        self.progress.count(current.part);
+        let VersionElement::Version { mut version, collection } = element? else {
+            return Ok(ImportNext::Read);
+        };
+        if !current.is_included || !self.is_wanted(&version, &collection) {
+            self.progress.counts(current.part).skipped += 1;
+            return Ok(ImportNext::Read);
+        }
+        if !self.options.includes(SmugglerType::Attachments) {
+            version.attachments.clear();
+        }
+        // The revisions of a document that has some come with the dump.
+        let has_revisions = version.flags.contains(DocumentFlags::HAS_REVISIONS)
+            && self.options.includes(SmugglerType::RevisionDocuments);
+        version.is_revised = !self.options.skip_revision_creation && !has_revisions;
+        let staged = self.take_contents(&mut version);
+        let import = match current.section {
+            Section::Revisions => Import::Revision(*version),
+            _ => Import::Document(*version),
+        };
+        self.batches.add(Command::Import(Box::new(import)), staged);
+        Ok(ImportNext::Read)
+    }
+
+    fn is_wanted(&self, version: &ImportedVersion, collection: &str) -> bool {
+        let options = &self.options;
+        let has = |flag: DocumentFlags| version.flags.contains(flag);
+        options.includes_collection(collection)
+            && (options.include_artificial || !has(DocumentFlags::ARTIFICIAL))
+            && (options.include_archived || !has(DocumentFlags::ARCHIVED))
+            && (options.include_expired || !self.is_expired(&version.body))
+    }
+
+    fn is_expired(&self, body: &BlittableBuf) -> bool {
+        let document = body.as_view();
+        let metadata = document.root().get_object("@metadata").ok().flatten();
+        let expires = metadata.and_then(|metadata| metadata.get_str("@expires").ok().flatten());
+        let expires = expires.and_then(|text| date::parse(&text));
+        expires.is_some_and(|date| date.utc_ticks() <= self.now_ticks)
+    }
+
+    /// Takes the contents that wait for this version.
+    fn take_contents(&mut self, version: &mut ImportedVersion) -> StagedContents {
+        let mut all = StagedContents::default();
+        if self.contents.is_empty() {
+            return all;
+        }
+        for attachment in &version.attachments {
+            if let Some((content, staged)) = self.contents.remove(&attachment.hash) {
+                self.contents_bytes -= carried_bytes(&content);
+                version.contents.push(content);
+                all.append(staged);
+            }
+        }
+        all
+    }
+
+    /// A content was read, which the next documents may have.
+    pub fn content(&mut self, content: NewContent, staged: StagedContents) {
+        if WAITING_CONTENTS_MAX <= self.contents.len() {
+            self.contents.clear();
+            self.contents_bytes = 0;
+        }
+        self.contents_bytes += carried_bytes(&content);
+        let hash = *content.hash();
+        if let Some((replaced, _)) = self.contents.insert(hash, (content, staged)) {
+            self.contents_bytes -= carried_bytes(&replaced);
+        }
+    }
+
+    /// The head of a segment, whose bytes follow.
+    fn segment(&mut self, current: Current, text: &[u8]) -> Result<ImportNext, String> {
+        let element = imported_items::parse(text)?;
+        let bytes = element.get("@raven-blob-size").and_then(Value::as_u64);
+        let bytes = bytes.ok_or("'@raven-blob-size' is missing.")?;
+        self.progress.count(current.part);
+        let head = imported_series::head_of(&element);
+        let is_wanted = |head: &SegmentHead| {
+            current.is_included && self.options.includes_collection(&head.collection)
+        };
+        self.segment = match head {
+            Ok(head) if is_wanted(&head) && bytes <= SEGMENT_READ_MAX => {
+                Some((head, Vec::with_capacity(bytes as usize)))
+            }
+            Ok(head) if is_wanted(&head) => {
+                let text = format!("A segment of '{}' is too long.", head.id);
+                self.refuse(current.part, &text);
+                None
+            }
+            Ok(_) => {
+                self.progress.counts(current.part).skipped += 1;
+                None
+            }
+            // Its bytes have to be passed over nevertheless.
+            Err(reason) => {
+                self.refuse(current.part, &format!("A segment could not be imported: {reason}"));
+                None
+            }
+        };
+        Ok(if self.segment.is_some() {
+            ImportNext::Segment(bytes)
+        } else {
+            ImportNext::Drop(bytes)
+        })
+    }
+
+    /// A part of the bytes of a segment.
+    pub fn segment_bytes(&mut self, bytes: &[u8]) {
+        if let Some((_, segment)) = &mut self.segment {
+            segment.extend_from_slice(bytes);
+        }
+    }
+
+    /// The bytes of a segment are complete.
+    pub fn segment_end(&mut self) {
+        let Some((head, bytes)) = self.segment.take() else { return };
+        let id = head.id.clone();
+        match imported_series::entries_of(head, &bytes) {
+            Ok(change) => {
+                let import = Import::TimeSeries(Box::new(change));
+                self.batches.add(import_of(import), StagedContents::default());
+            }
+            Err(error) => {
+                let text =
+                    format!("Entries of a time series of '{id}' could not be stored: {error}");
+                self.refuse(SmugglerPart::TimeSeries, &text);
+            }
+        }
+    }
+}
+
+fn carried_bytes(content: &NewContent) -> usize {
+    match content {
+        NewContent::Bytes { bytes, .. } => bytes.len(),
+        NewContent::Staged { .. } => 0,
+    }
+}
+
+/// The smaller kinds of data.
+impl DumpImport {
+    fn item(
+        &mut self,
+        current: Current,
+        text: &[u8],
+        builder: &mut Builder,
+    ) -> Result<ImportNext, String> {
+        let element = imported_items::parse(text)?;
+        match current.section {
+            Section::Identities => {
+                self.identities.push(imported_items::identity(&element)?);
+                if VALUES_A_TASK <= self.identities.len() {
+                    return Ok(self.rest());
+                }
+            }
+            Section::CompareExchange => {
+                let parse =
+                    |json: &[u8]| builder.parse_document(json).map_err(|error| format!("{error}."));
+                let (key, value) = imported_items::compare_exchange(&element, parse)?;
+                self.values_bytes += key.len() + value.as_bytes().len();
+                self.values.push((key, value));
+                if VALUES_A_TASK <= self.values.len() || VALUES_BYTES_MAX <= self.values_bytes {
+                    return Ok(self.rest());
+                }
+            }
+            Section::Counters => {
+                let counters = imported_items::single_counter(&element, self.own_id)?;
+                self.batches.add(import_of(Import::Counters(counters)), StagedContents::default());
+            }
+            Section::CounterGroups => {
+                let counters = imported_items::counters(&element)?;
+                self.batches.add(import_of(Import::Counters(counters)), StagedContents::default());
+            }
+            Section::TimeSeriesDeletedRanges => {
+                let (collection, change) = imported_series::deletion_of(&element)?;
+                if self.options.includes_collection(&collection) {
+                    let import = Import::TimeSeries(Box::new(change));
+                    self.batches.add(import_of(import), StagedContents::default());
+                } else {
+                    self.progress.counts(current.part).skipped += 1;
+                }
+            }
+            Section::Tombstones => self.tombstone(&element)?,
+            Section::Indexes => return self.index(element),
+            Section::Subscriptions => {
+                let new = subscription_of(&element)?;
+                return Ok(ImportNext::Run(Box::new(ImportTask(Task::Subscription(Box::new(
+                    new,
+                ))))));
+            }
+            Section::DatabaseRecord => {
+                return Err("The record of a database is no list.".to_owned());
+            }
+            _ => {}
+        }
+        Ok(ImportNext::Read)
+    }
+
+    fn tombstone(&mut self, element: &Map<String, Value>) -> Result<(), String> {
+        let key = imported_items::text(element, "Key")?;
+        let command = match imported_items::text(element, "Type")? {
+            "Document" => {
+                let collection = element.get("Collection").and_then(Value::as_str);
+                if !self.options.includes_collection(collection.unwrap_or(model::EMPTY_COLLECTION))
+                {
+                    self.progress.counts(SmugglerPart::Tombstones).skipped += 1;
+                    return Ok(());
+                }
+                let id = DocumentId::new(key).map_err(|error| error.to_string())?;
+                Command::Delete { id, expected: ExpectedVersion::Any }
+            }
+            "Attachment" => Command::DeleteAttachment(imported_items::deleted_attachment(key)?),
+            other => return Err(format!("Deletions of the type '{other}' are not imported.")),
+        };
+        self.batches.add(command, StagedContents::default());
+        Ok(())
+    }
+
+    fn index(&mut self, mut element: Map<String, Value>) -> Result<ImportNext, String> {
+        let kind = imported_items::text(&element, "Type")?;
+        if kind.starts_with("Auto") {
+            self.progress.counts(SmugglerPart::Indexes).skipped += 1;
+            let name = &element["IndexDefinition"]["Name"];
+            let text = format!("The automatic index {name} was left out: {CREATED_BY_QUERIES}");
+            self.progress.tell(MessageLevel::Info, &text);
+            return Ok(ImportNext::Read);
+        }
+        let mut definition =
+            element.remove("IndexDefinition").ok_or("'IndexDefinition' is missing.")?;
+        if self.options.remove_analyzers
+            && let Some(Value::Object(fields)) = definition.get_mut("Fields")
+        {
+            for field in fields.values_mut().filter_map(Value::as_object_mut) {
+                field.insert("Analyzer".to_owned(), Value::Null);
+            }
+        }
+        let definition = read_index_definition(definition).map_err(|error| error.message)?;
+        if !self.may_define_csharp && !definition.maps.iter().all(|map| is_javascript(map)) {
+            return Err(
+                "Only an administrator of the database may import indexes in C#.".to_owned()
+            );
+        }
+        Ok(ImportNext::Run(Box::new(ImportTask(Task::Index(Box::new(definition))))))
+    }
+}
+
+/// A line about a part of the record.
+fn shown_part(part: &&'static str) -> String {
+    format!("- {}\n", part.strip_suffix("Configuration").unwrap_or(part))
+}
+
+fn import_of(import: Import) -> Command {
+    Command::Import(Box::new(import))
+}
+
+/// The kind of data that selects a section, and its word in messages.
+fn kind_of(section: Section) -> (SmugglerType, &'static str) {
+    let kind = match section {
+        Section::DatabaseRecord => SmugglerType::DatabaseRecord,
+        Section::Documents => SmugglerType::Documents,
+        Section::Revisions => SmugglerType::RevisionDocuments,
+        Section::Tombstones => SmugglerType::Tombstones,
+        Section::Conflicts => SmugglerType::Conflicts,
+        Section::Indexes | Section::LegacyTransformers => SmugglerType::Indexes,
+        Section::Identities => SmugglerType::Identities,
+        Section::CompareExchange => SmugglerType::CompareExchange,
+        Section::CompareExchangeTombstones => SmugglerType::CompareExchangeTombstones,
+        Section::Counters => SmugglerType::Counters,
+        Section::CounterGroups => SmugglerType::CounterGroups,
+        Section::Subscriptions => SmugglerType::Subscriptions,
+        Section::TimeSeries => SmugglerType::TimeSeries,
+        Section::TimeSeriesDeletedRanges => SmugglerType::TimeSeriesDeletedRanges,
+        Section::ReplicationHubCertificates => SmugglerType::ReplicationHubCertificates,
+        Section::LegacyAttachments => SmugglerType::LegacyAttachments,
+        Section::LegacyDocumentDeletions => SmugglerType::LegacyDocumentDeletions,
+        Section::LegacyAttachmentDeletions => SmugglerType::LegacyAttachmentDeletions,
+    };
+    (kind, kind.word())
+}

@@ -1,0 +1,181 @@
+//! The settings of a database that a dump has.
+//!
+//! As RavenDB does, an import merges: what a dump configures replaces the same part here, and what it does not
+//! configure stays. Tasks arrive disabled, since they would begin to send data to where the exported database sent
+//! its own. Settings of the server's kind, such as limits and directories, stay as they are.
+
+use model::{NamedEnum as _, RetentionKind};
+use serde_json::{Map, Value};
+use wire::{
+    ProtocolError, SmugglerOptions, StoredSection, read_client_configuration,
+    read_conflict_revisions, read_documents_compression, read_retention_configuration,
+    read_revisions_configuration, read_time_series_configuration,
+};
+
+use crate::{engine::Engine, error::EngineError};
+
+/// What an import has changed of a record.
+#[derive(Debug, Default)]
+pub(super) struct ImportedRecord {
+    /// The parts, by the names that results use.
+    pub(super) parts: Vec<&'static str>,
+    /// What could not be imported, and why.
+    pub(super) refused: Vec<String>,
+}
+
+/// Parts that are kept as they are sent: this server has no use for some of them, but the next export has them.
+/// With the name that results use, and whether they are tasks.
+const KEPT: &[(&str, &str, Kept)] = &[
+    ("ConflictSolverConfig", "ConflictSolverConfig", Kept::AsSent),
+    ("RavenConnectionStrings", "RavenConnectionStrings", Kept::ByName),
+    ("SqlConnectionStrings", "SqlConnectionStrings", Kept::ByName),
+    ("OlapConnectionStrings", "OlapConnectionStrings", Kept::ByName),
+    ("ElasticSearchConnectionStrings", "ElasticSearchConnectionStrings", Kept::ByName),
+    ("QueueConnectionStrings", "QueueConnectionStrings", Kept::ByName),
+    ("PeriodicBackups", "PeriodicBackups", Kept::Task),
+    ("ExternalReplications", "ExternalReplications", Kept::Task),
+    ("RavenEtls", "RavenEtls", Kept::Task),
+    ("SqlEtls", "SqlEtls", Kept::Task),
+    ("OlapEtls", "OlapEtls", Kept::Task),
+    ("ElasticSearchEtls", "ElasticSearchEtls", Kept::Task),
+    ("QueueEtls", "QueueEtls", Kept::Task),
+    ("HubPullReplications", "HubPullReplications", Kept::Task),
+    ("SinkPullReplications", "SinkPullReplications", Kept::Task),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    AsSent,
+    /// An object of definitions by name.
+    ByName,
+    /// A list of tasks.
+    Task,
+}
+
+impl Engine {
+    /// Merges the record of a dump into that of a database. Blocks.
+    ///
+    /// # Errors
+    /// The database does not exist; the record cannot be written.
+    pub(super) fn import_record(
+        &self,
+        database: &str,
+        sent: &Map<String, Value>,
+        options: &SmugglerOptions,
+    ) -> Result<ImportedRecord, EngineError> {
+        let mut imported = ImportedRecord::default();
+        let sections = sections_of(database, sent, options, &mut imported);
+        if !sections.is_empty() {
+            self.configure(database, &sections)?;
+        }
+        let kept = kept_parts(sent, options, &mut imported);
+        let is_locked = sent.get("LockMode").and_then(Value::as_str);
+        let lock_mode = is_locked
+            .filter(|_| options.includes_record_part("LockMode"))
+            .and_then(model::DatabaseLockMode::named);
+        if !kept.is_empty() || lock_mode.is_some() {
+            self.change_record_body(database, |body| {
+                for (name, value, kind) in &kept {
+                    body.merge(name, value, *kind == Kept::Task);
+                }
+                if let Some(mode) = lock_mode {
+                    body.set_lock_mode(mode);
+                }
+            })?;
+        }
+        if lock_mode.is_some() {
+            imported.parts.push("LockMode");
+        }
+        for name in ["Sorters", "Analyzers"] {
+            let sent = sent.get(name).and_then(Value::as_object);
+            if let Some(sent) = sent.filter(|sent| !sent.is_empty()) {
+                let names: Vec<&str> = sent.keys().map(String::as_str).collect();
+                let names = names.join("', '");
+                let text = format!(
+                    "'{name}' were not imported, because this server runs no code of .NET: '{names}'."
+                );
+                imported.refused.push(text);
+            }
+        }
+        let has_settings = sent.get("Settings").and_then(Value::as_array);
+        if has_settings.is_some_and(|settings| !settings.is_empty()) {
+            let text =
+                "The settings of the database in the dump were not applied: configure them here.";
+            imported.refused.push(text.to_owned());
+        }
+        Ok(imported)
+    }
+}
+
+type Read = fn(&Map<String, Value>, &str) -> Result<StoredSection, ProtocolError>;
+
+/// Parts that this server follows, with their names in results.
+const FOLLOWED: &[(&str, &str, Read)] = &[
+    ("Revisions", "RevisionsConfiguration", |sent, _| read_revisions_configuration(sent)),
+    ("RevisionsForConflicts", "RevisionsForConflictsConfiguration", |sent, _| {
+        read_conflict_revisions(sent)
+    }),
+    ("Expiration", "ExpirationConfiguration", |sent, name| {
+        read_retention_configuration(RetentionKind::Expiration, sent, name)
+    }),
+    ("Refresh", "RefreshConfiguration", |sent, name| {
+        read_retention_configuration(RetentionKind::Refresh, sent, name)
+    }),
+    ("DataArchival", "DataArchivalConfiguration", |sent, name| {
+        read_retention_configuration(RetentionKind::Archival, sent, name)
+    }),
+    ("TimeSeries", "TimeSeriesConfiguration", |sent, _| read_time_series_configuration(sent)),
+    ("DocumentsCompression", "DocumentsCompressionConfiguration", |sent, _| {
+        read_documents_compression(sent)
+    }),
+    ("Client", "ClientConfiguration", |sent, _| {
+        read_client_configuration(Value::Object(sent.clone()).to_string().as_bytes())
+    }),
+];
+
+fn sections_of(
+    database: &str,
+    sent: &Map<String, Value>,
+    options: &SmugglerOptions,
+    imported: &mut ImportedRecord,
+) -> Vec<StoredSection> {
+    let mut sections = Vec::new();
+    for (property, name, read) in FOLLOWED {
+        let Some(Value::Object(part)) = sent.get(*property) else { continue };
+        let word = if *property == "RevisionsForConflicts" { "Revisions" } else { *property };
+        if !options.includes_record_part(word) {
+            continue;
+        }
+        match read(part, database) {
+            Ok(section) => {
+                imported.parts.push(name);
+                sections.push(section);
+            }
+            Err(error) => {
+                imported.refused.push(format!("'{property}' was not imported: {}", error.message));
+            }
+        }
+    }
+    sections
+}
+
+fn kept_parts(
+    sent: &Map<String, Value>,
+    options: &SmugglerOptions,
+    imported: &mut ImportedRecord,
+) -> Vec<(&'static str, Value, Kept)> {
+    let mut parts = Vec::new();
+    for (property, name, kind) in KEPT {
+        let Some(value) = sent.get(*property) else { continue };
+        let is_fit = match (value, kind) {
+            (Value::Object(items), _) => *kind != Kept::Task && !items.is_empty(),
+            (Value::Array(items), Kept::Task) => !items.is_empty(),
+            _ => false,
+        };
+        if is_fit && options.includes_record_part(property) {
+            imported.parts.push(name);
+            parts.push((*property, value.clone(), *kind));
+        }
+    }
+    parts
+}

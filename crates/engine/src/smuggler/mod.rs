@@ -1,0 +1,38 @@
+//! Exporting a database into a dump, and importing one.
+//!
+//! An export reads one snapshot, step by step, so that the caller may wait for its client between two
+//! steps. An import takes the elements of a dump one by one, and collects commands that the caller
+//! submits, as for a bulk insert. Formats are in the crate `smuggler`; this part knows what they mean
+//! for a database.
+//!
+//! | file | what |
+//! |---|---|
+//! | `export` | the sections of a dump, in their order |
+//! | `exported_contents` | contents of attachments, before the documents that have them |
+//! | `exported_items` | elements of the smaller kinds of data |
+//! | `exported_record` | the settings of the database, and definitions of indexes |
+//! | `import` | what becomes of each element |
+//! | `imported_version` | documents and revisions |
+//! | `imported_items` | elements of the smaller kinds of data |
+//! | `exported_series`, `imported_series` | segments of time series |
+//! | `imported_record` | settings of the database |
+//! | `import_task` | what changes the state that all nodes agree on |
+//! | `progress` | what is counted and told |
+
+mod export;
+mod exported_contents;
+mod exported_items;
+mod exported_record;
+mod exported_series;
+mod import;
+mod import_task;
+mod imported_items;
+mod imported_record;
+mod imported_series;
+mod imported_version;
+mod progress;
+
+pub use export::{DumpExport, ExportSources};
+pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
+pub use import_task::{ImportTask, TaskOutcome};
+pub use progress::SmugglerProgress;

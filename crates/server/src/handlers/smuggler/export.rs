@@ -1,0 +1,174 @@
+//! `POST /smuggler/export`: a dump, produced while it is sent.
+//!
+//! The dump is compressed as the options say, whatever the client accepts: it is a file. One snapshot is read to
+//! the end; an answer that is sent too slowly for that is cut off, and the operation says so.
+
+use std::{io::Write, sync::Arc};
+
+use engine::{DumpExport, ExportSources, SmugglerProgress};
+use flate2::write::GzEncoder;
+use model::{CollectionName, date};
+use storage::ReadTransaction;
+use wire::{ErrorKind, SmugglerCompression, SmugglerOptions, operation_state::OperationStatus};
+use zstd::stream::write::Encoder as ZstdEncoder;
+
+use super::{Running, allow, check_script, is_administrator, options_of};
+use crate::{
+    answers::{
+        answer::Answer,
+        long_answer::{LongAnswer, no_reason},
+        piece_sender::{PIECE_BYTES, PieceSender},
+    },
+    api_error::ApiError,
+    call::Call,
+    handlers::attachments::percent_encode,
+    http::router::Answering,
+};
+
+/// The level of zstd: as fast as a disk, at half the size that gzip reaches.
+const ZSTD_LEVEL: i32 = 1;
+
+/// `POST /smuggler/export`.
+pub(crate) fn export(call: Call) -> Answering {
+    Box::pin(async move {
+        let running = Running::begin(&call, "Export", "DatabaseExport")?;
+        match begin(&call) {
+            Ok(job) => Ok(job.into_answer(&call, running)?),
+            Err(error) => {
+                running.end_with(&error);
+                Err(error)
+            }
+        }
+    })
+}
+
+/// An export that is about to begin.
+struct Job {
+    options: SmugglerOptions,
+    collections: Vec<CollectionName>,
+    sources: ExportSources,
+    tx: ReadTransaction,
+}
+
+fn begin(call: &Call) -> Result<Job, ApiError> {
+    let mut options = options_of(call)?;
+    check_script(&options)?;
+    allow(&mut options, is_administrator(call)?);
+    let collections = options.collections.iter().map(|name| CollectionName::new(name.as_str()));
+    let collections = collections.collect::<Result<_, _>>();
+    let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
+    let engine = &call.state.engine;
+    let sources = ExportSources {
+        build_version: u64::from(call.state.build().build_version),
+        record: call.database()?.record(),
+        agreed: engine.cluster_state(),
+        now_ticks: engine.clock().now().ticks(),
+    };
+    Ok(Job { options, collections, sources, tx: call.read()? })
+}
+
+impl Job {
+    fn into_answer(self, call: &Call, running: Running) -> Result<Answer, ApiError> {
+        let now = date::format(self.sources.now_ticks);
+        let (day, minute) =
+            (now.get(..10).unwrap_or_default(), now.get(11..16).unwrap_or_default());
+        let name = self.options.file_name.clone().unwrap_or_else(|| {
+            let minute = minute.replace(':', "-");
+            format!("Dump of {} {day} {minute}", self.sources.record.name)
+        });
+        let disposition = format!("attachment; filename={}.ravendbdump", percent_encode(&name));
+        let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+            let operation = Arc::clone(&running.operation);
+            let mut progress = SmugglerProgress::new(Some(operation), Arc::clone(&running.clock));
+            let written = self.write(&running, &mut progress, sender, out).await;
+            match &written {
+                Ok(true) => running.end(OperationStatus::Smuggled(Box::new(progress.end()))),
+                Ok(false) => drop(running),
+                Err(error) => running.end_with(error),
+            }
+            written
+        };
+        let long = LongAnswer::new(call.database()?, "an export", no_reason, write);
+        let answer = Answer::long(long).with_content_type("application/octet-stream");
+        Ok(answer.with_header("content-disposition", &disposition))
+    }
+
+    /// `Ok(false)` if the client has gone, or reads too slowly.
+    async fn write(
+        &self,
+        running: &Running,
+        progress: &mut SmugglerProgress,
+        sender: &PieceSender,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ApiError> {
+        let Job { options, collections, sources, tx } = self;
+        let mut text = Vec::with_capacity(2 * PIECE_BYTES);
+        let mut encoder = DumpEncoder::new(options.compression)?;
+        let mut export = DumpExport::begin(tx, sources, options, collections, &mut text);
+        loop {
+            let has_more = export.step(progress, &mut text)?;
+            if has_more && text.len() < PIECE_BYTES {
+                continue;
+            }
+            running.check_wanted()?;
+            encoder.write(&text, out)?;
+            text.clear();
+            if !has_more {
+                encoder.finish(out)?;
+                return Ok(true);
+            }
+            if !sender.send_if_enough(out).await {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Compresses a dump.
+enum DumpEncoder {
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(ZstdEncoder<'static, Vec<u8>>),
+}
+
+impl DumpEncoder {
+    fn new(compression: SmugglerCompression) -> Result<DumpEncoder, ApiError> {
+        Ok(match compression {
+            SmugglerCompression::Gzip => {
+                DumpEncoder::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::fast()))
+            }
+            SmugglerCompression::Zstd => DumpEncoder::Zstd(
+                ZstdEncoder::new(Vec::new(), ZSTD_LEVEL).map_err(|error| failed(&error))?,
+            ),
+        })
+    }
+
+    /// Compresses more of the text, and appends what is ready.
+    fn write(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<(), ApiError> {
+        let ready = match self {
+            DumpEncoder::Gzip(encoder) => {
+                encoder.write_all(text).map_err(|error| failed(&error))?;
+                encoder.get_mut()
+            }
+            DumpEncoder::Zstd(encoder) => {
+                encoder.write_all(text).map_err(|error| failed(&error))?;
+                encoder.get_mut()
+            }
+        };
+        out.append(ready);
+        Ok(())
+    }
+
+    fn finish(self, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        let mut rest = match self {
+            DumpEncoder::Gzip(encoder) => encoder.finish(),
+            DumpEncoder::Zstd(encoder) => encoder.finish(),
+        }
+        .map_err(|error| failed(&error))?;
+        out.append(&mut rest);
+        Ok(())
+    }
+}
+
+fn failed(error: &std::io::Error) -> ApiError {
+    ApiError::new(ErrorKind::Internal, format!("The dump could not be compressed: {error}"))
+}

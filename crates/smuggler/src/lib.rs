@@ -1,0 +1,32 @@
+//! The formats in which databases are exported and imported: readers and writers over bytes.
+//!
+//! A *dump* (`.ravendbdump`) is the file that RavenDB's smuggler and logical backups write, after
+//! decompression: one JSON object with a section for each kind of data, see
+//! `docs/internals/smuggler.md`. No database, no files, no threads.
+//!
+//! Invariant: readers take the text in pieces of any length, hold at most one element of it, and
+//! never panic.
+//!
+//! | file | what |
+//! |---|---|
+//! | `section` | the sections of a dump, and older names of them |
+//! | `dump_reader` | a dump that arrives in pieces |
+//! | `dump_writer` | the frame of a dump |
+//! | `segment` | segments of time series |
+//! | `error` | why a dump cannot be read any further |
+#![forbid(unsafe_code)]
+
+mod dump_reader;
+mod dump_writer;
+mod error;
+mod section;
+mod segment;
+
+pub use dump_reader::{DumpEvent, DumpReader};
+pub use dump_writer::DumpWriter;
+pub use error::DumpError;
+pub use section::Section;
+pub use segment::{
+    DamagedSegment, OFFSET_MS_MAX, SEGMENT_BYTES_MAX, SegmentEncoder, SegmentEntry, decode_segment,
+    fitting_tag,
+};
