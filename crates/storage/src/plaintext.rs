@@ -18,7 +18,7 @@
 use std::{
     path::PathBuf,
     ptr::NonNull,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
 use platform::{Entropy, secret_memory::SecretMemory, wiping_allocator::WipesFreedMemory};
@@ -27,7 +27,6 @@ use rustc_hash::FxHashMap;
 use crate::{
     cipher::{Keys, NONCE_BYTES, Nonce, page_nonce},
     encryption_key::EncryptionKey,
-    environment::lock,
     error::{Corruption, StorageError},
     format::{PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     memory_budget::{MemoryBudget, MemoryShare},
@@ -309,6 +308,10 @@ impl Plaintext {
         // SAFETY: at most the length of the chunk, as checked above.
         Ok(unsafe { last.as_ptr().add(at) })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
