@@ -7,14 +7,18 @@
 //! is written, so that the rest of a batch is stored.
 
 use blittable::BlittableBuf;
-use model::{AttachmentName, ChangeVector, ContentHash, CounterName, DocumentFlags, DocumentId};
+use model::{
+    AttachmentName, ChangeVector, CollectionName, ContentHash, CounterName, DocumentFlags,
+    DocumentId,
+};
 use platform::Timestamp;
 
 use crate::{
     attachments::{NewContent, content},
     counters::CounterValue,
     error::{DocumentError, ErrorKind},
-    metadata, read,
+    metadata::{self, AcceptedDocument},
+    read,
     requests::{ExpectedVersion, RequestedId},
     time_series::TimeSeriesChange,
     write::{DocumentWriter, Marks},
@@ -165,11 +169,16 @@ impl DocumentWriter<'_> {
     /// Storage errors. The transaction has to be rolled back then.
     pub fn import(&mut self, import: &Import) -> Result<Imported, DocumentError> {
         self.is_import = true;
-        if let Some(reason) = self.refusal_of(import)? {
-            return Ok(Imported::Refused { kind: import.kind(), id: import.id().clone(), reason });
-        }
+        let accepted = match self.accepted(import) {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == ErrorKind::Caller => {
+                let (kind, id, reason) = (import.kind(), import.id().clone(), error.to_string());
+                return Ok(Imported::Refused { kind, id, reason });
+            }
+            Err(error) => return Err(error),
+        };
         match import {
-            Import::Document(document) => self.import_document(document),
+            Import::Document(document) => self.import_document(document, accepted.as_ref()),
             Import::Revision(revision) => self.import_revision(revision),
             Import::Counters(counters) => self.import_counters(counters),
             Import::TimeSeries(change)
@@ -185,38 +194,44 @@ impl DocumentWriter<'_> {
         }
     }
 
-    /// Why it cannot be stored, whatever the state of the machine. Nothing is refused later.
-    fn refusal_of(&self, import: &Import) -> Result<Option<String>, DocumentError> {
-        let checked = match import {
+    /// Checks all that may refuse it, whatever the state of the machine: nothing is refused later. Of a document or
+    /// revision, what is stored of it without its lists.
+    fn accepted<'i>(
+        &self,
+        import: &'i Import,
+    ) -> Result<Option<AcceptedDocument<'i>>, DocumentError> {
+        match import {
             Import::Document(version) | Import::Revision(version) => {
                 let (body, id) = (&version.body, version.id.as_str());
-                self.check_size(body)
-                    .and_then(|()| metadata::accept(body, None, id, self.now_ticks()).map(drop))
+                self.check_size(body)?;
+                metadata::accept(body, None, id, self.now_ticks()).map(Some)
             }
-            Import::Counters(counters) => self.owner_of_counters(&counters.id).map(drop),
+            Import::Counters(counters) => self.owner_of_counters(&counters.id).map(|_| None),
             Import::TimeSeries(change) => {
-                change.check().map_err(DocumentError::from).and_then(|()| {
-                    match read::get(self.transaction(), &change.id)? {
-                        Some(_) => Ok(()),
-                        // There is nothing to delete.
-                        None if change.imported.is_empty() => Ok(()),
-                        None => Err(DocumentError::DocumentMissing {
-                            message: format!("Document '{}' does not exist", change.id),
-                        }),
-                    }
-                })
+                change.check()?;
+                // Without a document there is nothing to delete.
+                let is_possible = change.imported.is_empty()
+                    || read::get(self.transaction(), &change.id)?.is_some();
+                match is_possible {
+                    true => Ok(None),
+                    false => Err(DocumentError::DocumentMissing {
+                        message: format!("Document '{}' does not exist", change.id),
+                    }),
+                }
             }
-        };
-        match checked {
-            Ok(()) => Ok(None),
-            Err(error) if error.kind() == ErrorKind::Caller => Ok(Some(error.to_string())),
-            Err(error) => Err(error),
         }
     }
 
-    fn import_document(&mut self, document: &ImportedVersion) -> Result<Imported, DocumentError> {
-        let ImportedVersion { id, body, .. } = document;
-        self.leave_other_collection(document)?;
+    fn import_document(
+        &mut self,
+        document: &ImportedVersion,
+        accepted: Option<&AcceptedDocument<'_>>,
+    ) -> Result<Imported, DocumentError> {
+        let id = &document.id;
+        let body = accepted.map_or(&document.body, |accepted| &*accepted.body);
+        if let Some(accepted) = accepted {
+            self.leave_other_collection(id, &accepted.collection)?;
+        }
         let attachments = self.import_contents(document)?;
         for (attachment, content_bytes) in &attachments.stored {
             self.import_attachment(id, attachment, *content_bytes)?;
@@ -238,12 +253,14 @@ impl DocumentWriter<'_> {
     }
 
     /// A document of the same id in another collection is deleted first.
-    fn leave_other_collection(&mut self, document: &ImportedVersion) -> Result<(), DocumentError> {
-        let ImportedVersion { id, body, .. } = document;
+    fn leave_other_collection(
+        &mut self,
+        id: &DocumentId,
+        collection: &CollectionName,
+    ) -> Result<(), DocumentError> {
         let Some(stored) = read::get(self.transaction(), id)? else { return Ok(()) };
         let number = stored.collection_number();
-        let accepted = metadata::accept(body, None, id.as_str(), self.now_ticks())?;
-        if self.collections.numbered(self.tx, number)?.name != accepted.collection {
+        if self.collections.numbered(self.tx, number)?.name != *collection {
             self.delete(id, &ExpectedVersion::Any)?;
         }
         Ok(())

@@ -126,8 +126,6 @@ pub struct SmugglerOptions {
     pub remove_analyzers: bool,
     /// Whether no revisions are made of imported documents.
     pub skip_revision_creation: bool,
-    /// Whether documents that cannot be read are left out, and named in the result, instead of ending the export.
-    pub skip_corrupted_data: bool,
     /// A script that changes or leaves out documents.
     pub transform_script: Option<String>,
     /// The most steps of that script for one document.
@@ -149,7 +147,6 @@ impl Default for SmugglerOptions {
             include_archived: true,
             remove_analyzers: false,
             skip_revision_creation: false,
-            skip_corrupted_data: false,
             transform_script: None,
             transform_steps_max: None,
             file_name: None,
@@ -178,7 +175,6 @@ impl SmugglerOptions {
                 "includearchived" => options.include_archived = flag_in(name, value)?,
                 "removeanalyzers" => options.remove_analyzers = flag_in(name, value)?,
                 "skiprevisioncreation" => options.skip_revision_creation = flag_in(name, value)?,
-                "skipcorrupteddata" => options.skip_corrupted_data = flag_in(name, value)?,
                 "transformscript" => options.transform_script = text_in(name, value)?,
                 "maxstepsfortransformscript" => options.transform_steps_max = value.as_u64(),
                 "filename" => options.file_name = text_in(name, value)?,

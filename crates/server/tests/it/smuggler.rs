@@ -13,6 +13,8 @@ use crate::{
 
 /// What RavenDB 5.4 exported of a database with one of everything. Its zstd frame has no end, as RavenDB leaves it.
 const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-5.4.ravendbdump");
+/// The same of RavenDB 7.1.
+const RECORDED_BY_7: &[u8] = include_bytes!("../recorded/smuggler/ravendb-7.1.ravendbdump");
 
 fn export(server: &TestServer, database: &str, options: &Value) -> Vec<u8> {
     let target = format!("/databases/{database}/smuggler/export");
@@ -172,10 +174,15 @@ fn documents_leave_in_a_dump_and_arrive_as_they_were() {
 }
 
 #[test]
-fn a_dump_of_ravendb_is_imported_with_everything_that_is_in_it() {
+fn dumps_of_ravendb_are_imported_with_everything_that_is_in_them() {
+    assert_is_imported(RECORDED);
+    assert_is_imported(RECORDED_BY_7);
+}
+
+fn assert_is_imported(dump: &[u8]) {
     let server = two_databases();
     let types = json!({"OperateOnTypes": "Documents,RevisionDocuments,Indexes,Identities,CompareExchange,DatabaseRecord,Attachments,CounterGroups,Subscriptions,TimeSeries,TimeSeriesDeletedRanges,Conflicts,Tombstones"});
-    let result = import(&server, "db", Some(&types), RECORDED);
+    let result = import(&server, "db", Some(&types), dump);
     let counts = |part: &str| {
         (
             result[part]["ReadCount"].as_u64().unwrap(),
