@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use platform::{Clock, Platform, ProcessMemory};
+use platform::{Clock, Platform, ProcessMemory, secret_memory};
 
 use crate::{patch::ThreadPatcher, script_places::ScriptPlaces};
 
@@ -204,6 +204,7 @@ impl Pool {
             if catch_unwind(AssertUnwindSafe(|| work.run(&mut patcher))).is_err() {
                 patcher = ThreadPatcher::default();
             }
+            secret_memory::wipe_stack_after_work();
         }
         // `next` has uncounted it.
         std::mem::forget(counted);

@@ -22,7 +22,7 @@ use std::{
     sync::Arc,
 };
 
-use platform::{Platform, wiping_allocator::WipingAllocator};
+use platform::{Platform, secret_memory, wiping_allocator::WipingAllocator};
 use server::AuditSink;
 use settings::{Inputs, Loaded, SETTINGS_JSON_BYTES_MAX, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
@@ -127,7 +127,11 @@ fn serve(loaded: Loaded) -> ExitCode {
     if raised.before != raised.now {
         tracing::info!(before = raised.before, now = raised.now, "more files may be open");
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_park(secret_memory::wipe_stack_after_work)
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(&format!("corvus: cannot start threads: {error}"));

@@ -17,7 +17,7 @@ use std::{
 };
 
 use model::IndexPriority;
-use platform::{Clock, Platform, ProcessMemory, thread_priority};
+use platform::{Clock, Platform, ProcessMemory, secret_memory, thread_priority};
 use storage::MemoryBudget;
 
 use crate::batch_memory::IndexingMemory;
@@ -219,6 +219,7 @@ impl Shared {
         while let Some((worker, spare_threads)) = self.next(&mut pauses) {
             pauses = REST_PAUSES;
             let next = Arc::clone(&worker).take_turn(spare_threads);
+            secret_memory::wipe_stack_after_work();
             let mut line = self.lock();
             match next {
                 NextTurn::InLine => line.enqueue(worker),

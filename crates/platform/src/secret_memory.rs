@@ -14,8 +14,13 @@ use rustix::{
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair},
 };
 
+use crate::wiping_allocator;
+
 /// Bytes of the stack that [`wipe_stack`] overwrites: more than the functions of a cipher take.
 const STACK_BYTES: usize = 4096;
+
+/// Bytes of the stack that [`wipe_stack_after_work`] overwrites: handlers take no more, apart from deep recursions.
+const STACK_BYTES_OF_WORK: usize = 128 * 1024;
 
 /// Whether the system has refused to lock memory.
 static LOCK_REFUSED: AtomicBool = AtomicBool::new(false);
@@ -30,6 +35,21 @@ pub fn wipe(bytes: &mut [u8]) {
 #[inline(never)]
 pub fn wipe_stack() {
     let mut used = [0xff; STACK_BYTES];
+    zeroize::optimization_barrier(&used);
+    wipe(&mut used);
+}
+
+/// Zeroes the part of the stack that work of a thread has used, at its end, while freed memory is wiped too. For
+/// threads that stay: what they have parsed, hashed or copied lies on their stacks until they work again.
+pub fn wipe_stack_after_work() {
+    if wiping_allocator::is_wiping() {
+        wipe_deep_stack();
+    }
+}
+
+#[inline(never)]
+fn wipe_deep_stack() {
+    let mut used = [0xff; STACK_BYTES_OF_WORK];
     zeroize::optimization_barrier(&used);
     wipe(&mut used);
 }

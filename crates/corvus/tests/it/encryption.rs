@@ -16,7 +16,7 @@ const BATCH: usize = 100;
 /// The beginning of every marker, and something that is in no other text.
 const MARKER: &str = "mArKeR-x7q-";
 /// How long what was decrypted may stay in memory after the last request, on a busy machine.
-const QUIET_MAX: Duration = Duration::from_secs(20);
+const QUIET_MAX: Duration = Duration::from_secs(60);
 const OVER_HTTP: &str = "--Security.AllowEncryptedDatabasesOverHttp=true";
 
 /// The body of a short answer, which may be sent as one chunk.
@@ -77,15 +77,7 @@ fn query(server: &Server, database: &str, number: usize) -> String {
 }
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    let Some(first) = wanted.first() else { return false };
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        if rest[at..].starts_with(wanted) {
-            return true;
-        }
-        rest = &rest[at + 1..];
-    }
-    false
+    memchr::memmem::find(bytes, wanted).is_some()
 }
 
 /// The files below a directory in which one of these is found.

@@ -18,8 +18,10 @@ use std::{
 use tokio::{
     runtime::Handle,
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    task::{JoinSet, LocalSet, spawn_blocking},
+    task::{JoinSet, LocalSet},
 };
+
+use crate::blocking::begin_blocking;
 
 /// The producer of a response; it never leaves its thread.
 pub(crate) type Making = Pin<Box<dyn Future<Output = ()>>>;
@@ -85,7 +87,7 @@ impl AnswerThreads {
                 Handle::current().block_on(local.run_until(all.run(number, received, is_busy)));
             }
         };
-        drop(spawn_blocking(work));
+        drop(begin_blocking(work));
         threads.threads.push(Thread { number, begins, databases: Vec::new(), is_busy });
         threads.threads.len() - 1
     }
@@ -207,7 +209,7 @@ mod tests {
                 );
             }
             // Other work of the pool continues, and so do responses of others.
-            spawn_blocking(|| ()).await.unwrap();
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
             let (sender, made) = oneshot::channel();
             let begin =
                 Box::new(move || -> Making { Box::pin(async move { sender.send(()).unwrap() }) });

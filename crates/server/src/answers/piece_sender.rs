@@ -23,7 +23,7 @@ use database::DatabaseLease;
 use storage::{Environment, Held, MemoryShare, WorkingMemory, WorkingScope};
 use tokio::{
     sync::mpsc::{Sender, error::TrySendError},
-    task::{spawn_blocking, yield_now},
+    task::yield_now,
     time::{Instant, timeout},
 };
 use wire::ErrorKind;
@@ -31,6 +31,7 @@ use wire::ErrorKind;
 use crate::{
     answers::{answer::Piece, answer_places::Place},
     api_error::ApiError,
+    blocking::begin_blocking,
 };
 
 /// Approximate size of the pieces of a response.
@@ -373,7 +374,7 @@ impl PieceSender {
             // Only what remains after a flush is retained by snapshots. A flush that fails is
             // detected by the next write.
             let flushed = Arc::clone(&environment);
-            drop(spawn_blocking(move || drop(flushed.flush())).await);
+            drop(begin_blocking(move || drop(flushed.flush())).await);
             if is_memory_short(&environment) {
                 tracing::warn!("the snapshot of a long answer keeps too many changes in memory");
                 return true;

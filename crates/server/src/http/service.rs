@@ -31,6 +31,7 @@ use crate::{
     },
     api_error::ApiError,
     audit::AuditedRequest,
+    blocking::begin_blocking,
     call::Call,
     client_configuration,
     database_access::open_database,
@@ -399,7 +400,7 @@ async fn run(route: Route, call: Call) -> Result<Answer, ApiError> {
         }
         Handler::Blocking(handler) => {
             let work = move || catch_unwind(AssertUnwindSafe(|| handler(&call)));
-            match tokio::task::spawn_blocking(work).await {
+            match begin_blocking(work).await {
                 Ok(caught) => caught,
                 Err(error) => {
                     let message = format!("The handler was not run: {error}");

@@ -13,6 +13,7 @@ use crate::{
         answer_memory::{counting_memory, wait_for_room},
         time_series_includes,
     },
+    blocking::begin_blocking,
     tcp::{
         messages::send,
         session_end::End,
@@ -75,7 +76,7 @@ async fn read_piece(
         Ok(place) => place,
         Err(end) => return Some((worker, Err(end))),
     };
-    let read = tokio::task::spawn_blocking(move || {
+    let read = begin_blocking(move || {
         let _place = place;
         let piece = read_with(&database, &mut worker);
         (worker, piece)

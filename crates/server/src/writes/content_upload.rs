@@ -15,6 +15,7 @@ use wire::ErrorKind;
 
 use crate::{
     api_error::ApiError,
+    blocking::begin_blocking,
     database_access::unless_closed,
     http::body_share::{BodyShare, SMALL_BODY_BYTES, charge_in_steps},
     server_state::ServerState,
@@ -57,7 +58,7 @@ impl Hashing {
     /// Hashes the next chunk, once the one before is done.
     async fn begin(&mut self, chunk: Arc<Vec<u8>>) -> Result<(), ApiError> {
         let mut hasher = self.done().await?;
-        *self = Self::Running(tokio::task::spawn_blocking(move || {
+        *self = Self::Running(begin_blocking(move || {
             hasher.update(&chunk);
             hasher
         }));
@@ -170,7 +171,7 @@ impl ContentUpload {
         }
         if self.flush.is_none() {
             let environment = Arc::clone(self.database.environment());
-            self.flush = Some(tokio::task::spawn_blocking(move || drop(environment.flush())));
+            self.flush = Some(begin_blocking(move || drop(environment.flush())));
         }
         Ok(())
     }
