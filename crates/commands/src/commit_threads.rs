@@ -21,6 +21,8 @@ use std::{
 
 use platform::{Clock, Platform, ProcessMemory, secret_memory};
 
+use storage::MemoryBudget;
+
 use crate::{patch::ThreadPatcher, script_places::ScriptPlaces};
 
 /// How long an idle thread waits before it returns memory to the system, and between further
@@ -108,6 +110,12 @@ impl CommitThreads {
     /// The number of threads that exist now.
     pub fn count(&self) -> usize {
         self.pool.lock().threads
+    }
+
+    /// From now on, all but one of the batches with scripts that are executed at the same time draw so many bytes for their
+    /// heaps from this budget; a batch for which there is no memory is refused. Only the first call counts.
+    pub fn draw_scripts_from(&self, budget: Arc<MemoryBudget>, heap_bytes: u64) {
+        self.pool.scripts.draw_from(budget, heap_bytes);
     }
 
     /// Those who execute batches with scripts share these.

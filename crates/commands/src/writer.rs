@@ -132,9 +132,18 @@ impl Writer {
                     // Nothing has been executed yet that would have to wait, too. Not earlier: opening the
                     // transaction may wait for a slow disk.
                     let places = self.shared.script_places();
-                    let place = first.batch.has_scripts().then(|| places.take());
-                    let first = Turn { submission: first, place };
-                    self.run_transaction(tx, first, self.prepared(patcher))
+                    let place = first.batch.has_scripts().then(|| places.take()).transpose();
+                    match place {
+                        Ok(place) => {
+                            let first = Turn { submission: first, place };
+                            self.run_transaction(tx, first, self.prepared(patcher))
+                        }
+                        Err(exhausted) => {
+                            let error = StorageError::NoMemory(exhausted);
+                            self.fail(first, CommandError::NotWritten(error));
+                            None
+                        }
+                    }
                 }
                 Err(error) => {
                     self.refuse(first, error);

@@ -61,6 +61,8 @@ impl DatabaseFiles {
         let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
         let commit_threads = CommitThreads::start(plan.commit_threads, &platform)?;
+        let heap_bytes = plan.script_bytes_max as u64;
+        commit_threads.draw_scripts_from(Arc::clone(&plan.process), heap_bytes);
         Ok(Arc::new(DatabaseFiles {
             settings,
             platform,
