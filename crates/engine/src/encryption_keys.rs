@@ -237,7 +237,7 @@ impl EncryptionKeys {
             disk.write_file_atomically(&path, &key.0[..]).map_err(failed)?;
             tracing::warn!(
                 path = %path.display(),
-                "a master key was made; whoever has the data directory has it, too. Set Security.MasterKey.Path to \
+                "a master key was made; anyone who has the data directory has it, too. Set Security.MasterKey.Path to \
                  a file on another disk"
             );
             return Ok(key);

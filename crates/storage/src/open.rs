@@ -1,7 +1,10 @@
 //! Opening an environment: creating it, or recovering it from whatever the last process left
 //! behind.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use platform::{Access, Clock, DirectoryLock, Disk, File, Platform};
 
@@ -131,14 +134,7 @@ pub fn environment_id_in(
     platform: &Platform,
     directory: &Path,
 ) -> Result<Option<u128>, StorageError> {
-    let disk = &*platform.disk;
-    let path = directory.join(DATA_FILE);
-    if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
-        return Ok(None);
-    }
-    let file = disk
-        .open(&path, Access::Buffered)
-        .map_err(|error| StorageError::io(&path, "open", error))?;
+    let Some((file, path)) = data_file_in(platform, directory)? else { return Ok(None) };
     Ok(Some(EnvironmentHeader::read_unverified(&*file, &path)?.environment_id))
 }
 
@@ -150,6 +146,15 @@ pub fn is_encrypted_in(
     platform: &Platform,
     directory: &Path,
 ) -> Result<Option<bool>, StorageError> {
+    let Some((file, path)) = data_file_in(platform, directory)? else { return Ok(None) };
+    EnvironmentHeader::is_encrypted(&*file, &path)
+}
+
+/// The data file in a directory, if there is one, and its path.
+fn data_file_in(
+    platform: &Platform,
+    directory: &Path,
+) -> Result<Option<(Arc<dyn File>, PathBuf)>, StorageError> {
     let disk = &*platform.disk;
     let path = directory.join(DATA_FILE);
     if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
@@ -158,7 +163,7 @@ pub fn is_encrypted_in(
     let file = disk
         .open(&path, Access::Buffered)
         .map_err(|error| StorageError::io(&path, "open", error))?;
-    EnvironmentHeader::is_encrypted(&*file, &path)
+    Ok(Some((file, path)))
 }
 
 fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {

@@ -228,7 +228,7 @@ impl<'t> DumpExport<'t> {
                     let text = format!(
                         "{automatic} automatic indexes are not exported: {CREATED_BY_QUERIES}"
                     );
-                    progress.tell(MessageLevel::Info, &text);
+                    progress.report(MessageLevel::Info, &text);
                 }
             }
             Section::Identities => {
@@ -324,7 +324,7 @@ impl<'t> DumpExport<'t> {
                         row.name(),
                         row.lower_document_id()
                     );
-                    progress.tell(MessageLevel::Warning, &text);
+                    progress.report(MessageLevel::Warning, &text);
                 }
             }
             (_, LogEntry::DeletedRange(row)) => {

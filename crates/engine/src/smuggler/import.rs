@@ -1,8 +1,8 @@
-//! What becomes of each element of a dump.
+//! What is done with each element of a dump.
 //!
 //! The caller reads the dump, passes on its events, and does what is asked of it: to read the bytes behind an
 //! element, to run a task, and to store the batch that is collected when it is full. An element that cannot be
-//! understood, or that the database refuses, is counted, told with its name and position, and left out. Whatever
+//! understood, or that the database refuses, is counted, reported with its name and position, and left out. Whatever
 //! the import does not reach because it fails is not there, and the result says how far it came.
 
 use std::{collections::HashMap, sync::Arc};
@@ -140,8 +140,8 @@ impl DumpImport {
     }
 
     /// Adds a message to the result.
-    pub fn tell(&mut self, level: MessageLevel, text: &str) {
-        self.progress.tell(level, text);
+    pub fn report(&mut self, level: MessageLevel, text: &str) {
+        self.progress.report(level, text);
     }
 
     /// Notes what became of the batches that were stored.
@@ -173,7 +173,7 @@ impl DumpImport {
                     "was stored without all of its attachments"
                 }
             };
-            self.progress.tell(
+            self.progress.report(
                 MessageLevel::Error,
                 &format!("{what} '{id}' {done}: {}.", text.trim_end_matches('.')),
             );
@@ -197,7 +197,7 @@ impl DumpImport {
             None if name == "BuildVersion" => {}
             None => {
                 let text = format!("The section '{name}' is not known, and was left out.");
-                self.progress.tell(MessageLevel::Warning, &text);
+                self.progress.report(MessageLevel::Warning, &text);
             }
         }
         ImportNext::Read
@@ -209,7 +209,8 @@ impl DumpImport {
         let Some(current) = self.section.take() else {
             // Damage may have made a part of it out of what follows.
             if let Err(reason) = imported_items::check(text) {
-                self.progress.tell(MessageLevel::Error, &format!("'{name}' is damaged: {reason}"));
+                self.progress
+                    .report(MessageLevel::Error, &format!("'{name}' is damaged: {reason}"));
             }
             return ImportNext::Read;
         };
@@ -250,7 +251,7 @@ impl DumpImport {
                 let name = self.property.clone();
                 let text =
                     format!("An element of '{name}' at byte {position} is damaged: {reason}");
-                self.progress.tell(MessageLevel::Error, &text);
+                self.progress.report(MessageLevel::Error, &text);
             }
             return ImportNext::Read;
         };
@@ -289,7 +290,7 @@ impl DumpImport {
 
     fn refuse(&mut self, part: SmugglerPart, text: &str) {
         self.progress.counts(part).errored += 1;
-        self.progress.tell(MessageLevel::Error, text);
+        self.progress.report(MessageLevel::Error, text);
     }
 
     /// The section is complete.
@@ -321,7 +322,7 @@ impl DumpImport {
         if count != 0 && current.is_included {
             let name = current.section.name();
             let text = format!("{count} elements of '{name}' were left out: {why}.");
-            self.progress.tell(MessageLevel::Warning, &text);
+            self.progress.report(MessageLevel::Warning, &text);
         }
     }
 
@@ -342,7 +343,7 @@ impl DumpImport {
             self.refuse(outcome.part, text);
         }
         for text in &outcome.notes {
-            self.progress.tell(MessageLevel::Warning, text);
+            self.progress.report(MessageLevel::Warning, text);
         }
         for name in &outcome.record_parts {
             self.progress.note_record_part(name);
@@ -357,7 +358,7 @@ impl DumpImport {
                     parts.concat()
                 ),
             };
-            self.progress.tell(MessageLevel::Info, &text);
+            self.progress.report(MessageLevel::Info, &text);
         }
     }
 
@@ -611,7 +612,7 @@ impl DumpImport {
             self.progress.counts(SmugglerPart::Indexes).skipped += 1;
             let name = &element["IndexDefinition"]["Name"];
             let text = format!("The automatic index {name} was left out: {CREATED_BY_QUERIES}");
-            self.progress.tell(MessageLevel::Info, &text);
+            self.progress.report(MessageLevel::Info, &text);
             return Ok(ImportNext::Read);
         }
         let mut definition =

@@ -11,13 +11,13 @@
 //! | `exported_contents` | contents of attachments, before the documents that have them |
 //! | `exported_items` | elements of the smaller kinds of data |
 //! | `exported_record` | the settings of the database, and definitions of indexes |
-//! | `import` | what becomes of each element |
+//! | `import` | what is done with each element |
 //! | `imported_version` | documents and revisions |
 //! | `imported_items` | elements of the smaller kinds of data |
 //! | `exported_series`, `imported_series` | segments of time series |
 //! | `imported_record` | settings of the database |
 //! | `import_task` | what changes the state that all nodes agree on |
-//! | `progress` | what is counted and told |
+//! | `progress` | what is counted and reported |
 
 mod export;
 mod exported_contents;

@@ -12,7 +12,7 @@ use wire::{
 /// How many items are read between two announcements of the progress.
 const ANNOUNCED_ITEMS: u64 = 4096;
 
-/// The result so far, and who is told.
+/// The result so far, and the operation whose watchers are notified of it.
 pub struct SmugglerProgress {
     result: SmugglerResult,
     operation: Option<Arc<Operation>>,
@@ -22,7 +22,7 @@ pub struct SmugglerProgress {
 }
 
 impl SmugglerProgress {
-    /// Nothing is done yet. Watchers of the operation are told what is.
+    /// Nothing is done yet. Watchers of the operation are notified of what is.
     pub fn new(operation: Option<Arc<Operation>>, clock: Arc<dyn Clock>) -> SmugglerProgress {
         let began_ticks = clock.now().ticks();
         let result = SmugglerResult::default();
@@ -35,7 +35,7 @@ impl SmugglerProgress {
     }
 
     /// Adds a message.
-    pub fn tell(&mut self, level: MessageLevel, text: &str) {
+    pub fn report(&mut self, level: MessageLevel, text: &str) {
         self.result.add_message(level, text, self.clock.now().ticks());
         self.announce();
     }
@@ -44,14 +44,14 @@ impl SmugglerProgress {
     pub fn begin(&mut self, part: SmugglerPart, name: &str) {
         let now = self.clock.now().ticks();
         self.result.counts_mut(part).started_ticks.get_or_insert(now);
-        self.tell(MessageLevel::Info, &format!("Started processing {name}."));
+        self.report(MessageLevel::Info, &format!("Started processing {name}."));
     }
 
     /// A part is complete.
     pub fn finish(&mut self, part: SmugglerPart, name: &str) {
         self.result.counts_mut(part).is_processed = true;
         let text = format!("Finished processing {name}. {}", self.counted(part));
-        self.tell(MessageLevel::Info, &text);
+        self.report(MessageLevel::Info, &text);
     }
 
     fn counted(&self, part: SmugglerPart) -> String {
@@ -72,7 +72,7 @@ impl SmugglerProgress {
     /// All of a part is left out.
     pub fn skip(&mut self, part: SmugglerPart, name: &str) {
         self.result.counts_mut(part).is_skipped = true;
-        self.tell(MessageLevel::Info, &format!("Skipping '{name}' processing."));
+        self.report(MessageLevel::Info, &format!("Skipping '{name}' processing."));
     }
 
     /// A part that was left out is over.
@@ -80,7 +80,7 @@ impl SmugglerProgress {
         let counts = self.result.counts_mut(part);
         counts.is_processed = true;
         let text = format!("Skipped '{name}' processing. Skipped {} items.", counts.read);
-        self.tell(MessageLevel::Info, &text);
+        self.report(MessageLevel::Info, &text);
     }
 
     /// One item was read.

@@ -77,7 +77,7 @@ fn is_administrator(call: &Call) -> Result<bool, ApiError> {
 }
 
 /// Leaves the record out for a client that does not administer the database.
-fn allow(options: &mut SmugglerOptions, is_administrator: bool) {
+fn leave_out_record_unless(options: &mut SmugglerOptions, is_administrator: bool) {
     if !is_administrator {
         options.types.retain(|kind| *kind != SmugglerType::DatabaseRecord);
     }

@@ -12,7 +12,7 @@ use storage::ReadTransaction;
 use wire::{ErrorKind, SmugglerCompression, SmugglerOptions, operation_state::OperationStatus};
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-use super::{Running, allow, check_script, is_administrator, options_of};
+use super::{Running, check_script, is_administrator, leave_out_record_unless, options_of};
 use crate::{
     answers::{
         answer::Answer,
@@ -53,7 +53,7 @@ struct Job {
 fn begin(call: &Call) -> Result<Job, ApiError> {
     let mut options = options_of(call)?;
     check_script(&options)?;
-    allow(&mut options, is_administrator(call)?);
+    leave_out_record_unless(&mut options, is_administrator(call)?);
     let collections = options.collections.iter().map(|name| CollectionName::new(name.as_str()));
     let collections = collections.collect::<Result<_, _>>();
     let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;

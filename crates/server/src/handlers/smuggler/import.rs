@@ -14,7 +14,10 @@ use smuggler::{DumpError, DumpEvent, DumpReader};
 use tokio::time::{Instant, timeout};
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
-use super::{Running, allow, check_script, dump_file::DumpFile, is_administrator, read_options};
+use super::{
+    Running, check_script, dump_file::DumpFile, is_administrator, leave_out_record_unless,
+    read_options,
+};
 use crate::{
     answers::answer::Answer,
     api_error::ApiError,
@@ -104,7 +107,7 @@ async fn import_parts(
         }
         let mut options = read_options(&options)?;
         check_script(&options)?;
-        allow(&mut options, is_administrator);
+        leave_out_record_unless(&mut options, is_administrator);
         let operation = Some(Arc::clone(&running.operation));
         let (engine, database) = (&state.engine, &running.database);
         let import = DumpImport::begin(engine, database, options, operation, is_administrator)?;
@@ -276,7 +279,7 @@ impl Work<'_> {
         let summary = self.import.result().summary();
         let kind = error.kind;
         let message = format!("{} Imported before that: {summary}.", error.message);
-        self.import.tell(MessageLevel::Error, &message);
+        self.import.report(MessageLevel::Error, &message);
         ApiError::new(kind, message).caused_by(error.full_text())
     }
 
