@@ -1,10 +1,7 @@
 //! Opening an environment: creating it, or recovering it from whatever the last process left
 //! behind.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use platform::{Access, Clock, DirectoryLock, Disk, File, Platform};
 
@@ -134,7 +131,8 @@ pub fn environment_id_in(
     platform: &Platform,
     directory: &Path,
 ) -> Result<Option<u128>, StorageError> {
-    let Some((file, path)) = data_file_in(platform, directory)? else { return Ok(None) };
+    let path = directory.join(DATA_FILE);
+    let Some(file) = existing_data_file(platform, &path)? else { return Ok(None) };
     Ok(Some(EnvironmentHeader::read_unverified(&*file, &path)?.environment_id))
 }
 
@@ -146,24 +144,23 @@ pub fn is_encrypted_in(
     platform: &Platform,
     directory: &Path,
 ) -> Result<Option<bool>, StorageError> {
-    let Some((file, path)) = data_file_in(platform, directory)? else { return Ok(None) };
+    let path = directory.join(DATA_FILE);
+    let Some(file) = existing_data_file(platform, &path)? else { return Ok(None) };
     EnvironmentHeader::is_encrypted(&*file, &path)
 }
 
-/// The data file in a directory, if there is one, and its path.
-fn data_file_in(
+/// The data file at a path, if there is one.
+fn existing_data_file(
     platform: &Platform,
-    directory: &Path,
-) -> Result<Option<(Arc<dyn File>, PathBuf)>, StorageError> {
+    path: &Path,
+) -> Result<Option<Arc<dyn File>>, StorageError> {
     let disk = &*platform.disk;
-    let path = directory.join(DATA_FILE);
-    if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
+    if !disk.exists(path).map_err(|error| StorageError::io(path, "find", error))? {
         return Ok(None);
     }
-    let file = disk
-        .open(&path, Access::Buffered)
-        .map_err(|error| StorageError::io(&path, "open", error))?;
-    Ok(Some((file, path)))
+    disk.open(path, Access::Buffered)
+        .map(Some)
+        .map_err(|error| StorageError::io(path, "open", error))
 }
 
 fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
