@@ -25,6 +25,8 @@ use crate::{
 const REST: Duration = Duration::from_millis(300);
 const DISK_MEASURED_FOR: Duration = Duration::from_millis(700);
 const TMPFS: &str = "/dev/shm";
+/// The column of an earlier version of Corvus.
+const BEFORE: &str = "before";
 
 /// The rows under [`MEMORY`].
 pub(crate) const MEMORY_FIGURES: [&str; 4] = [
@@ -143,12 +145,18 @@ struct House<'h> {
 }
 
 async fn start_all(options: &Options, house: &mut House<'_>) -> Vec<Contestant> {
-    let corvus = options.corvus.clone().map(|binary| Program::Corvus { binary });
-    let corvus = start_or(corvus, "corvus", "not built", house).await;
-    let mut contestants = vec![corvus];
+    let corvus = |name, binary: &Option<PathBuf>| {
+        binary.clone().map(|binary| Program::Corvus { name, binary })
+    };
+    let this = corvus("corvus", &options.corvus);
+    let mut contestants = vec![start_or(this, "corvus", "not built", house).await];
     if options.with_raven {
         let raven = Program::installed_raven(&options.raven_home, &options.raven_version);
         contestants.push(start_or(raven, "ravendb", "not installed", house).await);
+    }
+    if options.before.is_some() {
+        let before = corvus(BEFORE, &options.before);
+        contestants.push(start_or(before, BEFORE, "", house).await);
     }
     contestants
 }

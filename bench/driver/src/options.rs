@@ -12,6 +12,7 @@ pub(crate) const HELP: &str = "\
 driver: loads Corvus and RavenDB in one run and compares them
 
   --corvus FILE         the server's binary; without it the column says `not built`
+  --before FILE         an earlier version of the server, in a column of its own
   --bare FILE           the bare HTTP server that GET and PUT are compared with
   --node-client FILE    the program for bulk-insert-node; without it the row says `not installed`
   --raven-home DIR      where RavenDB is installed (default: RAVEN_HOME, then ~/.cache/ravendb-peer)
@@ -117,6 +118,8 @@ impl Size {
 /// What to run.
 pub(crate) struct Options {
     pub(crate) corvus: Option<PathBuf>,
+    /// An earlier version.
+    pub(crate) before: Option<PathBuf>,
     pub(crate) bare: Option<PathBuf>,
     pub(crate) raven_home: PathBuf,
     pub(crate) raven_version: String,
@@ -142,6 +145,7 @@ impl Options {
         let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default());
         Self {
             corvus: None,
+            before: None,
             bare: None,
             raven_home: env::var_os("RAVEN_HOME")
                 .map_or_else(|| home().join(".cache/ravendb-peer"), PathBuf::from),
@@ -171,6 +175,7 @@ impl Options {
             match argument {
                 Long("help") | Short('h') => return Ok(Request::Help),
                 Long("corvus") => options.corvus = Some(parser.value()?.into()),
+                Long("before") => options.before = Some(parser.value()?.into()),
                 Long("bare") => options.bare = Some(parser.value()?.into()),
                 Long("raven-home") => options.raven_home = parser.value()?.into(),
                 Long("raven-version") => options.raven_version = parser.value()?.string()?,

@@ -38,6 +38,8 @@ const RAVEN_PORTS: std::ops::Range<u16> = 8_300..8_400;
 /// How a server is started.
 pub(crate) enum Program {
     Corvus {
+        /// The name of its column: this version's, or that of an earlier one.
+        name: &'static str,
         binary: PathBuf,
     },
     Raven {
@@ -71,7 +73,7 @@ struct LogFolder(PathBuf);
 impl Program {
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Corvus { .. } => "corvus",
+            Self::Corvus { name, .. } => name,
             Self::Raven { .. } => "ravendb",
             Self::Bare { .. } => "bare",
         }
@@ -87,7 +89,7 @@ impl Program {
     /// The command, and the folder that it will create outside of `data`.
     fn command(&self, data: &Path) -> Result<(Command, Option<PathBuf>), DriverError> {
         match self {
-            Self::Corvus { binary } => {
+            Self::Corvus { binary, .. } => {
                 let mut command = Command::new(binary);
                 command.arg("--ServerUrl=http://127.0.0.1:0").arg("--Setup.Mode=None");
                 command.arg("--License.Eula.Accepted=true");
