@@ -11,23 +11,24 @@
 //!          leading and trailing zeroes of the last window · 2 not used
 //! then     T bytes tags: each its length (7 bits a byte, the lowest first), UTF-8, number and positions of escapes · the length of each
 //!          such row · number of tags
-//!          bits u32 · 0 u32 · that many bits, the highest of each byte first · 4 not used
+//!          bits u32 · compressed bytes u16, C · bytes when decompressed u16, U · an LZ4 block of C bytes · that many
+//!          bits, the highest of each byte first, which follow the U bytes · 4 not used
 //! ```
 //!
-//! An entry is: a bit that is set if it was deleted · the time · each value · the tag.
+//! C and U are 0 until a segment is nearly full. An entry is: a bit that is set if it was deleted · the time · each value · the tag.
 //!
-//! - time: of the first entry 31 bits, milliseconds from the baseline; of others the difference of differences D:
-//!   `0` for 0; `10` and 7 bits of D + 63; `110` and 9 of D + 255; `1110` and 12 of D + 2047; `1111` and 32 of
-//!   D + 2^31 - 1;
+//! - time: of the first entry 31 bits, milliseconds from the baseline; of others the difference of differences D, which
+//!   is never 0 in the longer codes, so that positive ones are less by 1 there: `0` for 0; `10` and 7 bits of D + 64;
+//!   `110` and 9 of D + 256; `1110` and 12 of D + 2048; `1111` and 32 of D + 2^31;
 //! - value, combined with the one before by exclusive or (Pelkonen and others, "Gorilla", VLDB 2015): `0` for the
 //!   same; `11` and the bits of the present window, which at first is all 64; `10`, 5 bits leading zeroes, 6 bits
 //!   length - 1, and the bits of that window;
 //! - tag: `0` for the one before, at first none; `10` for none; `11` and 7 bits index.
 //!
-//! Entries with fewer values than others have NaN for those that are missing; the value before the next one is
-//! then still the last that was there. All numbers are little-endian.
+//! Entries with fewer values than others have NaN for those that are missing, and deleted ones have 0; the value before
+//! the next one is then still the last that was there. All numbers are little-endian.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 const HEADER_BYTES: usize = 16;
 const SUMMARY_BYTES: usize = 48;
@@ -48,10 +49,9 @@ const VALUE_BITS_MAX: usize = 13 + 64;
 /// The last millisecond that a segment reaches, counted from its baseline.
 pub const OFFSET_MS_MAX: i64 = (1 << 31) - 1;
 
-/// Codes of differences of differences: the bits of the prefix, its length, the bits of the number, and what is
-/// added to it.
-const TIME_CODES: [(u64, u32, u32, i64); 4] =
-    [(0b10, 2, 7, 63), (0b110, 3, 9, 255), (0b1110, 4, 12, 2047), (0b1111, 4, 32, (1 << 31) - 1)];
+/// Codes of differences of differences: the bits of the prefix, its length, the bits of the number.
+const TIME_CODES: [(u64, u32, u32); 4] =
+    [(0b10, 2, 7), (0b110, 3, 9), (0b1110, 4, 12), (0b1111, 4, 32)];
 
 /// An entry of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,10 +109,14 @@ pub fn decode_segment(
     let tags = tags_of(tags)?;
     let (sizes, body) = rest.split_at_checked(8).ok_or(short)?;
     let bits = u32::from_le_bytes([sizes[0], sizes[1], sizes[2], sizes[3]]) as usize;
-    if body.len() * 8 < bits {
+    let u16_of = |at: usize| usize::from(u16::from_le_bytes([sizes[at], sizes[at + 1]]));
+    let (compressed, tail) = body.split_at_checked(u16_of(4)).ok_or(short)?;
+    if tail.len() * 8 < bits {
         return Err(short);
     }
-    let mut reader = BitReader { bytes: body, at: 0, end: bits };
+    let body = decompressed(compressed, u16_of(6), tail)?;
+    let end = (body.len() - tail.len()) * 8 + bits;
+    let mut reader = BitReader { bytes: &body, at: 0, end };
     let mut columns = vec![Column::default(); values];
     let mut current = vec![0.0; values];
     let (mut offset, mut difference, mut tag) = (0_i64, 0_i64, None);
@@ -125,7 +129,7 @@ pub fn decode_segment(
             offset += difference;
         }
         for (column, value) in columns.iter_mut().zip(&mut current) {
-            *value = reader.value(column)?;
+            *value = reader.value(column, is_deleted)?;
         }
         if reader.read(1)? == 1 {
             tag = match reader.read(1)? {
@@ -144,6 +148,23 @@ pub fn decode_segment(
         take(SegmentEntry { offset_ms: offset, values: &current[..present], tag });
     }
     Ok(())
+}
+
+/// What a block decompresses to, and the tail behind it.
+fn decompressed<'b>(
+    block: &[u8],
+    bytes: usize,
+    tail: &'b [u8],
+) -> Result<Cow<'b, [u8]>, DamagedSegment> {
+    if block.is_empty() && bytes == 0 {
+        return Ok(Cow::Borrowed(tail));
+    }
+    let mut body = lz4_flex::block::decompress(block, bytes)
+        .ok()
+        .filter(|body| body.len() == bytes)
+        .ok_or(DamagedSegment("it cannot be decompressed"))?;
+    body.extend_from_slice(tail);
+    Ok(Cow::Owned(body))
 }
 
 /// The texts of the tags, by index.
@@ -201,13 +222,14 @@ impl BitReader<'_> {
         match ones {
             0 => Ok(0),
             ones => {
-                let (_, _, bits, added) = TIME_CODES[ones - 1];
-                Ok(self.read(bits)? as i64 - added)
+                let (_, _, bits) = TIME_CODES[ones - 1];
+                let change = self.read(bits)? as i64 - (1 << (bits - 1));
+                Ok(if change < 0 { change } else { change + 1 })
             }
         }
     }
 
-    fn value(&mut self, column: &mut Column) -> Result<f64, DamagedSegment> {
+    fn value(&mut self, column: &mut Column, is_deleted: bool) -> Result<f64, DamagedSegment> {
         if self.read(1)? == 1 {
             if self.read(1)? == 0 {
                 column.leading = self.read(5)? as u32;
@@ -217,7 +239,7 @@ impl BitReader<'_> {
             }
             let length = 64 - column.leading - column.trailing;
             let value = f64::from_bits(column.bits ^ self.read(length)? << column.trailing);
-            if !value.is_nan() {
+            if !is_deleted && !value.is_nan() {
                 column.bits = value.to_bits();
             }
             return Ok(value);
@@ -388,11 +410,12 @@ impl SegmentEncoder {
         if change == 0 {
             return self.write(0, 1);
         }
-        let fits = |bits: u32, added: i64| (0..1_i64 << bits).contains(&(change + added));
-        let code = TIME_CODES.iter().find(|(_, _, bits, added)| fits(*bits, *added));
-        let (prefix, prefix_bits, bits, added) = *code.unwrap_or(&TIME_CODES[3]);
+        let number = |bits: u32| change - i64::from(0 < change) + (1 << (bits - 1));
+        let fits = |bits: u32| (0..1_i64 << bits).contains(&number(bits));
+        let code = TIME_CODES.iter().find(|(_, _, bits)| fits(*bits));
+        let (prefix, prefix_bits, bits) = *code.unwrap_or(&TIME_CODES[3]);
         self.write(prefix, prefix_bits);
-        self.write((change + added).cast_unsigned(), bits);
+        self.write(number(bits).cast_unsigned(), bits);
     }
 
     fn write_value(&mut self, position: usize, value: f64) {
@@ -556,40 +579,71 @@ mod tests {
         assert_eq!(read, expected);
     }
 
+    /// The values 0, 0.5, … 9.5, a minute each, from which RavenDB deleted the sixth to the eighth.
+    const WITH_DELETED: &str = "20651100 60ea0000 14000100 ff010100 00000000 00000000 00000000 00002340 00000000 00002340 00000000
+        00000000 00000000 00805540 11000000 0a060000 009f0400 00000000 00000000 001f0001 d4bf9ff0 00000000
+        00000977 40000000 00001a00 00000000 01078fff 00000000 0002e000 00000000 000b8000 00000000 002e0000
+        00000000 00300200 00000000 009d5c00 00000000 09b66000 00000000 68000000 0000132d e0000000 00006400
+        00000000 0d800000 00000190 00000000 00255ff0 00000000 00304000 00000001 86000000 00000c10 00000000 00";
+    /// 0 and 1 in turn, 300 times, a minute each: most of it is compressed.
+    const COMPRESSED: &str = "20be1101 60ea0000 2c010100 ff010100 00000000 00000000 00000000 0000f03f 00000000 0000f03f 00000000
+        00000000 00000000 00c06240 2c010000 00000000 006c1300 004900ae 07b00000 00001f00 01d4bf9f f80b0052
+        00000cff c0090022 67fe0800 32033ff0 09003219 ff800900 22cffc08 0032067f e0090022 33ff0800 1f014500
+        ffffffff ffffff4f 50000000 0000033f f0000000 00000019 ff800000 00000000 cffc0000 00000000 067fe000
+        00000000 0033ff00 00000000 00019ff8 00000000 00000cff c0000000 00000067 fe000000 00000003 3ff00000
+        00000000 19ff8000 00000000 00cffc00 00000000 00067fe0 00000000 000033ff 00000000 0000019f f8000000
+        0000000c ffc00000 00000000 67fe0000 00000000 033ff000 00000000 0019ff80 00000000 0000cffc 00000000
+        0000067f e0000000 00000033 ff000000 00000001 9ff80000 00000000 0cffc000 00000000 0067fe00 00000000
+        00033ff0 00000000 000019ff 80000000 000000cf fc000000 00000006 7fe00000 00000000 33ff0000 00000000
+        019ff800 00000000 000cffc0 00000000 000067fe 00000000 0000033f f0000000 00000019 ff800000 00000000
+        cffc0000 00000000 067fe000 00000000 0033ff00 00000000 00019ff8 00000000 00000cff c0000000 00000067
+        fe000000 00000003 3ff00000 00000000 19ff8000 00000000 00cffc00 00000000 00067fe0 00000000 000033ff
+        00000000 0000019f f8000000 0000000c ffc00000 00000000 67fe0000 00000000 033ff000 00000000 0019ff80
+        00000000 0000cffc 00000000 0000067f e0000000 00000033 ff000000 00000001 9ff80000 00000000 0cffc000
+        00000000 0067fe00 00000000 00033ff0 00000000 000019ff 80000000 000000cf fc000000 00000006 7fe00000
+        00000000 33ff0000 00000000 019ff800 00000000 000cffc0 00000000 000067fe 00000000 0000033f f0000000
+        00000019 ff800000 00000000 cffc0000 00000000 067fe000 00000000 0033ff00 00000000 00019ff8 00000000
+        00000cff c0000000 00000067 fe000000 00000000";
+    /// The value 5 at times whose differences change by each of `CHANGES`, up and down again.
+    const UNEVEN: &str = "a3ed4d00 400d0300 1a000100 ff010100 00000000 00001440 00000000 00001440 00000000 00001440 00000000
+        00001440 00000000 00406040 1a000000 00000000 006d0200 00000000 00000000 00d00500 00000000 000f8003
+        0d3f1401 3f14113e 17e10117 f1980350 065f8dfe 180237fc 73800e90 01cdfe3b ff870008 efff1eff fff0003e
+        00002000 7bffffbf f8f80018 69f1efff cf2c00";
+    const CHANGES: [i64; 12] = [1, 2, 63, 64, 65, 255, 256, 257, 2047, 2048, 2049, 100_000];
+
     #[test]
     fn deleted_entries_are_left_out() {
-        let deleted = "b80b0000e803000004000100ff010100 000000000000f03f000000000000f03f000000000000f03f000000000000f03f
-            0000000000000040 02000000 00000000 00";
-        let mut segment = bytes(deleted);
-        // Written as RavenDB does, with the second and the third of four deleted.
-        let bits = concat!(
-            "00000000000000000000000000000000",
-            "11",
-            "0011111111110000000000000000000000000000000000000000000000000000",
-            "0",
-            "1",
-            "1110101111100111",
-            "11",
-            "0011111111110000000000000000000000000000000000000000000000000000",
-            "0",
-            "1",
-            "0",
-            "0",
-            "0",
-            "0",
-            "0",
-            "11",
-            "0011111111110000000000000000000000000000000000000000000000000000",
-            "0",
-        );
-        segment.extend_from_slice(&(bits.len() as u32).to_le_bytes());
-        segment.extend_from_slice(&[0; 4]);
-        for byte in bits.as_bytes().chunks(8) {
-            let value = byte.iter().enumerate().map(|(at, bit)| (bit - b'0') << (7 - at)).sum();
-            segment.push(value);
+        let read = decoded(&bytes(WITH_DELETED)).unwrap();
+        let left = (0..20).filter(|number| !(5..8).contains(number));
+        let expected: Vec<Read> =
+            left.map(|number| (number * 60_000, vec![number as f64 * 0.5], None)).collect();
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn times_are_read_and_written_as_ravendb_does() {
+        let (mut difference, mut offset_ms) = (200_000, 200_000);
+        let mut expected: Vec<Read> = vec![(0, vec![5.0], None), (offset_ms, vec![5.0], None)];
+        for change in CHANGES.into_iter().flat_map(|change| [change, -change]) {
+            difference += change;
+            offset_ms += difference;
+            expected.push((offset_ms, vec![5.0], None));
         }
-        let read = decoded(&segment).unwrap();
-        assert_eq!(read, [(0, vec![1.0], None), (3000, vec![1.0], None)]);
+        let segment = bytes(UNEVEN);
+        assert_eq!(decoded(&segment).unwrap(), expected);
+        let mut encoder = SegmentEncoder::new(1);
+        for (offset_ms, values, _) in &expected {
+            encoder.add(&SegmentEntry { offset_ms: *offset_ms, values, tag: None });
+        }
+        assert_eq!(decoded(&encoder.finish()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_compressed_segment_is_read() {
+        let read = decoded(&bytes(COMPRESSED)).unwrap();
+        let expected: Vec<Read> =
+            (0..300).map(|number| (number * 60_000, vec![(number % 2) as f64], None)).collect();
+        assert_eq!(read, expected);
     }
 
     #[test]
