@@ -38,6 +38,7 @@ mod print_pieces;
 mod printed_size;
 mod string_scan;
 mod text;
+mod unpacker;
 mod value_scanner;
 mod view;
 mod walk;

@@ -2,12 +2,11 @@
 //! whole: it may be far longer than the stored document, where names are stored once and long
 //! strings are packed.
 
-use std::borrow::Cow;
-
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, Token};
 use crate::name_table::NameTable;
 use crate::print::{closing, opening, print_escaped, print_place, print_scalar};
+use crate::text::TextParts;
 use crate::view::{Block, Object, Scalar};
 use crate::walk::{Place, Step, Walk, check_order, container_of};
 use crate::writer::Container;
@@ -25,8 +24,8 @@ pub struct MemberPrinter<'a> {
     is_first: bool,
     /// The object or array being printed.
     inside: Option<(Walk<'a>, Container)>,
-    /// The string being printed, and the position reached.
-    text: Option<(Cow<'a, [u8]>, usize)>,
+    /// The rest of the string being printed.
+    text: Option<TextParts<'a>>,
 }
 
 impl<'a> MemberPrinter<'a> {
@@ -52,7 +51,7 @@ impl<'a> MemberPrinter<'a> {
     }
 
     /// Appends to `out` until it has `length` bytes, exceeding that by at most 32 KB and a name;
-    /// `true` when all is printed. Apart from that only a packed string is in memory as a whole.
+    /// `true` when all is printed. Apart from that, some 100 KB are in memory for a packed string.
     /// Properties for which `is_omitted` returns true are left out.
     ///
     /// # Errors
@@ -65,7 +64,7 @@ impl<'a> MemberPrinter<'a> {
     ) -> Result<bool, Corrupt> {
         while out.len() < length {
             if self.text.is_some() {
-                self.print_text_part(out);
+                self.print_text_part(out)?;
             } else if self.inside.is_some() {
                 self.print_step(out)?;
             } else if !self.begin_member(out, &is_omitted)? {
@@ -75,15 +74,15 @@ impl<'a> MemberPrinter<'a> {
         Ok(false)
     }
 
-    fn print_text_part(&mut self, out: &mut Vec<u8>) {
-        let Some((text, from)) = &mut self.text else { return };
-        let end = text.len().min(*from + TEXT_PART_BYTES);
-        print_escaped(&text[*from..end], out);
-        *from = end;
-        if end == text.len() {
+    fn print_text_part(&mut self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+        let Some(text) = &mut self.text else { return Ok(()) };
+        let part = text.next_part(TEXT_PART_BYTES)?;
+        print_escaped(part, out);
+        if part.is_empty() {
             out.push(b'"');
             self.text = None;
         }
+        Ok(())
     }
 
     fn print_step(&mut self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
@@ -143,7 +142,7 @@ impl<'a> MemberPrinter<'a> {
         match value {
             Scalar::String(text) if TEXT_PART_BYTES < text.len() => {
                 out.push(b'"');
-                self.text = Some((text.as_bytes()?, 0));
+                self.text = Some(text.parts());
                 Ok(())
             }
             value => print_scalar(value, out),

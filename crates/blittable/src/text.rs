@@ -6,6 +6,7 @@ use lz4_flex::block::decompress_into;
 
 use crate::error::Corrupt;
 use crate::format::{UNPACK_FACTOR_MAX, read_length};
+use crate::unpacker::Unpacker;
 
 /// A view of a string in a document.
 #[derive(Clone, Copy)]
@@ -16,6 +17,27 @@ pub struct Text<'a> {
     position: u32,
     packed: bool,
     needs_escape: bool,
+}
+
+/// The bytes of a text, a part at a time.
+pub(crate) enum TextParts<'a> {
+    /// What is left of a text that is not packed.
+    Stored(&'a [u8]),
+    Packed(Unpacker<'a>),
+}
+
+impl TextParts<'_> {
+    /// At most `bytes_max` bytes, which may begin or end inside a character; none at the end.
+    pub(crate) fn next_part(&mut self, bytes_max: usize) -> Result<&[u8], Corrupt> {
+        match self {
+            TextParts::Stored(rest) => {
+                let (part, after) = rest.split_at(rest.len().min(bytes_max));
+                *rest = after;
+                Ok(part)
+            }
+            TextParts::Packed(unpacker) => unpacker.next_part(bytes_max),
+        }
+    }
 }
 
 impl<'a> Text<'a> {
@@ -76,6 +98,16 @@ impl<'a> Text<'a> {
         let mut unpacked = Vec::new();
         self.append_to(&mut unpacked)?;
         Ok(Cow::Owned(unpacked))
+    }
+
+    /// The same in parts, of which one is in memory at a time.
+    pub(crate) fn parts(&self) -> TextParts<'a> {
+        match self.packed {
+            true => {
+                TextParts::Packed(Unpacker::new(self.bytes, self.len(), self.position as usize))
+            }
+            false => TextParts::Stored(self.bytes),
+        }
     }
 
     /// Whether the text equals `other`; unpacks only when the lengths are equal.

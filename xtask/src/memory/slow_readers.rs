@@ -21,6 +21,9 @@ const DATABASE: &str = "slow";
 const DOCUMENTS: u64 = 4_000;
 /// Together they are half of the memory limit.
 const TEXT_BYTES: usize = 32 << 10;
+/// A document whose text is stored packed, and the length of its text.
+const PACKED: &str = "/databases/slow/docs?id=packed/1";
+const PACKED_TEXT_BYTES: usize = 9_000_000;
 /// Number of concurrent clients.
 const READERS: usize = 200;
 /// How much each reads before it stops, and for how long.
@@ -33,12 +36,15 @@ const TARGETS: &[&str] = &[
     "/databases/slow/docs?pageSize=2000",
     "/databases/slow/streams/queries?query=from%20Users",
     "/databases/slow/queries?query=from%20Users%20order%20by%20Text%20limit%201000",
+    PACKED,
 ];
 /// The request of the client that reads, and its number of documents.
 const READ: (&str, usize) = ("/databases/slow/docs?startsWith=users/1&pageSize=500", 500);
 
 fn prepare(stage: &Stage) -> Result<(), Failure> {
     create_database(&stage.url, DATABASE)?;
+    let body = format!(r#"{{"Text":"{}"}}"#, "packed ".repeat(PACKED_TEXT_BYTES / 7));
+    stage.until_taken(|_| HttpClient::connect(&stage.url)?.send("PUT", PACKED, body.as_bytes()))?;
     stores::insert_documents(stage, DATABASE, 0..DOCUMENTS, TEXT_BYTES)
 }
 

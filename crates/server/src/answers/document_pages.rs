@@ -33,6 +33,8 @@ use crate::{
 
 /// Pages of at most this many documents are tried inline, on the thread that reads the connection.
 const INLINE_DOCUMENTS_MAX: usize = 256;
+/// The text of a smaller document is not measured before it is written inline: it is gone at once if it is too long.
+const MEASURED_ROW_BYTES: usize = 4 << 10;
 /// How long a resumable list waits for its client before it releases its snapshot.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a resumable list reads from one snapshot.
@@ -199,7 +201,9 @@ fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
     for row in listing.rows(tx).ok()? {
         let row = row.ok()?;
         let root = Value::Object(row.body().ok()?.root());
-        if is_large(&row) && !prints_within(&root, INLINE_BYTES_MAX as u64).ok()? {
+        if MEASURED_ROW_BYTES < row.body_bytes()
+            && !prints_within(&root, INLINE_BYTES_MAX as u64).ok()?
+        {
             return None;
         }
         writer.add(&row, &mut out).ok()?;

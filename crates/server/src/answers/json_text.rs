@@ -143,8 +143,9 @@ pub(crate) fn write_row(
     written.map_err(ApiError::from)
 }
 
-/// A smaller stored document has no text that is worth printing in pieces.
-pub(crate) const SMALL_ROW_BYTES: usize = 4 << 10;
+/// The text of a smaller stored document fits into a piece or two, however often it repeats its names and however
+/// well its strings are packed.
+pub(crate) const SMALL_ROW_BYTES: usize = 256;
 
 /// Whether the text of a document may be so long that it should not be in memory as a whole.
 pub(crate) fn is_large(row: &DocumentRow<'_>) -> bool {
