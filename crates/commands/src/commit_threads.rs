@@ -113,7 +113,7 @@ impl CommitThreads {
     }
 
     /// From now on, all but one of the batches with scripts that are executed at the same time draw so many bytes for their
-    /// heaps from this budget; a batch for which there is no memory is refused. Only the first call counts.
+    /// heaps from this budget; a batch for which there is no memory waits. Only the first call counts.
     pub fn draw_scripts_from(&self, budget: Arc<MemoryBudget>, heap_bytes: u64) {
         self.pool.scripts.draw_from(budget, heap_bytes);
     }

@@ -396,11 +396,12 @@ impl Shared {
     /// A thread has panicked outside of any batch: it is unknown what it was about to do. The queue is closed, and
     /// what is pending fails.
     pub(crate) fn thread_broke_down(&self, was_writer: bool) {
+        if was_writer {
+            // First: whatever waits for the end of the queue must not take this thread for one that still works.
+            self.lock().writer = WriterRole::Vacant;
+        }
         drop(self.close(false));
         let mut state = self.lock();
-        if was_writer {
-            state.writer = WriterRole::Vacant;
-        }
         if state.writer == WriterRole::Vacant {
             // There is no transaction that could be built on the lost one.
             state.lost = None;

@@ -1,8 +1,8 @@
 //! How many batches with scripts are executed at the same time, for all databases together.
 //!
 //! The scripts of each may fill the heap of its thread within milliseconds, so all of it is drawn from a budget before
-//! they run. One batch at a time runs without: a script that needs little is not refused where memory is short. What
-//! a thread keeps afterwards is little, and measured. More scripts at a time than there are processors would only slow
+//! they run. One batch at a time runs without, and further ones wait for that turn, or for memory, whichever comes first:
+//! no script is refused where memory is short. What a thread keeps afterwards is little, and measured. More scripts at a time than there are processors would only slow
 //! each other down, until they run into their limits of time.
 
 use std::{
@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
+use storage::{MemoryBudget, MemoryShare};
 
-/// How long a batch waits for the memory of its scripts.
-const MEMORY_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How often the first of those who wait looks whether there is memory for its scripts.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The places. Those who wait get them in turn.
 pub(crate) struct ScriptPlaces {
@@ -25,9 +25,9 @@ pub(crate) struct ScriptPlaces {
 
 struct PlacesState {
     free: usize,
-    /// The number of the next one to wait, and of the one whose turn is next.
-    last: u64,
-    next: u64,
+    /// Each one that waits takes a ticket, and is served in their order.
+    next_ticket: u64,
+    now_serving: u64,
     /// Whether a batch runs whose scripts draw from no budget.
     has_uncharged: bool,
 }
@@ -43,7 +43,8 @@ pub(crate) struct ScriptPlace {
 impl ScriptPlaces {
     /// This many.
     pub(crate) fn new(count: usize) -> Arc<Self> {
-        let state = PlacesState { free: count, last: 0, next: 0, has_uncharged: false };
+        let state =
+            PlacesState { free: count, next_ticket: 0, now_serving: 0, has_uncharged: false };
         let (changed, heaps) = (Condvar::new(), OnceLock::new());
         Arc::new(Self { state: Mutex::new(state), changed, heaps })
     }
@@ -53,58 +54,52 @@ impl ScriptPlaces {
         drop(self.heaps.set((budget, heap_bytes)));
     }
 
-    /// Waits for a place; the scripts of a batch are bounded in time.
-    ///
-    /// # Errors
-    /// There is a place, but not for long enough the memory for its scripts.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<ScriptPlace, MemoryExhausted> {
+    /// Waits for a place and for memory; the scripts of a batch are bounded in time.
+    pub(crate) fn take(self: &Arc<Self>) -> ScriptPlace {
         let mut state = self.lock();
-        let own = state.last;
-        state.last += 1;
-        while state.next != own || state.free == 0 {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let own = state.next_ticket;
+        state.next_ticket += 1;
+        loop {
+            if state.now_serving != own || state.free == 0 {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else if let Some(place) = self.place_in(&mut state) {
+                state.now_serving += 1;
+                drop(state);
+                // There may be a place for the next one, too.
+                self.changed.notify_all();
+                return place;
+            } else {
+                let waited = self.changed.wait_timeout(state, MEMORY_INTERVAL);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
-        state.next += 1;
-        let place = self.place_in(&mut state);
-        drop(state);
-        // There may be a place for the one after, too.
-        self.changed.notify_all();
-        place.charged(|heap, bytes| heap.grow_to_within(bytes, MEMORY_WAIT_MAX))
     }
 
     /// A place, if one is free that nobody waits for, and there is memory for its scripts.
     pub(crate) fn try_take(self: &Arc<Self>) -> Option<ScriptPlace> {
         let mut state = self.lock();
-        if state.free == 0 || state.next != state.last {
-            return None;
-        }
-        let place = self.place_in(&mut state);
-        drop(state);
-        place.charged(MemoryShare::try_grow_to).ok()
+        let is_free = 0 < state.free && state.now_serving == state.next_ticket;
+        is_free.then(|| self.place_in(&mut state)).flatten()
     }
 
-    fn place_in(self: &Arc<Self>, state: &mut PlacesState) -> ScriptPlace {
+    /// One of the free places, if no scripts run that draw from no budget, or there is memory for these.
+    fn place_in(self: &Arc<Self>, state: &mut PlacesState) -> Option<ScriptPlace> {
+        let is_uncharged = !state.has_uncharged;
+        let heap = match self.heaps.get().filter(|_| !is_uncharged) {
+            Some((budget, bytes)) => {
+                let mut heap = budget.share(0);
+                heap.try_grow_to(*bytes).ok()?;
+                Some(heap)
+            }
+            None => None,
+        };
         state.free -= 1;
-        let is_uncharged = !std::mem::replace(&mut state.has_uncharged, true);
-        ScriptPlace { places: Arc::clone(self), _heap: None, is_uncharged }
+        state.has_uncharged = true;
+        Some(ScriptPlace { places: Arc::clone(self), _heap: heap, is_uncharged })
     }
 
     fn lock(&self) -> MutexGuard<'_, PlacesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ScriptPlace {
-    fn charged(
-        mut self,
-        grow: impl FnOnce(&mut MemoryShare, u64) -> Result<(), MemoryExhausted>,
-    ) -> Result<ScriptPlace, MemoryExhausted> {
-        if let Some((budget, bytes)) = self.places.heaps.get().filter(|_| !self.is_uncharged) {
-            let mut heap = budget.share(0);
-            grow(&mut heap, *bytes)?;
-            self._heap = Some(heap);
-        }
-        Ok(self)
     }
 }
 
@@ -129,20 +124,26 @@ mod tests {
     /// Long enough to see that something does not happen.
     const SHORT: Duration = Duration::from_millis(50);
 
+    fn ends_within<T>(thread: &thread::JoinHandle<T>, time: Duration) -> bool {
+        let (_kept, nothing) = mpsc::channel::<()>();
+        let _ = nothing.recv_timeout(time);
+        thread.is_finished()
+    }
+
     #[test]
     fn those_who_wait_get_their_places_in_turn() {
         let places = ScriptPlaces::new(1);
-        let held = places.take().unwrap();
+        let held = places.take();
         assert!(places.try_take().is_none());
         let (sender, order) = mpsc::channel();
         let mut waiting = Vec::new();
         for number in 0..8 {
             let (places_of, sender) = (Arc::clone(&places), sender.clone());
             waiting.push(thread::spawn(move || {
-                let _place = places_of.take().unwrap();
+                let _place = places_of.take();
                 sender.send(number).unwrap();
             }));
-            while places.lock().last < number + 2 {
+            while places.lock().next_ticket < number + 2 {
                 thread::yield_now();
             }
         }
@@ -157,10 +158,10 @@ mod tests {
     #[test]
     fn nobody_overtakes_one_who_waits() {
         let places = ScriptPlaces::new(2);
-        let held = [places.take().unwrap(), places.take().unwrap()];
+        let held = [places.take(), places.take()];
         let waits = Arc::clone(&places);
-        let waiting = thread::spawn(move || waits.take().unwrap());
-        while places.lock().last < 3 {
+        let waiting = thread::spawn(move || waits.take());
+        while places.lock().next_ticket < 3 {
             thread::yield_now();
         }
         {
@@ -185,13 +186,36 @@ mod tests {
         let second = places.try_take().unwrap();
         assert_eq!(budget.held_bytes(), HEAP_BYTES);
         assert!(places.try_take().is_none(), "there is a place, and no memory");
-        assert!(places.take().is_err());
+        let waits = Arc::clone(&places);
+        let waiting = thread::spawn(move || waits.take());
+        while places.lock().next_ticket < 1 {
+            thread::yield_now();
+        }
+        assert!(!ends_within(&waiting, 2 * MEMORY_INTERVAL));
+        drop(first);
+        let first = waiting.join().unwrap();
+        assert_eq!(budget.held_bytes(), HEAP_BYTES, "it runs without, as the first did");
         drop(first);
         let again = places.try_take().unwrap();
         assert_eq!(budget.held_bytes(), HEAP_BYTES, "one runs without");
         drop((second, again));
         assert_eq!(budget.held_bytes(), 0);
-        let all: Vec<_> = (0..2).map(|_| places.take().unwrap()).collect();
+        let all: Vec<_> = (0..2).map(|_| places.take()).collect();
         assert_eq!(all.len(), 2);
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_there_is_memory() {
+        let budget = MemoryBudget::new(100);
+        let places = ScriptPlaces::new(4);
+        places.draw_from(Arc::clone(&budget), 100);
+        let _first = places.take();
+        let mut others = budget.share(0);
+        others.try_grow_to(1).unwrap();
+        let waits = Arc::clone(&places);
+        let waiting = thread::spawn(move || waits.take());
+        assert!(!ends_within(&waiting, 2 * MEMORY_INTERVAL));
+        drop(others);
+        waiting.join().unwrap();
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     execute::execute_batch,
     journal,
     patch::{Patcher, ThreadPatcher},
-    queue_state::{Executed, Handover, Pending, QueueState, Shared, Submission, Todo},
+    queue_state::{Executed, Handover, Pending, Shared, Submission, Todo},
     script_places::ScriptPlace,
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Writer {
 }
 
 /// A batch that can be executed now.
-struct Turn {
+struct ReadyBatch {
     submission: Submission,
     /// If it has scripts.
     place: Option<ScriptPlace>,
@@ -58,7 +58,7 @@ struct Turn {
 /// What to do with the open transaction.
 enum Next {
     /// Execute one more batch into it.
-    Execute(Turn),
+    Execute(ReadyBatch),
     /// Seal it and hand it over.
     Seal,
     /// Abandon it, because of this error.
@@ -127,23 +127,10 @@ impl Writer {
                     continue;
                 }
             };
-            let sealed = match self.environment.write() {
-                Ok(tx) => {
-                    // Nothing has been executed yet that would have to wait, too. Not earlier: opening the
-                    // transaction may wait for a slow disk.
-                    let places = self.shared.script_places();
-                    let place = first.batch.has_scripts().then(|| places.take()).transpose();
-                    match place {
-                        Ok(place) => {
-                            let first = Turn { submission: first, place };
-                            self.run_transaction(tx, first, self.prepared(patcher))
-                        }
-                        Err(exhausted) => {
-                            let error = StorageError::NoMemory(exhausted);
-                            self.fail(first, CommandError::NotWritten(error));
-                            None
-                        }
-                    }
+            let sealed = match self.begin(&first.batch) {
+                Ok((tx, place)) => {
+                    let first = ReadyBatch { submission: first, place };
+                    self.run_transaction(tx, first, self.prepared(patcher))
                 }
                 Err(error) => {
                     self.refuse(first, error);
@@ -154,6 +141,26 @@ impl Writer {
                 return sealed;
             }
         }
+    }
+
+    /// A transaction, and a place for the scripts of its first batch, if there are any.
+    fn begin(
+        &self,
+        first: &Batch,
+    ) -> Result<(WriteTransaction, Option<ScriptPlace>), StorageError> {
+        let tx = self.environment.write()?;
+        if !first.has_scripts() {
+            return Ok((tx, None));
+        }
+        let places = self.shared.script_places();
+        if let Some(place) = places.try_take() {
+            return Ok((tx, Some(place)));
+        }
+        // An open transaction keeps memory that the scripts may wait for. A place is not taken before one is opened,
+        // unless it has to be: that may wait for a slow disk.
+        drop(tx);
+        let place = places.take();
+        Ok((self.environment.write()?, Some(place)))
     }
 
     fn prepared<'p>(&self, patcher: &'p mut ThreadPatcher) -> &'p mut Patcher {
@@ -168,7 +175,7 @@ impl Writer {
     fn run_transaction(
         &self,
         mut tx: WriteTransaction,
-        first: Turn,
+        first: ReadyBatch,
         patcher: &mut Patcher,
     ) -> Option<Handover> {
         let mut executed = Vec::new();
@@ -176,7 +183,7 @@ impl Writer {
         let mut next = first;
         let due = self.platform.clock.monotonic().saturating_add(TRANSACTION_TIME_MAX);
         loop {
-            let Turn { mut submission, place } = next;
+            let ReadyBatch { mut submission, place } = next;
             bytes += submission.size_bytes;
             batches += 1;
             let was_alone = executed.is_empty() && self.is_alone();
@@ -209,7 +216,7 @@ impl Writer {
             is_full |= self.options.transaction_batches_max <= batches
                 || self.options.transaction_bytes_max <= bytes;
             next = match self.next(is_full, due) {
-                Next::Execute(turn) => turn,
+                Next::Execute(ready) => ready,
                 Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return None,
                 Next::Seal => return self.seal(tx, executed),
                 Next::Abandon(error) => {
@@ -237,31 +244,35 @@ impl Writer {
     /// Waits until there is something to do with the open transaction, which takes no more batches when
     /// it is full, or once it is due and the journal is free.
     fn next(&self, is_full: bool, due: Duration) -> Next {
+        // The next batch would have to wait for a place for its scripts, and what is executed already with it.
+        let mut lacks_place = false;
         let mut state = self.shared.lock();
         loop {
             if let Some(error) = state.lost.take() {
                 return Next::Abandon(error);
             }
             let is_due = || due <= self.platform.clock.monotonic();
-            let takes_more = !is_full && (state.is_writing || !is_due());
-            if takes_more && let Some(turn) = self.take_ready(&mut state) {
-                return Next::Execute(turn);
+            let takes_more = !is_full && !lacks_place && (state.is_writing || !is_due());
+            if takes_more && let Some(submission) = state.pop() {
+                if !submission.batch.has_scripts() {
+                    return Next::Execute(ReadyBatch { submission, place: None });
+                }
+                drop(state);
+                let place = self.shared.script_places().try_take();
+                if place.is_some() {
+                    return Next::Execute(ReadyBatch { submission, place });
+                }
+                lacks_place = true;
+                state = self.shared.lock();
+                state.requeue_front(submission);
+                continue;
             }
             if !state.is_writing {
                 return Next::Seal;
             }
             state = self.shared.wait_as_writer(state);
+            lacks_place = false;
         }
-    }
-
-    /// The oldest pending batch, unless it would have to wait for a place for its scripts: what is executed already
-    /// would have to wait for the scripts of others.
-    fn take_ready(&self, state: &mut QueueState) -> Option<Turn> {
-        let place = match state.queue.front()?.batch.has_scripts() {
-            true => Some(self.shared.script_places().try_take()?),
-            false => None,
-        };
-        state.pop().map(|submission| Turn { submission, place })
     }
 
     /// Executes a batch; `place` is needed by scripts.

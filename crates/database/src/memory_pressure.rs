@@ -134,7 +134,7 @@ impl MemoryPressure {
         let reading = MemoryReading { level, usage, left_bytes };
         self.level.store(level as u8, Ordering::Relaxed);
         if let Some((process, uncounted)) = &self.counted {
-            uncounted.measured(usage.taken_bytes, process.held_bytes());
+            uncounted.measured(usage.taken_bytes, process.used_bytes());
         }
         let mut state = self.state();
         state.reading = Some(reading);

@@ -62,7 +62,7 @@ impl DatabaseFiles {
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
         let commit_threads = CommitThreads::start(plan.commit_threads, &platform)?;
         let heap_bytes = plan.script_bytes_max as u64;
-        commit_threads.draw_scripts_from(Arc::clone(&plan.process), heap_bytes);
+        commit_threads.draw_scripts_from(Arc::clone(&plan.script_heaps), heap_bytes);
         Ok(Arc::new(DatabaseFiles {
             settings,
             platform,

@@ -16,8 +16,9 @@
 //!
 //! All work draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so that no
 //! single kind of work starves the others: request bodies, responses, open transactions, and
-//! batches of indexes. Memory of a script is drawn from the transaction that it runs for. What is
-//! small and bounded in number is not counted; each user defines its own threshold.
+//! batches of indexes. Heaps of patches' scripts have a part of the whole that leaves room for all
+//! other work, since they can wait and requests are refused. What is small and bounded in number is
+//! not counted; each user defines its own threshold.
 
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ const COMMIT_THREAD_BYTES: u64 = 4 << 20;
 /// little that is.
 const PATCHES_PART: u64 = 4;
 const PATCHES_MIN: usize = 2;
+/// Fraction of the limit that these heaps leave to others.
+const PATCHES_LEAVE_PART: u64 = 8;
 /// More threads than this are of no use to any disk.
 const COMMIT_THREADS_MAX: usize = 1024;
 /// Fraction of the limit for what is kept decrypted of one database, and the most of it.
@@ -136,6 +139,8 @@ pub struct MemoryPlan {
     pub definitions: Arc<MemoryBudget>,
     /// Limit of the scripts of one thread.
     pub script_bytes_max: usize,
+    /// The heaps of patches' scripts, all but one.
+    pub script_heaps: Arc<MemoryBudget>,
     /// How many threads commit the changes of all databases.
     pub commit_threads: ThreadLimits,
 }
@@ -190,6 +195,7 @@ impl MemoryPlan {
         let plaintext_bytes_max = part(PLAINTEXT_PART).min(PLAINTEXT_BYTES_MAX);
         let indexing = work.part(kind_bytes);
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
+        let script_heaps = process.part_reserved(bytes / PATCHES_LEAVE_PART, bytes / PATCHES_PART);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let unhurried = (COMMIT_THREADS_PER_CORE * cores).max(COMMIT_THREADS_MIN);
         let script_bytes_max = MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART));
@@ -226,6 +232,7 @@ impl MemoryPlan {
             indexing,
             definitions,
             script_bytes_max,
+            script_heaps,
             commit_threads,
         }
     }
@@ -304,6 +311,25 @@ mod tests {
         assert_eq!((refused.taken, refused.bytes_max), (57 * MB, 56 * MB));
         shares[1].try_grow_to(24 * MB).unwrap();
         shares[2].try_grow_to(8 * MB).unwrap();
+    }
+
+    #[test]
+    fn heaps_of_scripts_leave_room_for_requests() {
+        let plan = plan(256, None, None);
+        let mut heaps = Vec::new();
+        let mut others = plan.unflushed.share(0);
+        others.try_grow_to(64 * MB).unwrap();
+        let mut more = plan.process.share(0);
+        more.try_grow_to(80 * MB).unwrap();
+        loop {
+            let mut heap = plan.script_heaps.share(0);
+            if heap.try_grow_to(16 * MB).is_err() {
+                break;
+            }
+            heaps.push(heap);
+        }
+        assert_eq!(heaps.len(), 3, "of the four that a quarter of the limit holds");
+        plan.transactions.share(0).try_grow_to(24 * MB).unwrap();
     }
 
     #[test]

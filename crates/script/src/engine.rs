@@ -69,6 +69,8 @@ pub(crate) struct Realm {
     is_used: Cell<bool>,
     /// Bytes that the runtime has allocated.
     used_bytes: Rc<Cell<usize>>,
+    /// Those that it uses before any run.
+    own_bytes: usize,
 }
 
 #[derive(Default)]
@@ -125,11 +127,13 @@ impl Engine {
         self.memory_bytes_max
     }
 
-    /// Frees what runs have left behind, when that is more than this many bytes: garbage first, and if that does not
-    /// suffice everything that is kept. The next run pays for that, and no run is refused because of it.
+    /// Frees what runs have left behind, when that is more than this many bytes besides what an engine needs by itself:
+    /// garbage first, and if that does not suffice everything that is kept. The next run pays for that, and no run is
+    /// refused because of it.
     pub fn shrink_to(&self, bytes_max: usize) {
         let realm = self.realm.borrow().clone();
-        if let Some(realm) = realm.filter(|realm| !realm.collects_down_to(bytes_max)) {
+        let shrinks = |realm: &Rc<Realm>| realm.collects_down_to(realm.own_bytes + bytes_max);
+        if let Some(realm) = realm.filter(|realm| !shrinks(realm)) {
             self.discard(&realm);
         }
     }
@@ -242,6 +246,7 @@ impl Realm {
             meter,
             memory_bytes_max,
             is_used: Cell::new(false),
+            own_bytes: used_bytes.get(),
             used_bytes,
         })
     }

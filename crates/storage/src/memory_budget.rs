@@ -38,7 +38,7 @@ pub trait Uncounted: fmt::Debug + Send + Sync {
 }
 
 /// A number of bytes that several owners may hold together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MemoryBudget {
     held: AtomicU64,
     bytes_max: u64,
@@ -48,6 +48,10 @@ pub struct MemoryBudget {
     whole: Option<Arc<MemoryBudget>>,
     /// Bytes that this part leaves free in each budget that contains it.
     left_to_others: u64,
+    /// Those of the held bytes that are only reserved: whether they are in use, nobody counts.
+    reserved: AtomicU64,
+    /// Everything that is held of this part is only reserved.
+    is_reservation: bool,
     /// Shared by all parts of a whole.
     waiting: Arc<Waiting>,
 }
@@ -98,9 +102,7 @@ impl MemoryBudget {
     }
 
     fn whole(bytes_max: u64, uncounted: Option<Arc<dyn Uncounted>>) -> Arc<MemoryBudget> {
-        let (held, waiting) = Default::default();
-        let (whole, left_to_others) = (None, 0);
-        Arc::new(MemoryBudget { held, bytes_max, uncounted, whole, left_to_others, waiting })
+        Arc::new(MemoryBudget { bytes_max, uncounted, ..MemoryBudget::default() })
     }
 
     /// A budget that is never exhausted.
@@ -121,14 +123,34 @@ impl MemoryBudget {
         left_to_others: u64,
         bytes_max: u64,
     ) -> Arc<MemoryBudget> {
-        let (held, waiting) = (AtomicU64::default(), Arc::clone(&self.waiting));
-        let (uncounted, whole) = (None, Some(Arc::clone(self)));
-        Arc::new(MemoryBudget { held, bytes_max, uncounted, whole, left_to_others, waiting })
+        Arc::new(self.inner(left_to_others, bytes_max))
+    }
+
+    /// The same, for memory that may stay unused for as long as it is held. What is in use of it
+    /// counts twice in the budget of a process, as [`Uncounted`], too: it is never subtracted from
+    /// what the process was measured to take.
+    pub fn part_reserved(
+        self: &Arc<Self>,
+        left_to_others: u64,
+        bytes_max: u64,
+    ) -> Arc<MemoryBudget> {
+        let is_reservation = true;
+        Arc::new(MemoryBudget { is_reservation, ..self.inner(left_to_others, bytes_max) })
+    }
+
+    fn inner(self: &Arc<Self>, left_to_others: u64, bytes_max: u64) -> MemoryBudget {
+        let (whole, waiting) = (Some(Arc::clone(self)), Arc::clone(&self.waiting));
+        MemoryBudget { bytes_max, whole, left_to_others, waiting, ..MemoryBudget::default() }
     }
 
     /// Bytes that are held now.
     pub fn held_bytes(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that are not only reserved.
+    pub fn used_bytes(&self) -> u64 {
+        self.held_bytes().saturating_sub(self.reserved.load(Ordering::SeqCst))
     }
 
     /// Bytes that may be held.
@@ -155,7 +177,7 @@ impl MemoryBudget {
     /// budget, or else of the whole.
     pub(crate) fn taken_beyond(&self, percent: u64) -> Option<MemoryExhausted> {
         let held = self.held_bytes();
-        let taken = held.saturating_add(self.uncounted_bytes(held, 0));
+        let taken = held.saturating_add(self.uncounted_bytes(0));
         let bytes_max = self.bytes_max - self.bytes_max / 100 * (100 - percent.min(100));
         if bytes_max < taken {
             return Some(MemoryExhausted { own: 0, taken, bytes_max });
@@ -163,15 +185,25 @@ impl MemoryBudget {
         self.whole.as_ref().and_then(|whole| whole.taken_beyond(percent))
     }
 
-    fn uncounted_bytes(&self, held: u64, wanted: u64) -> u64 {
-        self.uncounted.as_ref().map_or(0, |uncounted| uncounted.bytes(held, wanted))
+    fn uncounted_bytes(&self, wanted: u64) -> u64 {
+        let reserved = self.reserved.load(Ordering::SeqCst);
+        let wanted = wanted.saturating_add(reserved);
+        self.uncounted.as_ref().map_or(0, |uncounted| uncounted.bytes(self.used_bytes(), wanted))
+    }
+
+    /// The budgets that contain this one.
+    fn wholes(&self) -> impl Iterator<Item = &MemoryBudget> {
+        std::iter::successors(self.whole.as_deref(), |budget| budget.whole.as_deref())
     }
 
     /// Counts bytes in, even when there is no room.
     pub(crate) fn take(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(whole) = &self.whole {
-            whole.take(bytes);
+        for whole in self.wholes() {
+            whole.held.fetch_add(bytes, Ordering::Relaxed);
+            if self.is_reservation {
+                whole.reserved.fetch_add(bytes, Ordering::SeqCst);
+            }
         }
     }
 
@@ -182,7 +214,7 @@ impl MemoryBudget {
 
     fn try_take_and_leave(&self, left: u64, bytes: u64) -> Result<(), MemoryExhausted> {
         let bytes_max = self.bytes_max.saturating_sub(left);
-        let uncounted = self.uncounted_bytes(self.held_bytes(), bytes);
+        let uncounted = self.uncounted_bytes(bytes);
         let taken = |held: u64| held.saturating_add(bytes).saturating_add(uncounted);
         // Without a limit there is room for more than can be counted.
         let room = |held: u64| held.checked_add(bytes).filter(|_| taken(held) <= bytes_max);
@@ -194,19 +226,22 @@ impl MemoryBudget {
             self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take_and_leave(left, bytes));
         if of_whole.is_err() {
             self.held.fetch_sub(bytes, Ordering::SeqCst);
+        } else if self.is_reservation {
+            self.wholes().for_each(|whole| {
+                whole.reserved.fetch_add(bytes, Ordering::SeqCst);
+            });
         }
         of_whole
     }
 
     /// Counts bytes out.
     pub(crate) fn release(&self, bytes: u64) {
-        let mut budget = self;
-        loop {
-            budget.held.fetch_sub(bytes, Ordering::SeqCst);
-            match &budget.whole {
-                Some(whole) => budget = whole,
-                None => break,
+        self.held.fetch_sub(bytes, Ordering::SeqCst);
+        for whole in self.wholes() {
+            if self.is_reservation {
+                whole.reserved.fetch_sub(bytes, Ordering::SeqCst);
             }
+            whole.held.fetch_sub(bytes, Ordering::SeqCst);
         }
         self.waiting.wake();
     }
@@ -474,6 +509,32 @@ mod tests {
         share.try_grow_to(40).unwrap();
         not_counted.0.store(u64::MAX, Ordering::SeqCst);
         assert!(part.share(5).try_grow_to(5).is_ok(), "no owner starves");
+    }
+
+    #[test]
+    fn what_is_only_reserved_is_not_subtracted_from_what_the_process_takes() {
+        /// Takes so many bytes in all, counted or not.
+        #[derive(Debug)]
+        struct Taken(u64);
+        impl Uncounted for Taken {
+            fn bytes(&self, held: u64, _wanted: u64) -> u64 {
+                self.0.saturating_sub(held)
+            }
+        }
+        let process = MemoryBudget::of_process(100, Arc::new(Taken(40)));
+        let (reserved, part) = (process.part_reserved(10, 60), process.part(100));
+        let (mut one, mut two) = (reserved.share(0), part.share(0));
+        one.try_grow_to(30).unwrap();
+        assert_eq!((process.held_bytes(), process.used_bytes()), (30, 0));
+        assert!(two.try_grow_to(31).is_err(), "40 are taken, and 30 may be at any time");
+        two.try_grow_to(30).unwrap();
+        assert_eq!((process.held_bytes(), process.used_bytes()), (60, 30));
+        assert!(one.try_grow_to(60).is_err(), "a refusal reserves nothing");
+        assert_eq!(process.used_bytes(), 30);
+        one.shrink_to(10);
+        assert_eq!((process.held_bytes(), process.used_bytes()), (40, 30));
+        drop(one);
+        assert_eq!((process.held_bytes(), process.used_bytes()), (30, 30));
     }
 
     #[test]

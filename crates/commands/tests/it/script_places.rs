@@ -19,6 +19,9 @@ use crate::queue::{one, submit};
 /// How long something that does not happen is waited for.
 const MOMENT: Duration = Duration::from_millis(50);
 
+/// Much longer than anything takes.
+const LONG: Duration = Duration::from_secs(60);
+
 fn patch(of: &str, text: &str) -> Batch {
     let request = PatchRequest::new(text.to_owned(), None);
     let id = DocumentId::new(of).unwrap();
@@ -57,7 +60,7 @@ fn what_is_executed_does_not_wait_for_the_scripts_of_others() {
     let quick_patch = submit(&other, patch("b", "this.V = 1"));
     let behind = submit(&other, one("d"));
     drop(blocking);
-    put.recv().unwrap().unwrap();
+    put.recv_timeout(LONG).unwrap().unwrap();
     for waiting in [&slow_patch, &quick_patch, &behind] {
         assert!(waiting.recv_timeout(MOMENT).is_err(), "the place is taken, and order is kept");
     }

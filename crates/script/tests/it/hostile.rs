@@ -316,6 +316,16 @@ fn what_runs_leave_behind_can_be_freed() {
 }
 
 #[test]
+fn an_engine_with_little_memory_keeps_its_realm() {
+    let engine = Engine::with_memory(Arc::new(RealClock::default()), 4 << 20);
+    for _ in 0..3 {
+        assert_eq!(run(&engine, "this.r = 4").unwrap(), "4");
+        engine.shrink_to(64 << 10);
+        assert!(0 < engine.used_bytes(), "a realm is made once");
+    }
+}
+
+#[test]
 fn a_row_takes_no_more_than_a_script_may() {
     let text =
         "(() => { var a = {}; for (var i = 0; i < 60; i++) a = { x: a, y: a }; return a; })()";
