@@ -4,15 +4,16 @@
 //! Bodies are not in it: they may contain secrets. Connections of the TCP protocol administer nothing.
 //!
 //! Invariant: a request that administers something has an entry whatever its client does, also if it disconnects before
-//! its response. Entries are written by a thread of their own, and only requests that administer something wait for
-//! that: a disk that hangs costs the others nothing.
+//! its response: it is not executed unless there is a place for its entry. Entries are written by a thread of their own,
+//! and only requests that administer something wait for that: a disk that hangs costs the others nothing. Refused
+//! requests have other places, and lose their entries when these are taken: strangers can send any number of them.
 
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+        mpsc::{self, Receiver, Sender},
     },
     thread,
     time::Duration,
@@ -21,12 +22,15 @@ use std::{
 use http::{Method, StatusCode};
 use security::{Certificate, Requirement};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use wire::ErrorKind;
+
+use crate::api_error::ApiError;
 
 /// Writes one entry, a line of JSON. It may block.
 pub type AuditSink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// Entries that wait to be written; further ones are lost, and counted.
+/// Entries of each kind that wait to be written: of requests that administer something, and of refused ones.
 const ENTRIES_MAX: usize = 1024;
 /// How long a response waits for its entry to be written, and the end of the server for the last ones.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -34,19 +38,28 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The log, if there is one.
 pub(crate) struct AuditLog {
     writer: Option<Arc<Writer>>,
-    /// Disconnected when the last entry is written.
-    end: Mutex<Option<Receiver<()>>>,
 }
 
 /// The way to the thread that writes.
 struct Writer {
-    entries: SyncSender<Entry>,
+    orders: Sender<Order>,
+    administration: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    /// Refusals that found no place.
     lost: Arc<AtomicU64>,
+}
+
+/// What the thread is to do.
+enum Order {
+    Write(Entry),
+    /// Notify that everything before this is written.
+    Report(Sender<()>),
 }
 
 struct Entry {
     line: String,
-    /// Dropped once it is written.
+    _place: OwnedSemaphorePermit,
+    /// Notified once it is written.
     written: Option<oneshot::Sender<()>>,
 }
 
@@ -57,8 +70,8 @@ pub(crate) struct AuditedRequest {
     target: String,
     peer: SocketAddr,
     certificate: Option<Arc<Certificate>>,
-    /// That of its route, once it is known.
-    requirement: Option<Requirement>,
+    /// For the entry of one that administers something, once that is known.
+    place: Option<OwnedSemaphorePermit>,
     began: i64,
     is_over: bool,
 }
@@ -70,18 +83,27 @@ impl AuditLog {
     /// The system cannot start a thread.
     pub(crate) fn new(sink: Option<AuditSink>) -> std::io::Result<AuditLog> {
         let Some(sink) = sink else {
-            return Ok(AuditLog { writer: None, end: Mutex::default() });
+            return Ok(AuditLog { writer: None });
         };
-        let (entries, received) = mpsc::sync_channel(ENTRIES_MAX);
-        let (running, end) = mpsc::channel::<()>();
+        let (orders, received) = mpsc::channel();
         let lost = Arc::new(AtomicU64::new(0));
         let lost_there = Arc::clone(&lost);
-        thread::Builder::new().name("audit".to_owned()).spawn(move || {
-            write_all(&received, &lost_there, sink);
-            drop(running);
-        })?;
-        let writer = Some(Arc::new(Writer { entries, lost }));
-        Ok(AuditLog { writer, end: Mutex::new(Some(end)) })
+        thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write_all(&received, &lost_there, sink))?;
+        let places = || Arc::new(Semaphore::new(ENTRIES_MAX));
+        let writer = Writer { orders, administration: places(), refusals: places(), lost };
+        Ok(AuditLog { writer: Some(Arc::new(writer)) })
+    }
+
+    /// Waits until what has been logged is written, for a bounded time. Blocks.
+    pub(crate) fn close(&self) {
+        let Some(writer) = &self.writer else { return };
+        let (written, is_written) = mpsc::channel();
+        let is_sent = writer.orders.send(Order::Report(written)).is_ok();
+        if !is_sent || is_written.recv_timeout(WAIT_MAX).is_err() {
+            tracing::error!("the last entries of the audit log could not be written in time");
+        }
     }
 
     /// Remembers a request, if there is a log. `now` is in ticks.
@@ -98,54 +120,72 @@ impl AuditLog {
             target: target.to_owned(),
             peer,
             certificate: certificate.cloned(),
-            requirement: None,
+            place: None,
             began: now,
             is_over: false,
         })
     }
 }
 
-impl Drop for AuditLog {
-    /// Waits for the last entries.
-    fn drop(&mut self) {
-        drop(self.writer.take());
-        let end = self.end.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let rest = end.map(|end| end.recv_timeout(WAIT_MAX));
-        if rest == Some(Err(RecvTimeoutError::Timeout)) {
-            tracing::error!("the last entries of the audit log could not be written in time");
-        }
-    }
-}
-
-fn write_all(received: &Receiver<Entry>, lost: &AtomicU64, mut sink: AuditSink) {
-    while let Ok(entry) = received.recv() {
+fn write_all(orders: &Receiver<Order>, lost: &AtomicU64, mut sink: AuditSink) {
+    let write_lost = |sink: &mut AuditSink| {
         let lost = lost.swap(0, Ordering::Relaxed);
         if 0 < lost {
             sink(format!("{}\n", json!({"Lost": lost})).as_bytes());
         }
-        sink(entry.line.as_bytes());
-        drop(entry.written);
+    };
+    while let Ok(order) = orders.recv() {
+        write_lost(&mut sink);
+        match order {
+            Order::Write(entry) => {
+                sink(entry.line.as_bytes());
+                if let Some(written) = entry.written {
+                    // The request may have waited for long enough.
+                    let _ = written.send(());
+                }
+            }
+            Order::Report(written) => {
+                let _ = written.send(());
+            }
+        }
     }
+    write_lost(&mut sink);
 }
 
 impl AuditedRequest {
-    /// Sets the requirement of its route.
-    pub(crate) fn set_requirement(&mut self, requirement: Requirement) {
-        self.requirement = Some(requirement);
+    /// Takes a place for the entry of a request that may do what its route does, if that is to administer something.
+    ///
+    /// # Errors
+    /// All places are taken, since the disk of the log does not write. The request must not be executed.
+    pub(crate) fn permit(&mut self, requirement: Requirement) -> Result<(), ApiError> {
+        let is_reading = matches!(self.method, Method::GET | Method::HEAD);
+        if is_reading || !is_administrative(requirement) {
+            return Ok(());
+        }
+        let place = Arc::clone(&self.writer.administration).try_acquire_owned();
+        self.place = Some(place.map_err(|_| {
+            let message = format!(
+                "The audit log is not being written: {ENTRIES_MAX} entries wait for its disk. Nothing was changed."
+            );
+            ApiError::new(ErrorKind::Overloaded, message)
+        })?);
+        Ok(())
     }
 
     /// Writes the entry of the request, if it belongs in the log, at this moment in ticks. One that administered something
-    /// waits until it is written; a refused one does not, since strangers can send any number of them.
+    /// waits until it is written; a refused one does not.
     pub(crate) async fn end(mut self, status: StatusCode, is_denied: bool, now: i64) {
         self.is_over = true;
-        let is_administration = self.is_administration();
-        if !is_denied && !is_administration {
+        let line = |request: &Self| request.line(json!(status.as_u16()), is_denied, now);
+        let Some(place) = self.place.take() else {
+            if is_denied {
+                self.writer.write_refusal(|| line(&self));
+            }
             return;
-        }
-        let line = self.line(json!(status.as_u16()), is_denied, now);
+        };
         let (written, is_written) = oneshot::channel();
-        self.writer.write(Entry { line, written: Some(written) });
-        if !is_denied && tokio::time::timeout(WAIT_MAX, is_written).await.is_err() {
+        self.writer.write(Entry { line: line(&self), _place: place, written: Some(written) });
+        if !matches!(tokio::time::timeout(WAIT_MAX, is_written).await, Ok(Ok(()))) {
             tracing::error!("an entry of the audit log could not be written in time");
         }
     }
@@ -162,27 +202,29 @@ impl AuditedRequest {
         });
         format!("{entry}\n")
     }
-
-    fn is_administration(&self) -> bool {
-        let is_reading = matches!(self.method, Method::GET | Method::HEAD);
-        !is_reading && self.requirement.is_some_and(is_administrative)
-    }
 }
 
 impl Drop for AuditedRequest {
     /// Its client has disconnected; what it started may go on, so there is no status.
     fn drop(&mut self) {
-        if !self.is_over && self.is_administration() {
+        if let Some(place) = self.place.take().filter(|_| !self.is_over) {
             let line = self.line(Value::Null, false, self.began);
-            self.writer.write(Entry { line, written: None });
+            self.writer.write(Entry { line, _place: place, written: None });
         }
     }
 }
 
 impl Writer {
     fn write(&self, entry: Entry) {
-        if self.entries.try_send(entry).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        if self.orders.send(Order::Write(entry)).is_err() {
+            tracing::error!("the audit log is not written any more");
+        }
+    }
+
+    fn write_refusal(&self, line: impl FnOnce() -> String) {
+        match Arc::clone(&self.refusals).try_acquire_owned() {
+            Ok(place) => self.write(Entry { line: line(), _place: place, written: None }),
+            Err(_) => drop(self.lost.fetch_add(1, Ordering::Relaxed)),
         }
     }
 }
@@ -198,8 +240,6 @@ fn is_administrative(requirement: Requirement) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Sender;
-
     use super::*;
 
     fn log() -> (AuditLog, Receiver<Value>, Sender<()>) {
@@ -230,15 +270,13 @@ mod tests {
         assert_eq!(first["Target"], "/0");
         let mut written = 1;
         let mut lost = 0;
-        // The next entry says how many were lost.
-        begin(&log, "/last").end(StatusCode::FORBIDDEN, true, 0).await;
         drop(log);
         for entry in entries {
             lost += entry["Lost"].as_u64().unwrap_or(0);
             written += u64::from(entry["Target"].is_string());
         }
         assert!(lost > 0);
-        assert_eq!(written + lost, ENTRIES_MAX as u64 + 51);
+        assert_eq!(written + lost, ENTRIES_MAX as u64 + 50);
     }
 
     #[test]
@@ -246,15 +284,37 @@ mod tests {
         let (log, entries, release) = log();
         drop(release);
         let mut request = begin(&log, "/admin/databases");
-        request.set_requirement(Requirement::Operator);
+        request.permit(Requirement::Operator).unwrap();
         drop(request);
         let mut other = begin(&log, "/databases/db/docs");
-        other.set_requirement(Requirement::Write);
+        other.permit(Requirement::Write).unwrap();
         drop(other);
         drop(log);
         let entries: Vec<_> = entries.iter().collect();
         assert_eq!(entries.len(), 1, "{entries:?}");
         assert_eq!(entries[0]["Target"], "/admin/databases");
         assert_eq!(entries[0]["Status"], Value::Null);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_administered_without_a_place_for_its_entry() {
+        let (log, entries, release) = log();
+        // Strangers take none of the places.
+        for _ in 0..2 * ENTRIES_MAX {
+            begin(&log, "/stranger").end(StatusCode::FORBIDDEN, true, 0).await;
+        }
+        for number in 0..ENTRIES_MAX {
+            let mut request = begin(&log, &format!("/{number}"));
+            request.permit(Requirement::ClusterAdmin).unwrap();
+            drop(request);
+        }
+        let refused = begin(&log, "/more").permit(Requirement::ClusterAdmin).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Overloaded);
+        begin(&log, "/databases/db/docs").permit(Requirement::Write).unwrap();
+        drop(release);
+        drop(log);
+        let of_administration =
+            |entry: &Value| entry["Status"].is_null() && entry["Lost"].is_null();
+        assert_eq!(entries.iter().filter(of_administration).count(), ENTRIES_MAX);
     }
 }

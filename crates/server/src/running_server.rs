@@ -272,7 +272,10 @@ impl RunningServer {
         }
         self.maintenance.iter().for_each(JoinHandle::abort);
         let state = self.state;
-        let closed = tokio::task::spawn_blocking(move || state.engine.close());
+        let closed = tokio::task::spawn_blocking(move || {
+            state.engine.close();
+            state.audit.close();
+        });
         if let Err(error) = closed.await {
             tracing::error!(%error, "closing the databases failed");
         }

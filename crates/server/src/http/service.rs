@@ -44,7 +44,7 @@ use crate::{
         connection_watch::ConnectionWatch,
         data_rate::BodyPace,
         request_body::RequestBody,
-        request_coding::{Coding, body_too_large},
+        request_coding::{Coding, body_too_large, check_transfer_coding},
         route_path::named_database,
         router::{BodyUse, Handler, Route, Router, route_not_found},
         web_socket::{self, ConnectionPlace, Handshake, Upgrade},
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
     let now = || state.engine.clock().now().ticks();
     let audited = state.audit.begin((&method, &target), from, now());
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
-    let admitted = state.admission.admit(head);
+    let admitted = state.admission.admit(head).and_then(|()| check_transfer_coding(&headers));
     let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
     let coder = state.compression.for_client(&headers);
@@ -102,7 +102,7 @@ pub(crate) async fn serve(
         Err(error) => Err(error),
     };
     state.note_request();
-    let is_denied = answered.as_ref().is_err_and(|error| error.kind == ErrorKind::InvalidAuth);
+    let is_denied = is_denied(&answered);
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
     if let Some(audited) = exchange.audited.take() {
@@ -147,46 +147,43 @@ pub(crate) async fn serve_inner(
     let now = || state.engine.clock().now().ticks();
     let from = (outer.peer, outer.caller.certificate());
     let mut audited = state.audit.begin((&method, &target), from, now());
-    if let Some(audited) = &mut audited {
-        audited.set_requirement(found.route.requirement);
-    }
-    let name = database.record().name.as_str().to_owned();
-    if let Err(denial) = outer.caller.check(found.route.requirement, Some(&name)) {
-        let answer = error_answer(&denial.into(), &target);
-        if let Some(audited) = audited {
-            audited.end(answer.status, true, now()).await;
+    let shown = target.clone();
+    let answered = async {
+        let requirement = found.route.requirement;
+        outer.caller.check(requirement, Some(database.record().name.as_str()))?;
+        if let Some(audited) = &mut audited {
+            audited.permit(requirement)?;
         }
-        return Some(answer);
-    }
-    let snapshot = outer.snapshot.as_ref();
-    let snapshot = match snapshot_of(state, Some(database), &found.route, &headers, snapshot) {
-        Ok(snapshot) => snapshot,
-        Err(error) => return Some(error_answer(&error, &target)),
+        let snapshot = outer.snapshot.as_ref();
+        let snapshot = snapshot_of(state, Some(database), &found.route, &headers, snapshot)?;
+        let call = Call {
+            state: Arc::clone(state),
+            router: outer.router,
+            caller: outer.caller.clone(),
+            peer: outer.peer,
+            method,
+            target,
+            headers,
+            database: Some(database.clone()),
+            snapshot,
+            body,
+            // The outer request was counted already.
+            body_share: BodyShare::none_of(state),
+            stream: None,
+        };
+        begun(run(found.route, call).await?, state).await
     };
-    let call = Call {
-        state: Arc::clone(state),
-        router: outer.router,
-        caller: outer.caller.clone(),
-        peer: outer.peer,
-        method,
-        target: target.clone(),
-        headers,
-        database: Some(database.clone()),
-        snapshot,
-        body,
-        // The outer request was counted already.
-        body_share: BodyShare::none_of(state),
-        stream: None,
-    };
-    let answered = match run(found.route, call).await {
-        Ok(answer) => begun(answer, state).await,
-        Err(error) => Err(error),
-    };
-    let answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
+    let answered = answered.await;
+    let is_denied = is_denied(&answered);
+    let answer = answered.unwrap_or_else(|error| error_answer(&error, &shown));
     if let Some(audited) = audited {
-        audited.end(answer.status, false, now()).await;
+        audited.end(answer.status, is_denied, now()).await;
     }
     Some(answer)
+}
+
+fn is_denied(answered: &Result<Answer, ApiError>) -> bool {
+    answered.as_ref().is_err_and(|error| error.kind == ErrorKind::InvalidAuth)
 }
 
 /// What is learned about a request on its way, for the headers of its response.
@@ -245,10 +242,10 @@ impl Exchange {
                 None => route_not_found(method.as_str(), target),
             });
         };
-        if let Some(audited) = &mut self.audited {
-            audited.set_requirement(found.route.requirement);
-        }
         caller.check(found.route.requirement, found.database.as_deref())?;
+        if let Some(audited) = &mut self.audited {
+            audited.permit(found.route.requirement)?;
+        }
         self.is_repeatable =
             matches!(found.route.requirement, Requirement::Read) || method == Method::GET;
         let lasts = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_))
