@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
 use database::INDEXES_DIRECTORY;
 use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
-use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
+use storage::{
+    EnvironmentOptions, Removal, environment_id_in, remove_environment, remove_unfinished,
+};
 use wire::RecordBody;
 
 use crate::{engine::Engine, error::EngineError};
@@ -253,14 +255,17 @@ fn remove_files(
     let is_servers_own = options.is_in_memory || !engine.files.names_directories(record);
     let id = match (deletion.environment, found) {
         (None, Some(found)) if is_servers_own => {
-            let owner = engine.catalog.owner_of(found, &record.name);
-            let owner = owner?;
+            let owner = engine.catalog.owner_of(found, &record.name)?;
             owner.is_none().then_some(found)
         }
         (known, _) => known,
     };
     let left = |paths, reason| Ok(Some(FilesLeft { database: database.clone(), paths, reason }));
     let removed = match (id, found) {
+        // It may have been stopped while it was opened for the first time.
+        (None, None) if is_servers_own => {
+            remove_unfinished(platform, environment).map_err(failed)?
+        }
         (None, None) => Removal::default(),
         (None, Some(_)) => return left(vec![environment.directory.clone()], NEVER_OPENED),
         (Some(id), _) => match remove(platform, environment, id) {

@@ -82,7 +82,7 @@ pub use crate::{
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},
     open::{environment_id_in, is_encrypted_in},
     pass_over::pass_over,
-    remove::{Removal, has_journal_of, remove_environment},
+    remove::{Removal, has_journal_of, remove_environment, remove_unfinished},
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},

@@ -60,13 +60,35 @@ pub fn remove_environment(
     id: u128,
     inner: &[&str],
 ) -> Result<Removal, StorageError> {
+    remove(platform, options, Some(id), inner)
+}
+
+/// Removes what was left in the directories of `options` by the creation of an environment that did
+/// not come to its end.
+///
+/// # Errors
+/// As [`remove_environment`]: there is one after all.
+pub fn remove_unfinished(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+) -> Result<Removal, StorageError> {
+    remove(platform, options, None, &[])
+}
+
+/// `id` is that of the environment, if there is one.
+fn remove(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+    id: Option<u128>,
+    inner: &[&str],
+) -> Result<Removal, StorageError> {
     let disk = &*platform.disk;
     let directory = &options.directory;
     let mut removal = Removal::default();
     if exists(disk, directory)? {
         let lock = take_lock(disk, directory)?;
         match environment_id_in(platform, directory)? {
-            Some(found) if found == id => {
+            Some(found) if Some(found) == id => {
                 for name in inner.iter().chain(&[BUILDING]) {
                     let of_inner = directory.join(name);
                     if exists(disk, &of_inner)? {
@@ -96,7 +118,7 @@ pub fn remove_environment(
 fn remove_journals(
     disk: &dyn Disk,
     journals: &Path,
-    id: u128,
+    id: Option<u128>,
     removal: &mut Removal,
 ) -> Result<(), StorageError> {
     if !exists(disk, journals)? {
@@ -104,7 +126,8 @@ fn remove_journals(
     }
     for name in list(disk, journals)? {
         let path = journals.join(&name);
-        let is_own = journal::is_name(&name) && journal::environment_of(disk, &path)? == Some(id);
+        let is_own =
+            id.is_some() && journal::is_name(&name) && journal::environment_of(disk, &path)? == id;
         if is_own || name == LOCK_FILE {
             remove_file(disk, &path)?;
         } else {

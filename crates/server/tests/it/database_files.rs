@@ -439,6 +439,57 @@ fn a_failed_deletion_is_completed_when_retried() {
     assert!(failures >= 3, "the faults hit only {failures} deletions");
 }
 
+/// Creates a database and writes to it, which opens it for the first time, while from the n-th operation on the disk is
+/// full, or cuts the power there; then deletes it, if it exists, and creates it again. Returns whether all had been
+/// done before.
+fn fail_while_creating(nth: u64, cuts_power: bool) -> bool {
+    let context = format!("operation {nth}, power cut: {cuts_power}");
+    let (simulation, platform) = simulated(nth);
+    let mut server = TestServer::start(platform.clone(), &[]);
+    match cuts_power {
+        true => simulation.disk.cut_power_at_operation(nth, Survival::Random),
+        false => {
+            let (filter, kind) = (OperationFilter::Mutating, FaultKind::StorageFull);
+            simulation.disk.fail_operation(nth, filter, kind, FaultSpan::UntilCleared);
+        }
+    }
+    create(&server, "db", json!({}));
+    let is_over = put(&server, "db", "a").status == 201;
+    match cuts_power {
+        true => {
+            server.stop();
+            simulation.disk.restart().unwrap();
+            server = TestServer::start(platform.clone(), &[]);
+        }
+        false => simulation.disk.clear_faults(),
+    }
+    if server.get("/databases?namesOnly=true").json()["Databases"] == json!(["db"]) {
+        let deleted = delete(&server, "db");
+        assert_eq!(deleted.status, 200, "{context}: {}", deleted.text());
+        assert!(!deleted.text().contains("FilesLeft"), "{context}: {}", deleted.text());
+        assert_eq!(database_directories(&platform), Vec::<String>::new(), "{context}");
+    }
+    let again = create(&server, "db", json!({}));
+    assert_eq!(again.status, 201, "{context}: {}", again.text());
+    assert_eq!(put(&server, "db", "b").status, 201, "{context}");
+    is_over
+}
+
+fn database_directories(platform: &Platform) -> Vec<String> {
+    platform.disk.list(Path::new("/data/Databases")).unwrap_or_default()
+}
+
+#[test]
+fn a_name_can_be_used_again_wherever_its_database_failed_to_open() {
+    for cuts_power in [false, true] {
+        let mut nth = 1;
+        while !fail_while_creating(nth, cuts_power) {
+            nth += 1;
+        }
+        assert!(nth > 10, "a creation has more steps than {nth}");
+    }
+}
+
 #[test]
 fn databases_are_not_recreated_when_the_system_directory_is_missing() {
     let platform = Platform::memory();
