@@ -174,8 +174,13 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::Internal { .. } => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Panicked => ProtocolError::new(ErrorKind::Internal, message),
         EngineError::Stopped => ProtocolError::new(ErrorKind::OperationCanceled, message),
-        EngineError::DatabaseClosing { .. } => {
-            ProtocolError::new(ErrorKind::DatabaseDisabled, message)
+        EngineError::DatabaseClosing { is_written } => {
+            let mut error = ProtocolError::new(ErrorKind::DatabaseDisabled, message);
+            if is_written {
+                // What was written would be written again by a client that tries again.
+                error.fields = ErrorFields::FailImmediately;
+            }
+            error
         }
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }

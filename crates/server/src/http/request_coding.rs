@@ -28,6 +28,20 @@ pub(crate) enum Coding {
     Zstd,
 }
 
+/// Only `chunked` is decoded: with another coding as well, the body would be taken for what it is not.
+///
+/// # Errors
+/// Another transfer coding is named.
+pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    if values.all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")) {
+        return Ok(());
+    }
+    let message = "The only transfer encoding that is supported is 'chunked'. Name the compression of \
+                   a body in the header Content-Encoding instead.";
+    Err(ApiError::new(ErrorKind::BadRequest, message))
+}
+
 impl Coding {
     /// The coding of the body of a request, according to its headers.
     pub(crate) fn of_request(headers: &HeaderMap) -> Result<Coding, ApiError> {
@@ -236,6 +250,24 @@ mod tests {
             (Coding::Deflate, deflate.finish().unwrap().into()),
             (Coding::Zstd, zstd::encode_all(&zeros[..], 19).unwrap().into()),
         ]
+    }
+
+    #[test]
+    fn no_transfer_coding_but_chunked_is_taken() {
+        for (values, is_taken) in [
+            (&[][..], true),
+            (&["chunked"], true),
+            (&[" Chunked "], true),
+            (&["gzip, chunked"], false),
+            (&["gzip", "chunked"], false),
+            (&["identity"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::TRANSFER_ENCODING, value.parse().unwrap());
+            }
+            assert_eq!(check_transfer_coding(&headers).is_ok(), is_taken, "{values:?}");
+        }
     }
 
     #[test]

@@ -190,6 +190,21 @@ fn bodies_that_are_too_large_are_rejected_before_they_are_read() {
 }
 
 #[test]
+fn a_body_in_an_unknown_transfer_coding_is_not_stored() {
+    let server = TestServer::start(platform::Platform::memory(), &[]);
+    server.create("db");
+    let mut connection = server.open();
+    connection.send(
+        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\n\
+          Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    );
+    let reply = connection.read_reply(false);
+    assert_eq!(reply.status, 400, "{}", reply.text());
+    assert!(reply.text().contains("'chunked'"), "{}", reply.text());
+    assert!(server.document("a").is_null());
+}
+
+#[test]
 fn stalled_connections_are_closed() {
     let platform = platform::Platform::memory();
     let settings = ["--Http.IdleConnectionTimeoutInSec=1", "--Http.RequestHeadTimeoutInSec=1"];
