@@ -69,7 +69,7 @@ const ARCHIVED_IN_DEFINITIONS: &str = "Corvus leaves archived documents out unle
 const IN_CONFIGURATIONS: &str = "Corvus reads this from the configuration of an index only. Remove the setting, \
      and set it in each index that needs it";
 const NO_ROLES: &str =
-    "Corvus has no certificates yet, so every client may put indexes. Remove the setting";
+    "Clients that may put indexes may put those with JavaScript, too. Remove the setting";
 const NO_POSTGRESQL: &str = "Corvus does not speak PostgreSQL's protocol. Remove the setting";
 const NO_EXPORTERS: &str = "Corvus does not send its measures anywhere. Remove the setting, and read them from \
      /admin/monitoring/v1/prometheus";

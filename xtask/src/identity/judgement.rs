@@ -140,7 +140,7 @@ impl Judge<'_> {
         let began = Instant::now();
         loop {
             let answer = self.stage.ask(0, (method, &path), body)?;
-            if answer.status != 503 || PATIENCE < began.elapsed() {
+            if !is_opening(&answer) || PATIENCE < began.elapsed() {
                 return Ok(answer);
             }
             std::thread::sleep(PAUSE);
@@ -241,6 +241,12 @@ impl Judge<'_> {
         }
         Ok(Ok(()))
     }
+}
+
+/// Whether the database may be there in a moment. One that cannot be opened is as it will be.
+fn is_opening(answer: &Answer) -> bool {
+    let read = serde_json::from_slice::<Value>(&answer.body).unwrap_or(Value::Null);
+    read["Type"].as_str().is_some_and(|kind| kind.ends_with("LoadTimeoutException"))
 }
 
 fn difference<V: PartialEq + fmt::Debug>(
