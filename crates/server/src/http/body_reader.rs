@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt;
+use tokio::task::yield_now;
 use wire::ErrorKind;
 
 use crate::{
@@ -56,6 +57,8 @@ impl BodyReader {
         let Some(decoder) = &mut self.decoder else {
             return Ok(Some(std::mem::take(&mut self.undecoded)));
         };
+        // What has arrived may stand for very much: whatever else this thread has to do comes first.
+        yield_now().await;
         decoder.decode(&mut self.undecoded).map(Some)
     }
 

@@ -19,7 +19,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use security::Requirement;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::block_in_place};
 use wire::{ErrorKind, QueryString, header_names};
 
 use crate::{
@@ -53,6 +53,9 @@ use crate::{
     snapshot_reads::snapshot_of,
     unbuilt_routes::UnbuiltRoute,
 };
+
+/// More bytes of a coded body may take long to decode.
+const BRIEF_CODED_BYTES: u64 = 4 << 10;
 
 /// The routing table with the state of the server: what a connection needs to answer requests.
 #[derive(Clone)]
@@ -493,7 +496,10 @@ async fn read_body(
     }
     let coded_bytes = pieces.bytes();
     let charge = |bytes: u64| share.grow_to(coded_bytes + bytes);
-    let decoded = coding.decode(pieces.joined(), bytes_max, charge)?;
+    let decode = || coding.decode(pieces.joined(), bytes_max, charge);
+    // What is coded may stand for very much: the thread passes its other tasks on.
+    let takes_long = coding != Coding::Plain && BRIEF_CODED_BYTES < coded_bytes;
+    let decoded = if takes_long { block_in_place(decode)? } else { decode()? };
     share.shrink_to(decoded.len() as u64);
     Ok(decoded)
 }

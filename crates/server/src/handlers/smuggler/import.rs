@@ -11,7 +11,10 @@ use engine::{BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, 
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use smuggler::{DumpError, DumpEvent, DumpReader};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::{block_in_place, yield_now},
+    time::{Instant, timeout},
+};
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
 use super::{
@@ -43,6 +46,8 @@ use crate::{
 const OPTIONS_BYTES_MAX: usize = 4 << 20;
 /// Maximum overhead of an element around its document.
 const ELEMENT_OVERHEAD_BYTES: usize = 1 << 20;
+/// Parsing a longer element takes so long that the thread passes its other tasks on.
+const LONG_ELEMENT_BYTES: usize = 256 << 10;
 /// How often an import that waits for its client checks whether it was stopped.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -61,7 +66,7 @@ pub(crate) fn import(mut call: Call) -> Answering {
         let is_administrator = is_administrator(&call)?;
         let running = Running::begin(&call, "Import to", "DatabaseImport")?;
         let state = Arc::clone(&call.state);
-        let arriving = Arriving { body, decoder, parts, is_over: false };
+        let arriving = Arriving { body, decoder, undecoded: Bytes::new(), parts, is_over: false };
         match tokio::spawn(run(state, running, arriving, is_administrator)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
@@ -138,6 +143,8 @@ struct Arriving {
     body: RequestBody,
     /// Of the whole body.
     decoder: StreamDecoder,
+    /// What has arrived and is not decoded yet: a few bytes may stand for very many.
+    undecoded: Bytes,
     parts: MultipartReader,
     is_over: bool,
 }
@@ -202,6 +209,14 @@ impl Arriving {
         running: &Running,
         share: Option<&BodyShare>,
     ) -> Result<(), ApiError> {
+        if !self.undecoded.is_empty() {
+            running.check_wanted()?;
+            // Whatever else this thread has to do comes first.
+            yield_now().await;
+            let decoded = self.decoder.decode(&mut self.undecoded)?;
+            self.parts.push(&decoded);
+            return Ok(());
+        }
         let settings = &state.engine.settings().http;
         let began = Instant::now();
         loop {
@@ -221,13 +236,7 @@ impl Arriving {
                 Some(Err(error)) => {
                     return Err(ApiError::new(ErrorKind::EndOfStream, error.to_string()));
                 }
-                Some(Ok(frame)) => {
-                    let mut piece = frame.into_data().unwrap_or_default();
-                    while !piece.is_empty() {
-                        let decoded = self.decoder.decode(&mut piece)?;
-                        self.parts.push(&decoded);
-                    }
-                }
+                Some(Ok(frame)) => self.undecoded = frame.into_data().unwrap_or_default(),
             }
             return Ok(());
         }
@@ -298,6 +307,7 @@ impl Work<'_> {
             loop {
                 let text = file.decode(&mut coded)?;
                 self.take_text(&mut reader, &text).await?;
+                yield_now().await;
                 if coded.is_empty() {
                     break;
                 }
@@ -318,7 +328,10 @@ impl Work<'_> {
                 DumpEvent::Value(text) => self.import.value(text),
                 DumpEvent::Element { text, position } => {
                     let import = &mut self.import;
-                    self.state.with_builder(|builder| import.element(text, position, builder))
+                    let state = &self.state;
+                    let mut parse =
+                        || state.with_builder(|builder| import.element(text, position, builder));
+                    if LONG_ELEMENT_BYTES < text.len() { block_in_place(parse) } else { parse() }
                 }
                 DumpEvent::Bytes(bytes) => {
                     match &mut self.upload {
