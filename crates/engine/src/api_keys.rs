@@ -3,7 +3,7 @@
 //!
 //! Invariant: once a change is acknowledged, no request is judged by what was registered before.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 use database::CatalogError;
 use security::{
@@ -16,24 +16,6 @@ use crate::engine::Engine;
 const PREFIX: &str = "ApiKey/";
 /// Keys that may be registered: all of them are in memory, and are read again after each change.
 pub const API_KEYS_MAX: usize = 10_000;
-
-/// The keys that are trusted at this moment, as a value that each change replaces.
-#[derive(Default)]
-pub(crate) struct KnownKeys {
-    trusted: RwLock<Arc<TrustedKeys>>,
-    /// Held while a change is stored and comes into force.
-    changing: Mutex<()>,
-}
-
-impl KnownKeys {
-    fn lock_changes(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn trusted(&self) -> Arc<TrustedKeys> {
-        Arc::clone(&self.trusted.read().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl Engine {
     /// The client of a request at this moment: by the API key that it has presented, if the server accepts any, and
@@ -117,8 +99,7 @@ impl Engine {
     /// The registered ones cannot be read.
     pub fn trust_api_keys(&self) -> Result<(), CatalogError> {
         let trusted = TrustedKeys::new(self.registered_api_keys()?, self.configured_api_keys());
-        let mut current = self.api_keys.trusted.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(trusted);
+        self.api_keys.replace(trusted);
         Ok(())
     }
 

@@ -21,13 +21,13 @@ use settings::Settings;
 use storage::{StorageError, environment_id_in};
 
 use crate::{
-    api_keys::KnownKeys,
     auto_indexes::AutoIndexes,
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
     encryption_keys::EncryptionKeys,
     error::OpenError,
+    known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
     operation_thread::OperationThreads,

@@ -72,6 +72,7 @@ mod index_wait;
 mod indexes_behind;
 mod invalid_transaction;
 mod key_change;
+mod known_api_keys;
 mod known_certificates;
 mod memory_plan;
 mod next_identities;
