@@ -12,6 +12,7 @@ mod log_files;
 mod logging;
 mod offline;
 mod offline_adopt;
+mod offline_keys;
 mod parent_process;
 mod setup;
 
@@ -147,6 +148,7 @@ fn serve(loaded: Loaded) -> ExitCode {
 async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     let allowed = settings.unsecured_access_allowed;
     let is_secured = settings.security.certificate.is_some();
+    let has_keys = settings.security.api_keys.is_some();
     let parents = settings.parent_process_ids.clone();
     let audit = match audit_log_of(&settings, &platform) {
         Ok(audit) => audit,
@@ -170,9 +172,15 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     }
     // The limit of a file's length, as the shell's ulimit sets it, is an error of the write, and not the end.
     let _file_size_limit = signal(SignalKind::from_raw(FILE_TOO_LONG));
-    match is_secured {
-        true => tracing::info!("with certificates: clients need one that is registered"),
-        false => log_access(allowed),
+    match (is_secured, has_keys) {
+        (true, false) => tracing::info!("with certificates: clients need one that is registered"),
+        (true, true) => {
+            tracing::info!("clients need a certificate or an API key that is registered")
+        }
+        (false, true) => {
+            tracing::info!("without certificates: clients need an API key that is registered")
+        }
+        (false, false) => log_access(allowed),
     }
     let reason = wait_for_the_end(&parents).await;
     tracing::info!(reason, "stopping");

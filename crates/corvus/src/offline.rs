@@ -1,4 +1,4 @@
-//! `corvus offline check|compact|salvage|get-key|put-key`: commands on a data directory that no server uses.
+//! `corvus offline check|compact|salvage|…`: commands on a data directory that no server uses.
 //!
 //! A directory is one environment (a database's directory, or `System`), or a data directory with
 //! several below it. Exit codes: 0 sound, or done; 1 damage was found, something could not be
@@ -16,16 +16,18 @@ use std::{
 };
 
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
-use engine::{EncryptionKeys, SYSTEM_DIRECTORY};
+use engine::SYSTEM_DIRECTORY;
 use model::{DatabaseId, NodeTag};
 use platform::{DirectoryLock, Disk, Platform};
-use security::SecretKey;
 use storage::{
     CompactProgress, EncryptionKey, Environment, EnvironmentOptions, Salvage, SalvageFindings,
     StorageError,
 };
 
-use crate::offline_adopt;
+use crate::{
+    offline_adopt,
+    offline_keys::{KeyCommand, KeyPlaces},
+};
 
 const HELP: &str = "\
 Usage: corvus offline check <directory> [--journals=<directory>] [--key=<file>]
@@ -33,6 +35,9 @@ Usage: corvus offline check <directory> [--journals=<directory>] [--key=<file>]
        corvus offline salvage <directory> <new directory> [--journals=<directory>] [--key=<file>]
        corvus offline get-key <data directory> <database> [--master-key=<file>]
        corvus offline put-key <data directory> <database> --key=<file> [--master-key=<file>]
+       corvus offline encrypt <data directory> <database> [--key=<file>] [--master-key=<file>]
+       corvus offline decrypt <data directory> <database> [--master-key=<file>]
+       corvus offline rotate-key <data directory> <database> [--key=<file>] [--master-key=<file>]
        corvus offline adopt <data directory> [<database>] [--journals=<directory>]
 
 check    reads everything and reports what is damaged
@@ -40,23 +45,27 @@ compact  rewrites the files without unused space; needs free space for a copy
 salvage  copies what can still be read to a new directory; the old one is not changed
 get-key  prints the key of an encrypted database
 put-key  stores the key of an encrypted database whose files were brought from elsewhere
+encrypt, decrypt, rotate-key
+         rewrite a database and its indexes encrypted, not encrypted, or with another key: the one in
+         --key, or a new one, which get-key prints. They need free space for a copy. Whatever
+         interrupts them, the database is what it was, or what it is to be
 adopt    adds a database whose files exist but whose record does not; without a name, lists such
          databases
 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
-the directory of Storage.JournalsPath, if the server has one. --key names a file with the key of an encrypted
+the directory of Storage.JournalsPath, if the server has one (for encrypt, decrypt and rotate-key as well). --key names a file with the key of an encrypted
 database, as get-key prints it; --master-key the file of Security.MasterKey.Path, if the server has
-one. Stop the server first.
+one; for Security.MasterKey.Exec, a file with what the program writes. Stop the server first.
 ";
 /// Arguments that request only the help text.
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
-const SOUND: u8 = 0;
-const DAMAGED: u8 = 1;
-const NOTHING_DONE: u8 = 2;
+pub(crate) const SOUND: u8 = 0;
+pub(crate) const DAMAGED: u8 = 1;
+pub(crate) const NOTHING_DONE: u8 = 2;
 const DATA_FILE: &str = "corvus.data";
 const JOURNALS: &str = "journals";
 const JOURNALS_OPTION: &str = "--journals=";
-const KEY_OPTION: &str = "--key=";
+pub(crate) const KEY_OPTION: &str = "--key=";
 const MASTER_KEY_OPTION: &str = "--master-key=";
 /// A data directory, `Databases`, and the directories in it.
 const DEPTH_MAX: usize = 3;
@@ -83,15 +92,15 @@ impl fmt::Display for Ward {
 /// A server has the data directory.
 struct InUse;
 
-struct Offline<'o> {
-    platform: Platform,
+pub(crate) struct Offline<'o> {
+    pub(crate) platform: Platform,
     /// The file with the key of encrypted environments.
-    key: Option<PathBuf>,
-    out: &'o mut dyn Write,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) out: &'o mut dyn Write,
 }
 
 impl Offline<'_> {
-    fn run(&mut self, arguments: &[OsString]) -> u8 {
+    pub(crate) fn run(&mut self, arguments: &[OsString]) -> u8 {
         if arguments.iter().any(|word| HELP_WORDS.iter().any(|help| word == help)) {
             self.help();
             return SOUND;
@@ -127,11 +136,12 @@ impl Offline<'_> {
             [command, directory, target] if *command == "salvage" => {
                 self.salvage(Path::new(directory), journals, Path::new(target))
             }
-            [command, data, name] if *command == "get-key" => {
-                self.get_key(Path::new(data), name, master_key)
-            }
-            [command, data, name] if *command == "put-key" => {
-                self.put_key(Path::new(data), name, master_key)
+            [command, data, name] if KeyCommand::named(command).is_some() => {
+                let places = KeyPlaces { data: data.into(), master_key, journals };
+                match KeyCommand::named(command) {
+                    Some(command) => self.key_command(command, &name.to_string_lossy(), &places),
+                    None => self.help(),
+                }
             }
             [command, data, names @ ..] if *command == "adopt" && names.len() <= 1 => {
                 self.adopt(Path::new(data), journals.as_deref(), names.first().copied())
@@ -177,51 +187,6 @@ impl Offline<'_> {
         }
     }
 
-    fn get_key(&mut self, data: &Path, name: &OsStr, master_key: Option<PathBuf>) -> u8 {
-        let keys = EncryptionKeys::new(&self.platform, data, master_key);
-        match keys.secret(&name.to_string_lossy()) {
-            Ok(key) => {
-                self.say(format_args!("{}", model::base64_text(&key.0[..])));
-                SOUND
-            }
-            Err(error) => {
-                self.say(format_args!("{}: {error}", data.display()));
-                NOTHING_DONE
-            }
-        }
-    }
-
-    fn put_key(&mut self, data: &Path, name: &OsStr, master_key: Option<PathBuf>) -> u8 {
-        let keys = EncryptionKeys::new(&self.platform, data, master_key);
-        let Some(key) = self.read_key() else { return NOTHING_DONE };
-        match keys.store(&name.to_string_lossy(), &key, false) {
-            Ok(()) => SOUND,
-            Err(error) => {
-                self.say(format_args!("{}: {error}", data.display()));
-                NOTHING_DONE
-            }
-        }
-    }
-
-    /// The key in the file that --key names; `None`, and a message, when there is none.
-    fn read_key(&mut self) -> Option<SecretKey> {
-        let Some(path) = self.key.clone() else {
-            self.say(format_args!("Name the file with the key: {KEY_OPTION}<file>"));
-            return None;
-        };
-        let key = match self.platform.disk.read_file(&path) {
-            Ok(mut text) => SecretKey::read(&mut text),
-            Err(error) => {
-                self.say(format_args!("{}: {error}", path.display()));
-                return None;
-            }
-        };
-        if key.is_none() {
-            self.say(format_args!("{} contains no key of 32 bytes in base64.", path.display()));
-        }
-        key
-    }
-
     /// The options of an environment, with its key if it is encrypted; `None`, and a message, when that cannot be read.
     fn options(&mut self, directory: &Path) -> Option<EnvironmentOptions> {
         let mut options = EnvironmentOptions::new(directory);
@@ -246,7 +211,7 @@ impl Offline<'_> {
     }
 
     /// When writing fails, the output is closed; the exit code still reports the result.
-    fn say(&mut self, text: fmt::Arguments<'_>) {
+    pub(crate) fn say(&mut self, text: fmt::Arguments<'_>) {
         drop(writeln!(self.out, "{text}"));
     }
 

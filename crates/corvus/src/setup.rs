@@ -1,5 +1,5 @@
 //! `corvus setup secure`: makes the certificates of a server and of its first administrator, and the settings
-//! that use them.
+//! that use them. `corvus setup api-key`: makes the API key of an administrator.
 //!
 //! Nothing that exists is overwritten. Exit codes: 0 done; 1 something could not be written; 2 the command was
 //! not understood, or the directory has files of that name.
@@ -15,15 +15,18 @@ use std::{
 };
 
 use platform::Platform;
-use security::{Authority, ClientRequest, IssueError, KeyAlgorithm, KeyFileError, ServerRequest};
+use security::{
+    Authority, ClientRequest, IssueError, KeyAlgorithm, KeyFileError, NewApiKey, ServerRequest,
+};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 const HELP: &str = "\
 Usage: corvus setup secure [<directory>] [--host=<name or address>]... [--port=<port>]
                            [--admin=<name>] [--password=<password>] [--key=ecdsa|rsa]
+       corvus setup api-key
 
-Makes a certificate authority, a certificate for the server and one for its first administrator, and
+secure makes a certificate authority, a certificate for the server and one for its first administrator, and
 writes them with a settings file to the directory (by default ./secure).
 
 --host      under which clients reach the server; may be repeated, the first is what the server
@@ -34,6 +37,9 @@ writes them with a settings file to the directory (by default ./secure).
 --password  of admin.pfx alone, which browsers and clients import; empty by default. Other users of
             this machine may see it in the list of processes
 --key       the kind of the keys; ecdsa by default. The Node.js client reads PEM files with RSA keys only
+
+api-key makes an API key for an administrator, where client certificates cannot go, and prints it with the
+settings of a server that trusts it. The settings contain only the hash of its secret.
 ";
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
 /// Permissions of users other than the owner.
@@ -49,6 +55,10 @@ const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Runs `corvus setup` with the arguments that follow this word.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let mut out = io::stdout();
+    if arguments.first().and_then(|word| word.to_str()) == Some("api-key") && arguments.len() == 1 {
+        drop(out.write_all(api_key(&Platform::real()).as_bytes()).and_then(|()| out.flush()));
+        return ExitCode::from(DONE);
+    }
     let (text, code) = match Setup::read(arguments) {
         Ok(None) => (HELP.to_owned(), DONE),
         Ok(Some(setup)) => match setup.make(&Platform::real()) {
@@ -67,6 +77,29 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     };
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     ExitCode::from(code)
+}
+
+/// A new key for an administrator, and the settings that trust it.
+fn api_key(platform: &Platform) -> Zeroizing<String> {
+    let key = NewApiKey::generate(|bytes| platform.entropy.fill(bytes));
+    let settings = json!({
+        "Security.ApiKeys.Enabled": true,
+        "Security.ApiKeys.Admin": format!("{}.{}", key.id(), key.hash()),
+    });
+    Zeroizing::new(format!(
+        "The key, which is shown only now:
+    {}
+
+Settings of the server, where only the hash of its secret is:
+{settings:#}
+
+A server without a certificate listens beyond this machine only with Security.TlsTerminatedByProxy=true, which says that
+something in front of it ends TLS. Clients send the key with each request:
+    curl -H 'Authorization: Bearer <key>' <address>/databases
+Further keys come from the server: POST /admin/api-keys.
+",
+        *key.text()
+    ))
 }
 
 /// What is to be made.

@@ -59,6 +59,23 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Does something with the files of a database while it is closed. Blocks.
+    ///
+    /// # Errors
+    /// Those of `work`; it panicked. The database is released in any case.
+    pub(crate) fn while_closed<T>(
+        &self,
+        database: &str,
+        reason: &'static str,
+        work: impl FnOnce() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        self.registry.with_locked(database, reason, || {
+            catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(EngineError::Panicked))
+        })
+    }
+}
+
 struct Compaction {
     engine: Arc<Engine>,
     record: Arc<DatabaseRecord>,
@@ -71,11 +88,7 @@ impl Compaction {
     fn run(self) -> Result<OperationStatus, EngineError> {
         let database = self.record.name.as_str();
         let compacted = match self.with_documents {
-            true => self.engine.registry.with_locked(database, LOCKED_REASON, || {
-                // Whatever happens, the database must be released.
-                let compacted = catch_unwind(AssertUnwindSafe(|| self.compact()));
-                compacted.unwrap_or(Err(EngineError::Panicked))
-            }),
+            true => self.engine.while_closed(database, LOCKED_REASON, || self.compact()),
             false => Ok(None),
         };
         match &compacted {
@@ -100,19 +113,10 @@ impl Compaction {
             return Err(EngineError::Refused { message });
         };
         let options = self.engine.files.opening_options_of(&record)?;
-        let report = &mut |progress: &CompactProgress| self.report(progress);
+        let report = &mut |progress: &CompactProgress| show_progress(&self.operation, progress);
         let tables = documents::TABLES;
         let outcome = compact_in_place(&options.platform, &options.environment, tables, report)?;
         Ok(Some(outcome))
-    }
-
-    fn report(&self, progress: &CompactProgress) -> ControlFlow<()> {
-        let shape = OperationProgress::Compaction(progress_shape(progress));
-        self.operation.set_progress(shape);
-        match self.operation.should_stop() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
     }
 
     fn result(&self, outcome: Option<CompactOutcome>) -> CompactionResult {
@@ -136,6 +140,15 @@ impl Compaction {
             messages,
             missing_indexes: self.indexes.clone(),
         }
+    }
+}
+
+/// Shows how far an operation is that copies a database, and decides whether it continues.
+pub(crate) fn show_progress(operation: &Operation, progress: &CompactProgress) -> ControlFlow<()> {
+    operation.set_progress(OperationProgress::Compaction(progress_shape(progress)));
+    match operation.should_stop() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
     }
 }
 

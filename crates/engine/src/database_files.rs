@@ -99,6 +99,7 @@ impl DatabaseFiles {
     /// It is encrypted, and its key cannot be read.
     pub fn opening_options_of(&self, record: &DatabaseRecord) -> Result<DatabaseOptions, KeyError> {
         let mut options = self.options_of(record);
+        options.environment.is_key_certain = true;
         if RecordBody::of_record(record).is_encrypted() {
             let key = self.keys.key_of(record.name.as_str())?;
             options.environment.encryption_key = Some(key);

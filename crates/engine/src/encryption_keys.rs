@@ -6,8 +6,9 @@
 //! base64 of the name, in lower case · space · base64 of the wrapped key        (a line for each)
 //! ```
 //!
-//! The master key is read whenever it is needed and not kept. It is in the file that `Security.MasterKey.Path` names,
-//! or else in `master.key` in the data directory, which is made with the first key.
+//! The master key is read whenever it is needed and not kept. It is in the file that `Security.MasterKey.Path` names, or
+//! what the program of `Security.MasterKey.Exec` writes, or else in `master.key` in the data directory, which is made with
+//! the first key.
 
 use std::{
     collections::BTreeMap,
@@ -17,13 +18,20 @@ use std::{
 };
 
 use model::{base64_bytes, base64_text, lower_case};
-use platform::{Exposure, Platform, wiping_allocator::WipesFreedMemory};
+use platform::{
+    Exposure, Platform,
+    program::{Program, ProgramError},
+    wiping_allocator::WipesFreedMemory,
+};
 use security::{SECRET_KEY_BYTES, SecretKey, WRAPPING_NONCE_BYTES};
+use settings::{MasterKeySource, ProgramSettings};
 use storage::EncryptionKey;
 
 const KEYS_FILE: &str = "keys";
 const MASTER_KEY_FILE: &str = "master.key";
 const FIRST_LINE: &str = "Corvus keys 1";
+/// A master key in base64 with white space around it, as a program writes it.
+const MASTER_KEY_TEXT_BYTES_MAX: usize = 4096;
 
 /// Why a key cannot be stored or read.
 #[derive(Debug)]
@@ -43,6 +51,11 @@ pub enum KeyError {
         /// The name of the database.
         name: String,
     },
+    /// The key that is to replace the present one is the present one.
+    Same {
+        /// The name that it is stored under.
+        name: String,
+    },
     /// The bytes are no key.
     Invalid,
     /// The file of the master key contains something else, or others may read it.
@@ -51,6 +64,13 @@ pub enum KeyError {
         path: PathBuf,
         /// What is wrong, as the end of a sentence that begins with the file.
         reason: &'static str,
+    },
+    /// The program that writes the master key failed.
+    Program(ProgramError),
+    /// It wrote something else.
+    ProgramOutput {
+        /// The program.
+        path: PathBuf,
     },
     /// The file of keys is damaged.
     Damaged {
@@ -90,12 +110,25 @@ impl std::fmt::Display for KeyError {
                     "The database '{name}' is encrypted with the present key, which must stay"
                 )
             }
+            KeyError::Same { name } => write!(
+                f,
+                "The key that is to replace that of the database '{name}' is the same one"
+            ),
             KeyError::Invalid => {
                 write!(f, "A key is {SECRET_KEY_BYTES} bytes, as base64 in the body of the request")
             }
             KeyError::MasterKey { path, reason } => {
                 write!(f, "The master key in {} {reason}", path.display())
             }
+            KeyError::Program(error) => {
+                write!(f, "Security.MasterKey.Exec yields no key: {error}")
+            }
+            KeyError::ProgramOutput { path } => write!(
+                f,
+                "What the program '{}' of Security.MasterKey.Exec writes is no key: {SECRET_KEY_BYTES} bytes, or their \
+                 base64, are expected",
+                path.display()
+            ),
             KeyError::Damaged { path } => write!(f, "{} is damaged", path.display()),
             KeyError::Undecryptable { name } => write!(
                 f,
@@ -111,6 +144,7 @@ impl std::error::Error for KeyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             KeyError::Io { source, .. } => Some(source),
+            KeyError::Program(error) => Some(error),
             _ => None,
         }
     }
@@ -122,27 +156,26 @@ type Wrapped = BTreeMap<String, Vec<u8>>;
 pub struct EncryptionKeys {
     platform: Platform,
     file: PathBuf,
-    master_key: PathBuf,
-    /// Whether the file of the master key is made when it is missing.
-    makes_master_key: bool,
+    master_key: MasterKeySource,
+    /// The file of the master key where it is made.
+    made_master_key: PathBuf,
     changing: Mutex<()>,
     /// Set once there were keys in requests or responses.
     wipes: OnceLock<WipesFreedMemory>,
 }
 
 impl EncryptionKeys {
-    /// The store of a data directory, with the file of the master key if it is not the one made there. Nothing is
-    /// read or written yet.
+    /// The store of a data directory. Nothing is read or written yet.
     pub fn new(
         platform: &Platform,
         data_directory: &Path,
-        master_key: Option<PathBuf>,
+        master_key: MasterKeySource,
     ) -> EncryptionKeys {
         EncryptionKeys {
             platform: platform.clone(),
             file: data_directory.join(KEYS_FILE),
-            makes_master_key: master_key.is_none(),
-            master_key: master_key.unwrap_or_else(|| data_directory.join(MASTER_KEY_FILE)),
+            master_key,
+            made_master_key: data_directory.join(MASTER_KEY_FILE),
             changing: Mutex::default(),
             wipes: OnceLock::new(),
         }
@@ -173,7 +206,7 @@ impl EncryptionKeys {
         if keys.contains_key(&name) && !overwrites {
             return Err(KeyError::Exists { name });
         }
-        let master = self.master_key(self.makes_master_key && keys.is_empty())?;
+        let master = self.master_key(keys.is_empty())?;
         let mut nonce = [0; WRAPPING_NONCE_BYTES];
         self.platform.entropy.fill(&mut nonce);
         let wrapped = key.wrapped(&master, &name, nonce);
@@ -228,8 +261,17 @@ impl EncryptionKeys {
         KeyError::Io { path: self.file.clone(), source }
     }
 
+    /// The master key, which is made if it is missing, `makes`, and this is how there is to be one.
     fn master_key(&self, makes: bool) -> Result<SecretKey, KeyError> {
-        let (disk, path) = (&*self.platform.disk, self.master_key.clone());
+        match &self.master_key {
+            MasterKeySource::Made => self.master_key_in(&self.made_master_key, makes),
+            MasterKeySource::File(path) => self.master_key_in(path, false),
+            MasterKeySource::Program(program) => master_key_of(program),
+        }
+    }
+
+    fn master_key_in(&self, path: &Path, makes: bool) -> Result<SecretKey, KeyError> {
+        let (disk, path) = (&*self.platform.disk, path.to_path_buf());
         let failed = |source| KeyError::Io { path: path.clone(), source };
         if makes && !disk.exists(&path).map_err(failed)? {
             let mut key = SecretKey::zeroed();
@@ -288,8 +330,17 @@ impl EncryptionKeys {
     }
 }
 
+fn master_key_of(program: &ProgramSettings) -> Result<SecretKey, KeyError> {
+    let ProgramSettings { path, arguments, time_max } = program.clone();
+    let written = Program { path: path.clone(), arguments, time_max };
+    let mut text = written.output(MASTER_KEY_TEXT_BYTES_MAX).map_err(KeyError::Program)?;
+    SecretKey::read(&mut text).ok_or(KeyError::ProgramOutput { path })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use platform::simulated::Simulation;
 
     use super::*;
@@ -297,7 +348,7 @@ mod tests {
     fn store(simulation: &Simulation) -> EncryptionKeys {
         let platform = simulation.platform.clone();
         platform.disk.create_dir_all("/data".as_ref()).unwrap();
-        EncryptionKeys::new(&platform, "/data".as_ref(), None)
+        EncryptionKeys::new(&platform, "/data".as_ref(), MasterKeySource::Made)
     }
 
     fn secret(byte: u8) -> SecretKey {
@@ -326,12 +377,41 @@ mod tests {
     }
 
     #[test]
+    fn a_program_writes_the_master_key() {
+        let simulation = Platform::simulated(3);
+        let with = |script: &str| {
+            let arguments = ["-c", script].map(str::to_owned).to_vec();
+            let time_max = Duration::from_millis(500);
+            let program = ProgramSettings { path: "/bin/sh".into(), arguments, time_max };
+            let (platform, source) = (&simulation.platform, MasterKeySource::Program(program));
+            EncryptionKeys::new(platform, "/data".as_ref(), source)
+        };
+        simulation.platform.disk.create_dir_all("/data".as_ref()).unwrap();
+        let base64 = format!("echo {}", base64_text(&[5; SECRET_KEY_BYTES]));
+        with(&base64).store("orders", &secret(7), false).unwrap();
+        assert!(!simulation.platform.disk.exists("/data/master.key".as_ref()).unwrap());
+        let raw = "printf '%32s' '' | tr ' ' '\\005'";
+        assert_eq!(*with(raw).secret("orders").unwrap().0, [7; SECRET_KEY_BYTES]);
+        for (script, expected) in [
+            ("echo no", "is no key"),
+            ("exit 0", "is no key"),
+            ("echo 'vault is sealed' >&2; exit 2", "failed (exit status: 2): vault is sealed"),
+            ("sleep 100", "took longer than 0.5 seconds"),
+            ("cat /dev/zero", "wrote more than 4096 bytes"),
+            ("printf '%32s' x", "the master key is not the one"),
+        ] {
+            let error = with(script).check("orders").unwrap_err().to_string();
+            assert!(error.contains(expected), "{script}: {error}");
+        }
+    }
+
+    #[test]
     fn another_master_key_or_a_changed_file_is_noticed() {
         let simulation = Platform::simulated(2);
         let keys = store(&simulation);
         keys.store("orders", &secret(7), false).unwrap();
         let platform = &simulation.platform;
-        let (master, file) = (&keys.master_key, &keys.file);
+        let (master, file) = (&keys.made_master_key, &keys.file);
         let own = platform.disk.read_file(master).unwrap();
         platform.disk.write_file_atomically(master, &[1; SECRET_KEY_BYTES]).unwrap();
         assert!(matches!(keys.check("orders"), Err(KeyError::Undecryptable { .. })));

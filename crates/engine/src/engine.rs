@@ -27,6 +27,7 @@ use crate::{
     database_log,
     encryption_keys::EncryptionKeys,
     error::OpenError,
+    known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
     operation_thread::OperationThreads,
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(crate) operations: Operations,
     notices: NoticeBoard,
     pub(crate) certificates: KnownCertificates,
+    pub(crate) api_keys: KnownKeys,
     running_queries: RunningQueries,
     pub(crate) auto_indexes: AutoIndexes,
     pub(crate) compilations: Compilations,
@@ -101,7 +103,7 @@ impl Engine {
         let encryption_keys = Arc::new(EncryptionKeys::new(
             &platform,
             &settings.data_dir,
-            settings.security.master_key_path.clone(),
+            settings.security.master_key.clone(),
         ));
         let files = {
             let (settings, platform, memory) =
@@ -134,6 +136,7 @@ impl Engine {
             operations: Operations::default(),
             notices: NoticeBoard::default(),
             certificates: KnownCertificates::default(),
+            api_keys: KnownKeys::default(),
             running_queries: RunningQueries::default(),
             auto_indexes: AutoIndexes::default(),
             compilations: Compilations::default(),

@@ -12,6 +12,7 @@
 //! | `database_files`, `directories`, `unknown_directories` | where the files of databases are, which directories a record may name, and what else is there |
 //! | `deletion` | deleting databases with their files |
 //! | `encryption_keys` | [`EncryptionKeys`]: the keys of encrypted databases |
+//! | `key_change` | [`KeyChange`]: encrypting and decrypting a database, and replacing its key |
 //! | `deleted_values` | forgetting deletions of compare exchange values |
 //! | `index_builds`, `index_progress` | progress of indexes |
 //! | `catch_up` | waiting until indexes have caught up |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod agreed_state;
+mod api_keys;
 mod auto_indexes;
 mod bound_query;
 mod bulk_insert;
@@ -69,6 +71,8 @@ mod index_progress;
 mod index_wait;
 mod indexes_behind;
 mod invalid_transaction;
+mod key_change;
+mod known_api_keys;
 mod known_certificates;
 mod memory_plan;
 mod next_identities;
@@ -91,6 +95,7 @@ mod subscriptions;
 mod unknown_directories;
 
 pub use crate::{
+    api_keys::API_KEYS_MAX,
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
@@ -116,6 +121,7 @@ pub use crate::{
     index_wait::{IndexWait, PendingIndexes},
     indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
+    key_change::KeyChange,
     memory_plan::MemoryPlan,
     next_identities::NextIdentities,
     operation_thread::ShowFailure,

@@ -60,7 +60,7 @@ impl Engine {
         if security.certificate.is_none() && !security.encrypts_over_http {
             let message = format!(
                 "The database '{}' cannot be encrypted: the server has no certificate, so its documents would be \
-                 sent in the clear. Give it one (Security.Certificate.Path), or set \
+                 sent in the clear. Give it one (Security.Certificate.Path, or Security.Certificate.Load.Exec), or set \
                  Security.AllowEncryptedDatabasesOverHttp",
                 name.as_str()
             );

@@ -18,6 +18,7 @@
 //! | [`other_process`] | when another process ends |
 //! | [`own_signals`] | which signals this process was started to ignore |
 //! | [`sockets`] | connections whose peer has vanished, or does not read |
+//! | [`program`] | programs of the operator whose output is a secret |
 //! | [`descriptors`] | how many files may be open at the same time |
 //! | [`processor_time`] | processor time used, and which processors may be used |
 //! | [`wiping_allocator`] | zeroes memory that is freed, while there are secrets |
@@ -33,6 +34,7 @@ pub mod other_process;
 pub mod own_signals;
 pub mod process_memory;
 pub mod processor_time;
+pub mod program;
 pub mod real;
 pub mod secret_memory;
 pub mod simulated;

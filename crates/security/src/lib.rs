@@ -9,6 +9,7 @@
 //! | `clearance` | [`Clearance`], [`Permissions`]: what a client may do |
 //! | `registered` | [`RegisteredCertificate`]: a certificate with its name and clearance |
 //! | `trust` | [`TrustedCertificates`]: from a client's certificate to what it may do |
+//! | `api_key` | [`RegisteredApiKey`], [`TrustedKeys`]: keys instead of certificates |
 //! | `access` | [`Requirement`], [`Caller`]: whether a request is allowed |
 //! | `key_pair` | [`KeyPair`]: a certificate chain with its private key; reading files |
 //! | `wrapped_key` | [`SecretKey`]: keys of databases, encrypted with a master key |
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod api_key;
 mod certificate;
 mod clearance;
 mod issuing;
@@ -26,7 +28,8 @@ mod trust;
 mod wrapped_key;
 
 pub use crate::{
-    access::{Caller, Client, Denial, Requirement},
+    access::{Caller, Client, Denial, Grant, Identification, Requirement},
+    api_key::{KeyStanding, NewApiKey, PresentedKey, RegisteredApiKey, TrustedKeys},
     certificate::{Certificate, InvalidCertificate},
     clearance::{Clearance, DatabaseAccess, Permissions},
     issuing::{Authority, ClientRequest, IssueError, KeyAlgorithm, ServerRequest},

@@ -4,8 +4,9 @@ use model::base64_text;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    access::Grant,
     certificate::Certificate,
-    clearance::{Clearance, DatabaseAccess, Permissions},
+    clearance::{Clearance, Permissions},
 };
 
 /// What the server remembers of a certificate. Its JSON form is the protocol's, and what is stored.
@@ -56,12 +57,12 @@ impl RegisteredCertificate {
         }
     }
 
-    /// What its holder may do in a database.
-    pub fn access_to(&self, database: &str) -> Option<DatabaseAccess> {
-        match self.security_clearance {
-            clearance if clearance.is_operator() => Some(DatabaseAccess::Admin),
-            Clearance::ValidUser => self.permissions.of(database),
-            _ => None,
+    /// What its holder may do.
+    pub fn grant(&self) -> Grant<'_> {
+        Grant {
+            name: &self.name,
+            clearance: self.security_clearance,
+            permissions: &self.permissions,
         }
     }
 }

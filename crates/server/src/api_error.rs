@@ -295,10 +295,13 @@ fn key_error(error: &KeyError) -> ProtocolError {
     let message = error.to_string();
     match error {
         KeyError::Invalid => ProtocolError::argument(message),
-        KeyError::Exists { .. } | KeyError::Missing { .. } | KeyError::InUse { .. } => {
-            ProtocolError::invalid_operation(message)
-        }
+        KeyError::Exists { .. }
+        | KeyError::Missing { .. }
+        | KeyError::Same { .. }
+        | KeyError::InUse { .. } => ProtocolError::invalid_operation(message),
         KeyError::MasterKey { .. }
+        | KeyError::Program(_)
+        | KeyError::ProgramOutput { .. }
         | KeyError::Damaged { .. }
         | KeyError::Undecryptable { .. }
         | KeyError::Io { .. } => ProtocolError::new(ErrorKind::Internal, message),

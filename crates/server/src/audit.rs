@@ -1,5 +1,5 @@
 //! The audit log: one entry for each request that administers something, and for each that was refused for lack of a
-//! certificate or a clearance.
+//! certificate, a key or a clearance.
 //!
 //! Bodies are not in it: they may contain secrets. Connections of the TCP protocol administer nothing.
 //!
@@ -20,7 +20,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use security::{Certificate, Requirement};
+use security::{Caller, Requirement};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use wire::ErrorKind;
@@ -69,7 +69,7 @@ pub(crate) struct AuditedRequest {
     method: Method,
     target: String,
     peer: SocketAddr,
-    certificate: Option<Arc<Certificate>>,
+    caller: Caller,
     /// For the entry of one that administers something, once that is known.
     place: Option<OwnedSemaphorePermit>,
     began: i64,
@@ -110,7 +110,7 @@ impl AuditLog {
     pub(crate) fn begin(
         &self,
         (method, target): (&Method, &str),
-        (peer, certificate): (SocketAddr, Option<&Arc<Certificate>>),
+        (peer, caller): (SocketAddr, &Caller),
         now: i64,
     ) -> Option<AuditedRequest> {
         let writer = self.writer.as_ref()?;
@@ -119,7 +119,7 @@ impl AuditLog {
             method: method.clone(),
             target: target.to_owned(),
             peer,
-            certificate: certificate.cloned(),
+            caller: caller.clone(),
             place: None,
             began: now,
             is_over: false,
@@ -191,15 +191,18 @@ impl AuditedRequest {
     }
 
     fn line(&self, status: Value, is_denied: bool, at: i64) -> String {
-        let entry = json!({
+        let mut entry = json!({
             "Time": model::date::format(at),
             "From": self.peer.to_string(),
-            "Certificate": self.certificate.as_ref().map(|certificate| certificate.in_words()),
+            "Certificate": self.caller.certificate().map(|certificate| certificate.in_words()),
             "Method": self.method.as_str(),
             "Target": self.target,
             "Status": status,
             "Denied": is_denied,
         });
+        if let Some(key) = self.caller.api_key_in_words() {
+            entry["ApiKey"] = Value::String(key);
+        }
         format!("{entry}\n")
     }
 }
@@ -255,7 +258,7 @@ mod tests {
 
     fn begin(log: &AuditLog, target: &str) -> AuditedRequest {
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        log.begin((&Method::POST, target), (peer, None), 0).unwrap()
+        log.begin((&Method::POST, target), (peer, &Caller::Unsecured), 0).unwrap()
     }
 
     #[tokio::test]

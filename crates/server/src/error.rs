@@ -27,6 +27,13 @@ pub enum StartError {
         /// The value of `Security.UnsecuredAccessAllowed` that would allow it.
         needed: &'static str,
     },
+    /// API keys would be sent there in the clear.
+    KeysInTheClear {
+        /// The address as configured.
+        url: String,
+        /// The address to which it resolves.
+        address: SocketAddr,
+    },
     /// Listening on the address failed.
     Bind {
         /// The address as configured.
@@ -38,7 +45,7 @@ pub enum StartError {
     },
     /// The certificate of the server cannot be used, or should not be.
     Certificate(Box<CertificateError>),
-    /// The registered certificates cannot be read.
+    /// The registered certificates or API keys cannot be read.
     Registered(Box<CatalogError>),
     /// The data directory could not be opened.
     Engine(OpenError),
@@ -55,6 +62,7 @@ impl StartError {
         match self {
             StartError::Resolve { .. }
             | StartError::AccessNotAllowed { .. }
+            | StartError::KeysInTheClear { .. }
             | StartError::Certificate(_) => true,
             StartError::Engine(error) => error.is_configuration(),
             StartError::Bind { .. } | StartError::Registered(_) | StartError::Thread { .. } => {
@@ -76,10 +84,16 @@ impl fmt::Display for StartError {
                  authentication. Listen on 127.0.0.1, or set Security.UnsecuredAccessAllowed to \
                  {needed} if everybody on that network may read and change all data"
             ),
+            StartError::KeysInTheClear { url, address } => write!(
+                f,
+                "{url} resolves to {address}, where API keys would be sent without encryption. Listen on 127.0.0.1, or \
+                 set up a certificate, or set Security.TlsTerminatedByProxy=true if the address can be reached only \
+                 through something that ends TLS"
+            ),
             StartError::Bind { url, address, source } => write_bind(f, url, *address, source),
             StartError::Certificate(error) => error.fmt(f),
             StartError::Registered(error) => {
-                write!(f, "the registered certificates cannot be read: {error}")
+                write!(f, "the registered certificates and API keys cannot be read: {error}")
             }
             StartError::Engine(error) => error.fmt(f),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
@@ -130,7 +144,7 @@ impl Error for StartError {
             StartError::Engine(error) => Some(error),
             StartError::Certificate(error) => Some(&**error),
             StartError::Registered(error) => Some(&**error),
-            StartError::AccessNotAllowed { .. } => None,
+            StartError::AccessNotAllowed { .. } | StartError::KeysInTheClear { .. } => None,
         }
     }
 }

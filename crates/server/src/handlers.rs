@@ -2,6 +2,7 @@
 //! the engine and write the response.
 
 pub(crate) mod aggregated_queries;
+pub(crate) mod api_keys;
 pub(crate) mod attachments;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
@@ -22,6 +23,7 @@ pub(crate) mod debug;
 pub(crate) mod delete_by_query;
 pub(crate) mod documents;
 pub(crate) mod documents_compression;
+pub(crate) mod granted_access;
 pub(crate) mod hilo;
 pub(crate) mod identities;
 pub(crate) mod index_changes;

@@ -8,7 +8,7 @@ use ::security::Requirement::{
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
+        api_keys, attachments, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
         collection_views, compaction, compare_exchange, configuration, counters, custom_code,
         dashboards, database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
@@ -100,11 +100,16 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/certificates/mode"                ClusterAdmin  Ignored  Inline(certificates::mode);
     "GET"    "/admin/certificates/cluster-domains"     ClusterAdmin  Ignored  Inline(certificates::cluster_domains);
     "GET"    "/admin/certificates/replacement/status"  ClusterAdmin  Ignored  Inline(certificates::replacement_status);
+    "GET"    "/admin/api-keys"                         Operator      Ignored  Blocking(api_keys::list);
+    "POST"   "/admin/api-keys"                         Operator      Whole    Waiting(api_keys::generate);
+    "DELETE" "/admin/api-keys"                         Operator      Ignored  Waiting(api_keys::delete);
+    "POST"   "/admin/api-keys/edit"                    Operator      Whole    Waiting(api_keys::edit);
     "GET"    "/secrets/generate"                       ValidUser     Ignored  Inline(security::generate);
     "GET"    "/admin/secrets/generate"                 Operator      Ignored  Inline(security::generate);
     "GET"    "/admin/secrets"                          Operator      Ignored  Blocking(security::names);
     "POST"   "/admin/secrets"                          Operator      Whole    Waiting(security::put);
     "POST"   "/admin/secrets/distribute"               Operator      Whole    Waiting(security::distribute);
+    "POST"   "/admin/secrets/rotate"                   Operator      Whole    Waiting(security::rotate);
     "GET"    "/debug/routes"                           ValidUser     Ignored  Inline(debug::routes);
     "GET"    "/studio-tasks/bootstrap"                 ValidUser     Ignored  Inline(studio_tasks::bootstrap);
     "GET"    "/studio-tasks/databases"                 ValidUser     Ignored  Inline(studio_tasks::databases);

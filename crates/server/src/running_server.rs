@@ -8,7 +8,7 @@ use settings::{Scheme, Settings};
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{MissedTickBehavior, timeout},
+    time::{Instant, MissedTickBehavior, timeout},
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     feeds::log_feed::LogFeed,
     http::{
         connection_limiter::ConnectionLimiter,
-        listener::{ListenerProtocol, accept, bind_all},
+        listener::{AllowedAccess, ListenerProtocol, accept, bind_all},
         service::Service,
     },
     node_address,
@@ -29,6 +29,8 @@ use crate::{
 
 /// How often the files of the certificate are checked for changes.
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// How often the program that writes the certificate is run.
+const CERTIFICATE_PROGRAM_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A listening server. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
 /// was acknowledged is lost, and the next start recovers.
@@ -82,7 +84,8 @@ pub async fn start_audited(
     let audit = AuditLog::new(audit).map_err(|source| StartError::Thread { source })?;
     let state = Arc::new(ServerState::new(Arc::new(engine), audit));
     let tls = load_certificate(&state)?;
-    let allowed = settings.unsecured_access_allowed;
+    state.engine.trust_api_keys().map_err(|error| StartError::Registered(Box::new(error)))?;
+    let allowed = AllowedAccess::of(&settings);
     let listeners = bind_all(&settings.server_urls, allowed, tls.as_ref()).await?;
     let tcp_listeners = bind_all(&settings.tcp_urls, allowed, tls.as_ref()).await?;
     let scheme = state.scheme();
@@ -149,8 +152,8 @@ fn connections_within(open_files_max: u64) -> usize {
 /// The certificate in the settings, which is trusted from now on.
 fn load_certificate(state: &ServerState) -> Result<Option<Arc<ServerTls>>, StartError> {
     let engine = &state.engine;
-    let Some(file) = &engine.settings().security.certificate else { return Ok(None) };
-    let tls = ServerTls::load(file, engine.clock().now().ticks());
+    let Some(source) = &engine.settings().security.certificate else { return Ok(None) };
+    let tls = ServerTls::load(source, engine.clock().now().ticks());
     let tls = tls.map_err(|error| StartError::Certificate(Box::new(error)))?;
     let trusted = engine.set_server_certificate(tls.key_pair().certificate());
     trusted.map_err(|error| StartError::Registered(Box::new(error)))?;
@@ -159,9 +162,13 @@ fn load_certificate(state: &ServerState) -> Result<Option<Arc<ServerTls>>, Start
     Ok(Some(tls))
 }
 
-/// Uses a newer certificate as soon as it is in the file.
+/// Uses a newer certificate soon after it is in the file, or the program writes it.
 async fn watch_certificate(state: Arc<ServerState>, tls: Arc<ServerTls>) {
-    let mut looks = tokio::time::interval(CERTIFICATE_CHECK_INTERVAL);
+    let interval = match tls.is_from_program() {
+        true => CERTIFICATE_PROGRAM_INTERVAL,
+        false => CERTIFICATE_CHECK_INTERVAL,
+    };
+    let mut looks = tokio::time::interval_at(Instant::now() + interval, interval);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;

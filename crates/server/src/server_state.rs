@@ -188,11 +188,12 @@ impl ServerState {
         Ok(())
     }
 
-    /// The scheme of its addresses.
+    /// The scheme of its addresses, as clients see them.
     pub(crate) fn scheme(&self) -> Scheme {
-        match self.engine.settings().security.certificate {
-            Some(_) => Scheme::Https,
-            None => Scheme::Http,
+        let security = &self.engine.settings().security;
+        match security.certificate.is_some() || security.tls_ends_elsewhere {
+            true => Scheme::Https,
+            false => Scheme::Http,
         }
     }
 

@@ -11,6 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+use platform::program::{Program, ProgramError};
 use rustls::{
     DigitallySignedStruct, DistinguishedName, Error as TlsError, ServerConfig, SignatureScheme,
     client::danger::HandshakeSignatureValid,
@@ -20,7 +21,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use security::{Certificate, Client, KeyFileError, KeyPair};
-use settings::CertificateFile;
+use settings::{CertificatePlace, CertificateSource, ProgramSettings};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use zeroize::Zeroizing;
@@ -29,6 +30,8 @@ use zeroize::Zeroizing;
 const EXPOSED: u32 = 0o027;
 /// Larger chains of a client are refused: each connection keeps its client's.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
+/// A certificate with its chain and its key, as a program writes it.
+const CERTIFICATE_BYTES_MAX: usize = 256 << 10;
 /// What is encrypted and waits to be sent, per connection.
 const SEND_BUFFER_BYTES: usize = 32 << 10;
 /// The name of the entry in a file of the server's certificate.
@@ -36,9 +39,9 @@ const SERVER_NAME: &str = "server";
 /// The protocol that is spoken after the handshake.
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// The TLS of a server; its certificate is replaced when the file changes.
+/// The TLS of a server; its certificate is replaced when the file changes, or the program writes another one.
 pub(crate) struct ServerTls {
-    file: CertificateFile,
+    source: CertificateSource,
     config: RwLock<Arc<ServerConfig>>,
     key_pair: RwLock<Arc<KeyPair>>,
     /// The state of the files when they were last read with success.
@@ -67,6 +70,13 @@ pub enum CertificateError {
         /// Why not.
         source: KeyFileError,
     },
+    /// The program that writes the certificate failed.
+    Program(ProgramError),
+    /// The certificate comes from a program, so it cannot be replaced here.
+    FromProgram {
+        /// The program.
+        path: PathBuf,
+    },
     /// A file cannot be replaced.
     Unwritable {
         /// The file.
@@ -91,19 +101,27 @@ pub enum CertificateError {
 }
 
 impl ServerTls {
-    /// Reads the certificate and its key. `now` is in ticks.
+    /// Reads the certificate and its key. `now` is in ticks. Blocks.
     ///
     /// # Errors
     /// They cannot be used, or should not be.
-    pub(crate) fn load(file: &CertificateFile, now: i64) -> Result<ServerTls, CertificateError> {
-        let read_from = changed(file);
-        let (key_pair, config) = read(file, now)?;
+    pub(crate) fn load(
+        source: &CertificateSource,
+        now: i64,
+    ) -> Result<ServerTls, CertificateError> {
+        let read_from = changed(&source.place);
+        let (key_pair, config) = read(source, now)?;
         Ok(ServerTls {
-            file: file.clone(),
+            source: source.clone(),
             config: RwLock::new(config),
             key_pair: RwLock::new(key_pair),
             read_from: Mutex::new(read_from),
         })
+    }
+
+    /// Whether the certificate comes from a program, which is run each time that another one is looked for.
+    pub(crate) fn is_from_program(&self) -> bool {
+        matches!(self.source.place, CertificatePlace::Program(_))
     }
 
     /// The certificate of the server with its key.
@@ -111,18 +129,18 @@ impl ServerTls {
         Arc::clone(&self.key_pair.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the files again if they have changed; returns the certificate if it is another one. Connections
-    /// that exist keep the former one.
+    /// Reads the files again if they have changed, or runs the program again; returns the certificate if it is another
+    /// one. Connections that exist keep the former one. Blocks.
     ///
     /// # Errors
     /// As [`ServerTls::load`]; the former one stays in use.
     pub(crate) fn reload(&self, now: i64) -> Result<Option<Certificate>, CertificateError> {
         let mut read_from = self.read_from.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = changed(&self.file);
-        if *read_from == changed {
+        let changed = changed(&self.source.place);
+        if *read_from == changed && !self.is_from_program() {
             return Ok(None);
         }
-        let (key_pair, config) = read(&self.file, now)?;
+        let (key_pair, config) = read(&self.source, now)?;
         // What cannot be used is tried again.
         *read_from = changed;
         let certificate = key_pair.certificate().clone();
@@ -138,16 +156,21 @@ impl ServerTls {
     /// # Errors
     /// The server could not use it, or the file cannot be replaced; the former one stays.
     pub(crate) fn replace(&self, pair: &KeyPair, now: i64) -> Result<(), CertificateError> {
-        let path = &self.file.path;
+        let (path, key_path) = match &self.source.place {
+            CertificatePlace::Files { path, key_path } => (path, key_path),
+            CertificatePlace::Program(program) => {
+                return Err(CertificateError::FromProgram { path: program.path.clone() });
+            }
+        };
         let unusable = |source| CertificateError::Unusable { path: path.clone(), source };
         pair.check_for_server(now).map_err(unusable)?;
         config_of(pair)
             .map_err(|source| CertificateError::Mismatch { path: path.clone(), source })?;
-        if let Some(key_path) = &self.file.key_path {
+        if let Some(key_path) = key_path {
             return Err(CertificateError::TwoFiles { path: path.clone(), key: key_path.clone() });
         }
         // The format is recognised by its content when it is read.
-        let bytes = pair.to_pfx(SERVER_NAME, &self.file.password).map_err(unusable)?;
+        let bytes = pair.to_pfx(SERVER_NAME, &self.source.password).map_err(unusable)?;
         let unwritable = |source| CertificateError::Unwritable { path: path.clone(), source };
         // One replacement at a time: they share the name of the new file.
         let _reading = self.read_from.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,31 +199,37 @@ impl ServerTls {
     }
 }
 
-fn paths(file: &CertificateFile) -> impl Iterator<Item = &PathBuf> {
-    std::iter::once(&file.path).chain(&file.key_path)
-}
-
 /// What changes with the content of a file: its inode, its length, and the times of its last changes.
 type FileState = Option<(u64, u64, i64, i64, i64, i64)>;
 
-fn changed(file: &CertificateFile) -> Vec<FileState> {
+/// The states of the files; of a program nothing is known before it is run.
+fn changed(place: &CertificatePlace) -> Vec<FileState> {
     let state = |path: &PathBuf| {
         let meta = fs::metadata(path).ok()?;
         let changed = (meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
         Some((meta.ino(), meta.len(), changed.0, changed.1, changed.2, changed.3))
     };
-    paths(file).map(state).collect()
+    match place {
+        CertificatePlace::Files { path, key_path } => {
+            std::iter::once(path).chain(key_path).map(state).collect()
+        }
+        CertificatePlace::Program(_) => Vec::new(),
+    }
 }
 
 fn read(
-    file: &CertificateFile,
+    source: &CertificateSource,
     now: i64,
 ) -> Result<(Arc<KeyPair>, Arc<ServerConfig>), CertificateError> {
-    let path = file.path.clone();
-    let bytes = contents(&file.path, file.key_path.is_none())?;
-    let key = file.key_path.as_deref().map(|path| contents(path, true)).transpose()?;
-    let key = key.as_ref().map(|key| key.as_slice());
-    let pair = KeyPair::from_file(&bytes, key, &file.password);
+    let (path, bytes, key) = match &source.place {
+        CertificatePlace::Files { path, key_path } => {
+            let bytes = contents(path, key_path.is_none())?;
+            (path, bytes, key_path.as_deref().map(|path| contents(path, true)).transpose()?)
+        }
+        CertificatePlace::Program(program) => (&program.path, output_of(program)?, None),
+    };
+    let path = path.clone();
+    let pair = KeyPair::from_file(&bytes, key.as_ref().map(|key| key.as_slice()), &source.password);
     let pair = pair.and_then(|pair| pair.check_for_server(now).map(|()| pair));
     let pair = match pair {
         Ok(pair) => pair,
@@ -208,6 +237,12 @@ fn read(
     };
     let config = config_of(&pair).map_err(|source| CertificateError::Mismatch { path, source })?;
     Ok((Arc::new(pair), Arc::new(config)))
+}
+
+fn output_of(program: &ProgramSettings) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
+    let ProgramSettings { path, arguments, time_max } = program.clone();
+    let program = Program { path, arguments, time_max };
+    program.output(CERTIFICATE_BYTES_MAX).map_err(CertificateError::Program)
 }
 
 #[expect(
@@ -315,6 +350,15 @@ impl fmt::Display for CertificateError {
             CertificateError::Unreadable { path, source } => {
                 write!(f, "'{}' of {key} cannot be read: {source}", path.display())
             }
+            CertificateError::Program(error) => {
+                write!(f, "Security.Certificate.Load.Exec yields no certificate: {error}")
+            }
+            CertificateError::FromProgram { path } => write!(
+                f,
+                "the certificate comes from the program '{}' of Security.Certificate.Load.Exec, so it cannot be replaced \
+                 here. Let the program write another one, and send POST /admin/certificates/refresh",
+                path.display()
+            ),
             CertificateError::Unwritable { path, source } => {
                 write!(f, "'{}' of {key} cannot be replaced: {source}", path.display())
             }
@@ -348,7 +392,10 @@ impl std::error::Error for CertificateError {
         match self {
             CertificateError::Unreadable { source, .. }
             | CertificateError::Unwritable { source, .. } => Some(source),
-            CertificateError::Exposed { .. } | CertificateError::TwoFiles { .. } => None,
+            CertificateError::Program(error) => Some(error),
+            CertificateError::Exposed { .. }
+            | CertificateError::TwoFiles { .. }
+            | CertificateError::FromProgram { .. } => None,
             CertificateError::Unusable { source, .. } => Some(source),
             CertificateError::Mismatch { source, .. } => Some(source),
         }

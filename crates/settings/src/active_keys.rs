@@ -127,11 +127,58 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .secret(),
     Key::active(
+        "Security.Certificate.Load.Exec",
+        ValueType::Path,
+        None,
+        "A program instead of Security.Certificate.Path, which writes the certificate with its private key to its \
+         standard output, in PKCS #12 or PEM. It is started directly, without a shell, when the server starts, once an \
+         hour, and at POST /admin/certificates/refresh; another certificate is used for new connections then.",
+    ),
+    Key::active(
+        "Security.Certificate.Load.Exec.Arguments",
+        ValueType::Arguments,
+        None,
+        "The arguments of Security.Certificate.Load.Exec.",
+    )
+    .secret(),
+    Key::active(
+        "Security.Certificate.Exec.TimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 3600 },
+        Some("30"),
+        "How long Security.Certificate.Load.Exec may take; then it is ended.",
+    ),
+    Key::active(
         "Security.WellKnownCertificates.Admin",
         ValueType::Thumbprints,
         None,
         "Certificates of clients that may do everything, without being registered.",
     ),
+    Key::active(
+        "Security.ApiKeys.Enabled",
+        ValueType::Bool,
+        Some("false"),
+        "Whether clients may identify themselves by an API key instead of a certificate, in the header Authorization: \
+         Bearer. A server without a certificate then serves nobody else: whoever ends TLS in front of it sees the keys.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Security.ApiKeys.Admin",
+        ValueType::ApiKeyHashes,
+        None,
+        "API keys that may do everything, without being registered: for each, its id, a dot and the SHA-256 of its \
+         secret. `corvus setup api-key` makes one. Needed where there is no certificate, because nobody could register \
+         the first key.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Security.TlsTerminatedByProxy",
+        ValueType::Bool,
+        Some("false"),
+        "Says that the addresses of ServerUrl, which begin with http://, can be reached through something that ends TLS \
+         only, such as an ingress. A server that identifies clients by API keys alone refuses to listen beyond this \
+         machine without it. Clients are told https:// addresses then.",
+    )
+    .added_by_corvus(),
     Key::active(
         "Security.MasterKey.Path",
         ValueType::Path,
@@ -139,6 +186,27 @@ pub(crate) static ACTIVE: &[Key] = &[
         "The file with the master key, with which the keys of encrypted databases are encrypted: 32 bytes, or their \
          base64. Files that others may read are refused. Unset: a master key is made in the data directory, so that \
          whoever has the directory can read the databases.",
+    ),
+    Key::active(
+        "Security.MasterKey.Exec",
+        ValueType::Path,
+        None,
+        "A program instead of Security.MasterKey.Path, which writes the master key to its standard output. It is started \
+         directly, without a shell, whenever the key is needed: when an encrypted database is opened, and when a key of \
+         one is stored.",
+    ),
+    Key::active(
+        "Security.MasterKey.Exec.Arguments",
+        ValueType::Arguments,
+        None,
+        "The arguments of Security.MasterKey.Exec.",
+    )
+    .secret(),
+    Key::active(
+        "Security.MasterKey.Exec.TimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 3600 },
+        Some("30"),
+        "How long Security.MasterKey.Exec may take; then it is ended.",
     ),
     Key::active(
         "Security.AllowEncryptedDatabasesOverHttp",
@@ -610,19 +678,15 @@ pub(crate) static ACTIVE: &[Key] = &[
     .per_database(),
 ];
 
-const NO_PROGRAM: &str = "Corvus runs no program to get its certificate. Let the program write a file, \
-     and name that in Security.Certificate.Path: a newer one is noticed while the server runs";
-const NO_KEY_PROGRAM: &str = "Corvus runs no program to get its master key. Let the program write a \
-     file, and name that in Security.MasterKey.Path";
+const OLD_PROGRAM: &str = "It is an older name. Write Security.Certificate.Load.Exec, and \
+     Security.Certificate.Load.Exec.Arguments";
 const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so what the program was to do would \
      be missing. Remove it, and prepare the directories before the server starts";
 
 /// Keys of RavenDB that promise what Corvus does not do, whatever their value: ignoring them silently
 /// would be deceptive.
 pub(crate) static REFUSED: &[Key] = &[
-    Key::refused("Security.Certificate.Exec", NO_PROGRAM),
-    Key::refused("Security.Certificate.Load.Exec", NO_PROGRAM),
-    Key::refused("Security.MasterKey.Exec", NO_KEY_PROGRAM),
+    Key::refused("Security.Certificate.Exec", OLD_PROGRAM),
     Key::refused("Storage.OnCreateDirectory.Exec", NO_PROGRAMS).per_database(),
     Key::refused("Storage.OnDirectoryInitialize.Exec", NO_PROGRAMS).per_database(),
 ];

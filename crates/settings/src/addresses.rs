@@ -1,7 +1,8 @@
 //! The rules that relate the addresses to listen on to the security settings.
 //!
 //! Not here: names other than `localhost`, which only the listener can resolve and check.
-//! Invariant: a server without certificates is never started on an address wider than allowed.
+//! Invariant: a server without certificates is never started on an address wider than allowed, and one that identifies
+//! clients by API keys never where these are sent in the clear.
 
 use crate::problem::{AddressProblem, Problem, Warning};
 use crate::settings::Settings;
@@ -37,9 +38,12 @@ pub(crate) fn check_addresses(
     if let Some(url) = public.filter(|url| is_secured && url.scheme == Scheme::Http) {
         problems.push(Problem::Address(AddressProblem::NotEncrypted { url: url.clone() }));
     }
-    if !is_secured && settings.security.needs_certificate {
+    if settings.security.needs_certificate {
         problems.push(Problem::Address(AddressProblem::NothingToProtect));
     }
+    let contradictions = settings.security.contradictions.iter();
+    problems.extend(contradictions.map(|one| Problem::Contradiction(*one)));
+    check_api_keys(settings, problems);
     if is_secured {
         // Every client needs a certificate, wherever it is.
         return;
@@ -48,20 +52,39 @@ pub(crate) fn check_addresses(
     for url in urls {
         if !judged.contains(&&url.host) {
             judged.push(&url.host);
-            judge_host(url, settings.unsecured_access_allowed, problems, warnings);
+            judge_host(url, settings, problems, warnings);
         }
     }
 }
 
+fn check_api_keys(settings: &Settings, problems: &mut Vec<Problem>) {
+    let security = &settings.security;
+    let is_secured = security.certificate.is_some();
+    if is_secured && security.tls_ends_elsewhere {
+        problems.push(Problem::Address(AddressProblem::TlsEndsHere));
+    }
+    let problem = match &security.api_keys {
+        None if security.needs_api_keys => AddressProblem::ApiKeysDisabled,
+        Some(keys) if keys.admins.is_empty() && !is_secured => AddressProblem::NoAdministrator,
+        _ => return,
+    };
+    problems.push(Problem::Address(problem));
+}
+
 fn judge_host(
     url: &ServerUrl,
-    allowed: UnsecuredAccess,
+    settings: &Settings,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<Warning>,
 ) {
     let Some(needed) = access_needed_for(&url.host) else { return };
     let url = url.clone();
-    if allowed < needed {
+    let allowed = settings.access_without_certificate();
+    if settings.security.api_keys.is_some() {
+        if allowed < needed {
+            problems.push(Problem::Address(AddressProblem::KeysInTheClear { url }));
+        }
+    } else if allowed < needed {
         let problem = AddressProblem::UnsecuredAddress { url, allowed, needed };
         problems.push(Problem::Address(problem));
     } else if needed == UnsecuredAccess::PublicNetwork {

@@ -140,8 +140,12 @@ fn value_words(value_type: ValueType) -> String {
         }
         ValueType::PublicTcpUrl => "an address `tcp://host:port`".to_owned(),
         ValueType::Text => "a text".to_owned(),
+        ValueType::Arguments => "words, split like those of a shell".to_owned(),
         ValueType::Thumbprints => {
             "thumbprints of 40 hexadecimal digits, separated by `;`".to_owned()
+        }
+        ValueType::ApiKeyHashes => {
+            "for each key its id, a dot and the SHA-256 of its secret, separated by `;`".to_owned()
         }
         ValueType::HostNames => "names of hosts, separated by `;`".to_owned(),
         ValueType::Origins => {

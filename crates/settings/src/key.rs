@@ -87,8 +87,12 @@ pub enum ValueType {
     Origins,
     /// Any text.
     Text,
+    /// The arguments of a program, split like words of a shell: quotes keep one together.
+    Arguments,
     /// SHA-1 hashes of certificates in hexadecimal digits, separated by `;`.
     Thumbprints,
+    /// API keys as their id and the SHA-256 of their secret, separated by `;`.
+    ApiKeyHashes,
     /// A path of the file system; relative ones start at the working directory.
     Path,
     /// Paths of the file system, separated by `;`.

@@ -24,6 +24,7 @@ mod key;
 mod load;
 mod merge;
 mod problem;
+mod security_settings;
 mod settings;
 mod settings_file;
 mod source;
@@ -39,12 +40,15 @@ pub use crate::effective::{Effective, Overridden, effective_text};
 pub use crate::key::{Choice, Key, Only, Origin, Scope, SizeUnit, Status, TimeUnit, ValueType};
 pub use crate::load::{DEFAULT_SETTINGS_FILE, Inputs, Loaded, Start, load};
 pub use crate::problem::{
-    AddressProblem, ArgumentProblem, FileProblem, Problem, SettingsError, Warning,
+    AddressProblem, ArgumentProblem, Contradiction, FileProblem, Problem, SettingsError, Warning,
+};
+pub use crate::security_settings::{
+    ApiKeySettings, AuditLogSettings, CertificatePlace, CertificateSource, MasterKeySource,
+    ProgramSettings, SecuritySettings,
 };
 pub use crate::settings::{
-    AuditLogSettings, CertificateFile, ChangesSettings, DatabaseLoadSettings, DatabaseSettings,
-    DocumentLimits, HttpSettings, LogSettings, MemorySettings, SecuritySettings, ServerLimits,
-    Settings, SnapshotSettings,
+    ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits, HttpSettings,
+    LogSettings, MemorySettings, ServerLimits, Settings, SnapshotSettings,
 };
 pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;

@@ -21,12 +21,17 @@ use crate::source::Source;
 pub const DEFAULT_SETTINGS_FILE: &str = "settings.json";
 
 /// If one of these keys is invalid, checking addresses is pointless.
-const ADDRESS_KEYS: [&str; 5] = [
+const ADDRESS_KEYS: [&str; 10] = [
     "ServerUrl",
     "ServerUrl.Tcp",
     "PublicServerUrl",
     "PublicServerUrl.Tcp",
     "Security.UnsecuredAccessAllowed",
+    "Security.Certificate.Load.Exec.Arguments",
+    "Security.MasterKey.Exec.Arguments",
+    "Security.ApiKeys.Enabled",
+    "Security.ApiKeys.Admin",
+    "Security.TlsTerminatedByProxy",
 ];
 
 /// What a process was started with.

@@ -78,6 +78,17 @@ pub enum Problem {
     Argument(ArgumentProblem),
     /// Addresses that do not go together.
     Address(AddressProblem),
+    /// Settings that do not go together.
+    Contradiction(Contradiction),
+}
+
+/// Two settings that do not go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Both are set, and they say where the same thing is.
+    Both(&'static str, &'static str),
+    /// The first is set and means nothing without the second.
+    Lacks(&'static str, &'static str),
 }
 
 /// What is wrong with a settings file, or with the JSON text in RAVEN_SETTINGS.
@@ -170,6 +181,17 @@ pub enum AddressProblem {
     },
     /// Settings that only have an effect with a certificate, and none.
     NothingToProtect,
+    /// Settings that only have an effect with API keys, which are not enabled.
+    ApiKeysDisabled,
+    /// API keys without a certificate and without a key that may register the first one.
+    NoAdministrator,
+    /// Something else is said to end TLS although there is a certificate.
+    TlsEndsHere,
+    /// An address where API keys would be sent in the clear.
+    KeysInTheClear {
+        /// The address.
+        url: ServerUrl,
+    },
     /// An address of plain HTTP although there is a certificate.
     NotEncrypted {
         /// The address.
@@ -302,6 +324,15 @@ impl fmt::Display for Problem {
             Problem::File(problem) => problem.fmt(f),
             Problem::Argument(problem) => problem.fmt(f),
             Problem::Address(problem) => problem.fmt(f),
+            Problem::Contradiction(Contradiction::Both(one, other)) => {
+                write!(f, "'{one}' and '{other}' are both set, but only one can count. Remove one.")
+            }
+            Problem::Contradiction(Contradiction::Lacks(name, needed)) => {
+                write!(
+                    f,
+                    "'{name}' is set, but not '{needed}', without which it means nothing. Set it, or remove the other."
+                )
+            }
         }
     }
 }
@@ -381,9 +412,27 @@ impl fmt::Display for AddressProblem {
                  secure` makes one."
             ),
             AddressProblem::NothingToProtect => f.write_str(
-                "Security.WellKnownCertificates.Admin, Security.Certificate.Key.Path or \
-                 Security.Certificate.Password is set, but not Security.Certificate.Path: without that, no client \
-                 needs a certificate. Set it, or remove them.",
+                "Security.WellKnownCertificates.Admin or Security.Certificate.Password is set, but neither \
+                 Security.Certificate.Path nor Security.Certificate.Load.Exec: without that, no client needs a \
+                 certificate. Set it, or remove them.",
+            ),
+            AddressProblem::ApiKeysDisabled => f.write_str(
+                "Security.ApiKeys.Admin or Security.TlsTerminatedByProxy is set, but not Security.ApiKeys.Enabled=true: \
+                 without that, clients need no API key. Set it, or remove them.",
+            ),
+            AddressProblem::NoAdministrator => f.write_str(
+                "Without a certificate and without Security.ApiKeys.Admin nobody could register the first API key. \
+                 `corvus setup api-key` makes a key and prints that setting.",
+            ),
+            AddressProblem::TlsEndsHere => f.write_str(
+                "Security.TlsTerminatedByProxy is set although the server ends TLS itself, with the certificate in \
+                 Security.Certificate.Path. Remove one of them.",
+            ),
+            AddressProblem::KeysInTheClear { url } => write!(
+                f,
+                "API keys would be sent to '{url}' without encryption. Listen on 127.0.0.1, or set up a certificate with \
+                 `corvus setup secure`, or set Security.TlsTerminatedByProxy=true if the address can be reached only \
+                 through something that ends TLS. Security.UnsecuredAccessAllowed does not matter here."
             ),
             AddressProblem::NotEncrypted { url } => write!(
                 f,

@@ -4,7 +4,6 @@
 //! `Status::Active` is read exactly once (test).
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use crate::effective::Effective;
 use crate::key::Scope;
 use crate::merge::{Merged, Values, merge_database};
 use crate::problem::{SettingsError, Warning};
+use crate::security_settings::SecuritySettings;
 use crate::url::{Scheme, ServerUrl};
 use crate::value::{CompressionLevel, ProtocolVersion, TcpAddress, UnsecuredAccess, Value};
 
@@ -63,52 +63,6 @@ pub struct Settings {
     pub database: DatabaseSettings,
     effective: Vec<Effective>,
     values: Values,
-}
-
-/// How the server identifies itself, and whom it trusts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecuritySettings {
-    /// The certificate of the server; without one, everybody who can connect may do everything.
-    pub certificate: Option<CertificateFile>,
-    /// The thumbprints, in upper case, of clients that may do everything.
-    pub admin_thumbprints: Vec<String>,
-    /// The file of the master key; unless it is set, one is made in the data directory.
-    pub master_key_path: Option<PathBuf>,
-    /// Whether databases may be encrypted on a server without a certificate.
-    pub encrypts_over_http: bool,
-    /// The audit log, if there is one.
-    pub audit_log: Option<AuditLogSettings>,
-    /// Whether clients that may only read a database may run scripts in it.
-    pub allows_scripts_of_readers: bool,
-    /// Whether something is set that only has an effect with a certificate.
-    pub(crate) needs_certificate: bool,
-}
-
-/// Where the audit log goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditLogSettings {
-    /// The directory of its files.
-    pub directory: PathBuf,
-    /// How long they are kept.
-    pub kept_for: Duration,
-}
-
-/// A certificate with its private key, in files.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CertificateFile {
-    /// The certificate, in PKCS #12 or PEM.
-    pub path: PathBuf,
-    /// The private key in PEM, if it is in another file.
-    pub key_path: Option<PathBuf>,
-    /// The password of a PKCS #12 file; may be empty.
-    pub password: String,
-}
-
-impl fmt::Debug for CertificateFile {
-    /// Without the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CertificateFile").field("path", &self.path).finish_non_exhaustive()
-    }
 }
 
 /// Limits of the server as a whole.
@@ -276,6 +230,16 @@ impl Settings {
         &self.effective
     }
 
+    /// From where a server without a certificate may be reached: API keys identify its clients, but must not be
+    /// sent in the clear through a network.
+    pub fn access_without_certificate(&self) -> UnsecuredAccess {
+        match (&self.security.api_keys, self.security.tls_ends_elsewhere) {
+            (None, _) => self.unsecured_access_allowed,
+            (Some(_), true) => UnsecuredAccess::PublicNetwork,
+            (Some(_), false) => UnsecuredAccess::Local,
+        }
+    }
+
     pub(crate) fn from_merged(merged: Merged) -> Settings {
         let mut values = Picker(merged.values.clone());
         let settings = Settings::pick(&mut values, merged);
@@ -311,34 +275,6 @@ impl Settings {
             database: DatabaseSettings::pick(values),
             effective: merged.effective,
             values: merged.values,
-        }
-    }
-}
-
-impl SecuritySettings {
-    fn pick(values: &mut Picker) -> SecuritySettings {
-        let path = values.path("Security.Certificate.Path");
-        let key_path = values.path("Security.Certificate.Key.Path");
-        let password = values.text_if_set("Security.Certificate.Password");
-        let admin_thumbprints = values.names("Security.WellKnownCertificates.Admin");
-        let needs_certificate =
-            key_path.is_some() || password.is_some() || !admin_thumbprints.is_empty();
-        let password = password.unwrap_or_default();
-        let certificate = path.map(|path| CertificateFile { path, key_path, password });
-        let kept_for = values.duration("Security.AuditLog.RetentionTimeInHrs");
-        let audit_log = values.path("Security.AuditLog.FolderPath");
-        let audit_log = audit_log.map(|directory| AuditLogSettings { directory, kept_for });
-        let allows_scripts_of_readers = values.bool("Security.AllowScriptsOfReaders");
-        let master_key_path = values.path("Security.MasterKey.Path");
-        let encrypts_over_http = values.bool("Security.AllowEncryptedDatabasesOverHttp");
-        SecuritySettings {
-            certificate,
-            admin_thumbprints,
-            master_key_path,
-            encrypts_over_http,
-            audit_log,
-            allows_scripts_of_readers,
-            needs_certificate,
         }
     }
 }
@@ -546,21 +482,21 @@ fn tcp_urls(value: Value, server_urls: &[ServerUrl]) -> Vec<ServerUrl> {
 
 /// Takes values by name and type. A mismatch is a bug in this file or the table, which building any
 /// `Settings` reveals.
-struct Picker(Values);
+pub(crate) struct Picker(Values);
 
 impl Picker {
-    fn take(&mut self, name: &'static str) -> Value {
+    pub(crate) fn take(&mut self, name: &'static str) -> Value {
         self.0.remove(name).unwrap_or_else(|| panic!("no active row is left named {name}"))
     }
 
-    fn bool(&mut self, name: &'static str) -> bool {
+    pub(crate) fn bool(&mut self, name: &'static str) -> bool {
         match self.take(name) {
             Value::Bool(value) => value,
             other => panic!("{name} is {other:?} by the table"),
         }
     }
 
-    fn count(&mut self, name: &'static str) -> usize {
+    pub(crate) fn count(&mut self, name: &'static str) -> usize {
         match self.take(name) {
             Value::Integer(value) => {
                 usize::try_from(value).expect("the row's maximum fits in 32 bits")
@@ -569,7 +505,7 @@ impl Picker {
         }
     }
 
-    fn count_if_set(&mut self, name: &'static str) -> Option<usize> {
+    pub(crate) fn count_if_set(&mut self, name: &'static str) -> Option<usize> {
         match self.take(name) {
             Value::Unset => None,
             Value::Integer(value) => {
@@ -579,7 +515,7 @@ impl Picker {
         }
     }
 
-    fn text_if_set(&mut self, name: &'static str) -> Option<String> {
+    pub(crate) fn text_if_set(&mut self, name: &'static str) -> Option<String> {
         match self.take(name) {
             Value::Unset => None,
             Value::Text(value) => Some(value),
@@ -587,14 +523,14 @@ impl Picker {
         }
     }
 
-    fn bytes(&mut self, name: &'static str) -> u64 {
+    pub(crate) fn bytes(&mut self, name: &'static str) -> u64 {
         match self.take(name) {
             Value::Bytes(value) => value,
             other => panic!("{name} is {other:?} by the table"),
         }
     }
 
-    fn bytes_if_set(&mut self, name: &'static str) -> Option<u64> {
+    pub(crate) fn bytes_if_set(&mut self, name: &'static str) -> Option<u64> {
         match self.take(name) {
             Value::Unset => None,
             Value::Bytes(value) => Some(value),
@@ -602,25 +538,25 @@ impl Picker {
         }
     }
 
-    fn small_bytes(&mut self, name: &'static str) -> usize {
+    pub(crate) fn small_bytes(&mut self, name: &'static str) -> usize {
         usize::try_from(self.bytes(name)).expect("the row's maximum fits in 32 bits")
     }
 
-    fn duration(&mut self, name: &'static str) -> Duration {
+    pub(crate) fn duration(&mut self, name: &'static str) -> Duration {
         match self.take(name) {
             Value::Duration(value) => value,
             other => panic!("{name} is {other:?} by the table"),
         }
     }
 
-    fn choice(&mut self, name: &'static str) -> &'static str {
+    pub(crate) fn choice(&mut self, name: &'static str) -> &'static str {
         match self.take(name) {
             Value::Choice(value) => value,
             other => panic!("{name} is {other:?} by the table"),
         }
     }
 
-    fn choice_if_set(&mut self, name: &'static str) -> Option<&'static str> {
+    pub(crate) fn choice_if_set(&mut self, name: &'static str) -> Option<&'static str> {
         match self.take(name) {
             Value::Unset => None,
             Value::Choice(value) => Some(value),
@@ -647,7 +583,7 @@ impl Picker {
         }
     }
 
-    fn names(&mut self, name: &'static str) -> Vec<String> {
+    pub(crate) fn names(&mut self, name: &'static str) -> Vec<String> {
         match self.take(name) {
             Value::Names(value) => value,
             Value::Unset => Vec::new(),
@@ -663,7 +599,7 @@ impl Picker {
         }
     }
 
-    fn path(&mut self, name: &'static str) -> Option<PathBuf> {
+    pub(crate) fn path(&mut self, name: &'static str) -> Option<PathBuf> {
         match self.take(name) {
             Value::Path(value) => Some(value),
             Value::Unset => None,

@@ -269,7 +269,7 @@ fn all_problems_are_reported_at_once() {
         environment: &[("RAVEN_RunInMemory", "maybe")],
         files: &[(
             "settings.json",
-            r#"{"Setup.Mode": "Initial", "Security": {"MasterKey.Exec": "k"}}"#,
+            r#"{"Setup.Mode": "Initial", "Security": {"MasterKey.Exec": "k"}, "Storage.OnCreateDirectory.Exec": "k"}"#,
         )],
     };
     let problems = case.problems();
@@ -280,7 +280,7 @@ fn all_problems_are_reported_at_once() {
         "Setting 'RunInMemory' cannot be 'maybe'. Write true or false. (environment variable \
          RAVEN_RunInMemory)",
         "Setting 'Setup.Mode' cannot be 'Initial'. Corvus has no setup wizard.",
-        "Setting 'Security.MasterKey.Exec' cannot be obeyed. Corvus runs no program",
+        "Setting 'Storage.OnCreateDirectory.Exec' cannot be obeyed. Corvus runs no program",
     ] {
         let found = problems.iter().any(|problem| problem.starts_with(expected));
         assert!(found, "{expected}\n{problems:#?}");
@@ -365,7 +365,28 @@ fn addresses_that_contradict_each_other_are_refused() {
         ),
         (&["--ServerUrl=https://127.0.0.1:1"], "'https://127.0.0.1:1' needs a certificate"),
         (&["--Security.Certificate.Path=/x.pfx"], "would be served without encryption"),
-        (&["--Security.Certificate.Key.Path=/x.key"], "no client needs a certificate"),
+        (
+            &["--Security.Certificate.Key.Path=/x.key"],
+            "'Security.Certificate.Key.Path' is set, but not 'Security.Certificate.Path'",
+        ),
+        (&["--Security.Certificate.Password=x"], "no client needs a certificate"),
+        (
+            &[
+                "--ServerUrl=https://127.0.0.1:1",
+                "--Security.Certificate.Path=/x.pfx",
+                "--Security.Certificate.Load.Exec=/x",
+            ],
+            "are both set, but only one can count",
+        ),
+        (
+            &["--Security.Certificate.Load.Exec.Arguments=x"],
+            "but not 'Security.Certificate.Load.Exec'",
+        ),
+        (&["--Security.MasterKey.Exec.Arguments=x"], "but not 'Security.MasterKey.Exec'"),
+        (
+            &["--Security.MasterKey.Path=/x", "--Security.MasterKey.Exec=/x"],
+            "'Security.MasterKey.Path' and 'Security.MasterKey.Exec' are both set",
+        ),
         (
             &[
                 "--ServerUrl=https://127.0.0.1:1",
@@ -390,6 +411,48 @@ fn addresses_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn api_keys_are_never_sent_in_the_clear_and_somebody_can_register_them() {
+    let admin = format!("--Security.ApiKeys.Admin=0123456789abcdef.{}", "0f".repeat(32));
+    let (enabled, beyond) = ("--Security.ApiKeys.Enabled=true", "--ServerUrl=http://0.0.0.0:1");
+    let proxy = "--Security.TlsTerminatedByProxy=true";
+    let everybody = "--Security.UnsecuredAccessAllowed=PublicNetwork";
+    for (line, expected) in [
+        (&[enabled, &admin][..], None),
+        (&[enabled, &admin, "--Security.UnsecuredAccessAllowed=None"], None),
+        (&[enabled, &admin, beyond], Some("sent to 'http://0.0.0.0:1' without encryption")),
+        (&[enabled, &admin, beyond, everybody], Some("sent to 'http://0.0.0.0:1'")),
+        (
+            &[enabled, &admin, "--ServerUrl.Tcp=tcp://10.0.0.1:1"],
+            Some("sent to 'tcp://10.0.0.1:1'"),
+        ),
+        (&[enabled, &admin, beyond, proxy], None),
+        (&[enabled], Some("nobody could register the first API key")),
+        (&[&admin], Some("not Security.ApiKeys.Enabled=true")),
+        (&[proxy], Some("not Security.ApiKeys.Enabled=true")),
+        (
+            &[
+                enabled,
+                proxy,
+                "--ServerUrl=https://127.0.0.1:1",
+                "--Security.Certificate.Path=/x.pfx",
+            ],
+            Some("although the server ends TLS itself"),
+        ),
+        (&[enabled, "--ServerUrl=https://0.0.0.0:1", "--Security.Certificate.Path=/x.pfx"], None),
+    ] {
+        let outcome = arguments(line).load();
+        match (outcome, expected) {
+            (Ok(_), None) => {}
+            (Err(error), Some(expected)) => {
+                assert_eq!(error.problems.len(), 1, "{line:?} {error}");
+                assert!(error.to_string().contains(expected), "{line:?} {error}");
+            }
+            (outcome, _) => panic!("{line:?} {outcome:?}"),
+        }
+    }
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let files =
         [("settings.json", r#"{"License": {"Id": "hush"}, "Monitoring.Snmp.Community": "hush"}"#)];
@@ -398,13 +461,15 @@ fn secrets_are_never_shown() {
             "--ServerUrl=https://127.0.0.1:1",
             "--Security.Certificate.Path=/x.pfx",
             "--Security.Certificate.Password=hush",
+            "--Security.MasterKey.Exec=/x",
+            "--Security.MasterKey.Exec.Arguments=--secret hush",
         ],
         environment: &[("RAVEN_License", "hush")],
         files: &files,
     };
     let loaded = case.serve();
     let text = effective_text(loaded.settings.effective());
-    assert_eq!(text.matches("(hidden)").count(), 4, "{text}");
+    assert_eq!(text.matches("(hidden)").count(), 5, "{text}");
     assert_eq!(loaded.warnings.len(), 1);
     assert!(!text.contains("hush") && !format!("{:?}", loaded.warnings).contains("hush"), "{text}");
     let security = format!("{:?}", loaded.settings.security);
@@ -449,7 +514,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
         ("ServerUrl", "http://127.0.0.1:1"),
         ("Cluster.ElectionTimeoutInMs", "1"),
         ("Storage.JournalPath", "/j"),
-        ("Security.MasterKey.Exec", "/k"),
+        ("Storage.OnCreateDirectory.Exec", "/k"),
         ("Databases.MaxIdleTimeInSec", "soon"),
         ("RunInMemory", "true"),
         ("RUNINMEMORY", "false"),
@@ -463,7 +528,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
         "'ServerUrl' holds for the whole server",
         "'Cluster.ElectionTimeoutInMs' holds for the whole server",
         "Did you mean 'Storage.JournalsPath'? (database record)",
-        "'Security.MasterKey.Exec' cannot be obeyed",
+        "'Storage.OnCreateDirectory.Exec' cannot be obeyed",
         "'Databases.MaxIdleTimeInSec' cannot be 'soon'",
         "is set twice",
     ] {

@@ -168,7 +168,11 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
     match value_type {
         ValueType::Unchecked => Ok(Value::Text(text.to_owned())),
         ValueType::Text => Ok(Value::Text(whole.to_owned())),
+        ValueType::Arguments => shlex::split(whole)
+            .map(Value::Names)
+            .ok_or_else(|| "A quotation mark is never closed".to_owned()),
         ValueType::Thumbprints => parse_list(text, parse_thumbprint).map(Value::Names),
+        ValueType::ApiKeyHashes => parse_list(text, parse_api_key_hash).map(Value::Names),
         ValueType::Bool => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
@@ -283,6 +287,19 @@ fn parse_thumbprint(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads the id of an API key and the SHA-256 of its secret, in lower case.
+fn parse_api_key_hash(text: &str) -> Result<String, String> {
+    let is_hex = |digits: &str, length| {
+        digits.len() == length && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    match text.split_once('.') {
+        Some((id, hash)) if is_hex(id, 16) && is_hex(hash, 64) => Ok(text.to_ascii_lowercase()),
+        _ => Err("Write the id of a key (16 hexadecimal digits), a dot and the SHA-256 of its secret (64), as `corvus \
+                  setup api-key` prints them, separated by ;"
+            .to_owned()),
+    }
+}
+
 fn parse_tcp_address(text: &str) -> Result<TcpAddress, String> {
     if let Ok(port) = text.parse() {
         return Ok(TcpAddress::Port(port));
@@ -393,6 +410,11 @@ mod tests {
             (MEGABYTES, "2", Value::Bytes(2 * 1024 * 1024)),
             (SECONDS, "0", Value::Duration(Duration::ZERO)),
             (SECONDS, "900", Value::Duration(Duration::from_secs(900))),
+            (
+                ValueType::Arguments,
+                "--name 'a b' \"c\"",
+                Value::Names(["--name", "a b", "c"].map(str::to_owned).to_vec()),
+            ),
             (ValueType::Path, "/var/lib/x", Value::Path(PathBuf::from("/var/lib/x"))),
             (
                 ValueType::Paths,
@@ -440,6 +462,7 @@ mod tests {
     #[test]
     fn a_value_outside_its_type_is_refused_with_what_is_expected() {
         for (value_type, text, expected) in [
+            (ValueType::Arguments, "a 'b", "never closed"),
             (ValueType::Bool, "yes", "true or false"),
             (ValueType::Integer { min: 1, max: 8 }, "0", "from 1 to 8"),
             (ValueType::Integer { min: 1, max: 8 }, "9", "from 1 to 8"),
@@ -465,6 +488,8 @@ mod tests {
             (ValueType::Choice(MODES), "fancy", "Fancy is not built"),
             (ValueType::UnsecuredAccess, "Local,Moon", "PublicNetwork"),
             (ValueType::UnsecuredAccess, "Local,", "PublicNetwork"),
+            (ValueType::ApiKeyHashes, "0123456789abcdef", "SHA-256"),
+            (ValueType::ApiKeyHashes, "0123456789abcdef.00", "SHA-256"),
             (ValueType::Version, "5.4", "four numbers"),
             (ValueType::Version, "5.4.207.x", "four numbers"),
         ] {

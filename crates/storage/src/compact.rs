@@ -207,30 +207,51 @@ pub fn compact_in_place(
     schemas: &[&'static TableSchema],
     observer: CompactObserver<'_>,
 ) -> Result<CompactOutcome, StorageError> {
-    require_environment(platform, &options.directory)?;
-    // Stays open, and therefore locked, until the new data file has been renamed.
-    let source = Environment::open(platform, options.clone())?;
-    let before_bytes = source.statistics().data_file_bytes;
-    let origin = source.origin_of_copy();
-    let unfinished = UnfinishedEnvironment::create_from(platform, options, Some(origin))?;
-    let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer)
-        .and_then(|report| {
-            unfinished.environment().end_copied_incarnation(origin.transaction)?;
-            Ok(report)
-        });
-    let report = match copied {
-        Ok(report) => report,
-        Err(error) => {
-            // The copy may have filled the disk; the first error is the one to report.
-            drop(unfinished.discard());
-            return Err(error);
-        }
-    };
+    let Copied { source, unfinished, before_bytes, report } =
+        copy_of(platform, options, options, schemas, observer)?;
     let after_bytes = unfinished.publish()?;
     drop(source);
     // Proves that it opens, and removes the old journals.
     drop(Environment::open(platform, options.clone())?);
     Ok(CompactOutcome { before_bytes, after_bytes, report })
+}
+
+/// A checked copy of an environment.
+pub(crate) struct Copied {
+    /// Stays open, and therefore locked, until the copy is in its place.
+    pub(crate) source: Arc<Environment>,
+    pub(crate) unfinished: UnfinishedEnvironment,
+    pub(crate) before_bytes: u64,
+    pub(crate) report: CompactReport,
+}
+
+/// Copies the environment that `options` open, as `target` says: with the same directories, but perhaps another key. On any
+/// error nothing of the copy is left.
+pub(crate) fn copy_of(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+    target: &EnvironmentOptions,
+    schemas: &[&'static TableSchema],
+    observer: CompactObserver<'_>,
+) -> Result<Copied, StorageError> {
+    require_environment(platform, &options.directory)?;
+    let source = Environment::open(platform, options.clone())?;
+    let before_bytes = source.statistics().data_file_bytes;
+    let origin = source.origin_of_copy();
+    let unfinished = UnfinishedEnvironment::create_from(platform, target, Some(origin))?;
+    let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer)
+        .and_then(|report| {
+            unfinished.environment().end_copied_incarnation(origin.transaction)?;
+            Ok(report)
+        });
+    match copied {
+        Ok(report) => Ok(Copied { source, unfinished, before_bytes, report }),
+        Err(error) => {
+            // The copy may have filled the disk; the first error is the one to report.
+            drop(unfinished.discard());
+            Err(error)
+        }
+    }
 }
 
 /// Refuses a directory in which opening would create a new environment.

@@ -71,6 +71,9 @@ pub struct EnvironmentOptions {
     /// may share a key, since what they derive from it depends on their identities. A new environment is encrypted
     /// when there is a key; an existing one that is not is refused then, as is an encrypted one without its key.
     pub encryption_key: Option<EncryptionKey>,
+    /// Whether `encryption_key`, or that there is none, is known to be what counts: a copy that was prepared for it takes
+    /// the place of the environment then, and one for another key is removed ([`crate::prepare_copy`]).
+    pub is_key_certain: bool,
     /// Decrypted pages kept in memory, in bytes; beyond that, transactions that begin later start without any.
     pub plaintext_bytes_max: usize,
     /// The budget for decrypted pages: those that are kept, and what a single transaction reads beyond that; see
@@ -92,6 +95,7 @@ impl EnvironmentOptions {
             slow_io_min: Duration::from_millis(500),
             history: History::NotKept,
             encryption_key: None,
+            is_key_certain: false,
             plaintext_bytes_max: PLAINTEXT_BYTES_MAX,
             plaintext_budget: MemoryBudget::unlimited(),
         }

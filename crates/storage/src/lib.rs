@@ -40,6 +40,7 @@ mod page_mut;
 mod page_table;
 mod pass_over;
 mod plaintext;
+mod prepared;
 mod remove;
 mod report;
 mod rows;
@@ -82,6 +83,7 @@ pub use crate::{
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},
     open::{environment_id_in, is_encrypted_in},
     pass_over::pass_over,
+    prepared::{prepare_copy, settle_prepared},
     remove::{Removal, has_journal_of, remove_environment, remove_unfinished},
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},

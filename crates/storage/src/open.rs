@@ -22,6 +22,7 @@ use crate::{
     origin::Origin,
     page_table::{PageTable, VersionBytes},
     plaintext::{Encryption, Plaintext},
+    prepared,
     snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot, View},
 };
 
@@ -66,6 +67,7 @@ impl Environment {
         if options.journals_directory.is_some() {
             locks.push(take_lock(disk, &journals)?);
         }
+        prepared::settle(disk, &options)?;
         let path = options.directory.join(DATA_FILE);
         let file = match disk.exists(&path) {
             Ok(true) => disk

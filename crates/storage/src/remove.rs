@@ -19,6 +19,7 @@ use crate::{
     error::StorageError,
     journal,
     open::{DATA_FILE, UNFINISHED, environment_id_in, take_lock},
+    prepared::PREPARED,
     salvage::SCRATCH_FILE,
     unfinished::BUILDING,
 };
@@ -102,7 +103,7 @@ fn remove(
             None => {}
         }
         remove_journals(disk, &options.journals(), id, &mut removal)?;
-        remove_files(disk, directory, &[UNFINISHED, SCRATCH_FILE])?;
+        remove_files(disk, directory, &[UNFINISHED, PREPARED, SCRATCH_FILE])?;
         sync(disk, directory)?;
         remove_files(disk, directory, &[DATA_FILE, LOCK_FILE])?;
         leave_unknown(disk, directory, &mut removal)?;
@@ -146,8 +147,8 @@ fn remove_inner(
 ) -> Result<(), StorageError> {
     for name in list(disk, directory)? {
         let path = directory.join(&name);
-        let is_known =
-            matches!(name.as_str(), DATA_FILE | UNFINISHED | LOCK_FILE) || journal::is_name(&name);
+        let is_known = matches!(name.as_str(), DATA_FILE | UNFINISHED | PREPARED | LOCK_FILE)
+            || journal::is_name(&name);
         if disk.list(&path).is_ok() {
             match depth {
                 0 => removal.leave(path),

@@ -84,8 +84,13 @@ impl UnfinishedEnvironment {
     /// Moves the environment to its final place, replacing any data file there. Returns the length
     /// of its data file, in bytes. No transaction of it may still be open.
     pub fn publish(self) -> Result<u64, StorageError> {
+        self.finish_as(DATA_FILE)
+    }
+
+    /// As [`UnfinishedEnvironment::publish`], with another name for the data file.
+    pub(crate) fn finish_as(self, name: &str) -> Result<u64, StorageError> {
         let building = self.directory.join(BUILDING);
-        let (from, to) = (building.join(DATA_FILE), self.directory.join(DATA_FILE));
+        let (from, to) = (building.join(DATA_FILE), self.directory.join(name));
         let end = self.flush_all()?;
         let (disk, directory) = (self.platform.disk.clone(), self.directory.clone());
         // Releases the lock and the mapping.

@@ -65,6 +65,11 @@ impl RecordBody {
         self.properties.get("Encrypted").and_then(Value::as_bool).unwrap_or(false)
     }
 
+    /// Sets whether the files of the database are encrypted.
+    pub fn set_encrypted(&mut self, is_encrypted: bool) {
+        self.properties.insert("Encrypted".to_owned(), Value::Bool(is_encrypted));
+    }
+
     /// Whether the database is protected from deletion. A mode that is unknown does not protect it.
     pub fn lock_mode(&self) -> DatabaseLockMode {
         let stored = self.properties.get(LOCK_MODE).and_then(Value::as_str);

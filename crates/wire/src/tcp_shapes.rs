@@ -1,6 +1,8 @@
 //! The TCP protocol: a sequence of JSON objects. Both sides first agree on an operation and its version; then
 //! the operation has its own messages. Clients use it for subscriptions only.
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,6 +41,26 @@ pub struct TcpHeader {
     pub version: i64,
     /// Whether the client supports compressed data, if it says so. The server answers that it does not.
     pub data_compression: Option<bool>,
+    /// The API key of the client, an addition of Corvus.
+    pub api_key: Option<SecretText>,
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
 }
 
 /// The result of a client's proposal.
@@ -61,6 +83,8 @@ struct HeaderBody {
     operation_version: i64,
     #[serde(default)]
     licensed_features: Option<Value>,
+    #[serde(default)]
+    api_key: Option<SecretText>,
 }
 
 fn unreadable(what: &str, error: &serde_json::Error) -> ProtocolError {
@@ -98,6 +122,7 @@ impl TcpHeader {
             operation,
             version: body.operation_version,
             data_compression,
+            api_key: body.api_key,
         })
     }
 

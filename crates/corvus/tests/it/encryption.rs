@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::process::{Server, directory};
+use crate::process::{Server, directory, run, text};
 
 const MARKERS: usize = 1000;
 /// A request has this many of the documents.
@@ -224,4 +224,55 @@ fn a_database_is_encrypted_only_with_a_key_and_over_a_safe_connection() {
     let server = Server::start(&place, &["--DataDir=here", OVER_HTTP]);
     let refused = server.ask("GET", "/databases/vault/stats", "", "");
     assert!(refused.starts_with("HTTP/1.1 5") && refused.contains("master.key"), "{refused}");
+}
+
+/// The state of an operation of the server, once it is over.
+fn outcome_of(server: &Server, begun: &str) -> String {
+    assert!(begun.starts_with("HTTP/1.1 200"), "{begun}");
+    let id = begun.split(r#""OperationId":"#).nth(1).unwrap();
+    let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+    let began = Instant::now();
+    loop {
+        let state = server.ask("GET", &format!("/operations/state?id={id}"), "", "");
+        if !state.contains("InProgress") {
+            return state;
+        }
+        assert!(began.elapsed() < QUIET_MAX, "{state}");
+    }
+}
+
+#[test]
+fn the_key_of_a_database_is_replaced_while_the_server_runs() {
+    let place = directory("replaced_key");
+    let server = Server::start(&place, &["--DataDir=here", OVER_HTTP]);
+    let first = create_encrypted(&server, "vault");
+    write_markers(&server, "vault");
+    server.ask("PUT", "/admin/databases?name=shop", "", r#"{"DatabaseName":"shop"}"#);
+
+    let rotate = |server: &Server, name: &str, key: &str| {
+        server.ask("POST", &format!("/admin/secrets/rotate?name={name}"), "", key)
+    };
+    assert!(rotate(&server, "shop", "").contains("is not encrypted"));
+    assert!(rotate(&server, "missing", "").contains("There is no database"));
+    assert!(rotate(&server, "vault", "c2hvcnQ=").contains("ArgumentException"));
+    let same = outcome_of(&server, &rotate(&server, "vault", &first));
+    assert!(same.contains("Faulted") && same.contains("is the same one"), "{same}");
+    assert!(query(&server, "vault", 1).contains("users/1\""));
+
+    let made = outcome_of(&server, &rotate(&server, "vault", ""));
+    assert!(made.contains("Completed") && made.contains("Replaced the key of vault"), "{made}");
+    assert!(query(&server, "vault", 2).contains("users/2\""));
+    let second = body(&server.ask("GET", "/admin/secrets/generate", "", "")).to_owned();
+    let given = outcome_of(&server, &rotate(&server, "vault", &second));
+    assert!(given.contains("Completed"), "{given}");
+    assert!(query(&server, "vault", 3).contains("users/3\""));
+    server.stop();
+
+    let key = run(&place, &["offline", "get-key", "here", "vault"]);
+    assert_eq!(text(&key.stdout).trim(), second.trim_matches('"'));
+    let server = Server::start(&place, &["--DataDir=here", OVER_HTTP]);
+    assert!(query(&server, "vault", 4).contains("users/4\""), "it opens again");
+    let mut found = Vec::new();
+    files_with(&place, &[MARKER.as_bytes(), &bytes_of(&first)], &mut found);
+    assert_eq!(found, [""; 0], "files with something readable");
 }

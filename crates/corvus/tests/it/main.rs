@@ -11,3 +11,4 @@ mod command_line;
 mod encryption;
 mod logs;
 mod process;
+mod secrets;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use security::{
-    Authority, Caller, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyAlgorithm,
-    KeyPair, Permissions, RegisteredCertificate, Requirement, Standing, TrustedCertificates,
+    Authority, Caller, Certificate, Clearance, ClientRequest, DatabaseAccess, Identification,
+    KeyAlgorithm, KeyPair, Permissions, RegisteredCertificate, Requirement, Standing,
+    TrustedCertificates,
 };
 
 use crate::{DAY, NOW, authority, client};
@@ -52,7 +53,12 @@ fn each_clearance_allows_what_it_says_and_nothing_else() {
     const USER: (bool, bool, bool) = (true, false, true);
     let user = |access| allowed(&caller(Clearance::ValidUser, access));
     assert_eq!(allowed(&Caller::Unsecured), [ALL; 7]);
-    assert_eq!(allowed(&Caller::Anonymous), [ALL, NONE, NONE, NONE, NONE, NONE, NONE]);
+    for identification in
+        [Identification::Certificates, Identification::CertificatesAndKeys, Identification::Keys]
+    {
+        let anonymous = Caller::Anonymous(identification);
+        assert_eq!(allowed(&anonymous), [ALL, NONE, NONE, NONE, NONE, NONE, NONE]);
+    }
     assert_eq!(allowed(&caller(Clearance::ClusterAdmin, None)), [ALL; 7]);
     assert_eq!(allowed(&caller(Clearance::ClusterNode, None)), [ALL; 7]);
     assert_eq!(allowed(&caller(Clearance::Operator, None)), [ALL, ALL, ALL, ALL, ALL, ALL, NONE]);
@@ -107,7 +113,8 @@ fn a_denial_names_the_certificate_and_what_is_missing() {
     assert!(
         denial.ends_with("DatabaseAdmin access is required but not given to this certificate.")
     );
-    let denial = Caller::Anonymous.check(Requirement::Read, Some("shop")).unwrap_err();
+    let anonymous = Caller::Anonymous(Identification::Certificates);
+    let denial = anonymous.check(Requirement::Read, Some("shop")).unwrap_err();
     assert!(denial.to_string().starts_with("This server requires client certificate"));
 }
 

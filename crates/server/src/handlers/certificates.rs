@@ -9,13 +9,13 @@ use std::{
 };
 
 use http::StatusCode;
-use model::{base64_bytes, date, lower_case};
+use model::base64_bytes;
 use platform::thread_priority;
 use security::{
-    Authority, Certificate, Clearance, ClientRequest, DatabaseAccess, KeyAlgorithm, KeyPair,
-    Permissions, RegisteredCertificate,
+    Authority, Caller, Certificate, ClientRequest, KeyAlgorithm, KeyPair, KeyStanding,
+    RegisteredCertificate, Requirement, Standing,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::ErrorKind;
 use zeroize::Zeroizing;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -25,18 +25,32 @@ use crate::{
     api_error::ApiError,
     blocking::blocking,
     call::Call,
+    handlers::{
+        api_keys,
+        granted_access::{GrantedAccess, date_of},
+    },
     http::router::Answering,
-    request_json::{object_of, read_object},
+    request_json::read_object,
     tls::ServerTls,
 };
 
-/// `GET /certificates/whoami`: what the client is registered as; without certificates, nothing.
+/// How errors name what is registered here.
+const KIND: &str = "certificate";
+
+/// `GET /certificates/whoami`: what the client is registered as; where nobody is identified, nothing.
 pub(crate) fn who_am_i(call: &Call) -> Result<Answer, ApiError> {
-    if call.state.tls().is_none() {
-        return Ok(Answer::empty(StatusCode::NO_CONTENT));
+    match &call.caller {
+        Caller::Certified(_, Standing::Registered(registered)) => {
+            Ok(Answer::shape(StatusCode::OK, &**registered))
+        }
+        Caller::Keyed(KeyStanding::Registered(registered)) => {
+            Ok(Answer::shape(StatusCode::OK, &api_keys::shown(registered)))
+        }
+        Caller::Unsecured => Ok(Answer::empty(StatusCode::NO_CONTENT)),
+        other => Err(other.check(Requirement::ValidUser, None).map_or_else(ApiError::from, |()| {
+            ApiError::new(ErrorKind::Internal, "a client without a registration was let in")
+        })),
     }
-    let (_, registered) = call.caller.registered()?;
-    Ok(Answer::shape(StatusCode::OK, &**registered))
 }
 
 /// `GET /admin/certificates`.
@@ -83,17 +97,17 @@ pub(crate) fn put(call: Call) -> Answering {
     Box::pin(async move {
         secured(&call)?;
         let sent = read_object(&call.body)?;
-        let asked = Asked::read(&sent)?;
+        let asked = GrantedAccess::read(&sent, KIND)?;
         let Some(Value::String(text)) = sent.get("Certificate") else {
             let message = "Certificate is a mandatory property when saving an existing certificate";
             return Err(ApiError::argument(message));
         };
         let text = text.clone();
         let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default().to_owned();
-        asked.check_not_above(&call, "save")?;
+        asked.check_not_above(&call, ("save", KIND))?;
         blocking(move || {
             let certificate = uploaded(&text, &password)?;
-            change(&call, certificate.thumbprint(), |_| Ok(Some(asked.entry(&certificate))))?;
+            change(&call, certificate.thumbprint(), |_| Ok(Some(entry_of(&asked, &certificate))))?;
             Ok(Answer::empty(StatusCode::CREATED))
         })
         .await
@@ -105,8 +119,8 @@ pub(crate) fn generate(call: Call) -> Answering {
     Box::pin(async move {
         let tls = secured(&call)?;
         let sent = read_object(&call.body)?;
-        let asked = Asked::read(&sent)?;
-        asked.check_not_above(&call, "generate")?;
+        let asked = GrantedAccess::read(&sent, KIND)?;
+        asked.check_not_above(&call, ("generate", KIND))?;
         let password = sent.get("Password").and_then(Value::as_str).unwrap_or_default().to_owned();
         let not_after = match sent.get("NotAfter") {
             None | Some(Value::Null) => None,
@@ -135,7 +149,7 @@ pub(crate) fn generate(call: Call) -> Answering {
             let made = made.map_err(|error| ApiError::invalid_operation(error.to_string()))?;
             let archive = archive_of(&made, &asked.name, &password)?;
             let thumbprint = made.certificate().thumbprint();
-            change(&call, thumbprint, |_| Ok(Some(asked.entry(made.certificate()))))?;
+            change(&call, thumbprint, |_| Ok(Some(entry_of(&asked, made.certificate()))))?;
             let file_name = file_name_of(&asked.name);
             let answer = Answer::json(archive).with_content_type("application/octet-stream");
             let disposition = format!("attachment; filename={file_name}.zip");
@@ -150,12 +164,12 @@ pub(crate) fn edit(call: Call) -> Answering {
     Box::pin(async move {
         secured(&call)?;
         let sent = read_object(&call.body)?;
-        let asked = Asked::read(&sent)?;
+        let asked = GrantedAccess::read(&sent, KIND)?;
         let thumbprint = sent.get("Thumbprint").and_then(Value::as_str).unwrap_or_default();
         let thumbprint = normal(thumbprint);
-        asked.check_not_above(&call, "edit")?;
+        asked.check_not_above(&call, ("edit", KIND))?;
         blocking(move || {
-            let Asked { name, clearance, permissions } = asked;
+            let GrantedAccess { name, clearance, permissions } = asked;
             change(&call, &thumbprint, |entry| match entry {
                 Some(entry) => Ok(Some(RegisteredCertificate {
                     name,
@@ -179,10 +193,8 @@ pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         secured(&call)?;
         let thumbprint = normal(call.query().single_non_empty("thumbprint")?);
-        let is_own = call
-            .caller
-            .registered()
-            .is_ok_and(|(_, registered)| registered.thumbprint == thumbprint);
+        let own = call.caller.certificate();
+        let is_own = own.is_some_and(|certificate| certificate.thumbprint() == thumbprint);
         if is_own {
             return Err(ApiError::invalid_operation(format!(
                 "Cannot delete {thumbprint} because it's the current client certificate being used"
@@ -258,65 +270,9 @@ fn secured(call: &Call) -> Result<Arc<ServerTls>, ApiError> {
     })
 }
 
-/// What an administrator wants a certificate to be.
-struct Asked {
-    name: String,
-    clearance: Clearance,
-    permissions: Permissions,
-}
-
-impl Asked {
-    fn read(sent: &Map<String, Value>) -> Result<Asked, ApiError> {
-        let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default().trim();
-        if name.is_empty() {
-            let message = "Name is a required field in the certificate definition";
-            return Err(ApiError::argument(message));
-        }
-        let named = sent.get("SecurityClearance").and_then(Value::as_str).unwrap_or_default();
-        let clearance = Clearance::named(named).ok_or_else(|| {
-            let message = format!("Could not convert '{named}' to a security clearance");
-            ApiError::new(ErrorKind::Format, message)
-        })?;
-        if clearance == Clearance::UnauthenticatedClients {
-            let message = "A certificate cannot be registered for clients without certificates";
-            return Err(ApiError::argument(message));
-        }
-        let mut permissions = Vec::new();
-        for (database, access) in object_of(sent, "Permissions")?.into_iter().flatten() {
-            let named = access.as_str().unwrap_or_default();
-            let access = DatabaseAccess::named(named);
-            let unknown =
-                || ApiError::argument(format!("Requested value '{named}' was not found."));
-            let is_again =
-                |(other, _): &(String, DatabaseAccess)| lower_case(other) == lower_case(database);
-            if permissions.iter().any(is_again) {
-                let message =
-                    format!("The database '{database}' is named twice in the permissions");
-                return Err(ApiError::argument(message));
-            }
-            permissions.push((database.clone(), access.ok_or_else(unknown)?));
-        }
-        Ok(Asked { name: name.to_owned(), clearance, permissions: Permissions::new(permissions) })
-    }
-
-    fn entry(&self, certificate: &Certificate) -> RegisteredCertificate {
-        let permissions = self.permissions.clone();
-        RegisteredCertificate::new(certificate, self.name.clone(), self.clearance, permissions)
-    }
-
-    /// An operator must not make an administrator of the cluster.
-    fn check_not_above(&self, call: &Call, verb: &str) -> Result<(), ApiError> {
-        let (_, own) = call.caller.registered()?;
-        if !self.clearance.is_cluster_admin() || own.security_clearance.is_cluster_admin() {
-            return Ok(());
-        }
-        Err(ApiError::invalid_operation(format!(
-            "Cannot {verb} the client certificate '{}' with 'Cluster Admin' security clearance because the current \
-             client certificate being used has a lower clearance: {}",
-            self.name,
-            own.security_clearance.name()
-        )))
-    }
+fn entry_of(asked: &GrantedAccess, certificate: &Certificate) -> RegisteredCertificate {
+    let GrantedAccess { name, clearance, permissions } = asked.clone();
+    RegisteredCertificate::new(certificate, name, clearance, permissions)
 }
 
 /// Changes what a certificate is registered as. An operator must not change or remove an administrator of the
@@ -328,14 +284,14 @@ fn change(
         Option<RegisteredCertificate>,
     ) -> Result<Option<RegisteredCertificate>, ApiError>,
 ) -> Result<(), ApiError> {
-    let (_, own) = call.caller.registered()?;
+    let own = call.caller.grant()?;
     if call.state.engine.is_configured_certificate(thumbprint) {
         return Err(ApiError::invalid_operation(format!(
             "The certificate {thumbprint} is that of the server, or of an administrator in \
              Security.WellKnownCertificates.Admin. Change the settings of the server."
         )));
     }
-    let (by, clearance) = (own.name.as_str(), own.security_clearance);
+    let (by, clearance) = (own.name, own.clearance);
     call.state.engine.change_certificate(thumbprint, |before| {
         let is_above = before.as_ref().is_some_and(|entry| entry.security_clearance.is_cluster_admin());
         if is_above && !clearance.is_cluster_admin() {
@@ -379,13 +335,6 @@ fn pair_of(text: &str, password: &str) -> Result<KeyPair, ApiError> {
 
 fn unusable() -> ApiError {
     ApiError::argument("Unable to load the provided certificate.")
-}
-
-fn date_of(value: &Value) -> Result<i64, ApiError> {
-    let parsed = value.as_str().and_then(date::parse);
-    parsed.map(date::ParsedDate::utc_ticks).ok_or_else(|| {
-        ApiError::new(ErrorKind::Format, format!("Could not convert {value} to a date"))
-    })
 }
 
 /// Runs `work` in a thread that yields to all others.

@@ -1,12 +1,14 @@
 //! Keys of encrypted databases.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use security::SecretKey;
 use serde_json::json;
 
 use crate::{
     answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
-    http::router::Answering,
+    handlers::operations::show_failure, http::router::Answering,
 };
 
 /// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. It is not
@@ -33,6 +35,27 @@ pub(crate) fn distribute(call: Call) -> Answering {
     store(call)
 }
 
+/// `POST /admin/secrets/rotate`: replaces the key of an encrypted database by the one in the body, or by a new one.
+pub(crate) fn rotate(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let next = match call.body.iter().all(u8::is_ascii_whitespace) {
+            true => None,
+            false => Some(key_of(&call)?),
+        };
+        let state = Arc::clone(&call.state);
+        let id = state.engine.begin_key_rotation(&name, next, show_failure)?;
+        let answer = json!({"OperationId": id, "OperationNodeTag": call.state.node_tag()});
+        Ok(Answer::shape(StatusCode::OK, &answer))
+    })
+}
+
+/// The key in the body of a request.
+fn key_of(call: &Call) -> Result<SecretKey, ApiError> {
+    let key = SecretKey::read(&mut call.body.to_vec());
+    Ok(key.ok_or(engine::EngineError::EncryptionKey(engine::KeyError::Invalid))?)
+}
+
 fn store(call: Call) -> Answering {
     Box::pin(async move {
         let query = call.query();
@@ -44,8 +67,7 @@ fn store(call: Call) -> Answering {
                 format!("A key cannot be sent to node '{other}': this server is node '{own}'");
             return Err(ApiError::invalid_operation(message));
         }
-        let key = SecretKey::read(&mut call.body.to_vec())
-            .ok_or(engine::EngineError::EncryptionKey(engine::KeyError::Invalid))?;
+        let key = key_of(&call)?;
         let state = call.state;
         blocking(move || {
             state.engine.store_encryption_key(&name, &key, overwrites)?;

@@ -46,7 +46,9 @@ fn metadata(setting: &Effective) -> Value {
         ValueType::Choice(_) | ValueType::UnsecuredAccess => ("Enum", None, None),
         ValueType::Unchecked
         | ValueType::Text
+        | ValueType::Arguments
         | ValueType::Thumbprints
+        | ValueType::ApiKeyHashes
         | ValueType::HttpUrls
         | ValueType::TcpUrls
         | ValueType::HostNames

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http::{StatusCode, header};
 use model::DatabaseRecord;
-use security::Denial;
+use security::{Caller, Denial};
 use serde_json::json;
 
 use crate::{
@@ -47,9 +47,9 @@ const ROUTES: [(&str, &str); 5] = [
 pub(crate) fn start_page(call: &Call) -> Result<Answer, ApiError> {
     let accepts = call.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
-    let denial = match call.state.tls() {
-        Some(_) => call.caller.registered().err(),
-        None => None,
+    let denial = match call.caller {
+        Caller::Unsecured => None,
+        _ => call.caller.grant().err(),
     };
     match denial {
         _ if !is_browser => Ok(facts(&call.state)),

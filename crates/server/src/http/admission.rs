@@ -6,7 +6,7 @@
 //!
 //! - **An attacker's host name that resolves to this machine** (DNS rebinding). The page then has
 //!   the "same origin", and only `Host` reveals it. So host names must be known, unless the browser has checked
-//!   the name in the server's certificate. An IP address cannot be rebound: a browser that names it has connected
+//!   the name in the server's certificate, or clients need an API key, which such a page does not have. An IP address cannot be rebound: a browser that names it has connected
 //!   to it.
 //! - **Cross-site requests.** Browsers indicate them by `Origin` and `Sec-Fetch-Site`; any origin
 //!   other than the server's own, or one of the settings, is rejected, on every route and for
@@ -101,6 +101,8 @@ pub(crate) struct Head<'a> {
 pub(crate) struct Admission {
     /// Clients check the name in the server's certificate, so no page can use another one.
     is_secured: bool,
+    /// Without certificates and without API keys, which a page of an attacker does not have.
+    checks_names: bool,
     names: Vec<String>,
     origins: Vec<ServerUrl>,
 }
@@ -118,7 +120,8 @@ impl Admission {
             .chain(settings.allowed_hosts.iter().cloned())
             .collect();
         let is_secured = settings.security.certificate.is_some();
-        Admission { is_secured, names, origins: settings.allowed_origins.clone() }
+        let checks_names = !is_secured && settings.security.api_keys.is_none();
+        Admission { is_secured, checks_names, names, origins: settings.allowed_origins.clone() }
     }
 
     /// Whether the request is allowed.
@@ -129,7 +132,7 @@ impl Admission {
     /// says what to do.
     pub(crate) fn admit(&self, head: Head<'_>) -> Result<(), ApiError> {
         let host = host_of(head)?;
-        if let Some(host) = host.as_ref().filter(|_| !self.is_secured) {
+        if let Some(host) = host.as_ref().filter(|_| self.checks_names) {
             self.check_name(host)?;
         }
         let sender = self.sender_of(head.headers, host.as_ref())?;

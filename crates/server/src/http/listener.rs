@@ -12,7 +12,7 @@ use tokio::{
     time::{MissedTickBehavior, timeout},
 };
 
-use settings::{Host, HttpSettings, ServerUrl, UnsecuredAccess};
+use settings::{Host, HttpSettings, ServerUrl, Settings, UnsecuredAccess};
 
 use crate::{
     error::StartError,
@@ -44,10 +44,26 @@ pub(crate) enum ListenerProtocol {
     Tcp,
 }
 
+/// Where a server without a certificate may listen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllowedAccess {
+    access: UnsecuredAccess,
+    /// Clients identify themselves by API keys, which must not be sent in the clear.
+    has_keys: bool,
+}
+
+impl AllowedAccess {
+    /// By the settings.
+    pub(crate) fn of(settings: &Settings) -> AllowedAccess {
+        let access = settings.access_without_certificate();
+        AllowedAccess { access, has_keys: settings.security.api_keys.is_some() }
+    }
+}
+
 /// Listens on all addresses of `urls`. Without `tls`, on none that `allowed` forbids.
 pub(crate) async fn bind_all(
     urls: &[ServerUrl],
-    allowed: UnsecuredAccess,
+    allowed: AllowedAccess,
     tls: Option<&Arc<ServerTls>>,
 ) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
@@ -80,10 +96,13 @@ async fn resolve(url: &ServerUrl) -> Result<Vec<SocketAddr>, StartError> {
 fn check_access(
     url: &ServerUrl,
     address: SocketAddr,
-    allowed: UnsecuredAccess,
+    allowed: AllowedAccess,
 ) -> Result<(), StartError> {
-    if allowed.allows(address.ip()) {
+    if allowed.access.allows(address.ip()) {
         return Ok(());
+    }
+    if allowed.has_keys {
+        return Err(StartError::KeysInTheClear { url: url.to_string(), address });
     }
     let needed = UnsecuredAccess::needed_for(address.ip()).name();
     Err(StartError::AccessNotAllowed { url: url.to_string(), address, needed })
@@ -300,12 +319,16 @@ mod tests {
             ("203.0.113.9:8080", UnsecuredAccess::PrivateNetwork, false),
             ("203.0.113.9:8080", UnsecuredAccess::PublicNetwork, true),
         ];
-        for (address, allowed, expected) in table {
-            let checked = check_access(&url, address.parse().unwrap(), allowed);
-            assert_eq!(checked.is_ok(), expected, "{address} {allowed:?}");
-            if let Err(refused) = checked {
-                assert!(refused.is_configuration());
-                assert!(refused.to_string().contains("Security.UnsecuredAccessAllowed"));
+        let settings = ["Security.UnsecuredAccessAllowed", "Security.TlsTerminatedByProxy=true"];
+        for (address, access, expected) in table {
+            for (has_keys, setting) in [false, true].into_iter().zip(settings) {
+                let allowed = AllowedAccess { access, has_keys };
+                let checked = check_access(&url, address.parse().unwrap(), allowed);
+                assert_eq!(checked.is_ok(), expected, "{address} {allowed:?}");
+                if let Err(refused) = checked {
+                    assert!(refused.is_configuration());
+                    assert!(refused.to_string().contains(setting));
+                }
             }
         }
     }

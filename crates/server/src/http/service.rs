@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use security::Requirement;
+use security::{Caller, PresentedKey, Requirement};
 use tokio::{sync::mpsc, task::block_in_place};
 use wire::{ErrorKind, QueryString, header_names};
 
@@ -77,11 +77,13 @@ pub(crate) async fn serve(
     let (mut parts, incoming) = request.into_parts();
     let upgrade = Upgrade { connection: parts.extensions.remove(), place };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
-    let (method, headers) = (parts.method, parts.headers);
+    let (method, mut headers) = (parts.method, parts.headers);
+    let presented = presented_key(&mut headers);
     let authority = parts.uri.authority();
     let traffic = state.traffic.begin((&method, &target), &headers);
     let peer = upgrade.place.peer;
-    let from = (peer, upgrade.place.client.certificate());
+    let caller = state.engine.caller(&upgrade.place.client, presented.as_ref());
+    let from = (peer, &caller);
     let now = || state.engine.clock().now().ticks();
     let audited = state.audit.begin((&method, &target), from, now());
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
@@ -93,7 +95,8 @@ pub(crate) async fn serve(
     let mut exchange = Exchange { audited, ..Exchange::default() };
     let answered = match admitted {
         Ok(()) => {
-            exchange.answer(&service, method.clone(), &target, headers, incoming, upgrade).await
+            let request = ReceivedHead { caller, method: method.clone(), target: &target, headers };
+            exchange.answer(&service, request, incoming, upgrade).await
         }
         Err(refused) => Err(refused),
     };
@@ -148,7 +151,7 @@ pub(crate) async fn serve_inner(
         return None;
     }
     let now = || state.engine.clock().now().ticks();
-    let from = (outer.peer, outer.caller.certificate());
+    let from = (outer.peer, &outer.caller);
     let mut audited = state.audit.begin((&method, &target), from, now());
     let shown = target.clone();
     let answered = async {
@@ -189,6 +192,24 @@ fn is_denied(answered: &Result<Answer, ApiError>) -> bool {
     answered.as_ref().is_err_and(|error| error.kind == ErrorKind::InvalidAuth)
 }
 
+/// A request without its body.
+struct ReceivedHead<'r> {
+    /// The client, and what it may do.
+    caller: Caller,
+    method: Method,
+    /// Path and query.
+    target: &'r str,
+    headers: HeaderMap,
+}
+
+/// The key that the client presents, if any. Nothing else sees the header: it contains a secret.
+fn presented_key(headers: &mut HeaderMap) -> Option<PresentedKey> {
+    let values = headers.get_all(header::AUTHORIZATION);
+    let presented = PresentedKey::of_headers(values.iter().map(HeaderValue::as_bytes));
+    headers.remove(header::AUTHORIZATION);
+    presented
+}
+
 /// What is learned about a request on its way, for the headers of its response.
 #[derive(Default)]
 struct Exchange {
@@ -216,21 +237,18 @@ impl Exchange {
     async fn answer(
         &mut self,
         service: &Service,
-        method: Method,
-        target: &str,
-        headers: HeaderMap,
+        request: ReceivedHead<'_>,
         incoming: RequestBody,
         upgrade: Upgrade,
     ) -> Result<Answer, ApiError> {
         let Service { state, router } = service;
+        let ReceivedHead { caller, method, target, headers } = request;
         let line_max = state.engine.settings().http.request_line_bytes_max;
         if target.len() > line_max {
             let message = format!("The address of the request exceeds {line_max} bytes");
             return Err(ApiError::new(ErrorKind::UriTooLong, message));
         }
         let path = target.split('?').next().unwrap_or(target);
-        let client = &upgrade.place.client;
-        let caller = client.caller(|certificate| state.engine.standing_of(certificate));
         let Some(found) = router.find(method.as_str(), path) else {
             // Clients that may not use the server must not learn which routes exist.
             let (database, unbuilt) =

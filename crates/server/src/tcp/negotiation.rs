@@ -1,6 +1,6 @@
 //! Negotiates the purpose and version of a connection of the TCP protocol.
 
-use security::{Caller, Denial, Requirement};
+use security::{Caller, Denial, PresentedKey, Requirement};
 use tokio::{
     io::AsyncWriteExt,
     time::{Instant, timeout_at},
@@ -31,7 +31,10 @@ pub(crate) async fn serve(accepted: TcpConnection) {
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.engine.settings().http.request_head_timeout;
     let client = place.client.clone();
-    let caller = || client.caller(|certificate| state.engine.standing_of(certificate));
+    let caller = |header: &TcpHeader| {
+        let presented = header.api_key.as_ref().map(|key| PresentedKey::read(key.text()));
+        state.engine.caller(&client, presented.as_ref())
+    };
     let negotiating = negotiate(&mut messages, &mut writing, &caller);
     let negotiated = tokio::select! {
         negotiated = timeout_at(deadline, negotiating) => negotiated,
@@ -51,7 +54,7 @@ pub(crate) async fn serve(accepted: TcpConnection) {
 async fn negotiate(
     messages: &mut MessageReader<Reading>,
     writing: &mut Writing,
-    caller: &(dyn Fn() -> Caller + Sync),
+    caller: &(dyn Fn(&TcpHeader) -> Caller + Sync),
 ) -> Result<TcpHeader, Gone> {
     for _ in 0..PROPOSALS_MAX {
         let read = match messages.next().await {
@@ -64,7 +67,7 @@ async fn negotiate(
             Err(error) => return refuse(writing, &error).await,
         };
         match header.negotiate() {
-            Negotiated::Agreed if let Err(denial) = may_begin(&caller(), &header) => {
+            Negotiated::Agreed if let Err(denial) = may_begin(&caller(&header), &header) => {
                 send(writing, &not_authorized(&header, &denial.to_string())).await?;
                 return Err(Gone);
             }

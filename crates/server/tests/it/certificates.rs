@@ -208,10 +208,22 @@ impl Secured {
 
     /// The status of the response; its body is not awaited.
     fn status_of(&self, client: Option<&KeyPair>, method: &str, target: &str) -> u16 {
+        self.status_with(client, None, method, target)
+    }
+
+    /// The same with an API key.
+    fn status_with(
+        &self,
+        client: Option<&KeyPair>,
+        key: Option<&str>,
+        method: &str,
+        target: &str,
+    ) -> u16 {
         let mut stream = self.connect(client);
+        let key = key.map_or(String::new(), |key| format!("Authorization: Bearer {key}\r\n"));
         let host = self.server.address;
         let request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{key}Content-Length: 0\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut start = [0; 12];
@@ -224,6 +236,15 @@ impl Secured {
         let request =
             ClientRequest { name: name.to_owned(), not_after: None, key: KeyAlgorithm::Ecdsa };
         self.authority.issue_client(&request, moment).unwrap()
+    }
+
+    /// A new API key, which ends at that moment if there is one.
+    fn api_key(&self, clearance: &str, permissions: Value, not_after: Option<i64>) -> String {
+        let not_after = not_after.map(model::date::format);
+        let body = json!({"Name": "key", "SecurityClearance": clearance, "Permissions": permissions, "NotAfter": not_after});
+        let reply = self.send(Some(&self.own), "POST", "/admin/api-keys", &body.to_string());
+        assert_eq!(reply.status, 201);
+        reply.json()["Key"].as_str().unwrap().to_owned()
     }
 
     fn create(&self, name: &str) {
@@ -505,6 +526,50 @@ fn a_newer_certificate_is_used_without_a_restart() {
 }
 
 #[test]
+fn a_program_writes_the_certificate_and_another_one_is_used_after_a_refresh() {
+    let scratch = Scratch::new();
+    let authority = Authority::generate("tests", now()).unwrap();
+    let own = issue_server(&authority);
+    let file = scratch.0.join("server.pfx");
+    write_private(&file, &own.to_pfx("server", "secret").unwrap());
+    let start = |program: &str, arguments: &str| {
+        let program = format!("--Security.Certificate.Load.Exec={program}");
+        let arguments = format!("--Security.Certificate.Load.Exec.Arguments={arguments}");
+        let time = "--Security.Certificate.Exec.TimeoutInSec=1";
+        let password = "--Security.Certificate.Password=secret";
+        let all = ["--ServerUrl=https://127.0.0.1:0", &program, &arguments, time, password];
+        TestServer::try_start(Platform::memory(), &all)
+    };
+    for (program, arguments, expected) in [
+        ("/no/such", "x", "cannot be started"),
+        ("/bin/sh", "-c 'echo sealed >&2; exit 3'", "failed (exit status: 3): sealed"),
+        ("/bin/sleep", "100", "took longer than 1 seconds"),
+        ("/bin/cat", "/dev/zero", "wrote more than"),
+        ("/bin/echo", "hush", "cannot be used"),
+    ] {
+        let error = start(program, arguments).map(drop).unwrap_err().to_string();
+        assert!(error.contains(expected), "{program}: {error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+    let server = start("/bin/cat", &format!("'{}'", file.display())).unwrap();
+    let secured = Secured { server, authority, own, file, _scratch: scratch };
+    let renewed = issue_server(&secured.authority);
+    write_private(&secured.file, &renewed.to_pfx("server", "secret").unwrap());
+    let refresh = "/admin/certificates/refresh";
+    assert_eq!(secured.send(Some(&secured.own), "POST", refresh, "").status, 204);
+    let listed = secured.send(Some(&renewed), "GET", "/admin/certificates", "").json();
+    assert_eq!(listed["LoadedServerCert"], renewed.certificate().thumbprint());
+    write_private(&secured.file, b"damaged");
+    assert_eq!(secured.send(Some(&renewed), "POST", refresh, "").status, 500);
+    assert_eq!(secured.send(Some(&renewed), "GET", "/databases", "").status, 200);
+    let pfx = model::base64_text(&renewed.to_pfx("server", "").unwrap());
+    let replace = "/admin/certificates/replace-cluster-cert";
+    let body = json!({ "Certificate": pfx }).to_string();
+    let refused = secured.send(Some(&renewed), "POST", replace, &body);
+    assert!(refused.json()["Error"].to_string().contains("comes from the program"));
+}
+
+#[test]
 fn the_certificate_of_the_server_is_replaced_by_an_upload() {
     let secured = secured();
     let replace = |by: &KeyPair, file: &[u8]| {
@@ -636,8 +701,44 @@ fn a_session_of_a_web_socket_needs_access_to_its_database() {
     assert_eq!(open(Some(&secured.own), "/admin/traffic-watch"), 101);
 }
 
-/// The clients of the matrix: a name, and which requests it may make is in the columns.
-fn clients_of_matrix(secured: &Secured) -> Vec<(&'static str, Option<KeyPair>)> {
+/// A client of the matrix: which requests it may make is in its column.
+struct MatrixClient {
+    name: &'static str,
+    certificate: Option<KeyPair>,
+    key: Option<String>,
+}
+
+fn clients_of_matrix(secured: &Secured) -> Vec<MatrixClient> {
+    let certified = certified_clients(secured).into_iter();
+    let certified =
+        certified.map(|(name, certificate)| MatrixClient { name, certificate, key: None });
+    let keyed = keyed_clients(secured).into_iter();
+    let keyed = keyed.map(|(name, key)| MatrixClient { name, certificate: None, key: Some(key) });
+    certified.chain(keyed).collect()
+}
+
+fn keyed_clients(secured: &Secured) -> Vec<(&'static str, String)> {
+    const SOON: i64 = 200 * model::ticks::TICKS_PER_SECOND / 1000;
+    let key = |clearance, permissions| secured.api_key(clearance, permissions, None);
+    let expired = secured.api_key("ClusterAdmin", json!({}), Some(now() + SOON));
+    while secured.status_with(None, Some(&expired), "GET", "/databases") != 403 {}
+    let known = key("Operator", json!({}));
+    let unknown = format!("{}{}", &known[..17], "0".repeat(64));
+    vec![
+        ("API key, unknown", "0".repeat(16) + &unknown[16..]),
+        ("API key, with another secret", unknown),
+        ("API key, unreadable", known[..40].to_owned()),
+        ("API key of an administrator, expired", expired),
+        ("API key of another database", key("ValidUser", json!({"other": "Admin"}))),
+        ("API key, Read", key("ValidUser", json!({"db": "Read"}))),
+        ("API key, ReadWrite", key("ValidUser", json!({"db": "ReadWrite"}))),
+        ("API key, Admin", key("ValidUser", json!({"db": "Admin"}))),
+        ("API key of an operator", known),
+        ("API key of an administrator", key("ClusterAdmin", json!({}))),
+    ]
+}
+
+fn certified_clients(secured: &Secured) -> Vec<(&'static str, Option<KeyPair>)> {
     let ten_years = 10 * 366 * model::ticks::TICKS_PER_DAY;
     let registered = |name, clearance, permissions| {
         let client = secured.client(name);
@@ -670,16 +771,17 @@ fn clients_of_matrix(secured: &Secured) -> Vec<(&'static str, Option<KeyPair>)> 
 #[test]
 fn each_route_is_open_to_those_in_the_matrix() {
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/access_matrix.txt");
-    let secured = secured();
+    let secured = secured_by(&["--Security.ApiKeys.Enabled=true"], None);
     secured.create("db");
     secured.create("other");
     let clients = clients_of_matrix(&secured);
     let mut routes: Vec<_> = server::route_requirements().collect();
     routes.sort_by_key(|(method, path, _)| (*path, *method));
-    let column = |client: Option<&KeyPair>| -> Vec<char> {
+    let column = |client: &MatrixClient| -> Vec<char> {
         let allowed = |(method, path, _): &(&str, &str, &str)| {
             let target = path.replace("/databases/*", "/databases/db");
-            match secured.status_of(client, method, &target) {
+            let (certificate, key) = (client.certificate.as_ref(), client.key.as_deref());
+            match secured.status_with(certificate, key, method, &target) {
                 403 => '-',
                 _ => '+',
             }
@@ -688,13 +790,13 @@ fn each_route_is_open_to_those_in_the_matrix() {
     };
     let columns: Vec<Vec<char>> = std::thread::scope(|scope| {
         let column = &column;
-        let running = clients.iter().map(|(_, client)| scope.spawn(|| column(client.as_ref())));
+        let running = clients.iter().map(|client| scope.spawn(move || column(client)));
         let running: Vec<_> = running.collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let mut matrix = String::from("# What each client may request, from left to right:\n");
-    for (name, _) in &clients {
-        matrix.push_str(&format!("# {name}\n"));
+    for client in &clients {
+        matrix.push_str(&format!("# {}\n", client.name));
     }
     for (row, (method, path, requirement)) in routes.iter().enumerate() {
         let marks: String = columns.iter().map(|column| column[row]).collect();
@@ -749,6 +851,24 @@ fn what_administers_and_what_is_refused_is_in_the_audit_log() {
     assert!(seen[2]["Certificate"].as_str().unwrap().starts_with("CN=app(Thumbprint: "));
     assert_eq!(seen[3]["Certificate"], Value::Null);
     assert!(seen[0]["From"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+/// Whoever sends a key means it: what its connection has besides does not help.
+#[test]
+fn a_key_counts_instead_of_the_certificate_of_its_connection() {
+    let secured = secured_by(&["--Security.ApiKeys.Enabled=true"], None);
+    secured.create("db");
+    let reader = secured.api_key("ValidUser", json!({"db": "Read"}), None);
+    let stranger = secured.client("proxy");
+    let status = |client, key| secured.status_with(client, key, "GET", "/admin/certificates");
+    assert_eq!(status(Some(&secured.own), None), 200);
+    assert_eq!(status(Some(&secured.own), Some(&*reader)), 403);
+    assert_eq!(status(Some(&secured.own), Some("unreadable")), 403);
+    let stats = "/databases/db/stats";
+    assert_eq!(secured.status_with(Some(&stranger), None, "GET", stats), 403);
+    assert_eq!(secured.status_with(Some(&stranger), Some(&reader), "GET", stats), 200);
+    let reply = secured.send(None, "GET", stats, "");
+    assert!(reply.message().contains("client certificate for authentication, or an API key"));
 }
 
 #[test]

@@ -64,6 +64,13 @@ impl Connection {
         assert_eq!(String::from_utf8_lossy(&read), String::from_utf8_lossy(bytes));
     }
 
+    /// The status of the response that arrives, of which nothing else is read.
+    pub(crate) fn status(&mut self) -> u16 {
+        let mut start = [0; 12];
+        self.0.read_exact(&mut start).unwrap();
+        std::str::from_utf8(&start[9..]).unwrap().parse().unwrap()
+    }
+
     /// Whether the first byte of a response arrives.
     pub(crate) fn has_begun(&mut self) -> bool {
         self.0.read(&mut [0]).unwrap() == 1

@@ -5,6 +5,7 @@
 mod addresses;
 mod administration;
 mod aggregated_queries;
+mod api_keys;
 mod attachment_indexes;
 mod attachments;
 mod batches;

@@ -2,6 +2,7 @@
 //! are tested on.
 
 mod compaction;
+mod prepared;
 mod salvage;
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Bound, sync::Arc};

@@ -7,6 +7,7 @@ use super::*;
 fn admission() -> Admission {
     let host = |name: &str| Host::Name(name.to_owned());
     Admission {
+        checks_names: true,
         is_secured: false,
         names: ["localhost", "db.example"].map(str::to_owned).to_vec(),
         origins: vec![
