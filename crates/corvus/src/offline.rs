@@ -144,7 +144,8 @@ impl Offline<'_> {
                 }
             }
             [command, data, names @ ..] if *command == "adopt" && names.len() <= 1 => {
-                self.adopt(Path::new(data), journals.as_deref(), names.first().copied())
+                let places = KeyPlaces { data: data.into(), master_key, journals };
+                self.adopt(&places, names.first().copied())
             }
             _ => self.help(),
         }
@@ -176,12 +177,20 @@ impl Offline<'_> {
         }
     }
 
-    fn adopt(&mut self, data: &Path, journals: Option<&Path>, name: Option<&OsString>) -> u8 {
+    fn adopt(&mut self, places: &KeyPlaces, name: Option<&OsString>) -> u8 {
         let Some(name) = name.map(|name| name.to_str()).map_or(Some(None), |name| name.map(Some))
         else {
             return self.help();
         };
-        match offline_adopt::run(&self.platform, self.out, data, journals, name) {
+        // The key is the one that is given, or else the stored one.
+        let given = match self.key {
+            Some(_) => match self.read_key() {
+                Some(key) => Some(key),
+                None => return NOTHING_DONE,
+            },
+            None => None,
+        };
+        match offline_adopt::run(&self.platform, self.out, places, given, name) {
             true => SOUND,
             false => NOTHING_DONE,
         }

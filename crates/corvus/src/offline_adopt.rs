@@ -10,10 +10,16 @@
 use std::{io::Write, path::Path};
 
 use database::{CatalogError, LoadError, NewDatabase, ServerCatalog, foreign_product};
-use engine::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY, has_databases};
+use engine::{DATABASES_DIRECTORY, KeyError, SYSTEM_DIRECTORY, has_databases};
 use model::DatabaseName;
 use platform::Platform;
-use storage::{Environment, EnvironmentOptions, StorageError, environment_id_in};
+use security::SecretKey;
+use storage::{
+    EncryptionKey, Environment, EnvironmentOptions, StorageError, environment_id_in,
+    is_encrypted_in,
+};
+
+use crate::offline_keys::KeyPlaces;
 
 /// Why nothing was adopted.
 enum Refusal {
@@ -22,6 +28,13 @@ enum Refusal {
     Storage(StorageError),
     Catalog(CatalogError),
     Files(LoadError),
+    Key(KeyError),
+}
+
+impl From<KeyError> for Refusal {
+    fn from(error: KeyError) -> Refusal {
+        Refusal::Key(error)
+    }
 }
 
 impl From<StorageError> for Refusal {
@@ -53,21 +66,24 @@ impl Refusal {
             Refusal::Storage(error) => error.to_string(),
             Refusal::Catalog(error) => error.to_string(),
             Refusal::Files(error) => error.to_string(),
+            Refusal::Key(error) => error.to_string(),
         }
     }
 }
 
-/// Adopts the database `name`, or lists what could be adopted. Returns whether it was done.
+/// Adopts the database `name`, or lists what could be adopted. The key of an encrypted one is the given one, which is
+/// stored then, or else the stored one. Returns whether it was done.
 pub(crate) fn run(
     platform: &Platform,
     out: &mut dyn Write,
-    data: &Path,
-    journals: Option<&Path>,
+    places: &KeyPlaces,
+    given: Option<SecretKey>,
     name: Option<&str>,
 ) -> bool {
+    let data = &*places.data;
     let done = open_catalog(platform, data).and_then(|catalog| {
         let done = match name {
-            Some(name) => adopt(platform, &catalog, data, journals, name),
+            Some(name) => adopt(platform, &catalog, places, given, name),
             None => list(platform, &catalog, data),
         };
         catalog.cluster().close();
@@ -123,8 +139,8 @@ fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> Result<Str
 fn adopt(
     platform: &Platform,
     catalog: &ServerCatalog,
-    data: &Path,
-    journals: Option<&Path>,
+    places: &KeyPlaces,
+    given: Option<SecretKey>,
     name: &str,
 ) -> Result<String, Refusal> {
     let refused = |text: String| Err(Refusal::Because(text));
@@ -132,7 +148,7 @@ fn adopt(
         Ok(name) => name,
         Err(error) => return refused(error.to_string()),
     };
-    let directory = data.join(DATABASES_DIRECTORY).join(name.lower_cased());
+    let directory = places.data.join(DATABASES_DIRECTORY).join(name.lower_cased());
     let named = directory.display();
     if let Some(foreign) = foreign_product(&*platform.disk, &directory) {
         return refused(format!("{named}: {foreign}."));
@@ -146,8 +162,25 @@ fn adopt(
         ));
     }
     let mut options = EnvironmentOptions::new(&directory);
-    options.journals_directory = journals.map(|path| path.join(name.lower_cased()));
+    options.journals_directory = places.journals.as_ref().map(|path| path.join(name.lower_cased()));
+    let is_encrypted = is_encrypted_in(platform, &directory)?.unwrap_or(given.is_some());
+    let keys = places.keys(platform);
+    if is_encrypted {
+        let mut key = SecretKey::zeroed();
+        match &given {
+            Some(given) => key.0.copy_from_slice(&given.0[..]),
+            None => key = keys.secret(name.as_str())?,
+        }
+        let key = EncryptionKey::take(&mut key.0)
+            .map_err(|error| Refusal::Because(format!("the key cannot be kept: {error}.")))?;
+        options.encryption_key = Some(key);
+    }
     check_database(platform, options.clone())?;
+    if let Some(key) = given.filter(|_| is_encrypted)
+        && matches!(keys.check(name.as_str()), Err(KeyError::Missing { .. }))
+    {
+        keys.store(name.as_str(), &key, false)?;
+    }
     if let Some(record) = catalog.record(name.as_str()) {
         catalog.adopt(&record.name, options)?;
         return Ok(format!(
@@ -158,7 +191,8 @@ fn adopt(
             name.as_str()
         ));
     }
-    let body = format!("{{\"DatabaseName\":\"{}\"}}", name.as_str()).into_bytes();
+    let encrypted = if is_encrypted { ",\"Encrypted\":true" } else { "" };
+    let body = format!("{{\"DatabaseName\":\"{}\"{encrypted}}}", name.as_str()).into_bytes();
     let text = format!(
         "{named}: adopted as '{}'. Its settings, the definitions of its indexes, and its \
          configurations of revisions, expiration and the like were in the lost record: make them again.",
@@ -199,9 +233,14 @@ mod tests {
     const DATA: &str = "/data";
 
     fn make_database(platform: &Platform, name: &str) -> u128 {
+        make_database_with(platform, name, None)
+    }
+
+    fn make_database_with(platform: &Platform, name: &str, key: Option<EncryptionKey>) -> u128 {
         let directory = Path::new(DATA).join(DATABASES_DIRECTORY).join(name);
-        let environment =
-            Environment::open(platform, EnvironmentOptions::new(&directory)).expect("opens");
+        let mut options = EnvironmentOptions::new(&directory);
+        options.encryption_key = key;
+        let environment = Environment::open(platform, options).expect("opens");
         let mut tx = environment.write().expect("writer");
         let identity = DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
         documents::initialize(&mut tx, identity).expect("initializes");
@@ -220,9 +259,13 @@ mod tests {
         platform
     }
 
+    fn places() -> KeyPlaces {
+        KeyPlaces { data: DATA.into(), master_key: None, journals: None }
+    }
+
     fn done(platform: &Platform, name: Option<&str>) -> (bool, String) {
         let mut out = Vec::new();
-        let is_done = run(platform, &mut out, Path::new(DATA), None, name);
+        let is_done = run(platform, &mut out, &places(), None, name);
         (is_done, String::from_utf8(out).expect("is text"))
     }
 
@@ -248,6 +291,36 @@ mod tests {
         let (is_done, text) = done(&platform, Some("lost"));
         assert!(is_done && text.contains("the files of 'lost' from now on"), "{text}");
         assert!(done(&platform, None).1.contains("lost: known"));
+    }
+
+    #[test]
+    fn an_encrypted_database_is_adopted_with_its_key() {
+        let key = || {
+            let mut key = SecretKey::zeroed();
+            key.0.fill(7);
+            key
+        };
+        let platform = bench();
+        let of_files = EncryptionKey::take(&mut key().0).expect("is kept");
+        let id = make_database_with(&platform, "vault", Some(of_files));
+        let (is_done, text) = done(&platform, Some("vault"));
+        assert!(!is_done && text.contains("There is no key"), "{text}");
+        let adopt = |name, given| {
+            let mut out = Vec::new();
+            let is_done = run(&platform, &mut out, &places(), given, Some(name));
+            (is_done, String::from_utf8(out).expect("is text"))
+        };
+        let (is_done, text) = adopt("vault", Some(key()));
+        assert!(is_done, "{text}");
+        assert_eq!(recorded(&platform, "vault"), Some(id));
+        let catalog = open_catalog(&platform, Path::new(DATA)).ok().expect("opens");
+        let record = catalog.record("vault").expect("is there");
+        assert!(wire::RecordBody::of_record(&record).is_encrypted());
+        catalog.cluster().close();
+        catalog.environment().close().expect("closes");
+        // The key is stored now.
+        let (is_done, text) = done(&platform, Some("vault"));
+        assert!(is_done, "{text}");
     }
 
     #[test]
@@ -283,7 +356,8 @@ mod tests {
         platform.disk.remove_dir_all(&Path::new(DATA).join(SYSTEM_DIRECTORY)).expect("removes");
         assert!(done(&platform, Some("db")).0);
         assert!(recorded(&platform, "db").is_some());
-        let nowhere = run(&platform, &mut Vec::new(), Path::new("/nowhere"), None, None);
+        let nowhere = KeyPlaces { data: "/nowhere".into(), ..places() };
+        let nowhere = run(&platform, &mut Vec::new(), &nowhere, None, None);
         assert!(!nowhere);
     }
 }

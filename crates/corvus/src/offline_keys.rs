@@ -100,6 +100,15 @@ fn because<T>(text: String) -> Result<T, Refusal> {
     Err(Refusal::Because(text))
 }
 
+impl KeyPlaces {
+    /// The keys of the databases there.
+    pub(crate) fn keys(&self, platform: &platform::Platform) -> EncryptionKeys {
+        let made = MasterKeySource::Made;
+        let master_key = self.master_key.clone().map_or(made, MasterKeySource::File);
+        EncryptionKeys::new(platform, &self.data, master_key)
+    }
+}
+
 impl Offline<'_> {
     /// Returns the exit code.
     pub(crate) fn key_command(
@@ -125,9 +134,7 @@ impl Offline<'_> {
     }
 
     fn keys(&self, places: &KeyPlaces) -> EncryptionKeys {
-        let made = MasterKeySource::Made;
-        let master_key = places.master_key.clone().map_or(made, MasterKeySource::File);
-        EncryptionKeys::new(&self.platform, &places.data, master_key)
+        places.keys(&self.platform)
     }
 
     fn get_key(&mut self, name: &str, places: &KeyPlaces) -> Result<(), Refusal> {

@@ -6,6 +6,7 @@ use cluster_state::RecordDraft;
 use database::{Decision, NewDatabase, Replacement, WrittenRecord};
 use model::{DatabaseName, DatabaseRecord, RecordConfiguration};
 use security::SecretKey;
+use storage::is_encrypted_in;
 use wire::RecordBody;
 
 use crate::{
@@ -27,7 +28,14 @@ impl Engine {
         check_settings(self.settings(), name.as_str(), settings)?;
         self.check_encryption(&name, &new.body)?;
         self.check_named_directories(&name, settings)?;
-        let adopts_files = || self.check_new_directories(&name, settings);
+        let is_encrypted = RecordBody::read(&new.body).is_encrypted();
+        let adopts_files = || {
+            let adopts = self.check_new_directories(&name, settings)?;
+            if adopts {
+                self.check_kept_files(&name, settings, is_encrypted)?;
+            }
+            Ok::<bool, EngineError>(adopts)
+        };
         let created = self.registry.create_checked(new, adopts_files)?;
         tracing::info!(database = name.as_str(), "a database was created");
         self.note_client_configuration(&created);
@@ -69,6 +77,29 @@ impl Engine {
         Ok(self.encryption_keys.check(name.as_str())?)
     }
 
+    /// Rejects a new database whose kept files are encrypted and it is not, or the reverse.
+    fn check_kept_files(
+        &self,
+        name: &DatabaseName,
+        settings: &BTreeMap<String, String>,
+        is_encrypted: bool,
+    ) -> Result<(), EngineError> {
+        let options = self.files.options_with(name, settings);
+        let found = is_encrypted_in(&options.platform, &options.environment.directory)?;
+        if found.is_none_or(|found| found == is_encrypted) {
+            return Ok(());
+        }
+        let (are, what) = match is_encrypted {
+            true => ("are not encrypted", "without"),
+            false => ("are encrypted", "with"),
+        };
+        let message = format!(
+            "The files that were kept of the database '{}' {are}: create it {what} \"Encrypted\": true in its record",
+            name.as_str()
+        );
+        Err(EngineError::Refused { message })
+    }
+
     /// Rejects a record that would make a database encrypted, or no longer so: its files are what they are.
     fn check_same_encryption(
         &self,
@@ -97,9 +128,18 @@ impl Engine {
         overwrites: bool,
     ) -> Result<(), EngineError> {
         let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = || Err(KeyError::InUse { name: name.to_owned() }.into());
         let record = self.catalog.record(name);
         if record.is_some_and(|record| RecordBody::of_record(&record).is_encrypted()) {
-            return Err(KeyError::InUse { name: name.to_owned() }.into());
+            return in_use();
+        }
+        // The files of a deleted database may have been kept. One of this name takes them over, and needs its key.
+        if overwrites && let Ok(known) = DatabaseName::new(name) {
+            let options = self.files.options_with(&known, &BTreeMap::new());
+            let found = is_encrypted_in(&options.platform, &options.environment.directory)?;
+            if self.catalog.environment_of(&known)?.is_some() && found != Some(false) {
+                return in_use();
+            }
         }
         self.encryption_keys.store(name, key, overwrites)?;
         tracing::info!(database = name, "a key of a database was stored");

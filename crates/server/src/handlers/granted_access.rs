@@ -2,6 +2,8 @@
 //!
 //! An administrator may not grant more than they hold themselves.
 
+use std::collections::HashSet;
+
 use model::{date, lower_case};
 use security::{Clearance, DatabaseAccess, Permissions};
 use serde_json::{Map, Value};
@@ -47,15 +49,13 @@ impl GrantedAccess {
                 format!("The {kind} of a client cannot be registered for clients without any");
             return Err(ApiError::argument(message));
         }
-        let mut permissions = Vec::new();
+        let (mut permissions, mut known) = (Vec::new(), HashSet::new());
         for (database, access) in object_of(sent, "Permissions")?.into_iter().flatten() {
             let named = access.as_str().unwrap_or_default();
             let access = DatabaseAccess::named(named);
             let unknown =
                 || ApiError::argument(format!("Requested value '{named}' was not found."));
-            let is_again =
-                |(other, _): &(String, DatabaseAccess)| lower_case(other) == lower_case(database);
-            if permissions.iter().any(is_again) {
+            if !known.insert(lower_case(database).into_owned()) {
                 let message =
                     format!("The database '{database}' is named twice in the permissions");
                 return Err(ApiError::argument(message));
