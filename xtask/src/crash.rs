@@ -9,7 +9,10 @@ use std::{
     time::Instant,
 };
 
-use testkit::crash::{CUTS_PER_DATABASE, CrashFailure, Survived, survive};
+use testkit::{
+    crash::{CUTS_PER_DATABASE, CrashFailure, Survived, survive},
+    database::AtRest,
+};
 
 use crate::{Failure, checks::Checks, patience::SILENCE_MAX};
 
@@ -20,12 +23,12 @@ type Outcome = Result<Survived, Box<CrashFailure>>;
 
 /// Cuts the power `cuts` times, rounded up to whole databases; each database has a seed, the first
 /// one `seed`.
-pub(crate) fn run(cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
+pub(crate) fn run(at_rest: AtRest, cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     let first = seed.unwrap_or(1);
     let databases = cuts.div_ceil(CUTS_PER_DATABASE);
     let began = Instant::now();
     let quiet = crate::panics::silence();
-    let outcomes = live(first, databases)?;
+    let outcomes = live(at_rest, first, databases)?;
     let (mut checks, mut sum) = (Checks::default(), Survived::default());
     let mut judged = 0;
     while judged < databases && checks.failures.len() < FAILURES_MAX {
@@ -56,7 +59,11 @@ pub(crate) fn run(cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
 
 /// Starts a thread for each processor. They end with the databases, or when the receiver is
 /// dropped.
-fn live(first: u64, databases: u64) -> Result<mpsc::Receiver<(u64, Outcome)>, Failure> {
+fn live(
+    at_rest: AtRest,
+    first: u64,
+    databases: u64,
+) -> Result<mpsc::Receiver<(u64, Outcome)>, Failure> {
     let next = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = mpsc::channel();
     for _ in 0..std::thread::available_parallelism()?.get() {
@@ -65,7 +72,7 @@ fn live(first: u64, databases: u64) -> Result<mpsc::Receiver<(u64, Outcome)>, Fa
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let seed = first.wrapping_add(index);
-                if index >= databases || sender.send((seed, survive(seed))).is_err() {
+                if index >= databases || sender.send((seed, survive(at_rest, seed))).is_err() {
                     return;
                 }
             }
@@ -84,7 +91,8 @@ fn judge(seed: u64, outcome: Outcome, checks: &mut Checks, sum: &mut Survived) {
         }
         Err(failure) => {
             sum.cuts += failure.cut;
-            let again = format!("repeat with: cargo xtask crash 1 {seed}");
+            let again =
+                format!("repeat with: cargo xtask crash 1 {seed}, and --encrypted if it was");
             checks.failures.push(format!("{failure}{again}"));
         }
     }

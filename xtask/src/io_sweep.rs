@@ -2,19 +2,22 @@
 
 use std::time::Instant;
 
-use testkit::io_sweep::{FAILURES, Scenario, sweep};
+use testkit::{
+    database::AtRest,
+    io_sweep::{FAILURES, Scenario, sweep},
+};
 
 use crate::{Failure, checks::Checks, patience};
 
 /// Each operation that failed without damage counts as one passed check.
-pub(crate) fn run() -> Result<Checks, Failure> {
+pub(crate) fn run(at_rest: AtRest) -> Result<Checks, Failure> {
     let mut checks = Checks::default();
     let _quiet = crate::panics::silence();
     for scenario in Scenario::ALL {
         let began = Instant::now();
         let mut operations = Vec::new();
         for (kind, span) in FAILURES {
-            match patience::wait_for(move || sweep(scenario, kind, span)) {
+            match patience::wait_for(move || sweep(at_rest, scenario, kind, span)) {
                 None => {
                     checks.failures.push(format!(
                         "{scenario:?} with {kind:?}, {span:?}, at some operation: it does not end"

@@ -44,6 +44,8 @@ mod writer_oracle;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use testkit::database::AtRest;
+
 use crate::checks::Checks;
 
 const USAGE: &str = "\
@@ -55,6 +57,7 @@ cargo xtask server-cuts <n> [seed]  n histories with power cuts under a whole se
                                     cluster-wide transactions
 cargo xtask io-sweep                every single I/O operation of six scenarios fails
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
+                                    crash, io-sweep and rot: with --encrypted on an encrypted database
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
 cargo xtask identity <n> [--seed n] n histories in which files of stopped servers are swapped, removed, truncated or
@@ -71,24 +74,34 @@ cargo xtask soak <minutes>          a mixed load at a modest rate against the bu
                                     threads, disk, journals and tombstones must be flat after a warm-up
 cargo xtask golden <name>           store data directories of the built server as text, for a new format";
 
+/// The option of drills that also run on encrypted databases.
+const ENCRYPTED: &str = "--encrypted";
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // Options may be anywhere.
+    let (options, arguments): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|word| *word == ENCRYPTED);
+    let at_rest = if options.is_empty() { AtRest::Plain } else { AtRest::Encrypted };
     let checks = match arguments.as_slice() {
         ["layers"] => architecture::check(&root()),
         ["docs"] => pages::check(&root()),
         ["reliability"] => reliability::write(&root()),
-        ["crash", cuts] => parse(cuts).and_then(|cuts| crash::run(cuts, None)),
-        ["crash", cuts, seed] => parse(cuts).and_then(|cuts| crash::run(cuts, Some(parse(seed)?))),
+        ["crash", cuts] => parse(cuts).and_then(|cuts| crash::run(at_rest, cuts, None)),
+        ["crash", cuts, seed] => {
+            parse(cuts).and_then(|cuts| crash::run(at_rest, cuts, Some(parse(seed)?)))
+        }
         ["server-cuts", count] => parse(count).and_then(|count| server_cuts::run(count, None)),
         ["server-cuts", count, seed] => {
             parse(count).and_then(|count| server_cuts::run(count, Some(parse(seed)?)))
         }
-        ["io-sweep"] => io_sweep::run(),
-        ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
-        ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
+        ["io-sweep"] => io_sweep::run(at_rest),
+        ["rot", flips] => parse(flips).and_then(|flips| rot::run(at_rest, flips, 1)),
+        ["rot", flips, seed] => {
+            parse(flips).and_then(|flips| rot::run(at_rest, flips, parse(seed)?))
+        }
         ["consistency", count] => parse(count).and_then(|count| consistency::run(count, None)),
         ["consistency", count, seed] => {
             parse(count).and_then(|count| consistency::run(count, Some(parse(seed)?)))

@@ -3,16 +3,20 @@
 use std::time::Instant;
 
 use platform::simulated::Random;
-use testkit::rot::{Flipped, images};
+use testkit::{
+    database::AtRest,
+    rot::{Flipped, images},
+};
 
 use crate::{Failure, checks::Checks, patience};
 
 /// Flips `flips` bits, spread over databases at different stages.
-pub(crate) fn run(flips: u64, seed: u64) -> Result<Checks, Failure> {
+pub(crate) fn run(at_rest: AtRest, flips: u64, seed: u64) -> Result<Checks, Failure> {
     let began = Instant::now();
     let mut checks = Checks::default();
     let mut random = Random::new(seed);
-    let images = patience::wait_for(move || images(seed)).ok_or("populating does not end")??;
+    let images =
+        patience::wait_for(move || images(at_rest, seed)).ok_or("populating does not end")??;
     let quiet = crate::panics::silence();
     for (index, image) in (0..).zip(&images) {
         let (mut detected, mut harmless, mut torn) = (0, 0, 0);

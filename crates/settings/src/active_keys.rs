@@ -166,7 +166,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         ValueType::ApiKeyHashes,
         None,
         "API keys that may do everything, without being registered: for each, its id, a dot and the SHA-256 of its \
-         secret. `corvus setup api-key` makes one. Needed where there is no certificate, because nobody could register \
+         second half, as `corvus setup api-key` prints them with a new key. Needed where there is no certificate, because nobody could register \
          the first key.",
     )
     .added_by_corvus(),

@@ -18,7 +18,7 @@ use storage::{
 
 use crate::{
     Fault, Naive,
-    database::{Content, content_of, execute, open_with, options},
+    database::{AtRest, Content, content_of, execute, open_with},
     histories::{large_batch, random_batch},
 };
 
@@ -85,9 +85,14 @@ pub struct Bench {
 impl Bench {
     /// An empty machine.
     pub fn new(seed: u64) -> Self {
+        Self::at_rest(AtRest::Plain, seed)
+    }
+
+    /// An empty machine, for a database that is encrypted or not.
+    pub fn at_rest(at_rest: AtRest, seed: u64) -> Self {
         Self {
             simulation: Platform::simulated(seed),
-            options: options(),
+            options: at_rest.options(),
             random: Random::new(seed ^ 0x5eed),
             large_every: 0,
             acknowledged: Naive::default(),

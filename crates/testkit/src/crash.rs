@@ -10,7 +10,12 @@ use std::{fmt, ops::ControlFlow, sync::Arc};
 use platform::simulated::{SimulatedDisk, Survival};
 use storage::{Environment, ReadTransaction, StorageError, compact_in_place};
 
-use crate::{Bench, Fault, bench::Stop, database::Content, guarded, queue_crash};
+use crate::{
+    Bench, Fault,
+    bench::Stop,
+    database::{AtRest, Content},
+    guarded, queue_crash,
+};
 
 /// Cuts that one database lives through.
 pub const CUTS_PER_DATABASE: u64 = 4;
@@ -61,12 +66,12 @@ impl fmt::Display for CrashFailure {
     }
 }
 
-/// Lets the database of a seed live through its cuts.
+/// Lets the database of a seed, encrypted or not, live through its cuts.
 ///
 /// # Errors
 /// The first cut after which something is wrong.
-pub fn survive(seed: u64) -> Result<Survived, Box<CrashFailure>> {
-    let mut life = Life::new(seed);
+pub fn survive(at_rest: AtRest, seed: u64) -> Result<Survived, Box<CrashFailure>> {
+    let mut life = Life::new(at_rest, seed);
     let outcome = guarded(|| {
         if seed % QUEUE_EVERY == QUEUE_EVERY - 1 {
             return queue_crash::survive(&mut life.bench, &mut life.survived);
@@ -103,8 +108,8 @@ struct Life {
 }
 
 impl Life {
-    fn new(seed: u64) -> Self {
-        let mut bench = Bench::new(seed);
+    fn new(at_rest: AtRest, seed: u64) -> Self {
+        let mut bench = Bench::at_rest(at_rest, seed);
         bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
         if seed.is_multiple_of(LARGE_EVERY) {
             bench.large_every = 2;
@@ -249,7 +254,8 @@ mod tests {
     fn the_cuts_reach_into_openings_and_transactions() {
         let mut sum = Survived::default();
         for seed in 0..32 {
-            let survived = survive(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let at_rest = if seed % 2 == 0 { AtRest::Plain } else { AtRest::Encrypted };
+            let survived = survive(at_rest, seed).unwrap_or_else(|failure| panic!("{failure}"));
             assert_eq!(survived.cuts, CUTS_PER_DATABASE, "seed {seed}");
             sum.cuts += survived.cuts;
             sum.while_opening += survived.while_opening;
@@ -261,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_history_takes_more_changes_of_the_disk_than_a_cut_waits_for() {
-        let mut life = Life::new(3);
+        let mut life = Life::new(AtRest::Encrypted, 3);
         let opened = life.bench.open().expect("no fault is scheduled");
         let disk = life.bench.simulation.disk.clone();
         assert!(disk.operation_count(OperationFilter::Mutating) < OPERATIONS_MAX / 2);

@@ -14,7 +14,7 @@ use model::{
     DatabaseId, DocumentId, DocumentsCompression, Etag, IdSeparator, NodeTag, TimeSeriesName,
 };
 use platform::Platform;
-use storage::{Environment, EnvironmentOptions, ReadTransaction, WriteTransaction};
+use storage::{EncryptionKey, Environment, EnvironmentOptions, ReadTransaction, WriteTransaction};
 
 use crate::fault::Fault;
 
@@ -88,6 +88,28 @@ impl Content {
 /// Small files, so that a short history needs several journals.
 pub fn options() -> EnvironmentOptions {
     EnvironmentOptions { journal_bytes_max: 1 << 20, ..EnvironmentOptions::new("/database") }
+}
+
+/// How a database is at rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtRest {
+    /// As it is.
+    #[default]
+    Plain,
+    /// Encrypted, with a key that is always the same.
+    Encrypted,
+}
+
+impl AtRest {
+    /// The options of [`options`], with the key if there is one.
+    pub fn options(self) -> EnvironmentOptions {
+        let key = || EncryptionKey::take(&mut [0x5a; EncryptionKey::BYTES]);
+        let encryption_key = match self {
+            AtRest::Plain => None,
+            AtRest::Encrypted => Some(key().expect("the kernel keeps a key")),
+        };
+        EnvironmentOptions { encryption_key, ..options() }
+    }
 }
 
 /// Opens the environment and initializes it as a database.

@@ -16,7 +16,7 @@ use crate::{
     Bench, Fault,
     bench::Stop,
     crash::last_operations,
-    database::{batch, execute, json, put},
+    database::{AtRest, batch, execute, json, put},
     guarded,
     histories::noise,
 };
@@ -74,17 +74,19 @@ pub struct SweepFailure {
     pub operations: String,
 }
 
-/// Makes every operation of a scenario fail in that way; returns how many there were.
+/// Makes every operation of a scenario fail in that way, with a database that is encrypted or not; returns how many there
+/// were.
 ///
 /// # Errors
 /// The first failure that did harm.
 pub fn sweep(
+    at_rest: AtRest,
     scenario: Scenario,
     kind: FaultKind,
     span: FaultSpan,
 ) -> Result<u64, Box<SweepFailure>> {
     for nth in 1..OPERATIONS_MAX {
-        let mut sweep = Sweep::new(scenario);
+        let mut sweep = Sweep::new(at_rest, scenario);
         match guarded(|| sweep.run(nth, kind, span)) {
             Ok(true) => {}
             Ok(false) => return Ok(nth - 1),
@@ -106,8 +108,8 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn new(scenario: Scenario) -> Self {
-        let mut bench = Bench::new(1);
+    fn new(at_rest: AtRest, scenario: Scenario) -> Self {
+        let mut bench = Bench::at_rest(at_rest, 1);
         bench.options.journal_bytes_max = 256 * 1024;
         Self { scenario, bench, environment: None, documents: 0 }
     }
@@ -278,9 +280,11 @@ mod tests {
     #[test]
     fn creating_a_database_survives_every_failure() {
         for (kind, span) in FAILURES {
-            let operations = sweep(Scenario::Create, kind, span);
-            let operations = operations.unwrap_or_else(|failure| panic!("{failure:?}"));
-            assert!(operations > 10, "{kind:?} {span:?}: only {operations} operations");
+            for at_rest in [AtRest::Plain, AtRest::Encrypted] {
+                let operations = sweep(at_rest, Scenario::Create, kind, span);
+                let operations = operations.unwrap_or_else(|failure| panic!("{failure:?}"));
+                assert!(operations > 10, "{kind:?} {span:?}: only {operations} operations");
+            }
         }
     }
 }

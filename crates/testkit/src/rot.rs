@@ -16,7 +16,7 @@ use storage::{Corruption, StorageError};
 use crate::{
     Bench, Fault, Naive,
     bench::Stop,
-    database::{Content, content_of, open_with},
+    database::{AtRest, Content, content_of, open_with},
     guarded,
 };
 
@@ -47,18 +47,18 @@ pub struct Image {
     earlier: Content,
 }
 
-/// The moments at which bits are flipped: all in the journal; half and half; all in the data file.
+/// The moments at which bits are flipped: all in the journal; half and half; all in the data file. The database is encrypted
+/// or not.
 ///
 /// # Errors
 /// The database cannot be populated.
-pub fn images(seed: u64) -> Result<Vec<Image>, Fault> {
+pub fn images(at_rest: AtRest, seed: u64) -> Result<Vec<Image>, Fault> {
     let moments = [("in the journal", 0), ("flushed half-way", TRANSACTIONS / 2), ("flushed", 1)];
-    let image = |(name, flush_at)| image(name, seed, flush_at);
+    let image = |(name, flush_at)| image(Bench::at_rest(at_rest, seed), name, flush_at);
     moments.into_iter().map(image).collect()
 }
 
-fn image(name: &'static str, seed: u64, flush_at: u64) -> Result<Image, Fault> {
-    let mut bench = Bench::new(seed);
+fn image(mut bench: Bench, name: &'static str, flush_at: u64) -> Result<Image, Fault> {
     bench.options.journal_bytes_max = 256 * 1024;
     let environment = bench.open()?;
     let mut earlier = Naive::default();
@@ -143,6 +143,11 @@ impl Image {
             Err(Fault::Reported(DocumentError::Storage(StorageError::Corrupt(found)))) => {
                 by_checksum(found)
             }
+            // Of two copies of the header the newer one is damaged, and the older one names a journal that is not needed any
+            // more.
+            Err(Fault::Reported(DocumentError::Storage(
+                missing @ StorageError::JournalMissing { .. },
+            ))) => Ok(Flipped::Detected(missing.to_string())),
             // A contradiction that was noticed by luck: the checksum before it has a hole.
             Err(fault) => Err(fault),
         }

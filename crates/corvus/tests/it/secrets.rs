@@ -146,3 +146,27 @@ fn no_secret_is_in_a_log_an_error_or_a_view() {
     assert_eq!(failed.status.code(), Some(78));
     secrets.check("refused settings", text(&failed.stderr));
 }
+
+#[test]
+fn the_first_api_key_is_made_with_the_settings_that_trust_it() {
+    let place = directory("first_api_key");
+    let made = run(&place, &["setup", "api-key"]);
+    assert!(made.status.success());
+    let out = text(&made.stdout);
+    let key = out.lines().map(str::trim).find(|line| line.len() == 81).unwrap();
+    let settings = &out[out.find('{').unwrap()..=out.find('}').unwrap()];
+    assert!(!settings.contains(&key[17..]), "{settings}");
+    fs::write(place.join("settings.json"), settings).unwrap();
+    let server = Server::start(&place, &["--DataDir=here"]);
+    let as_admin = format!("Authorization: Bearer {key}\r\n");
+    assert!(server.ask("GET", "/admin/stats", &as_admin, "").starts_with("HTTP/1.1 200"));
+    assert!(server.ask("GET", "/admin/stats", "", "").starts_with("HTTP/1.1 403"));
+    server.stop();
+    for (further, is_fine) in [(&[][..], false), (&["--Security.TlsTerminatedByProxy=true"], true)]
+    {
+        let beyond = ["--check-config", "--ServerUrl=http://0.0.0.0:8080"];
+        let checked = run(&place, &[&beyond[..], further].concat());
+        assert_eq!(checked.status.success(), is_fine, "{}", text(&checked.stderr));
+        assert!(is_fine || text(&checked.stderr).contains("without encryption"));
+    }
+}

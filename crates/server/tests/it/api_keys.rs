@@ -209,7 +209,7 @@ fn keys_survive_a_restart_and_only_the_hash_of_their_secret_is_on_the_disk() {
         let content = simulation.disk.file_bytes(&path).unwrap();
         let contains = |marker: &[u8]| content.windows(marker.len()).any(|part| part == marker);
         assert!(!contains(secret.as_bytes()) && !contains(&bytes), "{}", path.display());
-        has_id |= contains(key[..16].as_bytes());
+        has_id |= contains(&key.as_bytes()[..16]);
     }
     assert!(has_id, "what is stored of a key is there");
 }
