@@ -8,7 +8,7 @@ use ::security::Requirement::{
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
+        attachments, backups, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
         collection_views, compaction, compare_exchange, configuration, counters, custom_code,
         dashboards, database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
@@ -125,6 +125,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
     "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
+    "POST"   "/admin/restore/points"                   Operator      Whole    Waiting(backups::restore_points);
+    "POST"   "/admin/restore/database"                 Operator      Whole    Waiting(backups::restore);
+    "GET"    "/periodic-backup"                        ValidUser     Ignored  Inline(backups::task);
+    "GET"    "/periodic-backup/status"                 ValidUser     Ignored  Inline(backups::status);
+    "POST"   "/databases/*/admin/backup"               DatabaseAdmin Whole    Waiting(backups::back_up_once);
+    "POST"   "/databases/*/admin/backup/database"      DatabaseAdmin Ignored  Waiting(backups::run_task);
+    "POST"   "/databases/*/admin/periodic-backup"      DatabaseAdmin Whole    Waiting(backups::put_task);
+    "GET"    "/databases/*/admin/periodic-backup/config" DatabaseAdmin Ignored Inline(backups::limits);
     "GET"    "/databases/*/admin/configuration/settings" DatabaseAdmin Ignored Inline(settings_views::of_database);
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
     "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);

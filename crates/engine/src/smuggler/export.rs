@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use cluster_state::ClusterState;
+use cluster_state::{ClusterState, DatabaseValues};
 use documents::{
     DocumentRow, RevisionRow,
     log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
     write_document_json, write_revision_json,
 };
 use model::{CollectionName, DatabaseRecord, DocumentFlags, Etag, date};
+use serde_json::Value;
 use smuggler::{DumpWriter, Section};
 use storage::ReadTransaction;
 use wire::{
@@ -33,8 +34,20 @@ pub struct ExportSources {
     pub record: Arc<DatabaseRecord>,
     /// The state that all nodes agree on.
     pub agreed: ClusterState,
+    /// What was written before; `None` to write everything.
+    pub since: Option<ExportSince>,
     /// The current time, in ticks of UTC: documents that expire until then are expired.
     pub now_ticks: i64,
+}
+
+/// What an earlier export has: only what changed after it is written, and the definitions, which are short.
+pub struct ExportSince {
+    /// It has the change log up to here.
+    pub etag: Etag,
+    /// It has the changes of compare exchange values up to this index.
+    pub values_index: u64,
+    /// The values now.
+    pub values: DatabaseValues,
 }
 
 /// An export that is running.
@@ -83,6 +96,7 @@ const SECTIONS: &[(Section, SmugglerType)] = &[
     (Section::Indexes, SmugglerType::Indexes),
     (Section::Identities, SmugglerType::Identities),
     (Section::CompareExchange, SmugglerType::CompareExchange),
+    (Section::CompareExchangeTombstones, SmugglerType::CompareExchangeTombstones),
     (Section::CounterGroups, SmugglerType::CounterGroups),
     (Section::Subscriptions, SmugglerType::Subscriptions),
     (Section::TimeSeriesDeletedRanges, SmugglerType::TimeSeriesDeletedRanges),
@@ -130,6 +144,11 @@ impl<'t> DumpExport<'t> {
         Ok(true)
     }
 
+    /// How many elements were written.
+    pub fn elements(&self) -> u64 {
+        self.writer.elements()
+    }
+
     fn next_section(
         &mut self,
         progress: &mut SmugglerProgress,
@@ -156,6 +175,9 @@ impl<'t> DumpExport<'t> {
         match section {
             Section::Documents => self.begin_log(*section, EntryKind::Document.into())?,
             Section::Revisions => self.begin_log(*section, EntryKind::Revision.into())?,
+            Section::CounterGroups if self.sources.since.is_some() => {
+                self.begin_log(*section, EntryKinds::COUNTERS)?;
+            }
             Section::CounterGroups if documents::counters_count(self.tx)? != 0 => {
                 self.begin_log(*section, EntryKind::Document.into())?;
             }
@@ -168,7 +190,9 @@ impl<'t> DumpExport<'t> {
             Section::TimeSeriesDeletedRanges => {
                 self.begin_log(*section, EntryKind::DeletedRange.into())?;
             }
-            Section::CompareExchange => self.stage = Stage::CompareExchange { after: None },
+            Section::CompareExchange if self.sources.since.is_none() => {
+                self.stage = Stage::CompareExchange { after: None };
+            }
             Section::DatabaseRecord => progress.finish(part, kind.word()),
             section => {
                 self.small_section(*section, progress, out)?;
@@ -180,7 +204,8 @@ impl<'t> DumpExport<'t> {
 
     fn begin_log(&mut self, section: Section, kinds: EntryKinds) -> Result<(), EngineError> {
         let selection = Selection::of_collections(kinds, self.collections);
-        let reader = log::read(self.tx, &[selection], Etag::ZERO)?;
+        let after = self.sources.since.as_ref().map_or(Etag::ZERO, |since| since.etag);
+        let reader = log::read(self.tx, &[selection], after)?;
         let contents = Contents::default();
         self.stage = Stage::Log(Box::new(LogStage { section, reader, contents, next: None }));
         Ok(())
@@ -216,12 +241,10 @@ impl<'t> DumpExport<'t> {
                 let recorded = recorded.map_err(|unreadable| EngineError::RecordDamaged {
                     detail: unreadable.message.clone(),
                 })?;
+                let remove = self.options.remove_analyzers;
                 for index in recorded.indexes.values() {
-                    self.writer.begin_element(out);
-                    let remove = self.options.remove_analyzers;
                     let element = exported_record::defined_index(index, remove);
-                    out.extend_from_slice(element.to_string().as_bytes());
-                    progress.count(part);
+                    self.element(part, &element, progress, out);
                 }
                 let automatic = exported_record::automatic_indexes(&self.sources.record);
                 if automatic != 0 {
@@ -238,15 +261,60 @@ impl<'t> DumpExport<'t> {
                     progress.count(part);
                 }
             }
+            Section::CompareExchange | Section::CompareExchangeTombstones => {
+                self.changed_values(section == Section::CompareExchangeTombstones, progress, out)?;
+            }
             Section::Subscriptions => {
                 for record in agreed.subscriptions(database)? {
-                    self.writer.begin_element(out);
                     let element = exported_items::subscription(&record?);
-                    out.extend_from_slice(element.to_string().as_bytes());
-                    progress.count(part);
+                    self.element(part, &element, progress, out);
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// An element that was made as a whole.
+    fn element(
+        &mut self,
+        part: SmugglerPart,
+        element: &Value,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) {
+        self.writer.begin_element(out);
+        out.extend_from_slice(element.to_string().as_bytes());
+        progress.count(part);
+    }
+
+    /// Compare exchange values that were put since an earlier export, or those that were deleted.
+    fn changed_values(
+        &mut self,
+        are_deleted: bool,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let Some(since) = &self.sources.since else { return Ok(()) };
+        for change in since.values.changes_after(since.values_index)? {
+            let change = change?;
+            if change.is_deleted != are_deleted {
+                continue;
+            }
+            let part = match are_deleted {
+                true => {
+                    self.writer.begin_element(out);
+                    exported_items::write_deleted_value(&change.key, out);
+                    SmugglerPart::CompareExchangeTombstones
+                }
+                false => {
+                    let Some(entry) = since.values.get(&change.key)? else { continue };
+                    self.writer.begin_element(out);
+                    exported_items::write_compare_exchange(&entry, out)?;
+                    SmugglerPart::CompareExchange
+                }
+            };
+            progress.count(part).last_etag = change.index;
         }
         Ok(())
     }
@@ -310,6 +378,26 @@ impl<'t> DumpExport<'t> {
                     exported_items::write_counters(self.tx, &row, out)?;
                     progress.count(part).last_etag = etag.0;
                 }
+                return Ok(());
+            }
+            (Section::CounterGroups, LogEntry::Counter(row)) => {
+                if exported_items::is_of_document(self.tx, row.lower_document_id())? {
+                    self.writer.begin_element(out);
+                    exported_items::write_counter(self.tx, &row, out)?;
+                    progress.count(part).last_etag = etag.0;
+                }
+                return Ok(());
+            }
+            (Section::CounterGroups, LogEntry::CounterTombstone(row)) => {
+                if exported_items::is_of_document(self.tx, row.lower_document_id())? {
+                    self.writer.begin_element(out);
+                    exported_items::write_deleted_counter(&row, out)?;
+                    progress.count(part).last_etag = etag.0;
+                }
+                return Ok(());
+            }
+            // What was created again comes with the documents.
+            (Section::Tombstones, entry) if exported_items::is_created_again(self.tx, &entry)? => {
                 return Ok(());
             }
             (_, LogEntry::Revision(row)) => self.revision(row, progress, out)?,

@@ -7,6 +7,7 @@ mod administration;
 mod aggregated_queries;
 mod attachment_indexes;
 mod attachments;
+mod backups;
 mod batches;
 mod bulk_insert;
 mod certificates;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What RavenDB 5.4 exported of a database with one of everything. Its zstd frame has no end, as RavenDB leaves it.
-const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-5.4.ravendbdump");
+pub(crate) const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-5.4.ravendbdump");
 /// The same of RavenDB 7.1.
 const RECORDED_BY_7: &[u8] = include_bytes!("../recorded/smuggler/ravendb-7.1.ravendbdump");
 
@@ -53,7 +53,7 @@ fn import(server: &TestServer, database: &str, options: Option<&Value>, file: &[
 }
 
 /// Everything that clients see of a database, without what an import changes: versions, etags, indexes of commands.
-fn content(server: &TestServer, database: &str) -> String {
+pub(crate) fn content(server: &TestServer, database: &str) -> String {
     let mut out = String::new();
     let db = format!("/databases/{database}");
     let mut documents = server.get(&format!("{db}/docs?start=0&pageSize=10000")).json();
@@ -113,7 +113,7 @@ fn content(server: &TestServer, database: &str) -> String {
 }
 
 /// The first line that differs.
-fn assert_same(left: &str, right: &str) {
+pub(crate) fn assert_same(left: &str, right: &str) {
     let mut lines = left.lines().zip(right.lines());
     if let Some((left, right)) = lines.find(|(left, right)| left != right) {
         panic!("a line differs:\n{left}\n{right}");
@@ -382,7 +382,7 @@ fn options_leave_out_what_they_say() {
 }
 
 /// Random documents, revisions, attachments, counters and the rest.
-fn fill(server: &TestServer, random: &mut Random) {
+pub(crate) fn fill(server: &TestServer, random: &mut Random) {
     let revisions = json!({"Default": null, "Collections": {"Revised": {"Disabled": false}}});
     server.send("POST", "/databases/db/admin/revisions/config", revisions.to_string().as_bytes());
     for _ in 0..60 {
