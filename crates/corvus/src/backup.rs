@@ -11,13 +11,15 @@ use std::{
 
 use engine::{BackupError, SequentialFile, VerifiedDump, verify_backup};
 use platform::{Disk, Platform};
+use security::SecretKey;
 
 const HELP: &str = "\
-Usage: corvus backup verify <file>...
+Usage: corvus backup verify [--key=<file>] <file>...
 
 Reads each file through: whether it is complete, whether each element is intact, and whether contents of
 attachments have their hashes. A file is a backup (.ravendb-full-backup, .ravendb-incremental-backup) or a
-dump (.ravendbdump), of Corvus or of RavenDB.
+dump (.ravendbdump), of Corvus or of RavenDB. --key names a file with the key of encrypted ones: 32 bytes,
+or their base64.
 ";
 const GOOD: u8 = 0;
 const DAMAGED: u8 = 1;
@@ -34,17 +36,33 @@ fn run_on(disk: &dyn Disk, arguments: &[OsString], out: &mut dyn Write) -> u8 {
         say(out, HELP.trim_end());
         return GOOD;
     }
-    let files = match arguments {
-        [command, files @ ..] if command == "verify" && !files.is_empty() => files,
+    let (options, words): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|word| word.as_encoded_bytes().starts_with(b"--"));
+    let key_file = match &options[..] {
+        [] => Some(None),
+        [option] => option.to_str().and_then(|option| option.strip_prefix("--key=")).map(Some),
+        _ => None,
+    };
+    let (files, key_file) = match (&words[..], key_file) {
+        ([command, files @ ..], Some(key_file)) if *command == "verify" && !files.is_empty() => {
+            (files, key_file)
+        }
         _ => {
             say(out, HELP.trim_end());
+            return NOT_UNDERSTOOD;
+        }
+    };
+    let key = match key_file.map(|file| read_key(disk, file)).transpose() {
+        Ok(key) => key,
+        Err(text) => {
+            say(out, &text);
             return NOT_UNDERSTOOD;
         }
     };
     let mut exit = GOOD;
     for file in files {
         let path = Path::new(file);
-        match verify(disk, path) {
+        match verify(disk, path, key.as_ref()) {
             Ok(verified) => report(out, path, &verified),
             Err(error) => {
                 say(out, &error.to_string());
@@ -55,14 +73,25 @@ fn run_on(disk: &dyn Disk, arguments: &[OsString], out: &mut dyn Write) -> u8 {
     exit
 }
 
-fn verify(disk: &dyn Disk, path: &Path) -> Result<VerifiedDump, BackupError> {
+fn verify(
+    disk: &dyn Disk,
+    path: &Path,
+    key: Option<&SecretKey>,
+) -> Result<VerifiedDump, BackupError> {
     let name = path.display().to_string();
     let failed = |source: io::Error| {
         let (path, source) = (path.to_owned(), source.into());
         BackupError::Io { path, operation: "read", source }
     };
     let file = SequentialFile::open(disk, path).map_err(failed)?;
-    verify_backup(file, &name, &mut |_| true)
+    verify_backup(file, &name, key.map(|key| &*key.0), &mut |_| true)
+}
+
+fn read_key(disk: &dyn Disk, file: &str) -> Result<SecretKey, String> {
+    let read = disk.read_file(Path::new(file));
+    let mut text = read.map_err(|error| format!("Cannot read the key {file}: {error}"))?;
+    SecretKey::read(&mut text)
+        .ok_or_else(|| format!("{file} is no key: it must have 32 bytes, or their base64"))
 }
 
 fn report(out: &mut dyn Write, path: &Path, verified: &VerifiedDump) {

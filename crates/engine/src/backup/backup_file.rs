@@ -10,7 +10,7 @@ use std::{
 };
 
 use platform::{Access, Disk, File};
-use smuggler::DumpText;
+use smuggler::{DUMP_KEY_BYTES, DecryptedDump, DumpText};
 
 use super::error::BackupError;
 use crate::smuggler::{VerifiedDump, verify_dump};
@@ -148,8 +148,22 @@ impl Read for SequentialFile {
     }
 }
 
+/// The text of a dump, decrypted with a key if there is one.
+///
+/// # Errors
+/// Those of reading; the key is not that of the file.
+pub(super) fn open_text<'f>(
+    file: impl Read + 'f,
+    key: Option<&[u8; DUMP_KEY_BYTES]>,
+) -> io::Result<Box<dyn Read + 'f>> {
+    Ok(match key {
+        Some(key) => Box::new(DumpText::open(DecryptedDump::open(file, key)?)?),
+        None => Box::new(DumpText::open(file)?),
+    })
+}
+
 /// Reads a dump or a backup through, and checks all that can be checked without a database: that it is complete, that
-/// each element is intact, and that contents of attachments have their hashes. `goes_on` is asked now and then,
+/// each element is intact, and that contents of attachments have their hashes. An encrypted file needs its key. `goes_on` is asked now and then,
 /// with how many bytes of text were read.
 ///
 /// # Errors
@@ -157,11 +171,12 @@ impl Read for SequentialFile {
 pub fn verify_backup(
     file: impl Read,
     name: &str,
+    key: Option<&[u8; DUMP_KEY_BYTES]>,
     goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<VerifiedDump, BackupError> {
     let failed = |error| BackupError::io(name, "read", error);
-    let mut text = DumpText::open(file).map_err(failed)?;
-    verify_dump(&mut text, name, goes_on)
+    let mut text = open_text(file, key).map_err(failed)?;
+    verify_dump(&mut *text, name, goes_on)
 }
 
 #[cfg(test)]

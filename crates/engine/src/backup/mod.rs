@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `file_names` | what the names of folders and files say |
+//! | `keys` | the keys of encrypted backups |
 //! | `place` | below which directory backups are |
 //! | `backup_file` | a file that is written, and one that is read |
 //! | `run` | makes one backup |
@@ -20,6 +21,7 @@
 mod backup_file;
 mod error;
 mod file_names;
+mod keys;
 mod place;
 mod restore;
 mod restore_points;

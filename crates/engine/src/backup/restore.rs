@@ -11,8 +11,8 @@ use std::{
 
 use database::{DatabaseLease, NewDatabase, Operation};
 use model::DatabaseName;
+use security::SecretKey;
 use serde_json::{Map, Value, json};
-use smuggler::DumpText;
 use wire::{
     BackupEncryption, ErrorKind, ProtocolError, RecordBody, RestoreConfiguration, SmugglerOptions,
     SmugglerType, backup_result::RestoreResult, operation_state::OperationStatus,
@@ -20,9 +20,10 @@ use wire::{
 };
 
 use super::{
-    backup_file::SequentialFile,
+    backup_file::{SequentialFile, open_text},
     error::BackupError,
     file_names::{BackupFileName, FileKind},
+    keys::key_of_text,
     restore_points::{BackupFiles, files_in},
 };
 use crate::{
@@ -55,10 +56,18 @@ impl Engine {
                 format!("Cannot restore data to an existing database named {}", name.as_str());
             return Err(BackupError::NothingToRestore { message }.into());
         }
-        let (encryption, key) = (&configuration.encryption, &configuration.database_key);
-        if *encryption != BackupEncryption::None || key.is_some() {
-            let message = "Encrypted backups, and restoring into an encrypted database, are not supported yet.";
-            return Err(ProtocolError::new(ErrorKind::NotSupported, message).into());
+        let key_text = match (&configuration.encryption, &configuration.database_key) {
+            (BackupEncryption::Key(text), _) => Some(text),
+            (BackupEncryption::DatabaseKey, Some(text)) => Some(text),
+            (BackupEncryption::DatabaseKey, None) => {
+                let message = "The key of the database cannot be used: name it in 'EncryptionKey'.";
+                return Err(EngineError::Refused { message: message.to_owned() });
+            }
+            (BackupEncryption::None, _) => None,
+        };
+        let key = key_text.map(|text| key_of_text(text)).transpose()?;
+        if let Some(text) = &configuration.database_key {
+            key_of_text(text)?;
         }
         let folder = self.backup_folder(&configuration.location)?;
         let exists = self.backup_disk.exists(&folder);
@@ -77,6 +86,7 @@ impl Engine {
             operation: Arc::clone(&operation),
             name,
             folder,
+            key,
             configuration,
         };
         self.run_operation(operation, show_failure, move || {
@@ -112,6 +122,8 @@ struct Restore {
     operation: Arc<Operation>,
     name: DatabaseName,
     folder: PathBuf,
+    /// Of the backup.
+    key: Option<SecretKey>,
     configuration: RestoreConfiguration,
 }
 
@@ -135,7 +147,7 @@ impl Restore {
 
     fn restore(&self, progress: &mut SmugglerProgress) -> Result<RestoreResult, EngineError> {
         let backup = self.chosen()?;
-        self.engine.create_database(self.new_database())?;
+        self.create()?;
         let restored = self.fill(&backup, progress);
         if restored.is_err() {
             remove(&self.engine, self.name.as_str());
@@ -167,14 +179,30 @@ impl Restore {
         let chosen = chosen.ok_or_else(|| {
             nothing(format!("No files to restore from the backup location, path: {folder}"))
         })?;
-        match chosen.files.iter().find(|file| file.is_encrypted || file.kind == FileKind::Snapshot)
-        {
+        if let Some(file) = chosen.files.iter().find(|file| file.kind == FileKind::Snapshot) {
+            let message = format!("Snapshots such as '{file}' cannot be restored yet.");
+            return Err(ProtocolError::new(ErrorKind::NotSupported, message).into());
+        }
+        let lacks_key = |file: &&BackupFileName| file.is_encrypted && self.key.is_none();
+        match chosen.files.iter().find(lacks_key) {
             Some(file) => {
-                let message = format!("Files such as '{file}' cannot be restored yet.");
-                Err(ProtocolError::new(ErrorKind::NotSupported, message).into())
+                Err(nothing(format!("'{file}' is encrypted, and its key is missing")).into())
             }
             None => Ok(chosen),
         }
+    }
+
+    /// Creates the database, with its key if it is to be encrypted.
+    fn create(&self) -> Result<(), EngineError> {
+        let (engine, name) = (&self.engine, self.name.as_str());
+        if let Some(text) = &self.configuration.database_key {
+            engine.store_encryption_key(name, &key_of_text(text)?, true)?;
+        }
+        let created = engine.create_database(self.new_database());
+        if created.is_err() && self.configuration.database_key.is_some() {
+            drop(engine.encryption_keys.remove(name));
+        }
+        created.map(drop)
     }
 
     fn new_database(&self) -> NewDatabase {
@@ -183,6 +211,9 @@ impl Restore {
             RecordBody::read(json!({"DatabaseName": name.as_str()}).to_string().as_bytes());
         if let Some(directory) = &self.configuration.data_directory {
             body.put("Settings", json!({"DataDir": directory}));
+        }
+        if self.configuration.database_key.is_some() {
+            body.put("Encrypted", json!(true));
         }
         body.set_restoring(true);
         let body = body.to_json();
@@ -230,11 +261,12 @@ impl Restore {
         let path = backup.folder.join(&name);
         let failed = |error| BackupError::io(&path, "read", error);
         let opened = SequentialFile::open(&*self.engine.backup_disk, &path).map_err(failed)?;
-        let mut text = DumpText::open(opened).map_err(failed)?;
+        let key = self.key.as_ref().filter(|_| file.is_encrypted).map(|key| &*key.0);
+        let mut text = open_text(opened, key).map_err(failed)?;
         let options = self.options(is_last);
         let source = LoadSource { name: &name, options, keeps_record: true };
         let (engine, operation) = (&self.engine, &*self.operation);
-        DumpLoad::load(engine, database, operation, source, progress, &mut text)
+        DumpLoad::load(engine, database, operation, source, progress, &mut *text)
     }
 
     /// What is restored of a file. The newest has all definitions, and what they were before does not matter.

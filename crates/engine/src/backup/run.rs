@@ -3,13 +3,17 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use database::{DatabaseLease, Operation};
 use documents::{TombstoneKind, last_removed_tombstone};
-use model::{DatabaseId, ticks::TICKS_PER_MILLISECOND};
+use model::{
+    DatabaseId,
+    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
+};
 use platform::{Disk, Timestamp};
+use security::SecretKey;
 use smuggler::{DumpCompression, DumpEncoder};
 use storage::ReadTransaction;
 use wire::{
@@ -56,19 +60,19 @@ impl Engine {
         check_form(configuration)?;
         let id = database.operations().next_id();
         let folder = configuration.destination()?.to_owned();
-        BackupRun::begin(self, database, RunOf::Once { folder }, id, build, show_failure)
+        let run_of = RunOf::Once { folder, encryption: configuration.encryption.clone() };
+        BackupRun::begin(self, database, run_of, id, build, show_failure)
     }
 }
 
 /// Rejects what this server does not do.
 pub(super) fn check_form(configuration: &BackupConfiguration) -> Result<(), ProtocolError> {
-    let refused = |message: &str| Err(ProtocolError::new(ErrorKind::NotSupported, message));
-    if configuration.kind == BackupType::Snapshot {
-        return refused("Snapshots are not supported yet: use the 'BackupType' Backup.");
-    }
-    match configuration.encryption {
-        BackupEncryption::None => Ok(()),
-        _ => refused("Encrypted backups are not supported yet."),
+    match configuration.kind {
+        BackupType::Backup => Ok(()),
+        BackupType::Snapshot => {
+            let message = "Snapshots are not supported yet: use the 'BackupType' Backup.";
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
     }
 }
 
@@ -83,6 +87,8 @@ pub(super) enum RunOf {
     Once {
         /// The folder as the client named it.
         folder: String,
+        /// How it is encrypted.
+        encryption: BackupEncryption,
     },
     /// A scheduled backup.
     Task {
@@ -104,6 +110,7 @@ pub(super) struct BackupRun {
     name: String,
     /// Below which the folder of the backup is.
     folder: PathBuf,
+    key: Option<SecretKey>,
     build: u64,
 }
 
@@ -124,18 +131,21 @@ impl BackupRun {
         build: u64,
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
-        let (named, name, description) = match &run_of {
-            RunOf::Once { folder } => {
-                (folder.clone(), format!("One Time Backup #{id}"), "Manual backup for database")
+        let (named, name, description, encryption) = match &run_of {
+            RunOf::Once { folder, encryption } => {
+                let name = format!("One Time Backup #{id}");
+                (folder.clone(), name, "Manual backup for database", encryption)
             }
             RunOf::Task { task, .. } => {
                 let definition = &task.definition;
                 let folder = definition.configuration.destination()?.to_owned();
                 let name = definition.name.clone();
                 let name = name.unwrap_or_else(|| format!("Backup {}", definition.id));
-                (folder, name, "Backup of database")
+                let encryption = &definition.configuration.encryption;
+                (folder, name, "Backup of database", encryption)
             }
         };
+        let key = engine.backup_key(&database.record(), encryption)?;
         let folder = engine.backup_folder(&named)?;
         create_folder(&*engine.backup_disk, &folder)?;
         let description = format!("{description}: {}", database.record().name);
@@ -151,6 +161,7 @@ impl BackupRun {
             run_of,
             name,
             folder,
+            key,
             build,
         };
         engine.run_operation(operation, show_failure, move || {
@@ -213,6 +224,7 @@ impl BackupRun {
             began_ticks: began.ticks(),
             took_ms: took / TICKS_PER_MILLISECOND,
             operation: self.operation_id,
+            is_encrypted: self.key.is_some(),
             outcome,
         };
         let before = engine.backup_status(database.topology_id, id)?;
@@ -345,17 +357,25 @@ impl BackupRun {
         &*self.engine.backup_disk
     }
 
-    /// Creates the folder of the backup, durably.
+    /// Creates the folder of the backup, durably. Its name is that of a later second if another backup of the database
+    /// has begun in this one: they must not get into one folder.
     fn new_folder(&self, ticks: i64) -> Result<PathBuf, EngineError> {
-        let name = BackupFolderName {
+        let mut name = BackupFolderName {
             ticks,
             database: self.database.record().name.as_str().to_owned(),
             node_tag: self.engine.node_tag().to_string(),
             is_snapshot: false,
         };
-        let folder = self.folder.join(name.to_string());
-        create_folder(self.disk(), &folder)?;
-        Ok(folder)
+        let _creating = self.engine.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let folder = self.folder.join(name.to_string());
+            let exists = self.disk().exists(&folder);
+            if !exists.map_err(|error| BackupError::io(&folder, "read", error))? {
+                create_folder(self.disk(), &folder)?;
+                return Ok(folder);
+            }
+            name.ticks += TICKS_PER_SECOND;
+        }
     }
 
     /// Writes a file of the backup into its folder; returns its name.
@@ -384,7 +404,8 @@ impl BackupRun {
     /// A name that no file has yet.
     fn free_name(&self, folder: &Path, kind: FileKind, ticks: i64) -> Result<String, EngineError> {
         for number in 0..=NUMBER_MAX {
-            let name = BackupFileName { ticks, number, kind, is_encrypted: false }.to_string();
+            let is_encrypted = self.key.is_some();
+            let name = BackupFileName { ticks, number, kind, is_encrypted }.to_string();
             let exists = self.disk().exists(&folder.join(&name));
             if !exists.map_err(|error| BackupError::io(folder, "read", error))? {
                 return Ok(name);
@@ -405,22 +426,36 @@ impl BackupRun {
     ) -> Result<u64, EngineError> {
         let options = options_of_backup();
         let failed = |error| BackupError::io(&self.folder, "compress the backup in", error);
-        let mut encoder = DumpEncoder::new(DumpCompression::Zstd).map_err(failed)?;
+        let mut encoder = Some(DumpEncoder::new(DumpCompression::Zstd).map_err(failed)?);
         let (mut text, mut coded) = (Vec::with_capacity(2 * PIECE_BYTES), Vec::new());
-        let mut export = DumpExport::begin(tx, sources, &options, &[], &mut text);
+        let mut ready = Vec::new();
+        let mut encryptor =
+            self.key.as_ref().map(|key| self.engine.begin_encryption(key, &mut ready));
+        let mut export = DumpExport::begin(&self.engine, tx, sources, &options, &[], &mut text)?;
         loop {
             let has_more = export.step(progress, &mut text)?;
             if has_more && text.len() < PIECE_BYTES {
                 continue;
             }
             self.check_wanted()?;
-            encoder.write(&text, &mut coded).map_err(failed)?;
+            if let Some(encoder) = &mut encoder {
+                encoder.write(&text, &mut coded).map_err(failed)?;
+            }
             text.clear();
-            file.write(&coded)?;
-            coded.clear();
-            if !has_more {
+            if !has_more && let Some(encoder) = encoder.take() {
                 encoder.finish(&mut coded).map_err(failed)?;
-                file.write(&coded)?;
+            }
+            match &mut encryptor {
+                Some(encryptor) => encryptor.write(&coded, &mut ready),
+                None => ready.append(&mut coded),
+            }
+            coded.clear();
+            if !has_more && let Some(encryptor) = encryptor.take() {
+                encryptor.finish(&mut ready);
+            }
+            file.write(&ready)?;
+            ready.clear();
+            if !has_more {
                 return Ok(export.elements());
             }
         }
@@ -433,7 +468,8 @@ impl BackupRun {
         elements: u64,
     ) -> Result<VerifiedDump, EngineError> {
         let mut goes_on = |_| self.check_wanted().is_ok();
-        let verified = verify_backup(file, name, &mut goes_on);
+        let key = self.key.as_ref().map(|key| &*key.0);
+        let verified = verify_backup(file, name, key, &mut goes_on);
         self.check_wanted()?;
         let verified = verified?;
         if verified.elements() == elements {

@@ -33,6 +33,8 @@ pub(super) struct EndedRun {
     pub(super) took_ms: i64,
     /// The operation.
     pub(super) operation: i64,
+    /// Whether its file is encrypted.
+    pub(super) is_encrypted: bool,
     /// What it wrote, or why it failed.
     pub(super) outcome: Result<WrittenRun, String>,
 }
@@ -129,7 +131,7 @@ impl BackupStatus {
         put("OriginalBackupTime", Value::Null);
         put("LastOperationId", json!(run.operation));
         put("Version", json!(previous("Version").as_u64().unwrap_or(0) + 1));
-        put("IsEncrypted", json!(false));
+        put("IsEncrypted", json!(run.is_encrypted));
         put("LocalRetentionDurationInMs", json!(0));
         for name in OTHER_DESTINATIONS {
             put(name, Value::Object(skipped_upload()));
@@ -266,6 +268,7 @@ mod tests {
             began_ticks: date::parse(began).unwrap().utc_ticks(),
             took_ms: 18,
             operation: 6,
+            is_encrypted: false,
             outcome,
         }
     }

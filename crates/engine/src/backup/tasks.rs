@@ -13,9 +13,10 @@ use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneN
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseRecord, date};
 use serde_json::{Map, Value, json};
-use wire::{PeriodicBackup, RecordBody};
+use wire::{BackupEncryption, PeriodicBackup, RecordBody};
 
 use super::{
+    keys::key_of_text,
     run::{BackupRun, RunOf, check_form},
     schedule::{self, NextBackup},
     status::{self, BackupStatus},
@@ -269,6 +270,9 @@ impl Engine {
     fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
         let configuration = &definition.configuration;
         check_form(configuration)?;
+        if let BackupEncryption::Key(text) = &configuration.encryption {
+            key_of_text(text)?;
+        }
         let Some(folder) = &configuration.folder else {
             let message = "The backup configuration is enabled without target any destinations";
             return Err(EngineError::Refused { message: message.to_owned() });

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use blittable::{Builder, ParseLimits};
 use cluster_state::{ClusterState, DatabaseValues};
 use documents::{
     DocumentRow, RevisionRow,
     log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
     write_document_json, write_revision_json,
 };
-use model::{CollectionName, DatabaseRecord, DocumentFlags, Etag, date};
+use model::{CollectionName, DatabaseRecord, DocumentFlags, DocumentId, Etag, date};
 use serde_json::Value;
 use smuggler::{DumpWriter, Section};
 use storage::ReadTransaction;
@@ -21,10 +22,12 @@ use wire::{
 };
 
 use super::{
-    exported_contents::Contents, exported_items, exported_record, exported_series,
+    exported_contents::Contents,
+    exported_items, exported_record, exported_series,
     progress::SmugglerProgress,
+    transform::{Transform, Transformed},
 };
-use crate::error::EngineError;
+use crate::{engine::Engine, error::EngineError};
 
 /// What an export reads besides the documents.
 pub struct ExportSources {
@@ -58,6 +61,7 @@ pub struct DumpExport<'t> {
     collections: &'t [CollectionName],
     writer: DumpWriter,
     stage: Stage<'t>,
+    transform: Option<(Transform, Builder)>,
     sections: std::slice::Iter<'static, (Section, SmugglerType)>,
 }
 
@@ -83,6 +87,8 @@ struct LogStage<'t> {
 /// A document or a revision.
 enum Version<'t> {
     Document(DocumentRow<'t>),
+    /// A document that a script has changed, as JSON.
+    Transformed(Vec<u8>),
     Revision(RevisionRow<'t>),
 }
 
@@ -104,6 +110,16 @@ const SECTIONS: &[(Section, SmugglerType)] = &[
     (Section::ReplicationHubCertificates, SmugglerType::ReplicationHubCertificates),
 ];
 
+/// The limits of documents that are parsed.
+pub(super) fn limits_of(engine: &Engine) -> ParseLimits {
+    let documents = &engine.settings().documents;
+    ParseLimits {
+        depth_max: documents.nesting_depth_max as usize,
+        document_bytes_max: usize::try_from(documents.document_bytes_max).unwrap_or(usize::MAX),
+        ..ParseLimits::default()
+    }
+}
+
 /// Why automatic indexes are not exported or imported.
 pub(super) const CREATED_BY_QUERIES: &str = "the queries that need them create them.";
 
@@ -112,16 +128,22 @@ const VALUES_A_STEP: usize = 64;
 
 impl<'t> DumpExport<'t> {
     /// Begins an export of the collections, or of all if there are none.
+    ///
+    /// # Errors
+    /// The script in the options is not JavaScript.
     pub fn begin(
+        engine: &Engine,
         tx: &'t ReadTransaction,
         sources: &'t ExportSources,
         options: &'t SmugglerOptions,
         collections: &'t [CollectionName],
         out: &mut Vec<u8>,
-    ) -> DumpExport<'t> {
+    ) -> Result<DumpExport<'t>, EngineError> {
+        let transform = Transform::of(engine, options)?;
+        let transform = transform.map(|script| (script, Builder::new(limits_of(engine))));
         let writer = DumpWriter::begin(sources.build_version, out);
         let (stage, sections) = (Stage::Between, SECTIONS.iter());
-        DumpExport { tx, sources, options, collections, writer, stage, sections }
+        Ok(DumpExport { tx, sources, options, collections, writer, stage, transform, sections })
     }
 
     /// Appends what comes next; `false` if the dump is complete.
@@ -356,6 +378,7 @@ impl<'t> DumpExport<'t> {
             self.writer.begin_element(out);
             match version {
                 Version::Document(row) => write_document_json(&row, out)?,
+                Version::Transformed(json) => out.extend_from_slice(&json),
                 Version::Revision(row) => write_revision_json(&row, out)?,
             }
             return Ok(());
@@ -438,6 +461,10 @@ impl<'t> DumpExport<'t> {
             progress.counts(SmugglerPart::Documents).skipped += 1;
             return Ok(());
         }
+        let transformed = match self.transform(&row, progress)? {
+            Some(transformed) => transformed,
+            None => return Ok(()),
+        };
         let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
             && self.options.includes(SmugglerType::Attachments);
         let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
@@ -445,12 +472,51 @@ impl<'t> DumpExport<'t> {
             let counts = progress.counts(SmugglerPart::Documents);
             counts.attachments_read += stage.contents.add_of_document(self.tx, &row)?;
         }
-        if stage.contents.is_empty() {
-            self.writer.begin_element(out);
-            return Ok(write_document_json(&row, out)?);
+        match transformed {
+            Some(json) => stage.next = Some(Version::Transformed(json)),
+            None if stage.contents.is_empty() => {
+                self.writer.begin_element(out);
+                write_document_json(&row, out)?;
+            }
+            None => stage.next = Some(Version::Document(row)),
         }
-        stage.next = Some(Version::Document(row));
         Ok(())
+    }
+
+    /// Runs the script on a document: `None` if it is left out, otherwise its JSON if that has changed.
+    #[expect(clippy::option_option, reason = "whether it is exported, and whether it has changed")]
+    fn transform(
+        &mut self,
+        row: &DocumentRow<'t>,
+        progress: &mut SmugglerProgress,
+    ) -> Result<Option<Option<Vec<u8>>>, EngineError> {
+        let Some((transform, builder)) = &mut self.transform else { return Ok(Some(None)) };
+        let mut json = Vec::new();
+        write_document_json(row, &mut json)?;
+        let id = DocumentId::new(row.id()).map_err(documents::DocumentError::from)?;
+        let transformed =
+            builder.parse_document(&json).map_err(|error| error.to_string()).and_then(|body| {
+                let version = row.change_vector().parse().ok();
+                transform.run(&id, version.as_ref(), Some(row.last_modified_ticks()), &body)
+            });
+        let counts = progress.counts(SmugglerPart::Documents);
+        match transformed {
+            Ok(Transformed::Same) => Ok(Some(None)),
+            Ok(Transformed::Changed(body)) => {
+                let json = body.as_view().to_json().map_err(documents::DocumentError::from)?;
+                Ok(Some(Some(json)))
+            }
+            Ok(Transformed::Skipped) => {
+                counts.skipped += 1;
+                Ok(None)
+            }
+            Err(reason) => {
+                counts.errored += 1;
+                let text = format!("The document '{id}' was left out: {reason}.");
+                progress.report(MessageLevel::Error, &text);
+                Ok(None)
+            }
+        }
     }
 
     fn revision(

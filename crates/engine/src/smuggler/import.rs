@@ -31,6 +31,7 @@ use super::{
     imported_series::{self, SegmentHead},
     imported_version::VersionElement,
     progress::SmugglerProgress,
+    transform::{Transform, Transformed},
 };
 use crate::{
     bulk_insert::BulkInsert, content_upload::StagedContents, engine::Engine, error::EngineError,
@@ -67,6 +68,7 @@ pub struct DumpImport {
     /// The segment of a time series that is being read.
     segment: Option<(SegmentHead, Vec<u8>)>,
     progress: SmugglerProgress,
+    transform: Option<Transform>,
     /// Whether indexes in C# are imported, which only administrators may define.
     may_define_csharp: bool,
 }
@@ -123,6 +125,7 @@ impl DumpImport {
         is_administrator: bool,
     ) -> Result<DumpImport, EngineError> {
         let now_ticks = engine.clock().now().ticks();
+        let transform = Transform::of(engine, &options)?;
         Ok(DumpImport {
             batches: engine.begin_bulk_insert(database, false),
             options: Arc::new(options),
@@ -138,6 +141,7 @@ impl DumpImport {
             identities: Vec::new(),
             segment: None,
             progress,
+            transform,
             may_define_csharp: is_administrator,
         })
     }
@@ -432,6 +436,10 @@ impl DumpImport {
             self.progress.counts(current.part).skipped += 1;
             return Ok(ImportNext::Read);
         }
+        if current.section == Section::Documents && !self.transform(&mut version)? {
+            self.progress.counts(current.part).skipped += 1;
+            return Ok(ImportNext::Read);
+        }
         if !self.options.includes(SmugglerType::Attachments) {
             version.attachments.clear();
         }
@@ -446,6 +454,25 @@ impl DumpImport {
         };
         self.batches.add(Command::Import(Box::new(import)), staged);
         Ok(ImportNext::Read)
+    }
+
+    /// Runs the script on a document; `false` if it is left out.
+    fn transform(&self, version: &mut ImportedVersion) -> Result<bool, String> {
+        let Some(transform) = &self.transform else { return Ok(true) };
+        let (id, modified) = (&version.id, version.last_modified_ticks);
+        match transform.run(id, version.change_vector.as_ref(), modified, &version.body)? {
+            Transformed::Same => Ok(true),
+            Transformed::Skipped => Ok(false),
+            Transformed::Changed(body) => {
+                version.body = body;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether a script runs on each document, for which the caller waits.
+    pub fn has_script(&self) -> bool {
+        self.transform.is_some()
     }
 
     fn is_wanted(&self, version: &ImportedVersion, collection: &str) -> bool {

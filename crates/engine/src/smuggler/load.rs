@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use blittable::{Builder, ParseLimits};
+use blittable::Builder;
 use commands::{Batch, BatchOutcome, CommandError};
 use database::{DatabaseLease, Operation};
 use documents::{ContentHasher, NewContent};
@@ -20,6 +20,7 @@ use storage::MemoryShare;
 use wire::SmugglerOptions;
 
 use super::{
+    export::limits_of,
     import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext},
     import_task::{ImportTask, Task},
     progress::SmugglerProgress,
@@ -96,14 +97,8 @@ impl<'e> DumpLoad<'e> {
         progress: &mut SmugglerProgress,
         text: &mut dyn Read,
     ) -> Result<Option<Map<String, Value>>, EngineError> {
-        let documents = &engine.settings().documents;
-        let document_bytes_max =
-            usize::try_from(documents.document_bytes_max).unwrap_or(usize::MAX);
-        let limits = ParseLimits {
-            depth_max: documents.nesting_depth_max as usize,
-            document_bytes_max,
-            ..ParseLimits::default()
-        };
+        let limits = limits_of(engine);
+        let document_bytes_max = limits.document_bytes_max;
         let counted = progress.take();
         let mut load = DumpLoad {
             engine,

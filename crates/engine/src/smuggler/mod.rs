@@ -17,6 +17,7 @@
 //! | `exported_series`, `imported_series` | segments of time series |
 //! | `imported_record` | settings of the database |
 //! | `import_task` | what changes the state that all nodes agree on |
+//! | `transform` | the script that changes documents on their way |
 //! | `load` | an import from a file, on a thread that may block |
 //! | `verify` | checking a dump without a database |
 //! | `progress` | what is counted and reported |
@@ -34,6 +35,7 @@ mod imported_series;
 mod imported_version;
 mod load;
 mod progress;
+mod transform;
 mod verify;
 
 pub use export::{DumpExport, ExportSince, ExportSources};

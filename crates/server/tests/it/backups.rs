@@ -348,6 +348,7 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
         (json!({"LocalSettings": {"FolderPath": "/etc"}}), "outside of the directory for backups"),
         (json!({"TaskId": 77}), "Periodic backup task ID: 77 doesn't exist"),
         (json!({"BackupType": "Snapshot"}), "Snapshots are not supported yet"),
+        (json!({"BackupEncryptionSettings": {"Key": "c2hvcnQ="}}), "32 bytes"),
     ] {
         let reply = define(more.clone());
         assert!(reply.status == 500 && reply.text().contains(expected), "{more}: {}", reply.text());
@@ -359,4 +360,65 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
     assert_eq!(shown["IsEncrypted"], true);
     let target = format!("/databases/db/admin/tasks/state?key={id}&type=Backup&disable=false");
     assert!(server.send("POST", &target, b"").text().contains("Snapshots are not supported yet"));
+}
+
+const KEY: &str = "QV2jJkHCPGwjbOiXuZDCNmyyj/GE4OH8OZlkg5jQPRI=";
+
+#[test]
+fn an_encrypted_backup_is_restored_with_its_key_alone() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &["--Backup.LocalRootPath=/backups"]);
+    server.create("db");
+    fill(&server, &mut Random::new(8));
+    server.put("secret", r#"{"Text":"nobody may read this"}"#);
+    let encryption = json!({"Key": KEY, "EncryptionMode": "UseProvidedKey"});
+    let task = define(&server, json!({ "BackupEncryptionSettings": encryption }));
+    let file = run(&server, task, true)["LocalBackup"]["FileName"].clone();
+    assert!(file.as_str().unwrap().ends_with(".ravendb-encrypted-full-backup"), "{file}");
+    server.put("later", "{}");
+    run(&server, task, false);
+    assert_eq!(status(&server, task)["IsEncrypted"], true);
+    let listed = points(&server, "b");
+    assert_eq!((listed.len(), &listed[0]["IsEncrypted"]), (2, &json!(true)));
+    let location = listed[0]["Location"].as_str().unwrap();
+    let with_key = |key: &str| json!({"BackupEncryptionSettings": {"Key": key, "EncryptionMode": "UseProvidedKey"}});
+    let other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    for (more, expected) in [
+        (json!({}), "is encrypted, and its key is missing"),
+        (with_key(other), "the key is not that of the file"),
+    ] {
+        let state = restore(&server, "copy", location, more);
+        assert!(state["Status"] == "Faulted" && state.to_string().contains(expected), "{state}");
+    }
+    let refused = begin_restore(&server, "copy", location, with_key("short"));
+    assert!(refused.text().contains("32 bytes"), "{}", refused.text());
+    assert_eq!(database_names(&server), ["db"]);
+    let state = restore(&server, "copy", location, with_key(KEY));
+    assert_eq!(state["Status"], "Completed", "{state}");
+    assert_same(&content(&server, "db"), &content(&server, "copy"));
+}
+
+#[test]
+fn backups_of_encrypted_databases_are_encrypted_and_restored_into_encrypted_ones() {
+    let platform = Platform::memory();
+    let arguments =
+        ["--Backup.LocalRootPath=/backups", "--Security.AllowEncryptedDatabasesOverHttp=true"];
+    let server = TestServer::start(platform.clone(), &arguments);
+    let target = "/admin/secrets?name=db&overwrite=true";
+    assert!(server.send("POST", target, KEY.as_bytes()).status < 300);
+    let record = br#"{"DatabaseName":"db","Encrypted":true}"#;
+    assert_eq!(server.send("PUT", "/admin/databases?name=db", record).status, 201);
+    fill(&server, &mut Random::new(9));
+    let file = back_up(&server, "db")["LocalBackup"]["FileName"].clone();
+    assert!(file.as_str().unwrap().ends_with(".ravendb-encrypted-full-backup"), "{file}");
+    let location = points(&server, "b")[0]["Location"].as_str().unwrap().to_owned();
+    let more = json!({"EncryptionKey": KEY, "BackupEncryptionSettings": {"EncryptionMode": "UseDatabaseKey"}});
+    let state = restore(&server, "copy", &location, more);
+    assert_eq!(state["Status"], "Completed", "{state}");
+    assert_same(&content(&server, "db"), &content(&server, "copy"));
+    assert_eq!(server.get("/databases/copy/admin/record").json()["Encrypted"], true);
+    server.create("plain");
+    let body = json!({"LocalSettings": {"FolderPath": "b"}, "BackupEncryptionSettings": {"EncryptionMode": "UseDatabaseKey"}});
+    let reply = server.send("POST", "/databases/plain/admin/backup", body.to_string().as_bytes());
+    assert!(reply.text().contains("the database is not encrypted"), "{}", reply.text());
 }

@@ -367,11 +367,7 @@ fn options_leave_out_what_they_say() {
             assert_eq!(ids, *expected, "{options} {at_import}");
         }
     }
-    for options in [
-        json!({"OperateOnTypes": "Foo"}),
-        json!({"EncryptionKey": "x"}),
-        json!({"TransformScript": "throw 'skip'"}),
-    ] {
+    for options in [json!({"OperateOnTypes": "Foo"}), json!({"EncryptionKey": "x"})] {
         for route in ["export", "validate-options"] {
             let target = format!("/databases/db/smuggler/{route}");
             let reply = server.send("POST", &target, options.to_string().as_bytes());
@@ -547,5 +543,87 @@ fn a_generated_database_is_the_same_after_a_way_through_ravendb() {
         assert_same(&kept_by_ravendb(&before), &kept_by_ravendb(&after));
         let delete = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
         ask_peer(&peer, "DELETE", "/admin/databases", json_kind, delete.as_bytes());
+    }
+}
+
+#[test]
+fn a_script_changes_documents_on_their_way_and_leaves_some_out() {
+    let script = "if (this.N == 1) throw 'skip'; \
+                  if (this.N == 2) this.missing.property = 1; \
+                  this.N = this.N * 10; this.Of = id(this); delete this.Secret;";
+    let options = json!({ "TransformScript": script });
+    for at_import in [false, true] {
+        let server = two_databases();
+        for number in 0..4 {
+            let body = json!({"N": number, "Big": 12345678901234567890_u64, "Secret": "s", "@metadata": {"@collection": "Us"}});
+            server.put(&format!("us/{number}"), &body.to_string());
+        }
+        server.send(
+            "PUT",
+            "/databases/db/attachments?id=us%2F1&name=a",
+            b"of a document that is left out",
+        );
+        let at_export = if at_import { json!({}) } else { options.clone() };
+        let dump = export(&server, "db", &at_export);
+        if !at_import {
+            assert!(
+                !String::from_utf8_lossy(&plain(&dump)).contains("of a document that is left out")
+            );
+        }
+        let result = import(&server, "other", at_import.then_some(&options), &dump);
+        let found = server.get("/databases/other/docs?start=0&pageSize=9").json();
+        let mut found: Vec<(String, Value)> = found["Results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|document| (document["Of"].as_str().unwrap().to_owned(), document.clone()))
+            .collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["us/0", "us/3"], "{result}");
+        let (_, document) = &found[1];
+        assert_eq!((&document["N"], &document["Secret"]), (&json!(30), &Value::Null));
+        assert_eq!(document["Big"], json!(12345678901234567890_u64));
+        assert_eq!(document["@metadata"]["@id"], "us/3");
+        let original = server.document("us/3");
+        assert_eq!(
+            document["@metadata"]["@last-modified"],
+            original["@metadata"]["@last-modified"]
+        );
+        if at_import {
+            let counts = &result["Documents"];
+            assert_eq!((&counts["SkippedCount"], &counts["ErroredCount"]), (&json!(1), &json!(1)));
+            assert!(
+                result["Messages"].to_string().contains("the transform script failed"),
+                "{result}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_script_that_is_wrong_or_wants_more_than_its_document_is_stopped() {
+    let server = two_databases();
+    server.put("a", "{}");
+    let wrong = json!({"TransformScript": "var a = ;"}).to_string();
+    for target in ["/databases/db/smuggler/validate-options", "/databases/db/smuggler/export"] {
+        let reply = server.send("POST", target, wrong.as_bytes());
+        assert!(
+            reply.status == 500 && reply.text().contains("Incorrect transform script"),
+            "{}",
+            reply.text()
+        );
+    }
+    let dump = export(&server, "db", &json!({}));
+    let reply = try_import(
+        &server,
+        "/databases/other/smuggler/import",
+        Some(&json!({"TransformScript": "var a = ;"})),
+        &dump,
+    );
+    assert!(reply.text().contains("Incorrect transform script"), "{}", reply.text());
+    for script in ["put('x', {})", "load('a')", "while (true) {}", "throw 'other'"] {
+        let result = import(&server, "other", Some(&json!({ "TransformScript": script })), &dump);
+        assert_eq!(result["Documents"]["ErroredCount"], 1, "{script}: {result}");
     }
 }

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use engine::{DumpExport, ExportSources, SmugglerProgress};
+use engine::{DumpExport, Engine, ExportSources, SmugglerProgress};
 use model::{CollectionName, date};
 use smuggler::{DumpCompression, DumpEncoder};
 use storage::ReadTransaction;
 use wire::{ErrorKind, SmugglerCompression, SmugglerOptions, operation_state::OperationStatus};
 
-use super::{Running, check_script, is_administrator, leave_out_record_unless, options_of};
+use super::{Running, is_administrator, leave_out_record_unless, options_of};
 use crate::{
     answers::{
         answer::Answer,
@@ -40,6 +40,7 @@ pub(crate) fn export(call: Call) -> Answering {
 
 /// An export that is about to begin.
 struct Job {
+    engine: Arc<Engine>,
     options: SmugglerOptions,
     collections: Vec<CollectionName>,
     sources: ExportSources,
@@ -48,12 +49,12 @@ struct Job {
 
 fn begin(call: &Call) -> Result<Job, ApiError> {
     let mut options = options_of(call)?;
-    check_script(&options)?;
+    call.state.engine.check_transform_script(&options)?;
     leave_out_record_unless(&mut options, is_administrator(call)?);
     let collections = options.collections.iter().map(|name| CollectionName::new(name.as_str()));
     let collections = collections.collect::<Result<_, _>>();
     let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
-    let engine = &call.state.engine;
+    let engine = Arc::clone(&call.state.engine);
     let sources = ExportSources {
         build_version: u64::from(call.state.build().build_version),
         record: call.database()?.record(),
@@ -61,7 +62,7 @@ fn begin(call: &Call) -> Result<Job, ApiError> {
         since: None,
         now_ticks: engine.clock().now().ticks(),
     };
-    Ok(Job { options, collections, sources, tx: call.read()? })
+    Ok(Job { engine, options, collections, sources, tx: call.read()? })
 }
 
 impl Job {
@@ -98,14 +99,14 @@ impl Job {
         sender: &PieceSender,
         out: &mut Vec<u8>,
     ) -> Result<bool, ApiError> {
-        let Job { options, collections, sources, tx } = self;
+        let Job { engine, options, collections, sources, tx } = self;
         let mut text = Vec::with_capacity(2 * PIECE_BYTES);
         let compression = match options.compression {
             SmugglerCompression::Zstd => DumpCompression::Zstd,
             SmugglerCompression::Gzip => DumpCompression::Gzip,
         };
         let mut encoder = DumpEncoder::new(compression).map_err(|error| failed(&error))?;
-        let mut export = DumpExport::begin(tx, sources, options, collections, &mut text);
+        let mut export = DumpExport::begin(engine, tx, sources, options, collections, &mut text)?;
         loop {
             let has_more = export.step(progress, &mut text)?;
             if has_more && text.len() < PIECE_BYTES {

@@ -11,12 +11,14 @@ use engine::{BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, 
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use smuggler::{DumpError, DumpEvent, DumpReader};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::block_in_place,
+    time::{Instant, timeout},
+};
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
 use super::{
-    Running, check_script, dump_file::DumpFile, is_administrator, leave_out_record_unless,
-    read_options,
+    Running, dump_file::DumpFile, is_administrator, leave_out_record_unless, read_options,
 };
 use crate::{
     answers::answer::Answer,
@@ -106,7 +108,6 @@ async fn import_parts(
             continue;
         }
         let mut options = read_options(&options)?;
-        check_script(&options)?;
         leave_out_record_unless(&mut options, is_administrator);
         let operation = Some(Arc::clone(&running.operation));
         let (engine, database) = (&state.engine, &running.database);
@@ -318,7 +319,12 @@ impl Work<'_> {
                 DumpEvent::Value(text) => self.import.value(text),
                 DumpEvent::Element { text, position } => {
                     let import = &mut self.import;
-                    self.state.with_builder(|builder| import.element(text, position, builder))
+                    let has_script = import.has_script();
+                    let mut take = || {
+                        self.state.with_builder(|builder| import.element(text, position, builder))
+                    };
+                    // A script may take its time, and other clients must not wait for it.
+                    if has_script { block_in_place(take) } else { take() }
                 }
                 DumpEvent::Bytes(bytes) => {
                     match &mut self.upload {
