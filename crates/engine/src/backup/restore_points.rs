@@ -1,6 +1,9 @@
 //! What can be restored from a folder.
 
-use std::path::{Path, PathBuf};
+use std::{
+    cmp::Reverse,
+    path::{Path, PathBuf},
+};
 
 use model::ticks::TICKS_PER_MILLISECOND;
 use platform::Disk;
@@ -51,7 +54,7 @@ impl Engine {
             let message = "Couldn't locate any backup files.".to_owned();
             return Err(BackupError::NothingToRestore { message }.into());
         }
-        points.sort_by(|one, other| other.ticks.cmp(&one.ticks));
+        points.sort_by_key(|point| Reverse(point.ticks));
         points.truncate(POINTS_MAX);
         Ok(points)
     }

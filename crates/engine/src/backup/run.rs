@@ -93,7 +93,7 @@ pub(super) enum RunOf {
     /// A scheduled backup.
     Task {
         /// The task.
-        task: BackupTask,
+        task: Box<BackupTask>,
         /// Whether everything is backed up.
         is_full: bool,
     },

@@ -345,7 +345,7 @@ impl Engine {
             let running = RunningBackup { operation: operation_id, began_ticks, is_full };
             inner.running.insert(key, running);
         }
-        let run_of = RunOf::Task { task, is_full };
+        let run_of = RunOf::Task { task: Box::new(task), is_full };
         let begun = BackupRun::begin(self, database, run_of, operation_id, build, show_failure);
         if begun.is_err() {
             self.backups.lock().running.remove(&key);

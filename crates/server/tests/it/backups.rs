@@ -1,13 +1,16 @@
 //! Backing up databases, and restoring them.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use platform::{Access, Platform, simulated::Random};
+use platform::{
+    Access, Platform,
+    simulated::{Random, SimulatedClock},
+};
 use serde_json::{Value, json};
 
 use crate::{
     http_client::Reply,
-    smuggler::{RECORDED, assert_same, content, fill},
+    smuggler::{RECORDED, assert_same, assert_same_hash, content, fill},
     test_server::TestServer,
 };
 
@@ -92,6 +95,7 @@ fn a_database_is_the_same_after_backup_and_restore() {
         let state = restore(&server, "copy", location, json!({}));
         assert_eq!(state["Status"], "Completed", "{state}");
         assert_same(&content(&server, "db"), &content(&server, "copy"));
+        assert_same_hash(&server, "db", "copy");
         let stats = |name: &str| {
             server.get(&format!("/databases/{name}/stats")).json()["DatabaseId"].clone()
         };
@@ -421,4 +425,105 @@ fn backups_of_encrypted_databases_are_encrypted_and_restored_into_encrypted_ones
     let body = json!({"LocalSettings": {"FolderPath": "b"}, "BackupEncryptionSettings": {"EncryptionMode": "UseDatabaseKey"}});
     let reply = server.send("POST", "/databases/plain/admin/backup", body.to_string().as_bytes());
     assert!(reply.text().contains("the database is not encrypted"), "{}", reply.text());
+}
+
+/// Waits until a status of a task is as it should be.
+fn wait_for_status(server: &TestServer, task: i64, is_there: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..1000 {
+        let shown = status(server, task);
+        if is_there(&shown) {
+            return shown;
+        }
+        #[expect(clippy::disallowed_methods, reason = "polls as clients do")]
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the backup does not run: {}", status(server, task));
+}
+
+#[test]
+fn a_task_runs_when_it_is_due_and_removes_what_is_too_old() {
+    let clock = Arc::new(SimulatedClock::default());
+    let platform = Platform { clock: Arc::clone(&clock) as _, ..Platform::memory() };
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("db");
+    server.put("a", "{}");
+    let task = define(
+        &server,
+        json!({
+            "FullBackupFrequency": "0 * * * *", "IncrementalBackupFrequency": "*/10 * * * *",
+            "RetentionPolicy": {"MinimumBackupAgeToKeep": "01:30:00"}
+        }),
+    );
+    assert_eq!(status(&server, task), Value::Null);
+    clock.advance(Duration::from_secs(600));
+    let first = wait_for_status(&server, task, |shown| shown["LastFullBackup"].is_string());
+    assert_eq!(first["LastIncrementalBackup"], Value::Null);
+    server.put("b", "{}");
+    clock.advance(Duration::from_secs(600));
+    wait_for_status(&server, task, |shown| shown["LastIncrementalBackup"].is_string());
+    assert_eq!(points(&server, "b").len(), 2);
+    for hour in 0..3 {
+        let last = status(&server, task)["LastFullBackup"].clone();
+        server.put("c", &json!({ "N": hour }).to_string());
+        clock.advance(Duration::from_secs(3600));
+        wait_for_status(&server, task, |shown| shown["LastFullBackup"] != last);
+    }
+    let listed = points(&server, "b");
+    assert!(
+        listed.iter().all(|point| point["Location"] != first["LocalBackup"]["BackupDirectory"])
+    );
+    assert!(2 <= listed.len(), "{listed:?}");
+    // While the server is stopped, nothing runs; what was missed is made up for at the next start.
+    let last = status(&server, task)["Version"].clone();
+    server.stop();
+    clock.advance(Duration::from_secs(7200));
+    let server = TestServer::start(platform, &[]);
+    wait_for_status(&server, task, |shown| shown["Version"] != last);
+}
+
+#[test]
+fn deletions_are_kept_for_the_next_incremental_backup() {
+    let server = TestServer::with_database();
+    for id in ["a", "b"] {
+        server.put(id, "{}");
+    }
+    let task = define(&server, json!({}));
+    run(&server, task, true);
+    server.send("DELETE", "/databases/db/docs?id=a", b"");
+    server.send("POST", "/databases/db/admin/tombstones/cleanup", b"");
+    let needs = server.get("/databases/db/admin/tombstones/state").text();
+    assert!(needs.contains("nightly"), "{needs}");
+    let second = run(&server, task, false);
+    assert_eq!(second["Tombstones"]["ReadCount"], 1, "{second}");
+    // Once it has them, they can go; and a task that is deleted needs nothing.
+    let cleaned = server.send("POST", "/databases/db/admin/tombstones/cleanup", b"").json();
+    assert_eq!(cleaned["Value"], 1, "{cleaned}");
+    server.send("DELETE", "/databases/db/docs?id=b", b"");
+    let target = format!("/databases/db/admin/tasks?id={task}&type=Backup");
+    assert_eq!(server.send("DELETE", &target, b"").status, 200);
+    let cleaned = server.send("POST", "/databases/db/admin/tombstones/cleanup", b"").json();
+    assert_eq!(cleaned["Value"], 1, "{cleaned}");
+}
+
+#[test]
+fn a_restore_that_is_stopped_leaves_nothing() {
+    let server = TestServer::with_database();
+    let mut random = Random::new(3);
+    for _ in 0..4 {
+        fill(&server, &mut random);
+    }
+    back_up(&server, "db");
+    let location = points(&server, "b")[0]["Location"].as_str().unwrap().to_owned();
+    let mut stopped = 0;
+    for round in 0..8 {
+        let name = format!("copy{round}");
+        let begun = begin_restore(&server, &name, &location, json!({}));
+        let id = begun.json()["OperationId"].clone();
+        server.send("POST", &format!("/admin/operations/kill?id={id}"), b"");
+        let state = ended(&server, "", &begun);
+        let is_there = database_names(&server).contains(&name);
+        assert_eq!(is_there, state["Status"] == "Completed", "{state}");
+        stopped += u32::from(state["Status"] == "Canceled");
+    }
+    assert!(0 < stopped, "no restore was stopped in time");
 }
