@@ -15,6 +15,7 @@ mod architecture;
 mod checks;
 mod compare;
 mod consistency;
+mod content_hash;
 mod control_group;
 mod crash;
 mod descriptors;
@@ -72,6 +73,7 @@ cargo xtask compare <url> <seed> <n> n random queries, patches, definitions of i
 cargo xtask descriptors             the built server with few file descriptors
 cargo xtask soak <minutes>          a mixed load at a modest rate against the built server, whose memory, descriptors,
                                     threads, disk, journals and tombstones must be flat after a warm-up
+cargo xtask content-hash <file>…    hashes of the content of dumps and backups; fails if they differ
 cargo xtask golden <name>           store data directories of the built server as text, for a new format";
 
 /// The option of drills that also run on encrypted databases.
@@ -118,6 +120,7 @@ fn main() -> ExitCode {
         }
         ["descriptors"] => descriptors::run(),
         ["soak", minutes] => parse(minutes).and_then(soak::run),
+        ["content-hash", files @ ..] if !files.is_empty() => content_hash::run(files),
         ["golden", name] => golden::write(&root(), name),
         ["record", topics @ ..] => record::run(&root(), topics),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod console;
 mod log_entries;
 mod log_files;
@@ -51,8 +52,10 @@ fn main() -> ExitCode {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(0), word(1)) {
         (Some("offline"), _) => return offline::run(&arguments[1..]),
+        (Some("backup"), _) => return backup::run(&arguments[1..]),
         (Some("setup"), _) => return setup::run(&arguments[1..]),
         (Some("help"), Some("setup")) => return setup::run(&["--help".into()]),
+        (Some("help"), Some("backup")) => return backup::run(&["--help".into()]),
         (Some("help"), Some("offline")) => return offline::run(&["--help".into()]),
         (Some("help"), _) => arguments = vec!["--help".into()],
         (Some("version"), _) => arguments = vec!["--version".into()],

@@ -82,8 +82,8 @@ pub use crate::{
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     notice_board::{Hidden, NoticeBoard, NoticeUpdate},
     open_database::{
-        Database, DatabaseLease, DatabaseOptions, INDEXES_DIRECTORY, IndexingOptions,
-        OnDatabaseIndexEvent,
+        Database, DatabaseLease, DatabaseOptions, DeletionsNeeded, INDEXES_DIRECTORY,
+        IndexingOptions, OnDatabaseIndexEvent,
     },
     operations::{Operation, OperationState, Operations, TooManyOperations},
     registry::{Access, DatabaseRegistry, RegistryEvent, RegistryOptions},

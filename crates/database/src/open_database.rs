@@ -50,7 +50,7 @@ use crate::{
     operations::Operations,
     recorded_settings::{self, recorded_indexes},
     standing,
-    tombstones::TombstoneHolders,
+    tombstones::{TombstoneHolders, TombstoneNeed},
     usage_gate::UsageGate,
 };
 
@@ -86,6 +86,8 @@ pub struct DatabaseOptions {
     pub activity: Arc<Activity>,
     /// How often unneeded tombstones are removed.
     pub tombstones_interval: Duration,
+    /// Which deletions are needed outside of the database.
+    pub deletions_needed: DeletionsNeeded,
     /// Notified of the database's name and why cluster-wide work is refused for it.
     pub on_refused: fn(&str, &str),
 }
@@ -102,6 +104,9 @@ pub struct IndexingOptions {
     /// Notified of the database's name and what happens to an index of it.
     pub on_event: OnDatabaseIndexEvent,
 }
+
+/// Which deletions of a database with this record are needed outside of it, by backups.
+pub type DeletionsNeeded = Arc<dyn Fn(&DatabaseRecord) -> Vec<TombstoneNeed> + Send + Sync>;
 
 /// Notified of the database's name and of an event of one of its indexes.
 pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sync>;
@@ -123,6 +128,7 @@ pub struct Database {
     subscriptions: Arc<SubscriptionSet>,
     tombstone_holders: TombstoneHolders,
     tombstones_interval: Duration,
+    deletions_needed: DeletionsNeeded,
     record: RwLock<Arc<DatabaseRecord>>,
     /// Held while a changed record is applied.
     following: Mutex<()>,
@@ -202,6 +208,7 @@ impl Database {
             subscriptions,
             tombstone_holders: TombstoneHolders::default(),
             tombstones_interval: options.tombstones_interval,
+            deletions_needed: Arc::clone(&options.deletions_needed),
             record: RwLock::new(record),
             following: Mutex::default(),
             opened: platform.clock.now(),
@@ -339,6 +346,11 @@ impl Database {
     }
 
     /// How often unneeded tombstones are removed.
+    /// Which deletions are needed outside of it.
+    pub(crate) fn deletions_needed(&self) -> Vec<TombstoneNeed> {
+        (self.deletions_needed)(&self.record())
+    }
+
     pub(crate) fn tombstones_interval(&self) -> Duration {
         self.tombstones_interval
     }

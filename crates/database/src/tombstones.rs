@@ -11,6 +11,7 @@
 //! | indexes, also if paused, disabled, failed, being built, or not opened | of what they map or load |
 //! | readers of the live tail | documents |
 //! | policies of time series | deleted ranges |
+//! | scheduled backups | everything, up to their last one ([`DeletionsNeeded`](crate::DeletionsNeeded)) |
 //! | [registered](TombstoneHolders::register) holders | as they report |
 //!
 //! Subscriptions read the document log but send no deletions, and hold nothing. Tombstones of attachments
@@ -215,6 +216,7 @@ impl Database {
                 known: Etag(known),
             });
         }
+        needs.extend(self.deletions_needed());
         needs.extend(self.tombstone_holders().others());
         needs
     }

@@ -17,6 +17,7 @@ use crate::{
     attachments::{NewContent, content},
     counters::CounterValue,
     error::{DocumentError, ErrorKind},
+    import_deletions::ImportedDeletion,
     metadata::{self, AcceptedDocument},
     read,
     requests::{ExpectedVersion, RequestedId},
@@ -43,6 +44,8 @@ pub enum Import {
     Counters(ImportedCounters),
     /// Entries of a time series, or ranges of it to delete.
     TimeSeries(Box<TimeSeriesChange>),
+    /// Something that was deleted.
+    Deletion(ImportedDeletion),
 }
 
 /// What a thing of a dump is.
@@ -56,6 +59,8 @@ pub enum ImportKind {
     Counters,
     /// Entries of a time series.
     TimeSeries,
+    /// A deletion.
+    Deletion,
 }
 
 /// A document or a revision of a dump.
@@ -141,6 +146,7 @@ impl Import {
             }
             Self::Counters(counters) => ROW_BYTES * counters.counters.len(),
             Self::TimeSeries(change) => change.size_bytes(),
+            Self::Deletion(_) => ROW_BYTES,
         }
     }
 
@@ -150,6 +156,7 @@ impl Import {
             Self::Revision(_) => ImportKind::Revision,
             Self::Counters(_) => ImportKind::Counters,
             Self::TimeSeries(_) => ImportKind::TimeSeries,
+            Self::Deletion(_) => ImportKind::Deletion,
         }
     }
 
@@ -158,6 +165,7 @@ impl Import {
             Self::Document(version) | Self::Revision(version) => &version.id,
             Self::Counters(counters) => &counters.id,
             Self::TimeSeries(change) => &change.id,
+            Self::Deletion(deletion) => &deletion.id,
         }
     }
 }
@@ -191,6 +199,7 @@ impl DocumentWriter<'_> {
                 self.change_time_series(change)?;
                 Ok(Imported::Stored)
             }
+            Import::Deletion(deletion) => self.import_deletion(deletion),
         }
     }
 
@@ -207,6 +216,7 @@ impl DocumentWriter<'_> {
                 metadata::accept(body, None, id, self.now_ticks()).map(Some)
             }
             Import::Counters(counters) => self.owner_of_counters(&counters.id).map(|_| None),
+            Import::Deletion(_) => Ok(None),
             Import::TimeSeries(change) => {
                 change.check()?;
                 // Without a document there is nothing to delete.

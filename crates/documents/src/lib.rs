@@ -23,7 +23,7 @@
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
 //! | `due` | documents that expire or are refreshed at a given time |
-//! | `import` | what a dump contains |
+//! | `import`, `import_deletions` | what a dump contains |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol returns it |
 //! | `field_path` | the path of a field, and what it finds in a document |
@@ -53,6 +53,7 @@ mod field_path;
 mod hilo;
 mod identities;
 mod import;
+mod import_deletions;
 mod json;
 mod listed;
 pub mod log;
@@ -108,6 +109,7 @@ pub use identities::identities;
 pub use import::{
     Import, ImportKind, Imported, ImportedAttachment, ImportedCounters, ImportedVersion,
 };
+pub use import_deletions::{Deleted, ImportedDeletion};
 pub use json::{
     DocumentPrinter, write_document_json, write_found_document_json, write_metadata_json,
     write_part_of_document_json, write_revision_json, write_revision_metadata_json,

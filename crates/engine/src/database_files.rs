@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use commands::{CommitQueueOptions, CommitThreads, PatchLimits};
-use database::{Activity, DatabaseOptions, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions};
+use database::{
+    Activity, DatabaseOptions, DeletionsNeeded, DiskSpaceLimits, HugeDocumentLimits,
+    IndexingOptions,
+};
 use indexing::{AutoIndexLimits, IndexingPool};
 use model::{DatabaseName, DatabaseRecord, NodeTag};
 use platform::Platform;
@@ -42,6 +45,8 @@ pub struct DatabaseFiles {
     activity: Arc<Activity>,
     /// Commits the changes of all databases.
     commit_threads: Arc<CommitThreads>,
+    /// What backups need of them.
+    deletions_needed: DeletionsNeeded,
 }
 
 impl DatabaseFiles {
@@ -51,6 +56,7 @@ impl DatabaseFiles {
         node_tag: NodeTag,
         plan: Arc<MemoryPlan>,
         keys: Arc<EncryptionKeys>,
+        deletions_needed: DeletionsNeeded,
     ) -> io::Result<Arc<DatabaseFiles>> {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
@@ -75,6 +81,7 @@ impl DatabaseFiles {
             index_builds: Arc::default(),
             activity,
             commit_threads,
+            deletions_needed,
         }))
     }
 
@@ -184,6 +191,7 @@ impl DatabaseFiles {
             indexing,
             activity: Arc::clone(&self.activity),
             tombstones_interval: settings.tombstones_interval,
+            deletions_needed: Arc::clone(&self.deletions_needed),
             on_refused: |database, reason| tracing::error!(database, "{reason}"),
         }
     }

@@ -1,11 +1,11 @@
 //! The databases of the data directory: their records, and the open ones.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use database::{Access, AccessError, Activity, DatabaseLease};
 use model::DatabaseRecord;
 
-use crate::engine::Engine;
+use crate::{backup::LOCKED_REASON, engine::Engine, error::EngineError};
 
 impl Engine {
     /// The record of a database, in any case of the name. Never blocks.
@@ -23,16 +23,49 @@ impl Engine {
     /// # Errors
     /// It does not exist, is disabled or locked, or could not be opened; the engine is closing.
     pub fn access(&self, name: &str) -> Result<Access, AccessError> {
-        self.registry.access(name)
+        let access = self.registry.access(name)?;
+        match &access {
+            Access::Ready(database) if is_restoring(&database.record()) => {
+                Err(AccessError::Locked { reason: LOCKED_REASON })
+            }
+            _ => Ok(access),
+        }
     }
 
-    /// A database if it is open.
+    /// A database, opened if necessary, also one that is being restored. Blocks.
+    ///
+    /// # Errors
+    /// As [`Engine::access`], as [`EngineError::NotOpened`].
+    pub(crate) fn open_blocking(&self, name: &str) -> Result<DatabaseLease, EngineError> {
+        let refused = |error: AccessError| EngineError::NotOpened { name: name.to_owned(), error };
+        loop {
+            match self.registry.access(name).map_err(refused)? {
+                Access::Ready(database) => return Ok(database),
+                Access::Wait(ticket) => {
+                    let (sender, arrival) = mpsc::channel();
+                    let notify = move |arrived| drop(sender.send(arrived));
+                    ticket.on_arrival(notify).map_err(refused)?;
+                    match arrival.recv() {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => return Err(refused(AccessError::Load(error))),
+                        Err(_) => return Err(refused(AccessError::ShuttingDown)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A database if it is open, and may be used.
     pub fn if_open(&self, name: &str) -> Option<DatabaseLease> {
-        self.registry.if_open(name)
+        self.registry.if_open(name).filter(|database| !is_restoring(&database.record()))
     }
 
     /// How much all databases are asked, write and index.
     pub fn activity(&self) -> &Arc<Activity> {
         self.files.activity()
     }
+}
+
+fn is_restoring(record: &DatabaseRecord) -> bool {
+    wire::sections_of(&record.configuration).is_restoring
 }

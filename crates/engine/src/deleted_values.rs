@@ -1,4 +1,5 @@
-//! Deletions of values of compare exchange are remembered until every index has seen them.
+//! Deletions of values of compare exchange are remembered until every index has seen them, and every backup of what has
+//! changed.
 
 use cluster_state::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
 
@@ -14,6 +15,9 @@ impl Engine {
             let count = self.cluster.store().read().deleted_compare_exchange_count(database);
             let (Ok(last), Ok(1..)) = (last, count) else { continue };
             let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
+            // An incremental backup has the deletions since the one before.
+            let backed_up = self.values_backed_up(&lease.record());
+            let up_to = backed_up.map_or(up_to, |backed_up| backed_up.min(up_to));
             if up_to == 0 {
                 continue;
             }

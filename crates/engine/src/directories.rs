@@ -197,7 +197,7 @@ fn check_place(engine: &Engine, directory: &Path) -> Result<(), EngineError> {
 }
 
 /// The path from the root, which must not climb, with its links followed: a directory is where its files are.
-fn resolved(disk: &dyn Disk, path: &Path) -> Result<PathBuf, EngineError> {
+pub(crate) fn resolved(disk: &dyn Disk, path: &Path) -> Result<PathBuf, EngineError> {
     let climbs = path.components().any(|component| component == Component::ParentDir);
     let absolute = std::path::absolute(path).ok().filter(|_| !climbs);
     let absolute = absolute.ok_or_else(|| {

@@ -22,6 +22,7 @@ use storage::{StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
+    backup::{BackupSchedule, backup_disk, deletions_needed},
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
@@ -48,6 +49,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) platform: Platform,
+    /// Where backups are.
+    pub(crate) backup_disk: Arc<dyn Disk>,
+    pub(crate) backups: BackupSchedule,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
@@ -109,7 +113,8 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys)
+            let needed = deletions_needed(Arc::clone(catalog.cluster()));
+            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
         let registry = registry_of(&settings, &catalog, &flusher, &files);
@@ -125,6 +130,8 @@ impl Engine {
         let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
         retention.start(RETENTION_THREADS).map_err(|source| OpenError::Thread { source })?;
         let engine = Engine {
+            backup_disk: backup_disk(&settings, &platform),
+            backups: BackupSchedule::default(),
             settings,
             platform,
             cluster: Arc::clone(catalog.cluster()),
@@ -151,6 +158,8 @@ impl Engine {
         let newest = engine.newest_written_client_configuration().unwrap_or(0);
         engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
+        engine.remove_unfinished_restores();
+        engine.remove_old_backup_statuses();
         engine.log_unknown_directories();
         Ok(engine)
     }

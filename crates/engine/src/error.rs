@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
 use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
-use database::CatalogError;
+use database::{AccessError, CatalogError};
 use documents::DocumentError;
 use indexing::IndexError;
 use platform::Exposure;
@@ -14,6 +14,7 @@ use storage::{MemoryExhausted, StorageError};
 use wire::{ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
+    backup::BackupError,
     encryption_keys::KeyError,
     indexes_behind::IndexesBehind,
     invalid_transaction::{InvalidTransaction, Violations},
@@ -25,6 +26,8 @@ use crate::{
 /// the lower layer says otherwise.
 #[derive(Debug)]
 pub enum EngineError {
+    /// A backup or a restore failed.
+    Backup(BackupError),
     /// From the catalog of databases.
     Catalog(CatalogError),
     /// From the state that all nodes agree on.
@@ -127,6 +130,13 @@ pub enum EngineError {
         database: String,
         /// The name of the subscription.
         name: String,
+    },
+    /// A database that a long task needs cannot be used.
+    NotOpened {
+        /// The name of the database.
+        name: String,
+        /// Why.
+        error: AccessError,
     },
     /// The database was deleted at the same moment.
     DatabaseMissing {
@@ -263,6 +273,7 @@ macro_rules! from {
 }
 
 from! {
+    Backup(BackupError),
     Catalog(CatalogError),
     Cluster(ClusterError),
     Command(CommandError),
@@ -280,6 +291,7 @@ from! {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            EngineError::Backup(error) => error.fmt(f),
             EngineError::Catalog(error) => error.fmt(f),
             EngineError::Cluster(error) => error.fmt(f),
             EngineError::Command(error) => error.fmt(f),
@@ -338,6 +350,9 @@ impl fmt::Display for EngineError {
                  'values/{database}/subscriptions/{name}' is already in use in a subscription with \
                  different Id."
             ),
+            EngineError::NotOpened { name, error } => {
+                write!(f, "The database '{name}' cannot be used: {error}")
+            }
             EngineError::DatabaseMissing { name } => {
                 write!(f, "Database '{name}' does not exist.")
             }
@@ -385,6 +400,8 @@ impl fmt::Display for EngineError {
 impl Error for EngineError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            EngineError::Backup(error) => Some(error),
+            EngineError::NotOpened { error, .. } => Some(error),
             EngineError::Catalog(error) => Some(error),
             EngineError::Cluster(error) => Some(error),
             EngineError::Command(error) => Some(error),

@@ -26,11 +26,13 @@
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
 //! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_insert`, `content_upload`, `busy_wait` | elements and contents of attachments that arrive piece by piece: what is stored when, and in which parts when memory is short |
+//! | `cron_expression` | times that repeat |
 //! | `bulk_operation`, `chosen_documents` | an operation on all documents that a query selects |
 //! | `revision_operation`, `compaction` | enforcing the configuration of revisions, reverting documents; compacting |
 //! | `operation_thread` | running long operations |
 //! | `running_queries` | queries that are running |
 //! | `shared_by_name` | [`SharedByName`]: values that exist while they are used, such as locks of databases |
+//! | `backup` | backing up databases, and restoring them |
 //! | `smuggler` | exporting a database, and importing one |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
@@ -41,6 +43,7 @@
 mod agreed_state;
 mod api_keys;
 mod auto_indexes;
+mod backup;
 mod bound_query;
 mod bulk_insert;
 mod bulk_operation;
@@ -54,6 +57,7 @@ mod compaction;
 mod compilation;
 mod configuration;
 mod content_upload;
+mod cron_expression;
 mod database_files;
 mod database_log;
 mod databases;
@@ -96,6 +100,10 @@ mod unknown_directories;
 
 pub use crate::{
     api_keys::API_KEYS_MAX,
+    backup::{
+        BackupError, BackupTask, BackupTaskState, ChangedBackupTask, NextBackup, RunningBackup,
+        SequentialFile, verify_backup,
+    },
     bound_query::{BoundQuery, QueryPlan, QuerySnapshot, answering_index},
     bulk_insert::{BulkInsert, BulkInsertStep, BulkInsertTotals},
     bulk_operation::{BulkOptions, BulkSelection, BulkWork},
@@ -110,6 +118,7 @@ pub use crate::{
     content_upload::{
         Backlog, CARRIED_BYTES_MAX, ContentChunk, ContentUpload, StagedContent, StagedContents,
     },
+    cron_expression::{CronExpression, InvalidCron},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
     encryption_keys::{EncryptionKeys, KeyError},
@@ -136,8 +145,8 @@ pub use crate::{
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     shared_by_name::SharedByName,
     smuggler::{
-        CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSources, ImportNext, ImportTask,
-        SmugglerProgress, TaskOutcome,
+        CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSince, ExportSources, ImportNext,
+        ImportTask, SmugglerProgress, TaskOutcome, VerifiedDump,
     },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,

@@ -26,6 +26,8 @@ pub struct RecordConfiguration {
 /// The sections of a configuration that the engine interprets.
 #[derive(Clone, Debug)]
 pub struct RecordSections {
+    /// Whether the database is being restored, and not to be used.
+    pub is_restoring: bool,
     /// Settings that take precedence over the server's: names of keys, and their values as texts.
     pub settings: BTreeMap<String, String>,
     /// Which older versions of documents are kept.
@@ -92,6 +94,7 @@ mod tests {
     fn parse(json: &[u8]) -> RecordSections {
         PARSED.fetch_add(1, Ordering::Relaxed);
         RecordSections {
+            is_restoring: false,
             settings: [("json".to_owned(), String::from_utf8_lossy(json).into_owned())].into(),
             revisions: Ok(Arc::default()),
             compression: Ok(DocumentsCompression::nothing()),

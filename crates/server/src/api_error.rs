@@ -10,13 +10,14 @@ use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
-use engine::{EngineError, InvalidTransaction, KeyError, Violations};
+use engine::{BackupError, EngineError, InvalidTransaction, KeyError, Violations};
 use indexing::IndexError;
 use model::DocumentIdTooLong;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
 use security::Denial;
 use settings::Problem;
+use smuggler::DumpError;
 use storage::{MemoryExhausted, StorageError};
 use wire::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ErrorKind, ProtocolError};
 
@@ -119,6 +120,8 @@ from! {
 fn engine_error(error: EngineError) -> ProtocolError {
     let message = error.to_string();
     match error {
+        EngineError::Backup(error) => backup_error(&error),
+        EngineError::NotOpened { name, error } => access_error(&error, &name).into(),
         EngineError::Catalog(error) => catalog_error(&error),
         EngineError::Cluster(error) => cluster_error(&error),
         EngineError::Command(error) => command_error(&error),
@@ -184,6 +187,21 @@ fn engine_error(error: EngineError) -> ProtocolError {
         }
         EngineError::MemoryCritical { .. } => ProtocolError::new(ErrorKind::LowMemory, message),
     }
+}
+
+/// A backup or a restore that failed.
+fn backup_error(error: &BackupError) -> ProtocolError {
+    let kind = match error {
+        BackupError::PlaceRefused { .. } | BackupError::NothingToRestore { .. } => {
+            ErrorKind::Argument
+        }
+        BackupError::Io { .. } => ErrorKind::PartsCut,
+        BackupError::Damaged { source: DumpError::UnexpectedEnd { .. }, .. } => {
+            ErrorKind::EndOfStream
+        }
+        BackupError::Damaged { .. } | BackupError::Untrue { .. } => ErrorKind::InvalidData,
+    };
+    ProtocolError::new(kind, error.to_string())
 }
 
 /// A cluster-wide transaction whose commands cannot be executed.

@@ -4,6 +4,7 @@
 pub(crate) mod aggregated_queries;
 pub(crate) mod api_keys;
 pub(crate) mod attachments;
+pub(crate) mod backups;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
 pub(crate) mod bulk_operations;

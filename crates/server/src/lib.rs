@@ -16,7 +16,6 @@ mod audit;
 mod blocking;
 mod call;
 mod client_configuration;
-mod cron_expression;
 mod database_access;
 mod error;
 mod feeds;

@@ -8,18 +8,18 @@ use ::security::Requirement::{
 
 use crate::{
     handlers::{
-        api_keys, attachments, bulk_docs, bulk_insert, certificates, changes, chosen_revisions,
-        collection_views, compaction, compare_exchange, configuration, counters, custom_code,
-        dashboards, database_administration, databases, debug, delete_by_query, documents,
-        documents_compression, hilo, identities, index_changes, index_debug, index_merging,
-        index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
-        indexes, io_metrics, log_download, logs, memory, metrics, monitoring, multi_get,
-        notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
-        queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
-        security, server_info, server_load, settings_views, smuggler, snapshots, start_page,
-        statistics, storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
-        subscription_performance, subscription_workers, subscriptions, tail, time_series,
-        time_series_policies, tombstones,
+        api_keys, attachments, backups, bulk_docs, bulk_insert, certificates, changes,
+        chosen_revisions, collection_views, compaction, compare_exchange, configuration, counters,
+        custom_code, dashboards, database_administration, databases, debug, delete_by_query,
+        documents, documents_compression, hilo, identities, index_changes, index_debug,
+        index_merging, index_performance, index_progress, index_repair, index_terms, index_tests,
+        index_trials, indexes, io_metrics, log_download, logs, memory, metrics, monitoring,
+        multi_get, notification_center, notifications, ongoing_tasks, operations, patch,
+        patch_by_query, queries, query_debug, replication, retention, revision_changes, revisions,
+        sample_data, security, server_info, server_load, settings_views, smuggler, snapshots,
+        start_page, statistics, storage_report, streams, studio_configuration, studio_statistics,
+        studio_tasks, subscription_performance, subscription_workers, subscriptions, tail,
+        time_series, time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -130,6 +130,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
     "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
+    "POST"   "/admin/restore/points"                   Operator      Whole    Waiting(backups::restore_points);
+    "POST"   "/admin/restore/database"                 Operator      Whole    Waiting(backups::restore);
+    "GET"    "/periodic-backup"                        ValidUser     Ignored  Inline(backups::task);
+    "GET"    "/periodic-backup/status"                 ValidUser     Ignored  Inline(backups::status);
+    "POST"   "/databases/*/admin/backup"               DatabaseAdmin Whole    Waiting(backups::back_up_once);
+    "POST"   "/databases/*/admin/backup/database"      DatabaseAdmin Ignored  Waiting(backups::run_task);
+    "POST"   "/databases/*/admin/periodic-backup"      DatabaseAdmin Whole    Waiting(backups::put_task);
+    "GET"    "/databases/*/admin/periodic-backup/config" DatabaseAdmin Ignored Inline(backups::limits);
     "GET"    "/databases/*/admin/configuration/settings" DatabaseAdmin Ignored Inline(settings_views::of_database);
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
     "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);

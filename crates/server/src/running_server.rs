@@ -15,6 +15,7 @@ use crate::{
     audit::{AuditLog, AuditSink},
     error::StartError,
     feeds::log_feed::LogFeed,
+    handlers::operations::show_failure,
     http::{
         connection_limiter::ConnectionLimiter,
         listener::{AllowedAccess, ListenerProtocol, accept, bind_all},
@@ -27,6 +28,8 @@ use crate::{
     transport::Listener,
 };
 
+/// How often to look for scheduled backups that are due: their times are whole minutes.
+const BACKUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the files of the certificate are checked for changes.
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the program that writes the certificate is run.
@@ -113,6 +116,7 @@ pub async fn start_audited(
         .collect();
     let mut maintenance = vec![
         tokio::spawn(maintain(Arc::clone(&state))),
+        tokio::spawn(run_backups(Arc::clone(&state))),
         tokio::spawn(watch_builds(Arc::clone(&state))),
     ];
     if let Some(tls) = tls {
@@ -223,6 +227,22 @@ async fn watch_builds(state: Arc<ServerState>) {
         let looked = tokio::task::spawn_blocking(move || engine.check_indexes());
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking at indexes that are built failed");
+        }
+    }
+}
+
+/// Begins scheduled backups when they are due.
+async fn run_backups(state: Arc<ServerState>) {
+    let build = u64::from(state.build().build_version);
+    let mut ticks = tokio::time::interval(BACKUP_CHECK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let engine = Arc::clone(&state.engine);
+        let looked =
+            tokio::task::spawn_blocking(move || engine.run_due_backups(build, show_failure));
+        if let Err(error) = looked.await {
+            tracing::error!(%error, "looking for scheduled backups failed");
         }
     }
 }

@@ -410,6 +410,20 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Backup.LocalRootPath",
+        ValueType::Path,
+        None,
+        "The directory below which backups are written to, and restored from; a folder that a client names without \
+         a leading slash is one below it. When unset: Backups in the data directory, which is on the same disk as \
+         the databases, so name another.",
+    ),
+    Key::active(
+        "Backup.MaxNumberOfConcurrentBackups",
+        ValueType::Integer { min: 1, max: 64 },
+        Some("2"),
+        "How many scheduled backups may run at the same time. The others wait.",
+    ),
+    Key::active(
         "Databases.MaxConcurrentLoads",
         ValueType::Integer { min: 1, max: 1_024 },
         Some("8"),

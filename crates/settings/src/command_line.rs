@@ -226,8 +226,9 @@ Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` 
                                     `corvus setup --help` describes it
        corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
                                     `corvus offline --help` describes them
+       corvus backup verify <file>… read backups through and report what is damaged
        corvus version               show the version
-       corvus help [setup|offline]  show this help, or that of a command
+       corvus help [setup|offline|backup]  show this help, or that of a command
 
 Examples:
   corvus

@@ -57,6 +57,8 @@ pub struct Settings {
     pub memory: MemorySettings,
     /// How databases are opened and closed.
     pub databases: DatabaseLoadSettings,
+    /// Backups.
+    pub backups: BackupSettings,
     /// Limits of documents.
     pub documents: DocumentLimits,
     /// Defaults for every database whose record does not override them.
@@ -155,6 +157,15 @@ pub struct MemorySettings {
     pub limit_bytes: Option<u64>,
     /// Free memory below which the server reduces its use, in bytes, if set.
     pub low_bytes: Option<u64>,
+}
+
+/// Where backups are, and how many are made at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupSettings {
+    /// The directory below which backups are; `None` for one in the data directory.
+    pub local_root: Option<PathBuf>,
+    /// How many scheduled backups may run at the same time.
+    pub concurrent_max: usize,
 }
 
 /// How databases are opened and closed.
@@ -271,6 +282,7 @@ impl Settings {
             snapshots: SnapshotSettings::pick(values),
             memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
+            backups: BackupSettings::pick(values),
             documents: DocumentLimits::pick(values),
             database: DatabaseSettings::pick(values),
             effective: merged.effective,
@@ -365,6 +377,15 @@ impl DatabaseLoadSettings {
             allowed_directories: values.paths("Databases.AllowedDirectories"),
             running_indexes_max: values
                 .count_if_set("Indexing.MaxNumberOfConcurrentlyRunningIndexes"),
+        }
+    }
+}
+
+impl BackupSettings {
+    fn pick(values: &mut Picker) -> BackupSettings {
+        BackupSettings {
+            local_root: values.path("Backup.LocalRootPath"),
+            concurrent_max: values.count("Backup.MaxNumberOfConcurrentBackups"),
         }
     }
 }

@@ -31,7 +31,6 @@ pub struct Family {
 /// The families accepted by their prefix, sorted.
 pub static FAMILIES: &[Family] = &[
     family("Ai.", "RavenDB's AI integration"),
-    family("Backup.", "backups"),
     family("Cluster.", "timing of the cluster"),
     family("Debug.", "diagnostics of the .NET runtime"),
     family("ETL.", "copying to other systems"),

@@ -8,6 +8,7 @@ use crate::section::Section;
 #[derive(Debug, Default)]
 pub struct DumpWriter {
     has_elements: bool,
+    elements: u64,
 }
 
 impl DumpWriter {
@@ -31,9 +32,15 @@ impl DumpWriter {
 
     /// Separates the next element from the one before; the caller appends it, and raw bytes that belong to it.
     pub fn begin_element(&mut self, out: &mut Vec<u8>) {
+        self.elements += 1;
         if std::mem::replace(&mut self.has_elements, true) {
             out.push(b',');
         }
+    }
+
+    /// How many elements were begun.
+    pub fn elements(&self) -> u64 {
+        self.elements
     }
 
     /// Ends a section.

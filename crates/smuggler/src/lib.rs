@@ -12,18 +12,24 @@
 //! | `section` | the sections of a dump, and older names of them |
 //! | `dump_reader` | a dump that arrives in pieces |
 //! | `dump_writer` | the frame of a dump |
+//! | `compression` | how a dump is compressed |
 //! | `segment` | segments of time series |
+//! | `encryption` | encrypted dumps |
 //! | `error` | why a dump cannot be read any further |
 #![forbid(unsafe_code)]
 
+mod compression;
 mod dump_reader;
 mod dump_writer;
+mod encryption;
 mod error;
 mod section;
 mod segment;
 
+pub use compression::{DumpCompression, DumpEncoder, DumpText, GZIP_MAGIC, ZSTD_MAGIC};
 pub use dump_reader::{DumpEvent, DumpReader};
 pub use dump_writer::DumpWriter;
+pub use encryption::{DUMP_HEADER_BYTES, DUMP_KEY_BYTES, DecryptedDump, DumpEncryptor};
 pub use error::DumpError;
 pub use section::Section;
 pub use segment::{

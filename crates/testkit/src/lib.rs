@@ -17,10 +17,12 @@
 //! | `rot` | flipped bits |
 //! | `journal_bytes` | journal files with arbitrary bytes |
 //! | `golden` | data directories of every format version, kept as text |
+//! | `content_hash` | a hash over the content of a dump |
 //! | `recorded` | responses of a real server, kept as text, and how to record them again |
 #![forbid(unsafe_code)]
 
 mod bench;
+pub mod content_hash;
 pub mod crash;
 pub mod database;
 mod fault;

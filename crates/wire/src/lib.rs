@@ -19,6 +19,7 @@
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`SmugglerOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
+//! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`backup_result`] | what is backed up and restored, and what was |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod attachments_body;
+mod backup_configuration;
 mod batch_command;
 mod bulk_docs_body;
 mod bulk_insert_element;
@@ -63,6 +65,7 @@ mod time_series_configuration;
 mod time_series_policy;
 mod time_series_section_change;
 
+pub mod backup_result;
 pub mod changes;
 pub mod database_shapes;
 pub mod header_names;
@@ -77,6 +80,10 @@ pub mod tcp_shapes;
 pub use crate::{
     attachments_body::{
         AttachmentOwner, AttachmentRequest, read_attachment_request, read_attachments_request,
+    },
+    backup_configuration::{
+        BackupConfiguration, BackupEncryption, BackupType, PeriodicBackup, RestoreConfiguration,
+        check_source,
     },
     batch_command::{
         AttachmentCommand, BatchCommand, CompareExchangeChange, DocumentCommand, PatchCommand,

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::smuggler_result::SmugglerResult;
+use crate::{
+    backup_result::{BackupResult, RestoreResult},
+    smuggler_result::SmugglerResult,
+};
 
 /// The status of an operation.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,6 +25,10 @@ pub enum OperationStatus {
     },
     /// A database was exported or imported.
     Smuggled(Box<SmugglerResult>),
+    /// A database was backed up.
+    BackedUp(Box<BackupResult>),
+    /// A database was restored.
+    Restored(Box<RestoreResult>),
     /// Documents were reverted, or the configuration of revisions was enforced.
     Revised(RevisedResult),
     /// It failed.
@@ -189,6 +196,8 @@ impl OperationStatus {
             | OperationStatus::Compacted(_)
             | OperationStatus::IndexOptimized { .. }
             | OperationStatus::Smuggled(_)
+            | OperationStatus::BackedUp(_)
+            | OperationStatus::Restored(_)
             | OperationStatus::Revised(_) => "Completed",
             OperationStatus::Faulted(_) => "Faulted",
             OperationStatus::Canceled => "Canceled",
@@ -207,6 +216,8 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
             "IndexName": index, "Message": message
         }),
         OperationStatus::Smuggled(result) => result.to_json(),
+        OperationStatus::BackedUp(result) => result.to_json(),
+        OperationStatus::Restored(result) => result.to_json(),
         OperationStatus::Revised(result) => revised_result(result),
         OperationStatus::Faulted(failure) => json!({
             "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",

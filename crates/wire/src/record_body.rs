@@ -18,6 +18,9 @@ const AUTO_INDEXES: &str = "AutoIndexes";
 const INDEX_HISTORY: &str = "IndexesHistory";
 const LOCK_MODE: &str = "LockMode";
 const TOPOLOGY: &str = "Topology";
+const STATE: &str = "DatabaseState";
+/// The state of a database that is being restored.
+const RESTORING: &str = "RestoreInProgress";
 const PRIORITY_ORDER: &str = "PriorityOrder";
 /// Former definitions kept of one index.
 const FORMER_DEFINITIONS_MAX: usize = 10;
@@ -93,17 +96,43 @@ impl RecordBody {
         self.properties.insert(TOPOLOGY.to_owned(), json!({ PRIORITY_ORDER: nodes }));
     }
 
+    /// Replaces a property.
+    pub fn put(&mut self, name: &str, value: Value) {
+        self.properties.insert(name.to_owned(), value);
+    }
+
+    /// The list of that name, which is created if it is missing or not a list.
+    pub fn list_mut(&mut self, name: &str) -> &mut Vec<Value> {
+        let list = self.properties.entry(name).or_insert_with(|| json!([]));
+        if !list.is_array() {
+            *list = json!([]);
+        }
+        list.as_array_mut().expect("it was made a list")
+    }
+
+    /// Adds settings, which replace those of the same names.
+    pub fn merge_settings(&mut self, settings: &Map<String, Value>) {
+        self.section_mut("Settings").extend(settings.clone());
+    }
+
+    /// Whether the database is being restored, and not to be used.
+    pub fn is_restoring(&self) -> bool {
+        is_restoring(&self.properties)
+    }
+
+    /// Notes that the database is being restored, or that it is complete.
+    pub fn set_restoring(&mut self, is_restoring: bool) {
+        let state = if is_restoring { RESTORING } else { "Normal" };
+        self.properties.insert(STATE.to_owned(), state.into());
+    }
+
     /// Merges a part of another record into the same part: an object name by name, a list of tasks by the names of
     /// the tasks; anything else replaces the part. Tasks are disabled.
     pub fn merge(&mut self, name: &str, part: &Value, are_tasks: bool) {
         match part {
             Value::Object(sent) => self.section_mut(name).extend(sent.clone()),
             Value::Array(sent) if are_tasks => {
-                let tasks = self.properties.entry(name).or_insert_with(|| json!([]));
-                if !tasks.is_array() {
-                    *tasks = json!([]);
-                }
-                let tasks = tasks.as_array_mut().expect("it was made an array");
+                let tasks = self.list_mut(name);
                 for task in sent {
                     let mut task = task.clone();
                     if let Some(task) = task.as_object_mut() {
@@ -199,6 +228,11 @@ impl RecordBody {
     pub fn retain_auto_indexes(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.section_mut(AUTO_INDEXES).retain(|name, _| keep(name));
     }
+}
+
+/// Whether a record says that its database is being restored.
+pub(crate) fn is_restoring(record: &Map<String, Value>) -> bool {
+    record.get(STATE).and_then(Value::as_str) == Some(RESTORING)
 }
 
 /// The settings in a record: names of keys, and their values as texts.

@@ -6,9 +6,12 @@ use model::{RecordConfiguration, RecordSections, UnreadableSection};
 use serde_json::{Map, Value};
 
 use crate::{
-    client_configuration::id_separator_of_record, documents_compression::compression_of_record,
-    record_body::settings_of_record, recorded_indexes::indexes_of_record,
-    retention_configuration::retention_of_record, revisions_configuration::revisions_of_record,
+    client_configuration::id_separator_of_record,
+    documents_compression::compression_of_record,
+    record_body::{is_restoring, settings_of_record},
+    recorded_indexes::indexes_of_record,
+    retention_configuration::retention_of_record,
+    revisions_configuration::revisions_of_record,
     time_series_configuration::time_series_of_record,
 };
 
@@ -22,6 +25,7 @@ pub fn sections_of(configuration: &RecordConfiguration) -> &RecordSections {
 fn parse(json: &[u8]) -> RecordSections {
     let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
     RecordSections {
+        is_restoring: is_restoring(&record),
         settings: settings_of_record(&record),
         revisions: revisions_of_record(&record)
             .map(Arc::new)

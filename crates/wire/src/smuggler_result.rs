@@ -203,7 +203,13 @@ impl SmugglerResult {
 
     /// The result as an answer, with its type first.
     pub fn to_json(&self) -> Value {
-        let mut shape = self.parts("Raven.Client.Documents.Smuggler.SmugglerResult, Raven.Client");
+        let type_name = "Raven.Client.Documents.Smuggler.SmugglerResult, Raven.Client";
+        Value::Object(self.to_json_of(type_name))
+    }
+
+    /// The result as the first part of a longer one, of that type.
+    pub(crate) fn to_json_of(&self, type_name: &str) -> Map<String, Value> {
+        let mut shape = self.parts(type_name);
         let mut messages = self.messages.clone();
         if 0 < self.messages_left_out {
             messages.push(format!("{} more messages were not kept.", self.messages_left_out));
@@ -213,7 +219,7 @@ impl SmugglerResult {
             "Elapsed".to_owned(),
             json!(TimeSpan { ticks: self.elapsed_ticks }.to_string()),
         );
-        Value::Object(shape)
+        shape
     }
 
     /// The progress of an operation that runs.

@@ -3,10 +3,9 @@
 use model::{ChangeVector, ChangeVectorEntry, CounterName};
 
 use super::{
-    read::{counted_documents, counter, counters_count, has_counters, write_counts},
+    read::counter,
     requests::CounterValue,
     row::{self, CounterFields},
-    tables::COUNTERS,
     write::CounterOwner,
 };
 use crate::{
@@ -57,19 +56,7 @@ impl DocumentWriter<'_> {
             etag,
         };
         row::write_counter(&mut self.row, &fields, &written, &merged)?;
-        if is_new {
-            let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);
-            let is_first = !has_counters(self.tx, id)?;
-            let mut counters = self.tx.table_mut(&COUNTERS);
-            counters.delete(&row::tombstone_key(id.lower_cased(), name.lower_cased()))?;
-            counters.insert_new(&self.row)?;
-            write_counts(self.tx, counts.0 + 1, counts.1 + u64::from(is_first))?;
-            self.touched.add(id);
-        } else {
-            self.tx.table_mut(&COUNTERS).insert(&self.row)?;
-        }
-        self.tally.counters.add(1, self.row.len() as u64);
-        self.collections.count(self.tx, collection_number, 0, 0)
+        self.put_counter_row(owner, name, is_new)
     }
 }
 

@@ -239,6 +239,23 @@ impl DocumentWriter<'_> {
                 row::write_counter(&mut self.row, &fields, name, &values)?;
             }
         }
+        self.put_counter_row(owner, name, is_new)?;
+        let kind = if is_new { CounterChangeKind::Put } else { CounterChangeKind::Increment };
+        if self.changes.are_wanted() {
+            let total = row::read(&self.row)?.total();
+            self.note_counter(owner, name, (kind, total), &change_vector)?;
+        }
+        Ok((change_vector, is_new))
+    }
+
+    /// Stores the row that was just written.
+    pub(super) fn put_counter_row(
+        &mut self,
+        owner: CounterOwner<'_>,
+        name: &CounterName,
+        is_new: bool,
+    ) -> Result<(), DocumentError> {
+        let CounterOwner { id, collection_number } = owner;
         if is_new {
             let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);
             let is_first = !has_counters(self.tx, id)?;
@@ -252,13 +269,7 @@ impl DocumentWriter<'_> {
         }
         self.tally.counters.add(1, self.row.len() as u64);
         // Indexes of counters also follow collections.
-        self.collections.count(self.tx, collection_number, 0, 0)?;
-        let kind = if is_new { CounterChangeKind::Put } else { CounterChangeKind::Increment };
-        if self.changes.are_wanted() {
-            let total = row::read(&self.row)?.total();
-            self.note_counter(owner, name, (kind, total), &change_vector)?;
-        }
-        Ok((change_vector, is_new))
+        self.collections.count(self.tx, collection_number, 0, 0)
     }
 
     /// Records the current value of a counter for change listeners.

@@ -5,17 +5,15 @@
 //! imported before, takes its new place.
 
 use blittable::Document;
-use model::{DocumentFlags, Etag};
+use model::{DocumentFlags, DocumentId, Etag};
 
 use super::{
     chain::{self, Chain},
-    read::revision_by_change_vector,
+    read::{revision_by_change_vector, revisions_newest_first},
     remove::RevisionsToRemove,
-    row::{self, RevisionFields},
-    schema::REVISIONS,
+    row::RevisionFields,
 };
 use crate::{
-    compression::body::StoredBody,
     error::DocumentError,
     import::{ImportKind, Imported, ImportedVersion, flags_in},
     metadata, read,
@@ -75,33 +73,23 @@ impl DocumentWriter<'_> {
             collection_number,
             last_modified_ticks: revision.last_modified_ticks.unwrap_or(self.now_ticks()),
         };
-        self.store_imported_revision(&fields, accepted.body.as_bytes(), etag)?;
+        self.put_revision_row(&fields, accepted.body.as_bytes(), etag)?;
+        // Readers of the log also follow collections.
+        self.collections.count(self.tx, collection_number, 0, 0)?;
         let version = change_vector.as_str();
         self.import_attachments_of_revision(&attachments.stored, version, etag)?;
         self.add_to_chain(revision, etag)?;
         Ok(attachments.outcome(ImportKind::Revision, id))
     }
 
-    fn store_imported_revision(
-        &mut self,
-        fields: &RevisionFields<'_>,
-        body: &[u8],
-        etag: Etag,
-    ) -> Result<(), DocumentError> {
-        let body = match self.context.compression.rules().revisions {
-            true => self.packer.pack(
-                self.tx,
-                self.context.compression,
-                &self.collections.numbered(self.tx, fields.collection_number)?.into(),
-                body,
-            )?,
-            false => StoredBody::Plain(body),
-        };
-        row::write(&mut self.row, fields, etag, body)?;
-        self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
-        self.has_revisions = true;
-        // Readers of the log also follow collections.
-        self.collections.count(self.tx, fields.collection_number, 0, 0)
+    /// Whether the revision of a deletion was imported before the deletion itself, which puts the document into the bin.
+    pub(super) fn has_imported_deletion(&mut self, id: &DocumentId) -> Result<bool, DocumentError> {
+        let newest = revisions_newest_first(self.transaction(), id)?.next().transpose()?;
+        let deletion = newest.filter(|row| row.flags().contains(DocumentFlags::DELETE_REVISION));
+        let Some(etag) = deletion.map(|row| row.etag()) else { return Ok(false) };
+        let chain = chain::get(self.tx, id.lower_cased())?;
+        chain::replace(self.tx, id.lower_cased(), chain, Chain { deletion: etag, ..chain })?;
+        Ok(true)
     }
 
     fn add_to_chain(

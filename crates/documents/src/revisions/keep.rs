@@ -187,6 +187,9 @@ impl DocumentWriter<'_> {
         marks: DocumentFlags,
     ) -> Result<(), DocumentError> {
         let lower_id = deleted.id.lower_cased();
+        if self.is_import && self.has_imported_deletion(&deleted.id)? {
+            return Ok(());
+        }
         if old.rule.is_some_and(|rule| rule.purge_on_delete) {
             return self.purge(lower_id);
         }
@@ -236,6 +239,25 @@ impl DocumentWriter<'_> {
             }
             false => body,
         };
+        self.put_revision_row(fields, body, etag)?;
+        if fields.flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
+            self.copy_attachments_to_revision(fields.lower_id, fields.change_vector, etag)?;
+        }
+        let chain = chain::get(self.tx, fields.lower_id)?;
+        let is_deletion = fields.flags.contains(DocumentFlags::DELETE_REVISION);
+        let deletion = if is_deletion { etag } else { Etag::ZERO };
+        let longer = Chain { count: chain.count + 1, deletion };
+        chain::replace(self.tx, fields.lower_id, chain, longer)?;
+        Ok(etag)
+    }
+
+    /// Stores the row of a revision, compressed if revisions are.
+    pub(super) fn put_revision_row(
+        &mut self,
+        fields: &RevisionFields<'_>,
+        body: &[u8],
+        etag: Etag,
+    ) -> Result<(), DocumentError> {
         let body = match self.context.compression.rules().revisions {
             true => self.packer.pack(
                 self.tx,
@@ -247,16 +269,8 @@ impl DocumentWriter<'_> {
         };
         row::write(&mut self.row, fields, etag, body)?;
         self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
-        if fields.flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
-            self.copy_attachments_to_revision(fields.lower_id, fields.change_vector, etag)?;
-        }
-        let chain = chain::get(self.tx, fields.lower_id)?;
-        let is_deletion = fields.flags.contains(DocumentFlags::DELETE_REVISION);
-        let deletion = if is_deletion { etag } else { Etag::ZERO };
-        let longer = Chain { count: chain.count + 1, deletion };
-        chain::replace(self.tx, fields.lower_id, chain, longer)?;
         self.has_revisions = true;
-        Ok(etag)
+        Ok(())
     }
 
     /// Removes the revisions that a rule does not keep; returns how many are left.

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use cluster_state::ClusterState;
+use blittable::{Builder, ParseLimits};
+use cluster_state::{ClusterState, DatabaseValues};
 use documents::{
     DocumentRow, RevisionRow,
     log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
     write_document_json, write_revision_json,
 };
-use model::{CollectionName, DatabaseRecord, DocumentFlags, Etag, date};
+use model::{CollectionName, DatabaseRecord, DocumentFlags, DocumentId, Etag, date};
+use serde_json::Value;
 use smuggler::{DumpWriter, Section};
 use storage::ReadTransaction;
 use wire::{
@@ -20,10 +22,12 @@ use wire::{
 };
 
 use super::{
-    exported_contents::Contents, exported_items, exported_record, exported_series,
+    exported_contents::Contents,
+    exported_items, exported_record, exported_series,
     progress::SmugglerProgress,
+    transform::{Transform, Transformed},
 };
-use crate::error::EngineError;
+use crate::{engine::Engine, error::EngineError};
 
 /// What an export reads besides the documents.
 pub struct ExportSources {
@@ -33,8 +37,20 @@ pub struct ExportSources {
     pub record: Arc<DatabaseRecord>,
     /// The state that all nodes agree on.
     pub agreed: ClusterState,
+    /// What was written before; `None` to write everything.
+    pub since: Option<ExportSince>,
     /// The current time, in ticks of UTC: documents that expire until then are expired.
     pub now_ticks: i64,
+}
+
+/// What an earlier export has: only what changed after it is written, and the definitions, which are short.
+pub struct ExportSince {
+    /// It has the change log up to here.
+    pub etag: Etag,
+    /// It has the changes of compare exchange values up to this index.
+    pub values_index: u64,
+    /// The values now.
+    pub values: DatabaseValues,
 }
 
 /// An export that is running.
@@ -45,6 +61,7 @@ pub struct DumpExport<'t> {
     collections: &'t [CollectionName],
     writer: DumpWriter,
     stage: Stage<'t>,
+    transform: Option<(Transform, Builder)>,
     sections: std::slice::Iter<'static, (Section, SmugglerType)>,
 }
 
@@ -70,6 +87,8 @@ struct LogStage<'t> {
 /// A document or a revision.
 enum Version<'t> {
     Document(DocumentRow<'t>),
+    /// A document that a script has changed, as JSON.
+    Transformed(Vec<u8>),
     Revision(RevisionRow<'t>),
 }
 
@@ -83,12 +102,23 @@ const SECTIONS: &[(Section, SmugglerType)] = &[
     (Section::Indexes, SmugglerType::Indexes),
     (Section::Identities, SmugglerType::Identities),
     (Section::CompareExchange, SmugglerType::CompareExchange),
+    (Section::CompareExchangeTombstones, SmugglerType::CompareExchangeTombstones),
     (Section::CounterGroups, SmugglerType::CounterGroups),
     (Section::Subscriptions, SmugglerType::Subscriptions),
     (Section::TimeSeriesDeletedRanges, SmugglerType::TimeSeriesDeletedRanges),
     (Section::TimeSeries, SmugglerType::TimeSeries),
     (Section::ReplicationHubCertificates, SmugglerType::ReplicationHubCertificates),
 ];
+
+/// The limits of documents that are parsed.
+pub(super) fn limits_of(engine: &Engine) -> ParseLimits {
+    let documents = &engine.settings().documents;
+    ParseLimits {
+        depth_max: documents.nesting_depth_max as usize,
+        document_bytes_max: usize::try_from(documents.document_bytes_max).unwrap_or(usize::MAX),
+        ..ParseLimits::default()
+    }
+}
 
 /// Why automatic indexes are not exported or imported.
 pub(super) const CREATED_BY_QUERIES: &str = "the queries that need them create them.";
@@ -98,16 +128,22 @@ const VALUES_A_STEP: usize = 64;
 
 impl<'t> DumpExport<'t> {
     /// Begins an export of the collections, or of all if there are none.
+    ///
+    /// # Errors
+    /// The script in the options is not JavaScript.
     pub fn begin(
+        engine: &Engine,
         tx: &'t ReadTransaction,
         sources: &'t ExportSources,
         options: &'t SmugglerOptions,
         collections: &'t [CollectionName],
         out: &mut Vec<u8>,
-    ) -> DumpExport<'t> {
+    ) -> Result<DumpExport<'t>, EngineError> {
+        let transform = Transform::of(engine, options)?;
+        let transform = transform.map(|script| (script, Builder::new(limits_of(engine))));
         let writer = DumpWriter::begin(sources.build_version, out);
         let (stage, sections) = (Stage::Between, SECTIONS.iter());
-        DumpExport { tx, sources, options, collections, writer, stage, sections }
+        Ok(DumpExport { tx, sources, options, collections, writer, stage, transform, sections })
     }
 
     /// Appends what comes next; `false` if the dump is complete.
@@ -128,6 +164,11 @@ impl<'t> DumpExport<'t> {
             }
         }
         Ok(true)
+    }
+
+    /// How many elements were written.
+    pub fn elements(&self) -> u64 {
+        self.writer.elements()
     }
 
     fn next_section(
@@ -156,6 +197,9 @@ impl<'t> DumpExport<'t> {
         match section {
             Section::Documents => self.begin_log(*section, EntryKind::Document.into())?,
             Section::Revisions => self.begin_log(*section, EntryKind::Revision.into())?,
+            Section::CounterGroups if self.sources.since.is_some() => {
+                self.begin_log(*section, EntryKinds::COUNTERS)?;
+            }
             Section::CounterGroups if documents::counters_count(self.tx)? != 0 => {
                 self.begin_log(*section, EntryKind::Document.into())?;
             }
@@ -168,7 +212,9 @@ impl<'t> DumpExport<'t> {
             Section::TimeSeriesDeletedRanges => {
                 self.begin_log(*section, EntryKind::DeletedRange.into())?;
             }
-            Section::CompareExchange => self.stage = Stage::CompareExchange { after: None },
+            Section::CompareExchange if self.sources.since.is_none() => {
+                self.stage = Stage::CompareExchange { after: None };
+            }
             Section::DatabaseRecord => progress.finish(part, kind.word()),
             section => {
                 self.small_section(*section, progress, out)?;
@@ -180,7 +226,8 @@ impl<'t> DumpExport<'t> {
 
     fn begin_log(&mut self, section: Section, kinds: EntryKinds) -> Result<(), EngineError> {
         let selection = Selection::of_collections(kinds, self.collections);
-        let reader = log::read(self.tx, &[selection], Etag::ZERO)?;
+        let after = self.sources.since.as_ref().map_or(Etag::ZERO, |since| since.etag);
+        let reader = log::read(self.tx, &[selection], after)?;
         let contents = Contents::default();
         self.stage = Stage::Log(Box::new(LogStage { section, reader, contents, next: None }));
         Ok(())
@@ -216,12 +263,10 @@ impl<'t> DumpExport<'t> {
                 let recorded = recorded.map_err(|unreadable| EngineError::RecordDamaged {
                     detail: unreadable.message.clone(),
                 })?;
+                let remove = self.options.remove_analyzers;
                 for index in recorded.indexes.values() {
-                    self.writer.begin_element(out);
-                    let remove = self.options.remove_analyzers;
                     let element = exported_record::defined_index(index, remove);
-                    out.extend_from_slice(element.to_string().as_bytes());
-                    progress.count(part);
+                    self.element(part, &element, progress, out);
                 }
                 let automatic = exported_record::automatic_indexes(&self.sources.record);
                 if automatic != 0 {
@@ -238,15 +283,60 @@ impl<'t> DumpExport<'t> {
                     progress.count(part);
                 }
             }
+            Section::CompareExchange | Section::CompareExchangeTombstones => {
+                self.changed_values(section == Section::CompareExchangeTombstones, progress, out)?;
+            }
             Section::Subscriptions => {
                 for record in agreed.subscriptions(database)? {
-                    self.writer.begin_element(out);
                     let element = exported_items::subscription(&record?);
-                    out.extend_from_slice(element.to_string().as_bytes());
-                    progress.count(part);
+                    self.element(part, &element, progress, out);
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// An element that was made as a whole.
+    fn element(
+        &mut self,
+        part: SmugglerPart,
+        element: &Value,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) {
+        self.writer.begin_element(out);
+        out.extend_from_slice(element.to_string().as_bytes());
+        progress.count(part);
+    }
+
+    /// Compare exchange values that were put since an earlier export, or those that were deleted.
+    fn changed_values(
+        &mut self,
+        are_deleted: bool,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        let Some(since) = &self.sources.since else { return Ok(()) };
+        for change in since.values.changes_after(since.values_index)? {
+            let change = change?;
+            if change.is_deleted != are_deleted {
+                continue;
+            }
+            let part = match are_deleted {
+                true => {
+                    self.writer.begin_element(out);
+                    exported_items::write_deleted_value(&change.key, out);
+                    SmugglerPart::CompareExchangeTombstones
+                }
+                false => {
+                    let Some(entry) = since.values.get(&change.key)? else { continue };
+                    self.writer.begin_element(out);
+                    exported_items::write_compare_exchange(&entry, out)?;
+                    SmugglerPart::CompareExchange
+                }
+            };
+            progress.count(part).last_etag = change.index;
         }
         Ok(())
     }
@@ -288,6 +378,7 @@ impl<'t> DumpExport<'t> {
             self.writer.begin_element(out);
             match version {
                 Version::Document(row) => write_document_json(&row, out)?,
+                Version::Transformed(json) => out.extend_from_slice(&json),
                 Version::Revision(row) => write_revision_json(&row, out)?,
             }
             return Ok(());
@@ -310,6 +401,26 @@ impl<'t> DumpExport<'t> {
                     exported_items::write_counters(self.tx, &row, out)?;
                     progress.count(part).last_etag = etag.0;
                 }
+                return Ok(());
+            }
+            (Section::CounterGroups, LogEntry::Counter(row)) => {
+                if exported_items::is_of_document(self.tx, row.lower_document_id())? {
+                    self.writer.begin_element(out);
+                    exported_items::write_counter(self.tx, &row, out)?;
+                    progress.count(part).last_etag = etag.0;
+                }
+                return Ok(());
+            }
+            (Section::CounterGroups, LogEntry::CounterTombstone(row)) => {
+                if exported_items::is_of_document(self.tx, row.lower_document_id())? {
+                    self.writer.begin_element(out);
+                    exported_items::write_deleted_counter(&row, out)?;
+                    progress.count(part).last_etag = etag.0;
+                }
+                return Ok(());
+            }
+            // What was created again comes with the documents.
+            (Section::Tombstones, entry) if exported_items::is_created_again(self.tx, &entry)? => {
                 return Ok(());
             }
             (_, LogEntry::Revision(row)) => self.revision(row, progress, out)?,
@@ -350,6 +461,10 @@ impl<'t> DumpExport<'t> {
             progress.counts(SmugglerPart::Documents).skipped += 1;
             return Ok(());
         }
+        let transformed = match self.transform(&row, progress)? {
+            Some(transformed) => transformed,
+            None => return Ok(()),
+        };
         let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
             && self.options.includes(SmugglerType::Attachments);
         let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
@@ -357,12 +472,51 @@ impl<'t> DumpExport<'t> {
             let counts = progress.counts(SmugglerPart::Documents);
             counts.attachments_read += stage.contents.add_of_document(self.tx, &row)?;
         }
-        if stage.contents.is_empty() {
-            self.writer.begin_element(out);
-            return Ok(write_document_json(&row, out)?);
+        match transformed {
+            Some(json) => stage.next = Some(Version::Transformed(json)),
+            None if stage.contents.is_empty() => {
+                self.writer.begin_element(out);
+                write_document_json(&row, out)?;
+            }
+            None => stage.next = Some(Version::Document(row)),
         }
-        stage.next = Some(Version::Document(row));
         Ok(())
+    }
+
+    /// Runs the script on a document: `None` if it is left out, otherwise its JSON if that has changed.
+    #[expect(clippy::option_option, reason = "whether it is exported, and whether it has changed")]
+    fn transform(
+        &mut self,
+        row: &DocumentRow<'t>,
+        progress: &mut SmugglerProgress,
+    ) -> Result<Option<Option<Vec<u8>>>, EngineError> {
+        let Some((transform, builder)) = &mut self.transform else { return Ok(Some(None)) };
+        let mut json = Vec::new();
+        write_document_json(row, &mut json)?;
+        let id = DocumentId::new(row.id()).map_err(documents::DocumentError::from)?;
+        let transformed =
+            builder.parse_document(&json).map_err(|error| error.to_string()).and_then(|body| {
+                let version = row.change_vector().parse().ok();
+                transform.run(&id, version.as_ref(), Some(row.last_modified_ticks()), &body)
+            });
+        let counts = progress.counts(SmugglerPart::Documents);
+        match transformed {
+            Ok(Transformed::Same) => Ok(Some(None)),
+            Ok(Transformed::Changed(body)) => {
+                let json = body.as_view().to_json().map_err(documents::DocumentError::from)?;
+                Ok(Some(Some(json)))
+            }
+            Ok(Transformed::Skipped) => {
+                counts.skipped += 1;
+                Ok(None)
+            }
+            Err(reason) => {
+                counts.errored += 1;
+                let text = format!("The document '{id}' was left out: {reason}.");
+                progress.report(MessageLevel::Error, &text);
+                Ok(None)
+            }
+        }
     }
 
     fn revision(

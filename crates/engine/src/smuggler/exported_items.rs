@@ -3,9 +3,10 @@
 use blittable::write_json_string;
 use cluster_state::{CompareExchangeEntry, SubscriptionRecord};
 use documents::{
-    CounterRow, DocumentError, DocumentRow, collection_numbered, counters_of, log::LogEntry,
+    CounterRow, CounterTombstoneRow, DocumentError, DocumentRow, collection_numbered, counters_of,
+    log::LogEntry,
 };
-use model::{DatabaseId, DocumentId, date};
+use model::{AttachmentName, ChangeVector, DatabaseId, DocumentId, date};
 use serde_json::{Value, json};
 use smuggler::Section;
 use storage::ReadTransaction;
@@ -58,6 +59,13 @@ pub(super) fn write_compare_exchange(
     Ok(())
 }
 
+/// A compare exchange value that was deleted.
+pub(super) fn write_deleted_value(key: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Key\":");
+    write_json_string(key, out);
+    out.push(b'}');
+}
+
 pub(super) fn subscription(record: &SubscriptionRecord) -> Value {
     let SubscriptionRecord { settings, position, .. } = record;
     let time = |ticks: Option<i64>| ticks.map(date::format);
@@ -80,9 +88,77 @@ pub(super) fn write_counters(
 ) -> Result<(), EngineError> {
     let id = DocumentId::new(row.id()).map_err(DocumentError::from)?;
     let counters = counters_of(tx, &id)?.collect::<Result<Vec<_>, _>>()?;
+    write_group(row.id(), &counters, out)
+}
+
+/// One counter in the same form.
+pub(super) fn write_counter(
+    tx: &ReadTransaction,
+    row: &CounterRow<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    let lower_id = row.lower_document_id();
+    let id = DocumentId::new(lower_id).map_err(DocumentError::from)?;
+    let document = documents::get(tx, &id)?;
+    let id = document.as_ref().map_or(lower_id, |document| document.id());
+    write_group(id, std::slice::from_ref(row), out)
+}
+
+/// A counter that was deleted: its value is a text with the version of the deletion, `database:etag`.
+pub(super) fn write_deleted_counter(
+    row: &CounterTombstoneRow<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    let version: Result<ChangeVector, _> = row.change_vector().parse();
+    let version = version.map_err(|_| DocumentError::Corrupt {
+        detail: "the version of a deletion is unreadable",
+    })?;
+    let parts = version.entries().map(|entry| format!("{}:{}", entry.database_id, entry.etag.0));
+    let parts: Vec<String> = parts.collect();
+    let name = row.lower_name();
+    let element = json!({
+        "DocId": row.lower_document_id(), "ChangeVector": version.as_str(),
+        "Values": {"@dbIds": [], "@names": {name: name}, "@vals": {name: parts.join(", ")}}
+    });
+    out.extend_from_slice(element.to_string().as_bytes());
+    Ok(())
+}
+
+/// Whether there is a document of that id, whose counters are exported.
+pub(super) fn is_of_document(tx: &ReadTransaction, lower_id: &str) -> Result<bool, EngineError> {
+    let id = DocumentId::new(lower_id).map_err(DocumentError::from)?;
+    Ok(documents::get(tx, &id)?.is_some())
+}
+
+/// Whether there is again what a tombstone says was deleted.
+pub(super) fn is_created_again(
+    tx: &ReadTransaction,
+    entry: &LogEntry<'_>,
+) -> Result<bool, EngineError> {
+    match entry {
+        LogEntry::DocumentTombstone(row) => {
+            let id = DocumentId::new(row.id()).map_err(DocumentError::from)?;
+            Ok(documents::get(tx, &id)?.is_some())
+        }
+        LogEntry::AttachmentTombstone(row) => {
+            let id = DocumentId::new(row.lower_document_id()).map_err(DocumentError::from)?;
+            let name = AttachmentName::new(row.lower_name());
+            let detail = "the name of an attachment is unreadable";
+            let name = name.map_err(|_| DocumentError::Corrupt { detail })?;
+            Ok(documents::attachment(tx, &id, &name)?.is_some())
+        }
+        _ => Ok(false),
+    }
+}
+
+fn write_group(
+    id: &str,
+    counters: &[CounterRow<'_>],
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
     let mut databases: Vec<DatabaseId> = Vec::new();
-    let mut version = model::ChangeVector::empty();
-    for counter in &counters {
+    let mut version = ChangeVector::empty();
+    for counter in counters {
         version = version.merge(&counter.change_vector());
         for value in counter.values() {
             let id = value?.database_id;
@@ -92,7 +168,7 @@ pub(super) fn write_counters(
         }
     }
     out.extend_from_slice(b"{\"DocId\":");
-    write_json_string(row.id(), out);
+    write_json_string(id, out);
     out.extend_from_slice(format!(",\"ChangeVector\":\"{version}\",\"Values\":{{").as_bytes());
     let ids: Vec<String> = databases.iter().map(DatabaseId::to_string).collect();
     out.extend_from_slice(format!("\"@dbIds\":{},\"@names\":{{", json!(ids)).as_bytes());

@@ -11,10 +11,11 @@ use blittable::{BlittableBuf, Builder};
 use commands::Command;
 use database::{DatabaseLease, Operation};
 use documents::{
-    ExpectedVersion, Import, ImportKind, Imported, ImportedVersion, NewContent, database_identity,
+    Deleted, Import, ImportKind, Imported, ImportedDeletion, ImportedVersion, NewContent,
+    database_identity,
 };
 use indexing::is_javascript;
-use model::{ContentHash, DatabaseId, DocumentFlags, DocumentId, date};
+use model::{ContentHash, DatabaseId, DocumentFlags, date};
 use serde_json::{Map, Value};
 use smuggler::Section;
 use wire::{
@@ -30,6 +31,7 @@ use super::{
     imported_series::{self, SegmentHead},
     imported_version::VersionElement,
     progress::SmugglerProgress,
+    transform::{Transform, Transformed},
 };
 use crate::{
     bulk_insert::BulkInsert, content_upload::StagedContents, engine::Engine, error::EngineError,
@@ -60,10 +62,13 @@ pub struct DumpImport {
     contents_bytes: usize,
     values: Vec<(String, BlittableBuf)>,
     values_bytes: usize,
+    /// Of values that are deleted.
+    deleted_keys: Vec<String>,
     identities: Vec<(String, i64)>,
     /// The segment of a time series that is being read.
     segment: Option<(SegmentHead, Vec<u8>)>,
     progress: SmugglerProgress,
+    transform: Option<Transform>,
     /// Whether indexes in C# are imported, which only administrators may define.
     may_define_csharp: bool,
 }
@@ -104,8 +109,23 @@ impl DumpImport {
         operation: Option<Arc<Operation>>,
         is_administrator: bool,
     ) -> Result<DumpImport, EngineError> {
-        let clock = Arc::clone(engine.clock());
-        let now_ticks = clock.now().ticks();
+        let progress = SmugglerProgress::new(operation, Arc::clone(engine.clock()));
+        Self::begin_counting(engine, database, options, progress, is_administrator)
+    }
+
+    /// As [`DumpImport::begin`], adding to what was counted before.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(super) fn begin_counting(
+        engine: &Engine,
+        database: &DatabaseLease,
+        options: SmugglerOptions,
+        progress: SmugglerProgress,
+        is_administrator: bool,
+    ) -> Result<DumpImport, EngineError> {
+        let now_ticks = engine.clock().now().ticks();
+        let transform = Transform::of(engine, &options)?;
         Ok(DumpImport {
             batches: engine.begin_bulk_insert(database, false),
             options: Arc::new(options),
@@ -117,11 +137,24 @@ impl DumpImport {
             contents_bytes: 0,
             values: Vec::new(),
             values_bytes: 0,
+            deleted_keys: Vec::new(),
             identities: Vec::new(),
             segment: None,
-            progress: SmugglerProgress::new(operation, clock),
+            progress,
+            transform,
             may_define_csharp: is_administrator,
         })
+    }
+
+    /// Ends it, and passes on what was counted.
+    pub(super) fn into_progress(self) -> SmugglerProgress {
+        self.progress
+    }
+
+    /// The record of the database is kept by the caller, which uses it at the end.
+    pub(super) fn record_is_kept(&mut self) {
+        let part = SmugglerPart::DatabaseRecord;
+        self.progress.finish(part, "DatabaseRecord");
     }
 
     /// The batches of commands that it has collected.
@@ -161,6 +194,7 @@ impl DumpImport {
                 ImportKind::Revision => (SmugglerPart::RevisionDocuments, "A revision of"),
                 ImportKind::Counters => (SmugglerPart::Counters, "The counters of"),
                 ImportKind::TimeSeries => (SmugglerPart::TimeSeries, "Entries of a time series of"),
+                ImportKind::Deletion => (SmugglerPart::Tombstones, "A deletion of"),
             };
             let counts = self.progress.counts(part);
             let done = match is_whole {
@@ -263,7 +297,6 @@ impl DumpImport {
             | Section::LegacyAttachmentDeletions
             | Section::LegacyTransformers
             | Section::ReplicationHubCertificates
-            | Section::CompareExchangeTombstones
             | Section::Conflicts => {
                 self.progress.count(current.part).skipped += 1;
                 imported_items::check(text).map(|()| ImportNext::Read)
@@ -328,10 +361,16 @@ impl DumpImport {
 
     /// What is still collected for the cluster.
     fn rest(&mut self) -> ImportNext {
-        let task = match (self.values.is_empty(), self.identities.is_empty()) {
-            (false, _) => Task::Values(std::mem::take(&mut self.values)),
-            (true, false) => Task::Identities(std::mem::take(&mut self.identities)),
-            (true, true) => return ImportNext::Read,
+        // A section has only one of them.
+        let task = match () {
+            () if !self.values.is_empty() => Task::Values(std::mem::take(&mut self.values)),
+            () if !self.deleted_keys.is_empty() => {
+                Task::DeletedValues(std::mem::take(&mut self.deleted_keys))
+            }
+            () if !self.identities.is_empty() => {
+                Task::Identities(std::mem::take(&mut self.identities))
+            }
+            () => return ImportNext::Read,
         };
         self.values_bytes = 0;
         ImportNext::Run(Box::new(ImportTask(task)))
@@ -397,6 +436,10 @@ impl DumpImport {
             self.progress.counts(current.part).skipped += 1;
             return Ok(ImportNext::Read);
         }
+        if current.section == Section::Documents && !self.transform(&mut version)? {
+            self.progress.counts(current.part).skipped += 1;
+            return Ok(ImportNext::Read);
+        }
         if !self.options.includes(SmugglerType::Attachments) {
             version.attachments.clear();
         }
@@ -411,6 +454,25 @@ impl DumpImport {
         };
         self.batches.add(Command::Import(Box::new(import)), staged);
         Ok(ImportNext::Read)
+    }
+
+    /// Runs the script on a document; `false` if it is left out.
+    fn transform(&self, version: &mut ImportedVersion) -> Result<bool, String> {
+        let Some(transform) = &self.transform else { return Ok(true) };
+        let (id, modified) = (&version.id, version.last_modified_ticks);
+        match transform.run(id, version.change_vector.as_ref(), modified, &version.body)? {
+            Transformed::Same => Ok(true),
+            Transformed::Skipped => Ok(false),
+            Transformed::Changed(body) => {
+                version.body = body;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether a script runs on each document, for which the caller waits.
+    pub fn has_script(&self) -> bool {
+        self.transform.is_some()
     }
 
     fn is_wanted(&self, version: &ImportedVersion, collection: &str) -> bool {
@@ -553,13 +615,24 @@ impl DumpImport {
                     return Ok(self.rest());
                 }
             }
+            Section::CompareExchangeTombstones => {
+                self.deleted_keys.push(imported_items::text(&element, "Key")?.to_owned());
+                if VALUES_A_TASK <= self.deleted_keys.len() {
+                    return Ok(self.rest());
+                }
+            }
             Section::Counters => {
                 let counters = imported_items::single_counter(&element, self.own_id)?;
                 self.batches.add(import_of(Import::Counters(counters)), StagedContents::default());
             }
             Section::CounterGroups => {
                 let counters = imported_items::counters(&element)?;
-                self.batches.add(import_of(Import::Counters(counters)), StagedContents::default());
+                let deleted = imported_items::deleted_counters(&element)?;
+                if !counters.counters.is_empty() || deleted.is_empty() {
+                    let import = import_of(Import::Counters(counters));
+                    self.batches.add(import, StagedContents::default());
+                }
+                deleted.into_iter().for_each(|deletion| self.delete(deletion));
             }
             Section::TimeSeriesDeletedRanges => {
                 let (collection, change) = imported_series::deletion_of(&element)?;
@@ -587,23 +660,20 @@ impl DumpImport {
     }
 
     fn tombstone(&mut self, element: &Map<String, Value>) -> Result<(), String> {
-        let key = imported_items::text(element, "Key")?;
-        let command = match imported_items::text(element, "Type")? {
-            "Document" => {
-                let collection = element.get("Collection").and_then(Value::as_str);
-                if !self.options.includes_collection(collection.unwrap_or(model::EMPTY_COLLECTION))
-                {
-                    self.progress.counts(SmugglerPart::Tombstones).skipped += 1;
-                    return Ok(());
-                }
-                let id = DocumentId::new(key).map_err(|error| error.to_string())?;
-                Command::Delete { id, expected: ExpectedVersion::Any }
-            }
-            "Attachment" => Command::DeleteAttachment(imported_items::deleted_attachment(key)?),
-            other => return Err(format!("Deletions of the type '{other}' are not imported.")),
-        };
-        self.batches.add(command, StagedContents::default());
+        let deletion = imported_items::deletion(element)?;
+        let collection = element.get("Collection").and_then(Value::as_str);
+        let collection = collection.unwrap_or(model::EMPTY_COLLECTION);
+        let is_document = matches!(deletion.deleted, Deleted::Document);
+        if is_document && !self.options.includes_collection(collection) {
+            self.progress.counts(SmugglerPart::Tombstones).skipped += 1;
+            return Ok(());
+        }
+        self.delete(deletion);
         Ok(())
+    }
+
+    fn delete(&mut self, deletion: ImportedDeletion) {
+        self.batches.add(import_of(Import::Deletion(deletion)), StagedContents::default());
     }
 
     fn index(&mut self, mut element: Map<String, Value>) -> Result<ImportNext, String> {

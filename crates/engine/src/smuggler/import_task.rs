@@ -15,7 +15,7 @@ use model::IndexDefinition;
 use serde_json::{Map, Value};
 use wire::{SmugglerOptions, SubscriptionStart, smuggler_result::SmugglerPart};
 
-use super::imported_record::ImportedRecord;
+use super::imported_record::{ImportedRecord, RecordUse};
 use crate::{
     engine::Engine,
     error::EngineError,
@@ -34,6 +34,7 @@ pub(super) enum Task {
     Index(Box<IndexDefinition>),
     Identities(Vec<(String, i64)>),
     Values(Vec<(String, BlittableBuf)>),
+    DeletedValues(Vec<String>),
     Subscription(Box<NewSubscription>),
 }
 
@@ -67,7 +68,7 @@ impl ImportTask {
             Task::Record { sent, options } => {
                 let name = database.record().name.as_str().to_owned();
                 let ImportedRecord { parts, refused } =
-                    engine.import_record(&name, &sent, &options)?;
+                    engine.import_record(&name, &sent, &options, RecordUse::Import)?;
                 let mut outcome = TaskOutcome::of(SmugglerPart::DatabaseRecord);
                 (outcome.record_parts, outcome.notes) = (parts, refused);
                 Ok(outcome)
@@ -75,6 +76,7 @@ impl ImportTask {
             Task::Index(definition) => Ok(define(engine, database, *definition)),
             Task::Identities(values) => set_identities(engine, database, values),
             Task::Values(values) => put_values(engine, database, values),
+            Task::DeletedValues(keys) => delete_values(engine, database, &keys),
             Task::Subscription(new) => subscribe(engine, database, *new),
         }
     }
@@ -147,6 +149,34 @@ fn put_values(
                     Err(error) => return Err(error),
                 }
             }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Deletes values; those that are not there need not be.
+fn delete_values(
+    engine: &Engine,
+    database: &DatabaseLease,
+    keys: &[String],
+) -> Result<TaskOutcome, EngineError> {
+    let outcome = TaskOutcome::of(SmugglerPart::CompareExchangeTombstones);
+    let id = database.record().topology_id;
+    for key in keys {
+        let mut expected =
+            engine.cluster_state().compare_exchange(id, key)?.map(|value| value.index);
+        while let Some(version) = expected {
+            let command = CompareExchangeCommand::Delete {
+                database: id,
+                key: key.clone(),
+                expected: version,
+            };
+            let command = Command::CompareExchange(command);
+            let applied = engine.submit_for(database, &command, None)?.wait()?;
+            expected = match applied.outcome {
+                Outcome::CompareExchange(done) if !done.is_successful => Some(done.index),
+                _ => None,
+            };
         }
     }
     Ok(outcome)

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 
 use blittable::{BlittableBuf, JsonReader};
-use documents::{CounterValue, DeleteAttachment, ExpectedVersion, ImportedCounters};
-use model::{AttachmentName, ChangeVector, CounterName, DatabaseId, DocumentId, Etag, NodeTag};
+use documents::{CounterValue, Deleted, ImportedCounters, ImportedDeletion};
+use model::{
+    AttachmentName, ChangeVector, ChangeVectorEntry, ContentHash, CounterName, DatabaseId,
+    DocumentId, Etag, NodeTag,
+};
 use serde_json::{Map, Value};
 
 /// Separates the parts of the key of an attachment.
@@ -73,7 +76,7 @@ pub(super) fn compare_exchange(
     Ok((key, value))
 }
 
-/// The counters of a document. Deleted ones are texts, and are left out.
+/// The counters of a document, without the deleted ones.
 pub(super) fn counters(element: &Map<String, Value>) -> Result<ImportedCounters, String> {
     let id = document_id(element)?;
     let version = version_of(element);
@@ -138,15 +141,69 @@ fn tag_of(version: &ChangeVector, id: DatabaseId) -> NodeTag {
     entry.map_or(NodeTag::A, |entry| entry.tag)
 }
 
+/// What a tombstone says is deleted.
+pub(super) fn deletion(element: &Map<String, Value>) -> Result<ImportedDeletion, String> {
+    let key = text(element, "Key")?;
+    let change_vector = element.get("ChangeVector").and_then(Value::as_str);
+    let change_vector = change_vector.and_then(|text| text.parse().ok());
+    match text(element, "Type")? {
+        "Document" => {
+            let id = DocumentId::new(key).map_err(|error| error.to_string())?;
+            Ok(ImportedDeletion { id, change_vector, deleted: Deleted::Document })
+        }
+        "Attachment" => deleted_attachment(key, change_vector),
+        other => Err(format!("Deletions of the type '{other}' are not imported.")),
+    }
+}
+
 /// The attachment whose deletion a key records.
-pub(super) fn deleted_attachment(key: &str) -> Result<DeleteAttachment, String> {
+fn deleted_attachment(
+    key: &str,
+    change_vector: Option<ChangeVector>,
+) -> Result<ImportedDeletion, String> {
     let mut parts = key.split(KEY_SEPARATOR);
     let (Some(id), Some("d"), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("The key is not that of an attachment of a document.".to_owned());
     };
     let id = DocumentId::new(id).map_err(|error| error.to_string())?;
     let name = AttachmentName::new(name).map_err(|error| error.to_string())?;
-    Ok(DeleteAttachment { id, name, expected: ExpectedVersion::Any })
+    let hash = parts.next().and_then(ContentHash::parse);
+    Ok(ImportedDeletion { id, change_vector, deleted: Deleted::Attachment { name, hash } })
+}
+
+/// The counters of an element that are deleted: their values are texts, `database:etag` for each database.
+pub(super) fn deleted_counters(
+    element: &Map<String, Value>,
+) -> Result<Vec<ImportedDeletion>, String> {
+    let id = document_id(element)?;
+    let values = element.get("Values").and_then(Value::as_object);
+    let counted = values.and_then(|values| values.get("@vals")).and_then(Value::as_object);
+    let deleted = counted.into_iter().flatten().filter_map(|(name, value)| {
+        let text = value.as_str()?;
+        Some((name, text))
+    });
+    deleted
+        .map(|(name, text)| {
+            let name = CounterName::new(name.as_str()).map_err(|error| error.to_string())?;
+            let change_vector = Some(deletion_version(text)?);
+            let id = id.clone();
+            Ok(ImportedDeletion { id, change_vector, deleted: Deleted::Counter { name } })
+        })
+        .collect()
+}
+
+fn deletion_version(text: &str) -> Result<ChangeVector, String> {
+    let mut version = ChangeVector::empty();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let entry = part.rsplit_once(':').and_then(|(id, etag)| {
+            let etag = Etag(etag.parse().ok()?);
+            let database_id = DatabaseId::parse(id)?;
+            Some(ChangeVectorEntry { tag: NodeTag::A, etag, database_id })
+        });
+        let entry = entry.ok_or_else(|| format!("'{text}' is not the version of a deletion."))?;
+        version = version.with(entry);
+    }
+    Ok(version)
 }
 
 #[cfg(test)]
@@ -167,15 +224,20 @@ mod tests {
     }
 
     #[test]
-    fn counters_keep_what_each_database_has_counted_and_deleted_ones_are_left_out() {
+    fn counters_keep_what_each_database_has_counted_and_deleted_ones_are_deletions() {
         let element = parse(
             br#"{"DocId":"us/0","ChangeVector":"B:29-IXFvUGNOcU6aQXF0gg4kKQ","Values":{"@dbIds":
             ["IXFvUGNOcU6aQXF0gg4kKQ","E/bJlYuSXk2YiDE/tSNSAg"],"@names":{"likes":"Likes","gone":"gone"},
             "@vals":{"gone":"IXFvUGNOcU6aQXF0gg4kKQ:36","likes":[5,26,0,0]}}}"#,
         );
-        let read = counters(&element.unwrap()).unwrap();
+        let element = element.unwrap();
+        let read = counters(&element).unwrap();
         let [(name, values)] = &read.counters[..] else { panic!("{read:?}") };
         assert_eq!((read.id.as_str(), name.as_str()), ("us/0", "Likes"));
+        let [deletion] = &deleted_counters(&element).unwrap()[..] else { panic!() };
+        let Deleted::Counter { name } = &deletion.deleted else { panic!("{deletion:?}") };
+        let version = deletion.change_vector.as_ref().map(ChangeVector::as_str);
+        assert_eq!((name.as_str(), version), ("gone", Some("A:36-IXFvUGNOcU6aQXF0gg4kKQ")));
         let values: Vec<_> = values
             .iter()
             .map(|value| (value.node_tag.as_str(), value.value, value.etag.0))

@@ -4,6 +4,8 @@
 //! configure stays. Tasks arrive disabled, since they would begin to send data to where the exported database sent
 //! its own. Settings of the server's kind, such as limits and directories, stay as they are.
 
+use std::collections::BTreeMap;
+
 use model::{NamedEnum as _, RetentionKind};
 use serde_json::{Map, Value};
 use wire::{
@@ -12,15 +14,27 @@ use wire::{
     read_revisions_configuration, read_time_series_configuration,
 };
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{database_files::check_settings, engine::Engine, error::EngineError};
+
+/// What is done with the record of a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordUse {
+    /// It is merged into that of a database. Tasks arrive disabled, and settings stay as they are here.
+    Import,
+    /// It becomes that of a new database, with its settings.
+    Restore {
+        /// Whether tasks arrive disabled.
+        disables_tasks: bool,
+    },
+}
 
 /// What an import has changed of a record.
 #[derive(Debug, Default)]
-pub(super) struct ImportedRecord {
+pub(crate) struct ImportedRecord {
     /// The parts, by the names that results use.
-    pub(super) parts: Vec<&'static str>,
+    pub(crate) parts: Vec<&'static str>,
     /// What could not be imported, and why.
-    pub(super) refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// Parts that are kept as they are sent: this server has no use for some of them, but the next export has them.
@@ -57,11 +71,12 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not exist; the record cannot be written.
-    pub(super) fn import_record(
+    pub(crate) fn import_record(
         &self,
         database: &str,
         sent: &Map<String, Value>,
         options: &SmugglerOptions,
+        use_of: RecordUse,
     ) -> Result<ImportedRecord, EngineError> {
         let mut imported = ImportedRecord::default();
         let sections = sections_of(database, sent, options, &mut imported);
@@ -76,7 +91,12 @@ impl Engine {
         if !kept.is_empty() || lock_mode.is_some() {
             self.change_record_body(database, |body| {
                 for (name, value, kind) in &kept {
-                    body.merge(name, value, *kind == Kept::Task);
+                    match (kind, use_of) {
+                        (Kept::Task, RecordUse::Restore { disables_tasks: false }) => {
+                            body.put(name, value.clone());
+                        }
+                        _ => body.merge(name, value, *kind == Kept::Task),
+                    }
                 }
                 if let Some(mode) = lock_mode {
                     body.set_lock_mode(mode);
@@ -97,14 +117,72 @@ impl Engine {
                 imported.refused.push(text);
             }
         }
-        let has_settings = sent.get("Settings").and_then(Value::as_array);
-        if has_settings.is_some_and(|settings| !settings.is_empty()) {
-            let text =
-                "The settings of the database in the dump were not applied: configure them here.";
-            imported.refused.push(text.to_owned());
+        let settings = settings_in(sent);
+        match use_of {
+            _ if settings.is_empty() => {}
+            RecordUse::Import => imported.refused.push(
+                "The settings of the database in the dump were not applied: configure them here."
+                    .to_owned(),
+            ),
+            RecordUse::Restore { .. } => {
+                self.restore_settings(database, settings, &mut imported)?
+            }
         }
         Ok(imported)
     }
+}
+
+/// Settings that name places of the machine that the dump is of, or say what was decided when the database was created.
+const PLACES: [&str; 3] = ["DataDir", "RunInMemory", "Storage."];
+
+impl Engine {
+    /// Applies settings of a backup, as far as they are possible here.
+    fn restore_settings(
+        &self,
+        database: &str,
+        settings: BTreeMap<String, Value>,
+        imported: &mut ImportedRecord,
+    ) -> Result<(), EngineError> {
+        let mut restored = Map::new();
+        for (name, value) in settings {
+            let is_place = PLACES.iter().any(|place| {
+                let begin = name.get(..place.len());
+                begin.is_some_and(|begin| begin.eq_ignore_ascii_case(place))
+            });
+            if is_place {
+                let text =
+                    format!("The setting '{name}' was not restored: it belongs to the machine.");
+                imported.refused.push(text);
+                continue;
+            }
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let one = BTreeMap::from([(name.clone(), text)]);
+            match check_settings(self.settings(), database, &one) {
+                Ok(()) => drop(restored.insert(name, value)),
+                Err(error) => {
+                    imported
+                        .refused
+                        .push(format!("The setting '{name}' was not restored: {error}"));
+                }
+            }
+        }
+        if !restored.is_empty() {
+            self.change_record_body(database, |body| body.merge_settings(&restored))?;
+        }
+        Ok(())
+    }
+}
+
+/// The settings of a record in a dump: a list of objects of one property each.
+fn settings_in(sent: &Map<String, Value>) -> BTreeMap<String, Value> {
+    let listed = match sent.get("Settings") {
+        Some(Value::Array(listed)) => listed.iter().filter_map(Value::as_object).collect(),
+        Some(Value::Object(settings)) => vec![settings],
+        _ => Vec::new(),
+    };
+    let all = listed.into_iter().flatten();
+    let set = all.filter(|(_, value)| !value.is_null());
+    set.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 type Read = fn(&Map<String, Value>, &str) -> Result<StoredSection, ProtocolError>;

@@ -17,6 +17,9 @@
 //! | `exported_series`, `imported_series` | segments of time series |
 //! | `imported_record` | settings of the database |
 //! | `import_task` | what changes the state that all nodes agree on |
+//! | `transform` | the script that changes documents on their way |
+//! | `load` | an import from a file, on a thread that may block |
+//! | `verify` | checking a dump without a database |
 //! | `progress` | what is counted and reported |
 
 mod export;
@@ -30,9 +33,16 @@ mod imported_items;
 mod imported_record;
 mod imported_series;
 mod imported_version;
+mod load;
 mod progress;
+mod transform;
+mod verify;
 
-pub use export::{DumpExport, ExportSources};
+pub use export::{DumpExport, ExportSince, ExportSources};
 pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
 pub use import_task::{ImportTask, TaskOutcome};
+pub(crate) use imported_record::RecordUse;
+pub(crate) use load::{DumpLoad, LoadSource};
 pub use progress::SmugglerProgress;
+pub use verify::VerifiedDump;
+pub(crate) use verify::verify_dump;

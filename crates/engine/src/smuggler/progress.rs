@@ -29,6 +29,18 @@ impl SmugglerProgress {
         SmugglerProgress { result, operation, clock, began_ticks, unannounced: 0 }
     }
 
+    /// Passes on what was counted; nothing is counted here until it comes back.
+    pub(crate) fn take(&mut self) -> SmugglerProgress {
+        let empty = SmugglerProgress {
+            result: SmugglerResult::default(),
+            operation: None,
+            clock: Arc::clone(&self.clock),
+            began_ticks: self.began_ticks,
+            unannounced: 0,
+        };
+        std::mem::replace(self, empty)
+    }
+
     /// The result so far.
     pub fn result(&self) -> &SmugglerResult {
         &self.result

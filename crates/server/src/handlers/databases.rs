@@ -216,7 +216,15 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         }
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
-    let body = call.body.to_vec();
+    // Only a restore may say that a database is incomplete: the next start would remove it.
+    let mut record = RecordBody::read(&call.body);
+    let body = match record.is_restoring() {
+        true => {
+            record.set_restoring(false);
+            record.to_json()
+        }
+        false => call.body.to_vec(),
+    };
     Ok(NewDatabase { name, disabled, body, request_id, adopts_files: false })
 }
 

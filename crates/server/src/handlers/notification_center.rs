@@ -201,6 +201,8 @@ fn operation_message(
         | OperationStatus::Compacted(_)
         | OperationStatus::IndexOptimized { .. }
         | OperationStatus::Smuggled(_)
+        | OperationStatus::BackedUp(_)
+        | OperationStatus::Restored(_)
         | OperationStatus::Revised(_) => "Success",
     };
     let ended = operation.state().ended.map(|ended| date::format(ended.ticks()));

@@ -1,8 +1,9 @@
-//! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are rejected.
+//! Ongoing tasks of a database: subscriptions and scheduled backups. Other kinds are rejected.
 
 use cluster_state::SubscriptionRecord;
-use engine::{EngineError, SubscriptionKey};
+use engine::{BackupTask, EngineError, SubscriptionKey};
 use http::StatusCode;
+use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
 use wire::ErrorKind;
 
@@ -10,17 +11,29 @@ use crate::{
     answers::{answer::Answer, counted_list::CountedList},
     api_error::ApiError,
     call::Call,
-    handlers::subscriptions::{
-        for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
+    handlers::{
+        backups,
+        subscriptions::{
+            for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
+        },
     },
 };
 
-/// Rejects a request about an unknown kind of task.
-fn require_subscription(call: &Call) -> Result<(), ApiError> {
+/// The kinds of tasks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Subscription,
+    Backup,
+}
+
+/// The kind of task that a request is about; unknown ones are rejected.
+fn kind_of(call: &Call) -> Result<Kind, ApiError> {
     let query = call.query();
     let kind = query.single_non_empty("type")?;
-    if kind.eq_ignore_ascii_case("Subscription") {
-        return Ok(());
+    for (word, known) in [("Subscription", Kind::Subscription), ("Backup", Kind::Backup)] {
+        if kind.eq_ignore_ascii_case(word) {
+            return Ok(known);
+        }
     }
     let message = format!("Tasks of the type '{kind}' are not supported by this server yet");
     Err(ApiError::new(ErrorKind::NotSupported, message))
@@ -82,13 +95,27 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
         })?;
         Ok(true)
     })?;
+    let record = call.database()?.record();
+    for task in call.state.engine.backup_tasks(&record) {
+        let json = backups::task_json(call, &record, &task)?.to_string();
+        tasks.add(json.len(), |out| {
+            out.extend_from_slice(json.as_bytes());
+            Ok(())
+        })?;
+    }
     let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":[]}}");
     Ok(tasks.end(tail.as_bytes()))
 }
 
 /// `GET /task`.
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
-    require_subscription(call)?;
+    if kind_of(call)? == Kind::Backup {
+        let record = call.database()?.record();
+        return Ok(match named_backup(call, &record)? {
+            Some(task) => Answer::shape(StatusCode::OK, &backups::task_json(call, &record, &task)?),
+            None => Answer::empty(StatusCode::NOT_FOUND),
+        });
+    }
     let Some(record) = named(call)? else {
         let name = call.query().get("taskName").unwrap_or_default().to_owned();
         return Err(EngineError::SubscriptionMissing { key: SubscriptionKey::Name(name) }.into());
@@ -106,12 +133,19 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
 
 /// `POST /admin/tasks/state`, and the same for subscriptions alone.
 pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
-    require_subscription(call)?;
+    let kind = kind_of(call)?;
     let query = call.query();
     let is_disabled = query.bool("disable")?.ok_or_else(|| {
         ApiError::argument("Query string disable is mandatory, but wasn't specified.")
     })?;
     let key = query.long("key")?.unwrap_or(0);
+    if kind == Kind::Backup {
+        let database = call.database()?.record();
+        let id = u64::try_from(key).unwrap_or(0);
+        let engine = &call.state.engine;
+        let changed = engine.set_backup_task_state(database.name.as_str(), id, is_disabled)?;
+        return Ok(changed_answer(key, changed.index));
+    }
     let Some(record) = named(call)? else {
         let name = query.get("taskName").unwrap_or_default();
         let database = call.database()?.record();
@@ -119,18 +153,40 @@ pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
         return Err(ApiError::new(ErrorKind::StateChangeRefused, message));
     };
     let changed = set_disabled(call, &record, is_disabled)?;
-    let answer = json!({"TaskId": key, "RaftCommandIndex": changed.index});
-    Ok(Answer::shape(StatusCode::OK, &answer))
+    Ok(changed_answer(key, changed.index))
 }
 
 /// `DELETE /admin/tasks`.
 pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
-    require_subscription(call)?;
+    let kind = kind_of(call)?;
     let query = call.query();
     let id = query.long("id")?.unwrap_or(0);
+    if kind == Kind::Backup {
+        let database = call.database()?.record();
+        let task = u64::try_from(id).unwrap_or(0);
+        let changed = call.state.engine.delete_backup_task(database.name.as_str(), task)?;
+        return Ok(changed_answer(id, changed.index));
+    }
     let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
     remove(call, &record.name)?;
     let index = call.state.engine.cluster_state().last_index()?;
-    let answer = json!({"TaskId": id, "RaftCommandIndex": index});
-    Ok(Answer::shape(StatusCode::OK, &answer))
+    Ok(changed_answer(id, index))
+}
+
+fn changed_answer(task: i64, index: u64) -> Answer {
+    Answer::shape(StatusCode::OK, &json!({"TaskId": task, "RaftCommandIndex": index}))
+}
+
+/// The scheduled backup that a request names, by its number or its name.
+fn named_backup(call: &Call, record: &DatabaseRecord) -> Result<Option<BackupTask>, ApiError> {
+    let query = call.query();
+    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
+    let is_named = |task: &BackupTask| match id {
+        Some(id) => i64::try_from(task.definition.id) == Ok(id),
+        None => name.is_some_and(|name| {
+            let known = task.definition.name.as_deref();
+            known.is_some_and(|known| known.eq_ignore_ascii_case(name))
+        }),
+    };
+    Ok(call.state.engine.backup_tasks(record).into_iter().find(is_named))
 }

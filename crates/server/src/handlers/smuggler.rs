@@ -33,7 +33,7 @@ const FORM_FIELD: &str = "DownloadOptions";
 
 /// `POST /smuggler/validate-options`.
 pub(crate) fn validate_options(call: &Call) -> Result<Answer, ApiError> {
-    check_script(&options_of(call)?)?;
+    call.state.engine.check_transform_script(&options_of(call)?)?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
@@ -56,18 +56,6 @@ fn read_options(body: &[u8]) -> Result<SmugglerOptions, ApiError> {
         return Ok(SmugglerOptions::default());
     }
     Ok(SmugglerOptions::read(&read_object(body)?)?)
-}
-
-/// Scripts that transform documents do not run yet; to ignore one would import what it leaves out.
-fn check_script(options: &SmugglerOptions) -> Result<(), ApiError> {
-    match options.transform_script {
-        None => Ok(()),
-        Some(_) => {
-            let message = "The option 'TransformScript' is not supported yet: export and import \
-                           without it, and change the documents with a patch by query.";
-            Err(ApiError::new(ErrorKind::NotSupported, message))
-        }
-    }
 }
 
 /// Whether the client administers the database: only then the record is exported and imported.

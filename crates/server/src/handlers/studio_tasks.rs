@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use engine::check_index_name;
+use engine::{CronExpression, check_index_name};
 use http::StatusCode;
 use model::{DatabaseName, DatabaseRecord, IndexDefinition, NamedEnum as _, date};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use wire::{
 };
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, call::Call, cron_expression::CronExpression,
-    handlers::databases::listed_state, stored_record::body_of,
+    answers::answer::Answer, api_error::ApiError, call::Call, handlers::databases::listed_state,
+    stored_record::body_of,
 };
 
 /// `GET /studio-tasks/is-valid-name`.

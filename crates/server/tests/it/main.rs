@@ -8,6 +8,7 @@ mod aggregated_queries;
 mod api_keys;
 mod attachment_indexes;
 mod attachments;
+mod backups;
 mod batches;
 mod bulk_insert;
 mod certificates;

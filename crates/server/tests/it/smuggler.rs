@@ -5,6 +5,7 @@ use std::{fmt::Write as _, io::Write as _};
 use flate2::{Compression, write::GzEncoder};
 use platform::{Platform, simulated::Random};
 use serde_json::{Value, json};
+use testkit::content_hash::content_hash;
 
 use crate::{
     http_client::{Connection, Reply},
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// What RavenDB 5.4 exported of a database with one of everything. Its zstd frame has no end, as RavenDB leaves it.
-const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-5.4.ravendbdump");
+pub(crate) const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-5.4.ravendbdump");
 /// The same of RavenDB 7.1.
 const RECORDED_BY_7: &[u8] = include_bytes!("../recorded/smuggler/ravendb-7.1.ravendbdump");
 
@@ -53,7 +54,7 @@ fn import(server: &TestServer, database: &str, options: Option<&Value>, file: &[
 }
 
 /// Everything that clients see of a database, without what an import changes: versions, etags, indexes of commands.
-fn content(server: &TestServer, database: &str) -> String {
+pub(crate) fn content(server: &TestServer, database: &str) -> String {
     let mut out = String::new();
     let db = format!("/databases/{database}");
     let mut documents = server.get(&format!("{db}/docs?start=0&pageSize=10000")).json();
@@ -113,12 +114,21 @@ fn content(server: &TestServer, database: &str) -> String {
 }
 
 /// The first line that differs.
-fn assert_same(left: &str, right: &str) {
+pub(crate) fn assert_same(left: &str, right: &str) {
     let mut lines = left.lines().zip(right.lines());
     if let Some((left, right)) = lines.find(|(left, right)| left != right) {
         panic!("a line differs:\n{left}\n{right}");
     }
     assert_eq!(left.lines().count(), right.lines().count());
+}
+
+/// Compares the hashes of two databases, as dumps show them.
+pub(crate) fn assert_same_hash(server: &TestServer, one: &str, other: &str) {
+    let lines = |database: &str| {
+        let dump = plain(&export(server, database, &json!({})));
+        content_hash(&mut &dump[..]).unwrap().lines()
+    };
+    assert_eq!(lines(one), lines(other));
 }
 
 fn two_databases() -> TestServer {
@@ -367,11 +377,7 @@ fn options_leave_out_what_they_say() {
             assert_eq!(ids, *expected, "{options} {at_import}");
         }
     }
-    for options in [
-        json!({"OperateOnTypes": "Foo"}),
-        json!({"EncryptionKey": "x"}),
-        json!({"TransformScript": "throw 'skip'"}),
-    ] {
+    for options in [json!({"OperateOnTypes": "Foo"}), json!({"EncryptionKey": "x"})] {
         for route in ["export", "validate-options"] {
             let target = format!("/databases/db/smuggler/{route}");
             let reply = server.send("POST", &target, options.to_string().as_bytes());
@@ -382,7 +388,7 @@ fn options_leave_out_what_they_say() {
 }
 
 /// Random documents, revisions, attachments, counters and the rest.
-fn fill(server: &TestServer, random: &mut Random) {
+pub(crate) fn fill(server: &TestServer, random: &mut Random) {
     let revisions = json!({"Default": null, "Collections": {"Revised": {"Disabled": false}}});
     server.send("POST", "/databases/db/admin/revisions/config", revisions.to_string().as_bytes());
     for _ in 0..60 {
@@ -471,6 +477,7 @@ fn a_generated_database_is_the_same_after_export_and_import() {
         );
         assert!(!again["Messages"].to_string().contains("ERROR"), "seed {seed}: {again}");
         assert_same(&content(&server, "db"), &content(&server, "other"));
+        assert_same_hash(&server, "db", "other");
     }
 }
 
@@ -547,5 +554,87 @@ fn a_generated_database_is_the_same_after_a_way_through_ravendb() {
         assert_same(&kept_by_ravendb(&before), &kept_by_ravendb(&after));
         let delete = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
         ask_peer(&peer, "DELETE", "/admin/databases", json_kind, delete.as_bytes());
+    }
+}
+
+#[test]
+fn a_script_changes_documents_on_their_way_and_leaves_some_out() {
+    let script = "if (this.N == 1) throw 'skip'; \
+                  if (this.N == 2) this.missing.property = 1; \
+                  this.N = this.N * 10; this.Of = id(this); delete this.Secret;";
+    let options = json!({ "TransformScript": script });
+    for at_import in [false, true] {
+        let server = two_databases();
+        for number in 0..4 {
+            let body = json!({"N": number, "Big": 12345678901234567890_u64, "Secret": "s", "@metadata": {"@collection": "Us"}});
+            server.put(&format!("us/{number}"), &body.to_string());
+        }
+        server.send(
+            "PUT",
+            "/databases/db/attachments?id=us%2F1&name=a",
+            b"of a document that is left out",
+        );
+        let at_export = if at_import { json!({}) } else { options.clone() };
+        let dump = export(&server, "db", &at_export);
+        if !at_import {
+            assert!(
+                !String::from_utf8_lossy(&plain(&dump)).contains("of a document that is left out")
+            );
+        }
+        let result = import(&server, "other", at_import.then_some(&options), &dump);
+        let found = server.get("/databases/other/docs?start=0&pageSize=9").json();
+        let mut found: Vec<(String, Value)> = found["Results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|document| (document["Of"].as_str().unwrap().to_owned(), document.clone()))
+            .collect();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["us/0", "us/3"], "{result}");
+        let (_, document) = &found[1];
+        assert_eq!((&document["N"], &document["Secret"]), (&json!(30), &Value::Null));
+        assert_eq!(document["Big"], json!(12345678901234567890_u64));
+        assert_eq!(document["@metadata"]["@id"], "us/3");
+        let original = server.document("us/3");
+        assert_eq!(
+            document["@metadata"]["@last-modified"],
+            original["@metadata"]["@last-modified"]
+        );
+        if at_import {
+            let counts = &result["Documents"];
+            assert_eq!((&counts["SkippedCount"], &counts["ErroredCount"]), (&json!(1), &json!(1)));
+            assert!(
+                result["Messages"].to_string().contains("the transform script failed"),
+                "{result}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_script_that_is_wrong_or_wants_more_than_its_document_is_stopped() {
+    let server = two_databases();
+    server.put("a", "{}");
+    let wrong = json!({"TransformScript": "var a = ;"}).to_string();
+    for target in ["/databases/db/smuggler/validate-options", "/databases/db/smuggler/export"] {
+        let reply = server.send("POST", target, wrong.as_bytes());
+        assert!(
+            reply.status == 500 && reply.text().contains("Incorrect transform script"),
+            "{}",
+            reply.text()
+        );
+    }
+    let dump = export(&server, "db", &json!({}));
+    let reply = try_import(
+        &server,
+        "/databases/other/smuggler/import",
+        Some(&json!({"TransformScript": "var a = ;"})),
+        &dump,
+    );
+    assert!(reply.text().contains("Incorrect transform script"), "{}", reply.text());
+    for script in ["put('x', {})", "load('a')", "while (true) {}", "throw 'other'"] {
+        let result = import(&server, "other", Some(&json!({ "TransformScript": script })), &dump);
+        assert_eq!(result["Documents"]["ErroredCount"], 1, "{script}: {result}");
     }
 }

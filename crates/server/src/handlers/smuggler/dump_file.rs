@@ -1,14 +1,12 @@
 //! The file of an import: how it is compressed, which its first bytes say.
 
 use bytes::{Bytes, BytesMut};
+use smuggler::{GZIP_MAGIC, ZSTD_MAGIC};
 
 use crate::{
     api_error::ApiError,
     http::request_coding::{Coding, StreamDecoder},
 };
-
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Decompresses a file piece by piece.
 #[derive(Default)]

@@ -3,16 +3,15 @@
 //! The dump is compressed as the options say, whatever the client accepts: it is a file. One snapshot is read to
 //! the end; an answer that is sent too slowly for that is cut off, and the operation says so.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
-use engine::{DumpExport, ExportSources, SmugglerProgress};
-use flate2::write::GzEncoder;
+use engine::{DumpExport, Engine, ExportSources, SmugglerProgress};
 use model::{CollectionName, date};
+use smuggler::{DumpCompression, DumpEncoder};
 use storage::ReadTransaction;
 use wire::{ErrorKind, SmugglerCompression, SmugglerOptions, operation_state::OperationStatus};
-use zstd::stream::write::Encoder as ZstdEncoder;
 
-use super::{Running, check_script, is_administrator, leave_out_record_unless, options_of};
+use super::{Running, is_administrator, leave_out_record_unless, options_of};
 use crate::{
     answers::{
         answer::Answer,
@@ -24,9 +23,6 @@ use crate::{
     handlers::attachments::percent_encode,
     http::router::Answering,
 };
-
-/// The level of zstd: as fast as a disk, at half the size that gzip reaches.
-const ZSTD_LEVEL: i32 = 1;
 
 /// `POST /smuggler/export`.
 pub(crate) fn export(call: Call) -> Answering {
@@ -44,6 +40,7 @@ pub(crate) fn export(call: Call) -> Answering {
 
 /// An export that is about to begin.
 struct Job {
+    engine: Arc<Engine>,
     options: SmugglerOptions,
     collections: Vec<CollectionName>,
     sources: ExportSources,
@@ -52,19 +49,20 @@ struct Job {
 
 fn begin(call: &Call) -> Result<Job, ApiError> {
     let mut options = options_of(call)?;
-    check_script(&options)?;
+    call.state.engine.check_transform_script(&options)?;
     leave_out_record_unless(&mut options, is_administrator(call)?);
     let collections = options.collections.iter().map(|name| CollectionName::new(name.as_str()));
     let collections = collections.collect::<Result<_, _>>();
     let collections = collections.map_err(|error| ApiError::argument(error.to_string()))?;
-    let engine = &call.state.engine;
+    let engine = Arc::clone(&call.state.engine);
     let sources = ExportSources {
         build_version: u64::from(call.state.build().build_version),
         record: call.database()?.record(),
         agreed: engine.cluster_state(),
+        since: None,
         now_ticks: engine.clock().now().ticks(),
     };
-    Ok(Job { options, collections, sources, tx: call.read()? })
+    Ok(Job { engine, options, collections, sources, tx: call.read()? })
 }
 
 impl Job {
@@ -101,71 +99,30 @@ impl Job {
         sender: &PieceSender,
         out: &mut Vec<u8>,
     ) -> Result<bool, ApiError> {
-        let Job { options, collections, sources, tx } = self;
+        let Job { engine, options, collections, sources, tx } = self;
         let mut text = Vec::with_capacity(2 * PIECE_BYTES);
-        let mut encoder = DumpEncoder::new(options.compression)?;
-        let mut export = DumpExport::begin(tx, sources, options, collections, &mut text);
+        let compression = match options.compression {
+            SmugglerCompression::Zstd => DumpCompression::Zstd,
+            SmugglerCompression::Gzip => DumpCompression::Gzip,
+        };
+        let mut encoder = DumpEncoder::new(compression).map_err(|error| failed(&error))?;
+        let mut export = DumpExport::begin(engine, tx, sources, options, collections, &mut text)?;
         loop {
             let has_more = export.step(progress, &mut text)?;
             if has_more && text.len() < PIECE_BYTES {
                 continue;
             }
             running.check_wanted()?;
-            encoder.write(&text, out)?;
+            encoder.write(&text, out).map_err(|error| failed(&error))?;
             text.clear();
             if !has_more {
-                encoder.finish(out)?;
+                encoder.finish(out).map_err(|error| failed(&error))?;
                 return Ok(true);
             }
             if !sender.send_if_enough(out).await {
                 return Ok(false);
             }
         }
-    }
-}
-
-/// Compresses a dump.
-enum DumpEncoder {
-    Gzip(GzEncoder<Vec<u8>>),
-    Zstd(ZstdEncoder<'static, Vec<u8>>),
-}
-
-impl DumpEncoder {
-    fn new(compression: SmugglerCompression) -> Result<DumpEncoder, ApiError> {
-        Ok(match compression {
-            SmugglerCompression::Gzip => {
-                DumpEncoder::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::fast()))
-            }
-            SmugglerCompression::Zstd => DumpEncoder::Zstd(
-                ZstdEncoder::new(Vec::new(), ZSTD_LEVEL).map_err(|error| failed(&error))?,
-            ),
-        })
-    }
-
-    /// Compresses more of the text, and appends what is ready.
-    fn write(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<(), ApiError> {
-        let ready = match self {
-            DumpEncoder::Gzip(encoder) => {
-                encoder.write_all(text).map_err(|error| failed(&error))?;
-                encoder.get_mut()
-            }
-            DumpEncoder::Zstd(encoder) => {
-                encoder.write_all(text).map_err(|error| failed(&error))?;
-                encoder.get_mut()
-            }
-        };
-        out.append(ready);
-        Ok(())
-    }
-
-    fn finish(self, out: &mut Vec<u8>) -> Result<(), ApiError> {
-        let mut rest = match self {
-            DumpEncoder::Gzip(encoder) => encoder.finish(),
-            DumpEncoder::Zstd(encoder) => encoder.finish(),
-        }
-        .map_err(|error| failed(&error))?;
-        out.append(&mut rest);
-        Ok(())
     }
 }
 

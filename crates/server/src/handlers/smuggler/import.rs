@@ -18,8 +18,7 @@ use tokio::{
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
 use super::{
-    Running, check_script, dump_file::DumpFile, is_administrator, leave_out_record_unless,
-    read_options,
+    Running, dump_file::DumpFile, is_administrator, leave_out_record_unless, read_options,
 };
 use crate::{
     answers::answer::Answer,
@@ -111,7 +110,6 @@ async fn import_parts(
             continue;
         }
         let mut options = read_options(&options)?;
-        check_script(&options)?;
         leave_out_record_unless(&mut options, is_administrator);
         let operation = Some(Arc::clone(&running.operation));
         let (engine, database) = (&state.engine, &running.database);
@@ -328,10 +326,12 @@ impl Work<'_> {
                 DumpEvent::Value(text) => self.import.value(text),
                 DumpEvent::Element { text, position } => {
                     let import = &mut self.import;
-                    let state = &self.state;
-                    let mut parse =
-                        || state.with_builder(|builder| import.element(text, position, builder));
-                    if LONG_ELEMENT_BYTES < text.len() { block_in_place(parse) } else { parse() }
+                    let is_long = import.has_script() || LONG_ELEMENT_BYTES < text.len();
+                    let mut take = || {
+                        self.state.with_builder(|builder| import.element(text, position, builder))
+                    };
+                    // It takes its time, and other clients must not wait for it.
+                    if is_long { block_in_place(take) } else { take() }
                 }
                 DumpEvent::Bytes(bytes) => {
                     match &mut self.upload {

@@ -19,17 +19,22 @@ const FIELDS: [&str; 5] = ["Minute", "Hour", "Day", "Month", "DayOfWeek"];
 const SECONDS_BEFORE_1970: i64 = UNIX_EPOCH_TICKS / TICKS_PER_SECOND;
 
 /// A time that repeats.
-pub(crate) struct CronExpression(Cron);
+pub struct CronExpression(Cron);
 
 /// Why a text is not valid. The messages are part of the protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum InvalidCron {
+pub enum InvalidCron {
     /// Fewer than five fields.
     TooFew(String),
     /// More than five fields.
     TooMany(String),
     /// A field that cannot be parsed.
-    Field { name: &'static str, text: String },
+    Field {
+        /// The name of the field.
+        name: &'static str,
+        /// Its text.
+        text: String,
+    },
 }
 
 impl fmt::Display for InvalidCron {
@@ -48,12 +53,14 @@ impl fmt::Display for InvalidCron {
     }
 }
 
+impl std::error::Error for InvalidCron {}
+
 impl CronExpression {
     /// Parses a text.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<CronExpression, InvalidCron> {
+    pub fn parse(text: &str) -> Result<CronExpression, InvalidCron> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() < FIELDS.len() {
             return Err(InvalidCron::TooFew(text.trim().to_owned()));
@@ -66,7 +73,7 @@ impl CronExpression {
 
     /// The first moment after this one that matches, in ticks of UTC; `None` when there is none
     /// before the year 5000.
-    pub(crate) fn next_after(&self, ticks: i64) -> Option<i64> {
+    pub fn next_after(&self, ticks: i64) -> Option<i64> {
         let seconds = ticks.div_euclid(TICKS_PER_SECOND) - SECONDS_BEFORE_1970;
         let now = DateTime::<Utc>::from_timestamp(seconds, 0)?;
         let next = self.0.find_next_occurrence(&now, false).ok()?;

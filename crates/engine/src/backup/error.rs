@@ -1,0 +1,82 @@
+//! Why a backup or a restore failed.
+
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
+
+use smuggler::DumpError;
+
+/// Why a backup or a restore failed.
+#[derive(Clone, Debug)]
+pub enum BackupError {
+    /// The caller's: the folder is not below the one for backups.
+    PlaceRefused {
+        /// Names both, and says what to do.
+        message: String,
+    },
+    /// The caller's: there is nothing to restore.
+    NothingToRestore {
+        /// What is missing.
+        message: String,
+    },
+    /// The environment's: reading or writing a file failed.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was done with it, as a verb.
+        operation: &'static str,
+        /// What the system reported.
+        source: Arc<io::Error>,
+    },
+    /// The text of a dump cannot be read any further.
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where, and what is wrong.
+        source: DumpError,
+    },
+    /// Something in a file is not what it should be.
+    Untrue {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        detail: String,
+    },
+}
+
+impl BackupError {
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        operation: &'static str,
+        source: io::Error,
+    ) -> BackupError {
+        BackupError::Io { path: path.into(), operation, source: Arc::new(source) }
+    }
+}
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PlaceRefused { message } | Self::NothingToRestore { message } => {
+                formatter.write_str(message)
+            }
+            Self::Io { path, operation, source } => {
+                write!(formatter, "Cannot {operation} {}: {source}", path.display())
+            }
+            Self::Damaged { file, source } => {
+                write!(formatter, "The backup '{file}' is damaged: {source}")
+            }
+            Self::Untrue { file, detail } => {
+                write!(formatter, "The backup '{file}' is damaged: {detail}")
+            }
+        }
+    }
+}
+
+impl Error for BackupError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(&**source),
+            Self::Damaged { source, .. } => Some(source),
+            Self::PlaceRefused { .. } | Self::NothingToRestore { .. } | Self::Untrue { .. } => None,
+        }
+    }
+}

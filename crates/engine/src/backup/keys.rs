@@ -1,0 +1,51 @@
+//! The keys of encrypted backups.
+//!
+//! Invariant: what is backed up of an encrypted database is encrypted.
+
+use model::DatabaseRecord;
+use security::SecretKey;
+use smuggler::{DUMP_HEADER_BYTES, DumpEncryptor};
+use wire::{BackupEncryption, RecordBody};
+
+use crate::{engine::Engine, error::EngineError};
+
+impl Engine {
+    /// The key that a backup of a database is encrypted with; `None` if it is not encrypted.
+    ///
+    /// # Errors
+    /// The key in the configuration is none; that of the database is asked for, which has none, or cannot be read.
+    pub(super) fn backup_key(
+        &self,
+        record: &DatabaseRecord,
+        encryption: &BackupEncryption,
+    ) -> Result<Option<SecretKey>, EngineError> {
+        let is_encrypted = RecordBody::of_record(record).is_encrypted();
+        match encryption {
+            BackupEncryption::Key(text) => key_of_text(text).map(Some),
+            BackupEncryption::None if !is_encrypted => Ok(None),
+            BackupEncryption::None | BackupEncryption::DatabaseKey if is_encrypted => {
+                Ok(Some(self.encryption_keys.secret(record.name.as_str())?))
+            }
+            _ => {
+                let message = "The key of the database cannot be used: the database is not encrypted. Use the \
+                               'EncryptionMode' UseProvidedKey, with a 'Key'.";
+                Err(EngineError::Refused { message: message.to_owned() })
+            }
+        }
+    }
+
+    /// Begins to encrypt a file.
+    pub(super) fn begin_encryption(&self, key: &SecretKey, out: &mut Vec<u8>) -> DumpEncryptor {
+        let mut header = [0; DUMP_HEADER_BYTES];
+        self.platform.entropy.fill(&mut header);
+        DumpEncryptor::begin(&key.0, &header, out)
+    }
+}
+
+/// A key in base64.
+pub(super) fn key_of_text(text: &str) -> Result<SecretKey, EngineError> {
+    let key = SecretKey::read(&mut text.as_bytes().to_vec());
+    key.ok_or_else(|| EngineError::Refused {
+        message: "The key must be 32 bytes, in base64.".to_owned(),
+    })
+}

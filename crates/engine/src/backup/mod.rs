@@ -1,0 +1,40 @@
+//! Backups of databases, and restoring them.
+//!
+//! A backup is a dump ([`crate::smuggler`]) in a folder with a name that says what it is. It is written under another
+//! name, synced, read back and verified, and gets its name only then: whatever has the name of a backup is one.
+//!
+//! | file | what |
+//! |---|---|
+//! | `file_names` | what the names of folders and files say |
+//! | `keys` | the keys of encrypted backups |
+//! | `place` | below which directory backups are |
+//! | `backup_file` | a file that is written, and one that is read |
+//! | `run` | makes one backup |
+//! | `tasks` | scheduled backups: their definitions, and their runs |
+//! | `schedule` | when one is due |
+//! | `status` | how its runs went |
+//! | `retention` | removing old backups |
+//! | `restore_points` | what can be restored |
+//! | `restore` | makes a database of a backup |
+//! | `error` | why a backup or a restore failed |
+
+mod backup_file;
+mod error;
+mod file_names;
+mod keys;
+mod place;
+mod restore;
+mod restore_points;
+mod retention;
+mod run;
+mod schedule;
+mod status;
+mod tasks;
+
+pub use backup_file::{SequentialFile, verify_backup};
+pub use error::BackupError;
+pub(crate) use place::backup_disk;
+pub(crate) use restore::LOCKED_REASON;
+pub use schedule::NextBackup;
+pub(crate) use tasks::{BackupSchedule, deletions_needed};
+pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};

@@ -1,0 +1,110 @@
+//! What can be restored from a folder.
+
+use std::{
+    cmp::Reverse,
+    path::{Path, PathBuf},
+};
+
+use model::ticks::TICKS_PER_MILLISECOND;
+use platform::Disk;
+use wire::backup_result::RestorePoint;
+
+use super::{
+    error::BackupError,
+    file_names::{BackupFileName, BackupFolderName, FileKind},
+};
+use crate::{engine::Engine, error::EngineError};
+
+/// Restore points that are listed: the newest.
+const POINTS_MAX: usize = 10_000;
+
+/// The files of one backup: one of everything, and what follows.
+pub(super) struct BackupFiles {
+    /// Their folder.
+    pub(super) folder: PathBuf,
+    /// In the order in which they are restored.
+    pub(super) files: Vec<BackupFileName>,
+}
+
+impl Engine {
+    /// What can be restored from a folder that a client names, or from those below it; the newest first. Blocks.
+    ///
+    /// # Errors
+    /// The folder is outside of the directory for backups, does not exist, or cannot be read; there is nothing in it.
+    pub fn restore_points(&self, named: &str) -> Result<Vec<RestorePoint>, EngineError> {
+        let (folder, disk) = (self.backup_folder(named)?, &*self.backup_disk);
+        let exists =
+            disk.exists(&folder).map_err(|error| BackupError::io(&folder, "read", error))?;
+        if !exists {
+            let message = format!("Path '{}' doesn't exist", folder.display());
+            return Err(BackupError::NothingToRestore { message }.into());
+        }
+        let mut points = Vec::new();
+        add_points(disk, &folder, &mut points)?;
+        let below = disk.list(&folder).map_err(|error| BackupError::io(&folder, "list", error))?;
+        for name in below.iter().rev() {
+            if POINTS_MAX <= points.len() {
+                break;
+            }
+            if BackupFolderName::parse(name).is_some() {
+                add_points(disk, &folder.join(name), &mut points)?;
+            }
+        }
+        if points.is_empty() {
+            let message = "Couldn't locate any backup files.".to_owned();
+            return Err(BackupError::NothingToRestore { message }.into());
+        }
+        points.sort_by_key(|point| Reverse(point.ticks));
+        points.truncate(POINTS_MAX);
+        Ok(points)
+    }
+}
+
+/// The files in a folder that can be restored: the newest of everything, and what follows. A name may be that of a
+/// file or a folder of somebody else; it is only listed here.
+pub(super) fn files_in(disk: &dyn Disk, folder: &Path) -> Result<Vec<BackupFiles>, BackupError> {
+    let names = disk.list(folder).map_err(|error| BackupError::io(folder, "list", error))?;
+    let mut files: Vec<_> = names.iter().filter_map(|name| BackupFileName::parse(name)).collect();
+    files.sort();
+    let mut backups: Vec<BackupFiles> = Vec::new();
+    for file in files {
+        match (file.kind, backups.last_mut()) {
+            (FileKind::Incremental, Some(backup)) => backup.files.push(file),
+            // Without a file of everything, what has changed is worth nothing.
+            (FileKind::Incremental, None) => {}
+            _ => backups.push(BackupFiles { folder: folder.to_owned(), files: vec![file] }),
+        }
+    }
+    Ok(backups)
+}
+
+fn add_points(
+    disk: &dyn Disk,
+    folder: &Path,
+    points: &mut Vec<RestorePoint>,
+) -> Result<(), BackupError> {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let named = name.as_deref().and_then(BackupFolderName::parse);
+    let (database, node_tag) =
+        named.map(|named| (named.database, named.node_tag)).unwrap_or_default();
+    for backup in files_in(disk, folder)? {
+        let Some(first) = backup.files.first().copied() else { continue };
+        for (position, file) in backup.files.iter().enumerate() {
+            let is_incremental = file.kind == FileKind::Incremental;
+            // So that files of the same second have an order.
+            let later = i64::from(file.number) + i64::from(is_incremental);
+            points.push(RestorePoint {
+                ticks: file.ticks + later * TICKS_PER_MILLISECOND,
+                folder: folder.display().to_string(),
+                file: folder.join(file.to_string()).display().to_string(),
+                is_snapshot: first.kind == FileKind::Snapshot,
+                is_encrypted: file.is_encrypted,
+                is_incremental,
+                files: position + 1,
+                database: database.clone(),
+                node_tag: node_tag.clone(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! When a scheduled backup is due.
+
+use model::ticks::{TICKS_PER_HOUR, TICKS_PER_MINUTE};
+use wire::{PeriodicBackup, ProtocolError};
+
+use super::status::BackupStatus;
+use crate::cron_expression::CronExpression;
+
+/// A run that failed is tried again after this time, and after twice the time that has passed since.
+const RETRY_MIN_TICKS: i64 = TICKS_PER_MINUTE;
+/// The longest pause before another try.
+const RETRY_MAX_TICKS: i64 = TICKS_PER_HOUR;
+
+/// The next run of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextBackup {
+    /// When, in ticks of UTC. It may have passed.
+    pub ticks: i64,
+    /// Whether everything is backed up.
+    pub is_full: bool,
+}
+
+/// Checks the times of a task.
+///
+/// # Errors
+/// There are none, or one cannot be read.
+pub(super) fn check(task: &PeriodicBackup) -> Result<(), ProtocolError> {
+    let (full, incremental) = (&task.full_frequency, &task.incremental_frequency);
+    if full.is_none() && incremental.is_none() {
+        let message = "Couldn't parse the cron expressions for both full and incremental backups. full backup cron \
+                       expression: , incremental backup cron expression: ";
+        return Err(ProtocolError::argument(message));
+    }
+    for text in [full, incremental].into_iter().flatten() {
+        CronExpression::parse(text).map_err(|error| ProtocolError::argument(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The next run; `None` if there is none. `since` is when the task was defined, in ticks of UTC. `failures` counts the
+/// last runs that failed, one after another.
+pub(super) fn next(
+    task: &PeriodicBackup,
+    status: Option<&BackupStatus>,
+    since: i64,
+    failures: u32,
+) -> Option<NextBackup> {
+    if task.is_disabled {
+        return None;
+    }
+    let after = |frequency: &Option<String>, ticks: i64| {
+        CronExpression::parse(frequency.as_deref()?).ok()?.next_after(ticks)
+    };
+    let last_full = status.and_then(BackupStatus::last_full_ticks);
+    let last_incremental = status.and_then(BackupStatus::last_incremental_ticks);
+    let full = after(&task.full_frequency, last_full.unwrap_or(since));
+    let last = last_full.max(last_incremental);
+    let incremental = after(&task.incremental_frequency, last.unwrap_or(since));
+    let mut next = match (full, incremental) {
+        // Without a backup of everything, what has changed since is everything.
+        _ if last_full.is_none() => {
+            let ticks = [full, incremental].into_iter().flatten().min()?;
+            NextBackup { ticks, is_full: true }
+        }
+        (Some(full), Some(incremental)) if incremental < full => {
+            NextBackup { ticks: incremental, is_full: false }
+        }
+        (Some(full), _) => NextBackup { ticks: full, is_full: true },
+        (None, Some(incremental)) => NextBackup { ticks: incremental, is_full: false },
+        (None, None) => return None,
+    };
+    if let Some(failed) = status.and_then(BackupStatus::failed_ticks) {
+        let pause = RETRY_MIN_TICKS << failures.saturating_sub(1).min(6);
+        next.ticks = next.ticks.max(failed + pause.min(RETRY_MAX_TICKS));
+    }
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::date;
+    use serde_json::json;
+
+    use super::*;
+
+    fn ticks(text: &str) -> i64 {
+        date::parse(text).unwrap().utc_ticks()
+    }
+
+    fn task(full: &str, incremental: &str) -> PeriodicBackup {
+        let sent = json!({"FullBackupFrequency": full, "IncrementalBackupFrequency": incremental});
+        PeriodicBackup::read(sent.as_object().unwrap()).unwrap()
+    }
+
+    fn status(full: &str, incremental: Option<&str>, failed: Option<&str>) -> BackupStatus {
+        let error = failed.map(|at| json!({"Exception": "x", "At": at}));
+        let json = json!({
+            "LastFullBackup": full, "LastIncrementalBackup": incremental, "Error": error
+        });
+        BackupStatus::of(json)
+    }
+
+    fn shown(next: Option<NextBackup>) -> Option<(String, bool)> {
+        next.map(|next| (date::format(next.ticks)[..16].to_owned(), next.is_full))
+    }
+
+    #[test]
+    fn the_first_backup_is_of_everything_and_those_that_follow_take_turns() {
+        let since = ticks("2026-11-23T12:00:00Z");
+        let both = task("0 2 * * 0", "0 2 * * *");
+        let at = |status: Option<&BackupStatus>| shown(next(&both, status, since, 0));
+        // The 29th is a Sunday.
+        assert_eq!(at(None), Some(("2026-11-24T02:00".into(), true)));
+        let first = status("2026-11-24T02:00:03Z", None, None);
+        assert_eq!(at(Some(&first)), Some(("2026-11-25T02:00".into(), false)));
+        let later = status("2026-11-24T02:00:03Z", Some("2026-11-28T02:00:03Z"), None);
+        assert_eq!(at(Some(&later)), Some(("2026-11-29T02:00".into(), true)));
+        let full = task("*/5 * * * *", "");
+        assert_eq!(
+            shown(next(&full, Some(&first), since, 0)),
+            Some(("2026-11-24T02:05".into(), true))
+        );
+        let incremental = task("", "0 * * * *");
+        assert_eq!(
+            shown(next(&incremental, None, since, 0)),
+            Some(("2026-11-23T13:00".into(), true))
+        );
+        assert_eq!(
+            shown(next(&incremental, Some(&later), since, 0)),
+            Some(("2026-11-28T03:00".into(), false))
+        );
+        let disabled = PeriodicBackup { is_disabled: true, ..both };
+        assert_eq!(next(&disabled, None, since, 0), None);
+    }
+
+    #[test]
+    fn a_run_that_failed_is_tried_again_after_growing_pauses() {
+        let often = task("* * * * *", "");
+        let failed = status("2026-11-24T02:00:00Z", None, Some("2026-11-24T03:00:00Z"));
+        for (failures, expected) in [
+            (1, "2026-11-24T03:01"),
+            (2, "2026-11-24T03:02"),
+            (4, "2026-11-24T03:08"),
+            (40, "2026-11-24T04:00"),
+        ] {
+            let next = shown(next(&often, Some(&failed), 0, failures));
+            assert_eq!(next, Some((expected.to_owned(), true)), "{failures}");
+        }
+    }
+
+    #[test]
+    fn a_task_without_times_is_refused_and_so_is_one_that_cannot_be_read() {
+        let error = check(&task("", "")).unwrap_err();
+        assert!(error.message.starts_with("Couldn't parse the cron expressions for both"));
+        let error = check(&task("bad", "")).unwrap_err();
+        assert_eq!(error.message, "The provided cron string <bad> has too few parameters");
+        check(&task("0 2 * * 0", "")).unwrap();
+    }
+}

@@ -1,0 +1,485 @@
+//! Scheduled backups: their definitions in the record of a database, and their runs.
+//!
+//! Which are due is looked up about once a second, for all databases together; each run is an operation with a thread of
+//! its own. Invariant: at most one run of a task is in progress.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use cluster::Cluster;
+use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
+use documents::TombstoneKind;
+use model::{DatabaseId, DatabaseRecord, date};
+use serde_json::{Map, Value, json};
+use wire::{BackupEncryption, PeriodicBackup, RecordBody};
+
+use super::{
+    keys::key_of_text,
+    run::{BackupRun, RunOf, check_form},
+    schedule::{self, NextBackup},
+    status::{self, BackupStatus},
+};
+use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
+
+/// The property of a record with the tasks.
+const TASKS: &str = "PeriodicBackups";
+
+/// A task of a database.
+#[derive(Clone, Debug)]
+pub struct BackupTask {
+    /// Its definition.
+    pub definition: PeriodicBackup,
+    /// The definition as it is stored, with what this server does not know.
+    pub stored: Map<String, Value>,
+    /// When it was defined, in ticks of UTC.
+    pub created_ticks: i64,
+}
+
+/// How a task stands.
+#[derive(Clone, Debug, Default)]
+pub struct BackupTaskState {
+    /// Its status as clients are shown it; `None` before the first run.
+    pub status: Option<Map<String, Value>>,
+    /// The next run; `None` if there is none.
+    pub next: Option<NextBackup>,
+    /// The run in progress.
+    pub running: Option<RunningBackup>,
+}
+
+/// A run in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningBackup {
+    /// The operation, one of the database's.
+    pub operation: i64,
+    /// When it began, in ticks of UTC.
+    pub began_ticks: i64,
+    /// Whether everything is backed up.
+    pub is_full: bool,
+}
+
+/// A change of the tasks of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedBackupTask {
+    /// The index of the change.
+    pub index: u64,
+    /// The task.
+    pub id: u64,
+}
+
+type TaskKey = (DatabaseId, u64);
+
+/// The runs in progress, and which are due.
+#[derive(Default)]
+pub(crate) struct BackupSchedule {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    running: HashMap<TaskKey, RunningBackup>,
+    /// Runs that failed, one after another, since the last that did not.
+    failures: HashMap<TaskKey, u32>,
+    /// The tasks of each record, by the version of the record.
+    known: HashMap<DatabaseId, (u64, Arc<Vec<BackupTask>>)>,
+    /// The index of the shared state that `due` was made of.
+    seen_index: u64,
+    /// When each task is due, with the name of its database.
+    due: Vec<(i64, TaskKey, String)>,
+}
+
+impl BackupSchedule {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tasks that a record defines; those that cannot be read are left out.
+pub(crate) fn tasks_of(record: &DatabaseRecord) -> Vec<BackupTask> {
+    let body = RecordBody::of_record(record);
+    let stored = body.properties().get(TASKS).and_then(Value::as_array);
+    let tasks = stored.into_iter().flatten().filter_map(Value::as_object).filter_map(|stored| {
+        let definition = PeriodicBackup::read(stored).ok()?;
+        let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
+        let created_ticks = created.map_or(record.created_ticks, |date| date.utc_ticks());
+        Some(BackupTask { definition, stored: stored.clone(), created_ticks })
+    });
+    tasks.collect()
+}
+
+/// What incremental backups need of the deletions of a database.
+pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
+    Arc::new(move |record| {
+        let mut needs = Vec::new();
+        for (task, status) in incremental_tasks(&cluster, record) {
+            let Some(known) = status.last_etag() else { continue };
+            let holder = task.definition.name.unwrap_or_default();
+            needs.extend(TombstoneKind::ALL.into_iter().map(|kind| TombstoneNeed {
+                holder: holder.clone(),
+                process: "PeriodicBackup",
+                condition: "Running",
+                kind,
+                collection: None,
+                known,
+            }));
+        }
+        needs
+    })
+}
+
+/// The tasks that back up what has changed since an earlier run, and how that run went.
+fn incremental_tasks(
+    cluster: &Cluster,
+    record: &DatabaseRecord,
+) -> Vec<(BackupTask, BackupStatus)> {
+    let tasks = tasks_of(record).into_iter().filter(|task| {
+        let definition = &task.definition;
+        !definition.is_disabled && definition.incremental_frequency.is_some()
+    });
+    tasks
+        .filter_map(|task| {
+            let status = status::read(cluster, record.topology_id, task.definition.id).ok()??;
+            Some((task, status))
+        })
+        .collect()
+}
+
+/// Definitions.
+impl Engine {
+    /// The scheduled backups of a database.
+    pub fn backup_tasks(&self, record: &DatabaseRecord) -> Vec<BackupTask> {
+        tasks_of(record)
+    }
+
+    /// How a scheduled backup stands.
+    ///
+    /// # Errors
+    /// The shared state cannot be read.
+    pub fn backup_task_state(
+        &self,
+        record: &DatabaseRecord,
+        task: &BackupTask,
+    ) -> Result<BackupTaskState, EngineError> {
+        let key = (record.topology_id, task.definition.id);
+        let status = status::read(&self.cluster, key.0, key.1)?;
+        let inner = self.backups.lock();
+        let failures = inner.failures.get(&key).copied().unwrap_or(0);
+        let running = inner.running.get(&key).copied();
+        drop(inner);
+        let next = schedule::next(&task.definition, status.as_ref(), task.created_ticks, failures);
+        Ok(BackupTaskState { status: status.map(|status| status.json().clone()), next, running })
+    }
+
+    /// Defines a scheduled backup, or replaces the one with its number. Blocks.
+    ///
+    /// # Errors
+    /// The definition cannot be followed; there is none with its number; the record cannot be written.
+    pub fn put_backup_task(
+        &self,
+        database: &str,
+        sent: &Map<String, Value>,
+    ) -> Result<ChangedBackupTask, EngineError> {
+        let definition = PeriodicBackup::read(sent)?;
+        schedule::check(&definition)?;
+        if !definition.is_disabled {
+            self.check_enabled(&definition)?;
+        }
+        let now = date::format(self.platform.clock.now().ticks());
+        // Numbers of tasks are indexes of changes, as those of subscriptions are.
+        let index = self.cluster_state().last_index()? + 1;
+        let mut id = definition.id;
+        let written = self.decide_record_body(database, |record, body| {
+            let tasks = body.list_mut(TASKS);
+            let number = |task: &Value| task["TaskId"].as_u64();
+            let mut stored = sent.clone();
+            let place = tasks.iter().position(|task| number(task) == Some(definition.id));
+            match (definition.id, place) {
+                (0, _) => {
+                    let last = tasks.iter().filter_map(number).max().unwrap_or(0);
+                    id = index.max(last + 1).max(record.etag + 1);
+                }
+                (_, Some(_)) => {}
+                (missing, None) => return Err(missing_task(missing)),
+            }
+            stored.insert("TaskId".to_owned(), json!(id));
+            stored.entry("Name").or_insert(Value::Null);
+            if definition.name.is_none() {
+                stored.insert("Name".to_owned(), json!(format!("Backup {id}")));
+            }
+            let created = place.map(|place| tasks[place]["CreatedAt"].clone());
+            let created = created.filter(|created| !created.is_null());
+            stored.insert("CreatedAt".to_owned(), created.unwrap_or_else(|| json!(now)));
+            let stored = Value::Object(stored);
+            match place.filter(|_| definition.id != 0) {
+                Some(place) => tasks[place] = stored,
+                None => tasks.push(stored),
+            }
+            Ok(Decision::Replace)
+        })?;
+        Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    /// Enables a scheduled backup, or disables it. Blocks.
+    ///
+    /// # Errors
+    /// There is none with this number; it cannot be enabled; the record cannot be written.
+    pub fn set_backup_task_state(
+        &self,
+        database: &str,
+        id: u64,
+        is_disabled: bool,
+    ) -> Result<ChangedBackupTask, EngineError> {
+        let written = self.decide_record_body(database, |_, body| {
+            let tasks = body.list_mut(TASKS);
+            let task = tasks.iter_mut().find(|task| task["TaskId"].as_u64() == Some(id));
+            let task = task.and_then(Value::as_object_mut).ok_or_else(|| missing_task(id))?;
+            if !is_disabled {
+                self.check_enabled(&PeriodicBackup::read(task)?)?;
+            }
+            task.insert("Disabled".to_owned(), json!(is_disabled));
+            Ok(Decision::Replace)
+        })?;
+        Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    /// Deletes a scheduled backup; its backups remain. Blocks.
+    ///
+    /// # Errors
+    /// There is none with this number; the record cannot be written.
+    pub fn delete_backup_task(
+        &self,
+        database: &str,
+        id: u64,
+    ) -> Result<ChangedBackupTask, EngineError> {
+        let written = self.decide_record_body(database, |_, body| {
+            let tasks = body.list_mut(TASKS);
+            let before = tasks.len();
+            tasks.retain(|task| task["TaskId"].as_u64() != Some(id));
+            match tasks.len() < before {
+                true => Ok(Decision::Replace),
+                false => Err(missing_task(id)),
+            }
+        })?;
+        if let Some(record) = self.catalog.record(database) {
+            status::remove(&self.cluster, record.topology_id, id)?;
+        }
+        Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
+        let configuration = &definition.configuration;
+        check_form(configuration)?;
+        if let BackupEncryption::Key(text) = &configuration.encryption {
+            key_of_text(text)?;
+        }
+        let Some(folder) = &configuration.folder else {
+            let message = "The backup configuration is enabled without target any destinations";
+            return Err(EngineError::Refused { message: message.to_owned() });
+        };
+        self.backup_folder(folder).map(drop)
+    }
+
+    /// Removes statuses of databases and tasks that no longer exist.
+    pub(crate) fn remove_old_backup_statuses(&self) {
+        let present: HashMap<DatabaseId, Vec<u64>> = self
+            .catalog
+            .records()
+            .iter()
+            .map(|record| {
+                let ids = tasks_of(record).iter().map(|task| task.definition.id).collect();
+                (record.topology_id, ids)
+            })
+            .collect();
+        let old = status::databases(&self.cluster).unwrap_or_default();
+        let is_old = |(database, task): &TaskKey| {
+            present.get(database).is_none_or(|tasks| !tasks.contains(task))
+        };
+        for (database, task) in old.into_iter().filter(is_old) {
+            if let Err(error) = status::remove(&self.cluster, database, task) {
+                tracing::warn!(%error, "the status of a backup that no longer exists remains");
+            }
+        }
+    }
+
+    /// Compare exchange is backed up to here by each task that backs up what has changed.
+    pub(crate) fn values_backed_up(&self, record: &DatabaseRecord) -> Option<u64> {
+        let tasks = incremental_tasks(&self.cluster, record);
+        tasks.iter().filter_map(|(_, status)| status.values_index()).min()
+    }
+}
+
+fn missing_task(id: u64) -> EngineError {
+    EngineError::Refused { message: format!("Periodic backup task ID: {id} doesn't exist") }
+}
+
+/// Runs.
+impl Engine {
+    /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in progress,
+    /// that is returned. `operation` is the id that the caller has chosen.
+    ///
+    /// # Errors
+    /// There is no such task; its definition cannot be followed; there are too many operations; no thread can be
+    /// started.
+    pub fn begin_backup_run(
+        self: &Arc<Self>,
+        database: &DatabaseLease,
+        id: u64,
+        is_full: bool,
+        build: u64,
+        operation: Option<i64>,
+        show_failure: ShowFailure,
+    ) -> Result<i64, EngineError> {
+        let record = database.record();
+        let task = tasks_of(&record).into_iter().find(|task| task.definition.id == id);
+        let task = task.ok_or_else(|| missing_task(id))?;
+        self.check_enabled(&task.definition)?;
+        let key = (record.topology_id, id);
+        let began_ticks = self.platform.clock.now().ticks();
+        let operation_id = operation.unwrap_or_else(|| database.operations().next_id());
+        {
+            let mut inner = self.backups.lock();
+            if let Some(running) = inner.running.get(&key) {
+                return Ok(running.operation);
+            }
+            let running = RunningBackup { operation: operation_id, began_ticks, is_full };
+            inner.running.insert(key, running);
+        }
+        let run_of = RunOf::Task { task: Box::new(task), is_full };
+        let begun = BackupRun::begin(self, database, run_of, operation_id, build, show_failure);
+        if begun.is_err() {
+            self.backups.lock().running.remove(&key);
+        }
+        begun
+    }
+
+    /// Notes that a run has ended.
+    pub(super) fn note_backup_ended(&self, database: DatabaseId, task: u64, has_failed: bool) {
+        let mut inner = self.backups.lock();
+        inner.running.remove(&(database, task));
+        match has_failed {
+            true => *inner.failures.entry((database, task)).or_insert(0) += 1,
+            false => drop(inner.failures.remove(&(database, task))),
+        }
+        // When it is due again depends on its status.
+        inner.seen_index = 0;
+    }
+
+    /// Begins the scheduled backups that are due. To be called about once a second. Blocks while a database is opened.
+    pub fn run_due_backups(self: &Arc<Self>, build: u64, show_failure: ShowFailure) {
+        let now = self.platform.clock.now().ticks();
+        for (key, name) in self.due_backups(now) {
+            if let Err(error) = self.run_due(key, &name, build, show_failure) {
+                tracing::error!(database = name, %error, "a scheduled backup could not begin");
+                self.note_backup_ended(key.0, key.1, true);
+            }
+        }
+    }
+
+    fn run_due(
+        self: &Arc<Self>,
+        (id, task): TaskKey,
+        name: &str,
+        build: u64,
+        show_failure: ShowFailure,
+    ) -> Result<(), EngineError> {
+        let database = match self.open_blocking(name) {
+            Ok(database) => database,
+            // It is due when it can be used again.
+            Err(EngineError::NotOpened {
+                error: AccessError::Disabled | AccessError::Locked { .. } | AccessError::Missing,
+                ..
+            }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let record = database.record();
+        let found = tasks_of(&record).into_iter().find(|found| found.definition.id == task);
+        let Some(found) = found.filter(|_| record.topology_id == id) else { return Ok(()) };
+        let state = self.backup_task_state(&record, &found)?;
+        let is_full = state.next.is_none_or(|next| next.is_full);
+        self.begin_backup_run(&database, task, is_full, build, None, show_failure).map(drop)
+    }
+
+    /// The tasks that are due now and do not run, as many as may begin.
+    fn due_backups(&self, now: i64) -> Vec<(TaskKey, String)> {
+        let index = match self.cluster_state().last_index() {
+            Ok(index) => index,
+            Err(error) => {
+                tracing::error!(%error, "scheduled backups could not be read");
+                return Vec::new();
+            }
+        };
+        let mut inner = self.backups.lock();
+        if inner.seen_index != index {
+            inner.due = self.all_due(&mut inner);
+            inner.seen_index = index;
+        }
+        let room = self.settings.backups.concurrent_max.saturating_sub(inner.running.len());
+        let is_due = |(ticks, key, _): &&(i64, TaskKey, String)| {
+            *ticks <= now && !inner.running.contains_key(key)
+        };
+        let due = inner.due.iter().filter(is_due).take(room);
+        due.map(|(_, key, name)| (*key, name.clone())).collect()
+    }
+
+    fn all_due(&self, inner: &mut Inner) -> Vec<(i64, TaskKey, String)> {
+        let (records, mut due) = (self.catalog.records(), Vec::new());
+        let mut known = HashMap::with_capacity(inner.known.len());
+        for record in records {
+            let id = record.topology_id;
+            let tasks = match inner.known.remove(&id) {
+                Some((etag, tasks)) if etag == record.etag => tasks,
+                _ => Arc::new(tasks_of(&record)),
+            };
+            if !tasks.is_empty() {
+                let statuses = status::of_database(&self.cluster, id).unwrap_or_default();
+                self.add_due(&record, &tasks, &statuses, inner, &mut due);
+            }
+            known.insert(id, (record.etag, tasks));
+        }
+        inner.known = known;
+        due.sort_unstable();
+        due
+    }
+
+    fn add_due(
+        &self,
+        record: &DatabaseRecord,
+        tasks: &[BackupTask],
+        statuses: &BTreeMap<u64, BackupStatus>,
+        inner: &Inner,
+        due: &mut Vec<(i64, TaskKey, String)>,
+    ) {
+        if record.disabled {
+            return;
+        }
+        for task in tasks {
+            let key = (record.topology_id, task.definition.id);
+            let failures = inner.failures.get(&key).copied().unwrap_or(0);
+            let status = statuses.get(&key.1);
+            let next = schedule::next(&task.definition, status, task.created_ticks, failures);
+            if let Some(next) = next {
+                due.push((next.ticks, key, record.name.as_str().to_owned()));
+            }
+        }
+    }
+
+    /// The status of a scheduled backup before a run.
+    pub(super) fn backup_status(
+        &self,
+        database: DatabaseId,
+        task: u64,
+    ) -> Result<BackupStatus, EngineError> {
+        Ok(status::read(&self.cluster, database, task)?.unwrap_or_default())
+    }
+
+    /// Stores the status of a scheduled backup after a run. Blocks.
+    pub(super) fn store_backup_status(
+        &self,
+        database: DatabaseId,
+        task: u64,
+        status: &BackupStatus,
+    ) -> Result<(), EngineError> {
+        Ok(status::write(&self.cluster, database, task, status)?)
+    }
+}

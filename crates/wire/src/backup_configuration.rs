@@ -1,0 +1,419 @@
+//! What is backed up and where to, and what is restored, as clients send it.
+//!
+//! Names of properties are read in any case, since clients differ in that; unknown ones are ignored.
+
+use model::TimeSpan;
+use serde_json::{Map, Value};
+
+use crate::{error_body::ProtocolError, error_kind::ErrorKind};
+
+/// The form of a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BackupType {
+    /// What the database contains, as a dump.
+    #[default]
+    Backup,
+    /// The files of the database.
+    Snapshot,
+}
+
+impl BackupType {
+    /// Its word in the protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Backup => "Backup",
+            Self::Snapshot => "Snapshot",
+        }
+    }
+
+    fn named(word: &str) -> Option<Self> {
+        [Self::Backup, Self::Snapshot]
+            .into_iter()
+            .find(|kind| kind.word().eq_ignore_ascii_case(word))
+    }
+}
+
+/// How a backup is encrypted.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum BackupEncryption {
+    /// It is not.
+    #[default]
+    None,
+    /// With the key of the database.
+    DatabaseKey,
+    /// With this key, in base64.
+    Key(String),
+}
+
+impl std::fmt::Debug for BackupEncryption {
+    /// Never shows the key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "None",
+            Self::DatabaseKey => "DatabaseKey",
+            Self::Key(_) => "Key(…)",
+        })
+    }
+}
+
+/// What is backed up, and where to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct BackupConfiguration {
+    /// The form.
+    pub kind: BackupType,
+    /// The folder of the server below which backups are written; `None` without this destination.
+    pub folder: Option<String>,
+    /// How it is encrypted.
+    pub encryption: BackupEncryption,
+}
+
+/// A backup that is repeated, in the record of its database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeriodicBackup {
+    /// Its number within the database; 0 if it is new.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// Whether it does not run.
+    pub is_disabled: bool,
+    /// The node that should do it.
+    pub mentor_node: Option<String>,
+    /// Whether no other node may do it.
+    pub is_pinned: bool,
+    /// When everything is backed up, in cron's form.
+    pub full_frequency: Option<String>,
+    /// When what has changed is backed up, in cron's form.
+    pub incremental_frequency: Option<String>,
+    /// How old a backup gets before it is removed; `None` if it never is.
+    pub kept_for: Option<TimeSpan>,
+    /// What is backed up, and where to.
+    pub configuration: BackupConfiguration,
+}
+
+/// What is restored, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreConfiguration {
+    /// The name of the new database.
+    pub database: String,
+    /// The folder with the files of the backup.
+    pub location: String,
+    /// The last file that is restored; the newest when `None`.
+    pub last_file: Option<String>,
+    /// The directory of the new database.
+    pub data_directory: Option<String>,
+    /// The key that the new database is encrypted with, in base64.
+    pub database_key: Option<String>,
+    /// How the backup is encrypted.
+    pub encryption: BackupEncryption,
+    /// Whether the tasks of the database are disabled.
+    pub disables_tasks: bool,
+    /// Whether definitions of indexes are left out.
+    pub skips_indexes: bool,
+}
+
+/// Destinations of the protocol that this server does not write to.
+const OTHER_DESTINATIONS: [&str; 5] =
+    ["S3Settings", "GlacierSettings", "AzureSettings", "GoogleCloudSettings", "FtpSettings"];
+
+impl BackupConfiguration {
+    /// Reads a configuration. One without a destination is read, too: see [`BackupConfiguration::destination`].
+    ///
+    /// # Errors
+    /// A property of another type than it should have; an unknown form; a destination that this server does not
+    /// write to.
+    pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
+        let kind = match property(sent, "BackupType") {
+            None => BackupType::default(),
+            Some(value) => backup_type(value)?,
+        };
+        for name in OTHER_DESTINATIONS {
+            if let Some(settings) = object(sent, name)?
+                && !flag(settings, "Disabled")?
+            {
+                let message = format!(
+                    "'{name}' cannot be used: this server writes backups to folders alone \
+                     ('LocalSettings') so far. Copy them from there with another tool."
+                );
+                return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+            }
+        }
+        let mut folder = None;
+        if let Some(local) = object(sent, "LocalSettings")?
+            && !flag(local, "Disabled")?
+        {
+            if object(local, "GetBackupConfigurationScript")?.is_some() {
+                let message = "'GetBackupConfigurationScript' is not supported: name the folder \
+                               in 'FolderPath'.";
+                return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+            }
+            let path = text(local, "FolderPath")?;
+            folder = Some(path.ok_or_else(|| {
+                let message =
+                    "FolderPath and GetBackupConfigurationScript cannot be both null or empty";
+                ProtocolError::argument(message)
+            })?);
+        }
+        let encryption = encryption(sent)?;
+        Ok(Self { kind, folder, encryption })
+    }
+
+    /// The folder that it is written to.
+    ///
+    /// # Errors
+    /// It has no destination.
+    pub fn destination(&self) -> Result<&str, ProtocolError> {
+        let missing =
+            || ProtocolError::invalid_operation("The backup configuration target no destinations");
+        self.folder.as_deref().ok_or_else(missing)
+    }
+}
+
+impl PeriodicBackup {
+    /// Reads a task as a client sends it, or as it is stored.
+    ///
+    /// # Errors
+    /// As [`BackupConfiguration::read`].
+    pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
+        let id = property(sent, "TaskId").and_then(Value::as_u64).unwrap_or(0);
+        let mut kept_for = None;
+        if let Some(policy) = object(sent, "RetentionPolicy")?
+            && !flag(policy, "Disabled")?
+            && let Some(age) = text(policy, "MinimumBackupAgeToKeep")?
+        {
+            let age: Result<TimeSpan, _> = age.parse();
+            kept_for = Some(age.map_err(|_| {
+                let message = "'MinimumBackupAgeToKeep' is not a duration such as 1.00:00:00";
+                ProtocolError::new(ErrorKind::Format, message)
+            })?);
+        }
+        Ok(Self {
+            id,
+            name: text(sent, "Name")?,
+            is_disabled: flag(sent, "Disabled")?,
+            mentor_node: text(sent, "MentorNode")?,
+            is_pinned: flag(sent, "PinToMentorNode")?,
+            full_frequency: text(sent, "FullBackupFrequency")?,
+            incremental_frequency: text(sent, "IncrementalBackupFrequency")?,
+            kept_for,
+            configuration: BackupConfiguration::read(sent)?,
+        })
+    }
+}
+
+impl RestoreConfiguration {
+    /// Reads a request to restore.
+    ///
+    /// # Errors
+    /// A property is missing, or of another type than it should have; another source than a folder.
+    pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
+        check_source(property(sent, "Type"))?;
+        let database = text(sent, "DatabaseName")?
+            .ok_or_else(|| ProtocolError::invalid_operation("Name cannot be null or empty."))?;
+        let location = text(sent, "BackupLocation")?
+            .ok_or_else(|| ProtocolError::argument("Backup location can't be null or empty"))?;
+        Ok(Self {
+            database,
+            location,
+            last_file: text(sent, "LastFileNameToRestore")?,
+            data_directory: text(sent, "DataDirectory")?,
+            database_key: text(sent, "EncryptionKey")?,
+            encryption: encryption(sent)?,
+            disables_tasks: flag(sent, "DisableOngoingTasks")?,
+            skips_indexes: flag(sent, "SkipIndexes")?,
+        })
+    }
+}
+
+/// Checks that a source of a restore is a folder of the server.
+///
+/// # Errors
+/// It is anything else.
+pub fn check_source(kind: Option<&Value>) -> Result<(), ProtocolError> {
+    match kind {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(kind)) if kind.eq_ignore_ascii_case("Local") => Ok(()),
+        Some(kind) => {
+            let message = format!(
+                "Backups of the type {kind} cannot be restored: this server reads them from folders \
+                 alone ('Local') so far. Copy them to one first."
+            );
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
+    }
+}
+
+fn backup_type(value: &Value) -> Result<BackupType, ProtocolError> {
+    let named = value.as_str().and_then(BackupType::named);
+    named.ok_or_else(|| {
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let message = format!(
+            "Could not convert Sparrow.Json.LazyStringValue ('{shown}') to \
+             Raven.Client.Documents.Operations.Backups.BackupType"
+        );
+        ProtocolError::new(ErrorKind::Format, message)
+    })
+}
+
+fn encryption(sent: &Map<String, Value>) -> Result<BackupEncryption, ProtocolError> {
+    let Some(settings) = object(sent, "BackupEncryptionSettings")? else {
+        return Ok(BackupEncryption::None);
+    };
+    let key = text(settings, "Key")?;
+    let mode = text(settings, "EncryptionMode")?;
+    match (mode.as_deref(), key) {
+        (None | Some("None"), None) => Ok(BackupEncryption::None),
+        (Some("UseDatabaseKey"), _) => Ok(BackupEncryption::DatabaseKey),
+        (None | Some("UseProvidedKey"), Some(key)) => Ok(BackupEncryption::Key(key)),
+        (Some("UseProvidedKey"), None) => {
+            let message = "'EncryptionMode' is UseProvidedKey, but 'Key' is missing";
+            Err(ProtocolError::invalid_operation(message))
+        }
+        (Some("None"), Some(_)) => {
+            let message = "'EncryptionMode' is None, but a 'Key' is given";
+            Err(ProtocolError::invalid_operation(message))
+        }
+        (Some(mode), _) => {
+            let message = format!(
+                "Could not convert Sparrow.Json.LazyStringValue ('{mode}') to \
+                 Raven.Client.Documents.Operations.Backups.EncryptionMode"
+            );
+            Err(ProtocolError::new(ErrorKind::Format, message))
+        }
+    }
+}
+
+fn property<'s>(sent: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
+    let found = sent.get(name).or_else(|| {
+        let mut any = sent.iter();
+        any.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    });
+    found.filter(|value| !value.is_null())
+}
+
+fn object<'s>(
+    sent: &'s Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'s Map<String, Value>>, ProtocolError> {
+    match property(sent, name) {
+        None => Ok(None),
+        Some(Value::Object(found)) => Ok(Some(found)),
+        Some(other) => Err(unfit(name, other, "an object")),
+    }
+}
+
+fn text(sent: &Map<String, Value>, name: &str) -> Result<Option<String>, ProtocolError> {
+    match property(sent, name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.trim().is_empty())),
+        Some(other) => Err(unfit(name, other, "a text")),
+    }
+}
+
+fn flag(sent: &Map<String, Value>, name: &str) -> Result<bool, ProtocolError> {
+    match property(sent, name) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(unfit(name, other, "true or false")),
+    }
+}
+
+/// Names the type of what was sent, and not its value, which may be a secret.
+fn unfit(name: &str, value: &Value, wanted: &str) -> ProtocolError {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    ProtocolError::new(ErrorKind::InvalidData, format!("'{name}' must be {wanted}, not {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(sent: Value) -> Result<BackupConfiguration, ProtocolError> {
+        BackupConfiguration::read(sent.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_backup_goes_to_a_folder_and_other_destinations_may_be_there_if_they_are_disabled() {
+        let sent = json!({
+            "backupType": "snapshot", "LocalSettings": {"FolderPath": "/b", "Disabled": false},
+            "S3Settings": {"Disabled": true}, "FtpSettings": null, "Unknown": [1],
+            "BackupEncryptionSettings": {"Key": "a2V5", "EncryptionMode": "UseProvidedKey"}
+        });
+        let configuration = read(sent).unwrap();
+        assert_eq!(configuration.kind, BackupType::Snapshot);
+        assert_eq!(configuration.destination().unwrap(), "/b");
+        assert_eq!(configuration.encryption, BackupEncryption::Key("a2V5".to_owned()));
+        assert!(!format!("{configuration:?}").contains("a2V5"), "a key must not get into a log");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_with_its_reason() {
+        for (sent, expected) in [
+            (json!({"S3Settings": {"BucketName": "b"}}), "'S3Settings' cannot be used"),
+            (json!({"BackupType": "Foo"}), "('Foo') to Raven.Client"),
+            (json!({"LocalSettings": {"FolderPath": ""}}), "cannot be both null or empty"),
+            (
+                json!({"LocalSettings": {"FolderPath": 5}}),
+                "'FolderPath' must be a text, not a number",
+            ),
+            (json!({"LocalSettings": 5}), "'LocalSettings' must be an object"),
+            (
+                json!({"LocalSettings": {"GetBackupConfigurationScript": {"Exec": "sh"}}}),
+                "is not supported",
+            ),
+            (json!({"BackupEncryptionSettings": {"EncryptionMode": "UseProvidedKey"}}), "missing"),
+            (json!({"BackupEncryptionSettings": {"EncryptionMode": "Rot13"}}), "('Rot13')"),
+            (
+                json!({"BackupEncryptionSettings": {"EncryptionMode": "None", "Key": "k"}}),
+                "a 'Key' is given",
+            ),
+        ] {
+            let error = read(sent.clone()).unwrap_err();
+            assert!(error.message.contains(expected), "{sent}: {}", error.message);
+        }
+        for sent in [json!({}), json!({"LocalSettings": {"Disabled": true, "FolderPath": "/b"}})] {
+            let error = read(sent).unwrap().destination().unwrap_err();
+            assert_eq!(error.message, "The backup configuration target no destinations");
+        }
+    }
+
+    #[test]
+    fn a_periodic_backup_has_its_times_and_how_long_backups_are_kept() {
+        let sent = json!({
+            "Name": "n", "TaskId": 7, "FullBackupFrequency": "0 2 * * 0",
+            "IncrementalBackupFrequency": "", "LocalSettings": {"FolderPath": "/b"},
+            "RetentionPolicy": {"Disabled": false, "MinimumBackupAgeToKeep": "1.01:00:00"}
+        });
+        let task = PeriodicBackup::read(sent.as_object().unwrap()).unwrap();
+        assert_eq!((task.id, task.full_frequency.as_deref()), (7, Some("0 2 * * 0")));
+        assert_eq!(task.incremental_frequency, None);
+        assert_eq!(task.kept_for.unwrap().to_string(), "1.01:00:00");
+        let sent = json!({"RetentionPolicy": {"MinimumBackupAgeToKeep": "soon"}});
+        assert!(PeriodicBackup::read(sent.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_restore_needs_a_name_and_a_folder() {
+        for (sent, expected) in [
+            (json!({}), "Name cannot be null or empty."),
+            (json!({"DatabaseName": "d"}), "Backup location can't be null or empty"),
+            (json!({"Type": "S3", "DatabaseName": "d"}), "Backups of the type \"S3\""),
+        ] {
+            let error = RestoreConfiguration::read(sent.as_object().unwrap()).unwrap_err();
+            assert!(error.message.contains(expected), "{}", error.message);
+        }
+        let sent = json!({
+            "Type": "Local", "DatabaseName": "d", "BackupLocation": "/b", "SkipIndexes": true
+        });
+        let read = RestoreConfiguration::read(sent.as_object().unwrap()).unwrap();
+        assert!(read.skips_indexes && !read.disables_tasks && read.last_file.is_none());
+    }
+}
