@@ -171,6 +171,17 @@ impl Engine {
         Ok(BackupTaskState { status: status.map(|status| status.json().clone()), next, running })
     }
 
+    /// When a scheduled backup of a database was last made, in ticks of UTC; `None` if none is known.
+    ///
+    /// # Errors
+    /// The shared state cannot be read.
+    pub fn last_backup_ticks(&self, record: &DatabaseRecord) -> Result<Option<i64>, EngineError> {
+        let statuses = status::of_database(&self.cluster, record.topology_id)?;
+        let last =
+            |status: &BackupStatus| status.last_full_ticks().max(status.last_incremental_ticks());
+        Ok(statuses.values().filter_map(last).max())
+    }
+
     /// Defines a scheduled backup, or replaces the one with its number. Blocks.
     ///
     /// # Errors

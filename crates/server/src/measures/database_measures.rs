@@ -32,6 +32,10 @@ pub(crate) fn of_one(
 ) -> Result<Vec<Measure>, ApiError> {
     let statistics = of_database(database)?;
     let up_time = state.engine.clock().monotonic().saturating_sub(database.opened_after());
+    let last_backup = state.engine.last_backup_ticks(&database.record())?;
+    let now = state.engine.clock().now().ticks();
+    let seconds = |last: i64| (now.saturating_sub(last).max(0) / ticks::TICKS_PER_SECOND) as f64;
+    let since_backup = last_backup.map(seconds);
     let mut measures = vec![
         Measure::text("DatabaseName", name),
         Measure::text("DatabaseId", statistics.database_id),
@@ -47,9 +51,9 @@ pub(crate) fn of_one(
             (
                 "TimeSinceLastBackupInSec",
                 "ravendb_database_time_since_last_backup_seconds",
-                "How long ago its last backup was made.",
+                "How long ago its last scheduled backup was made.",
             ),
-            Seconds(None),
+            Seconds(since_backup),
         ),
         count(
             "Counts.Documents",

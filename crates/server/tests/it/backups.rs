@@ -290,6 +290,9 @@ fn a_run_without_changes_writes_no_file_and_the_first_is_of_everything() {
     let first = run(&server, task, false);
     assert!(first["LocalBackup"]["FileName"].as_str().unwrap().ends_with("full-backup"), "{first}");
     assert!(first["Messages"].to_string().contains("there is no full backup yet"), "{first}");
+    let measured = server.get("/admin/monitoring/v1/databases").json();
+    let since = &measured["Results"][0]["TimeSinceLastBackupInSec"];
+    assert!(since.as_f64().is_some_and(|seconds| seconds < 600.0), "{measured}");
     let unchanged = run(&server, task, false);
     assert_eq!(unchanged["LocalBackup"]["FileName"], Value::Null);
     assert_eq!(points(&server, "b").len(), 1);
