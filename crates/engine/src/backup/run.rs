@@ -431,7 +431,8 @@ impl BackupRun {
         let mut ready = Vec::new();
         let mut encryptor =
             self.key.as_ref().map(|key| self.engine.begin_encryption(key, &mut ready));
-        let mut export = DumpExport::begin(&self.engine, tx, sources, &options, &[], &mut text)?;
+        let mut export =
+            DumpExport::begin(&self.engine, tx.clone(), sources, &options, &[], &mut text)?;
         loop {
             let has_more = export.step(progress, &mut text)?;
             if has_more && text.len() < PIECE_BYTES {

@@ -1,7 +1,8 @@
 //! The sections of a dump, in their order, from one snapshot.
 //!
-//! [`DumpExport::step`] appends about one element, or one chunk of a content. The caller takes what was
-//! appended whenever it likes, and may wait between two steps.
+//! [`DumpExport::step`] appends a portion of about [`PORTION_BYTES`]. The caller takes what was appended whenever it
+//! likes, and may wait between two steps. Nothing of the snapshot is borrowed in between, so the transaction can be
+//! renewed: what an export decrypts does not stay in memory until its end.
 
 use std::sync::Arc;
 
@@ -54,30 +55,68 @@ pub struct ExportSince {
 }
 
 /// An export that is running.
-pub struct DumpExport<'t> {
-    tx: &'t ReadTransaction,
-    sources: &'t ExportSources,
-    options: &'t SmugglerOptions,
-    collections: &'t [CollectionName],
+pub struct DumpExport<'o> {
+    tx: ReadTransaction,
+    /// What was read in the transaction, in elements and chunks of contents.
+    steps_of_tx: u32,
+    sources: &'o ExportSources,
+    options: &'o SmugglerOptions,
+    collections: &'o [CollectionName],
     writer: DumpWriter,
-    stage: Stage<'t>,
+    stage: PausedStage,
     transform: Option<(Transform, Builder)>,
     sections: std::slice::Iter<'static, (Section, SmugglerType)>,
 }
 
-/// Where it is.
-enum Stage<'t> {
+/// Where it is between two portions.
+enum PausedStage {
     /// Between two sections.
     Between,
     /// In a section that is read from the change log.
-    Log(Box<LogStage<'t>>),
+    Log(PausedLog),
     /// In the section of compare exchange values, behind this key.
+    CompareExchange { after: Option<String> },
+}
+
+/// A section that is read from the change log, between two portions.
+struct PausedLog {
+    section: Section,
+    kinds: EntryKinds,
+    /// The last entry that was read.
+    last: Etag,
+    contents: Contents,
+    pending: Pending,
+}
+
+/// What is to be written of the last entry.
+enum Pending {
+    Nothing,
+    /// The entry itself, when its contents are.
+    Entry,
+    /// A document that a script has changed, as JSON, when its contents are.
+    Transformed(Vec<u8>),
+}
+
+/// A portion that is being written.
+struct Portion<'t, 'o> {
+    tx: &'t ReadTransaction,
+    export: &'t mut DumpExport<'o>,
+    stage: Stage<'t>,
+}
+
+/// Where it is.
+enum Stage<'t> {
+    Between,
+    Log(Box<LogStage<'t>>),
     CompareExchange { after: Option<String> },
 }
 
 /// A section that is read from the change log.
 struct LogStage<'t> {
     section: Section,
+    kinds: EntryKinds,
+    /// The last entry that was read.
+    last: Etag,
     reader: LogReader<'t, ReadTransaction>,
     contents: Contents,
     /// Written when its contents are.
@@ -123,27 +162,41 @@ pub(super) fn limits_of(engine: &Engine) -> ParseLimits {
 /// Why automatic indexes are not exported or imported.
 pub(super) const CREATED_BY_QUERIES: &str = "the queries that need them create them.";
 
-/// Compare exchange values that one step writes.
+/// Compare exchange values that are written at once.
 const VALUES_A_STEP: usize = 64;
+/// The text of a portion has about this many bytes.
+const PORTION_BYTES: usize = 64 << 10;
+/// A transaction is renewed after so many elements and chunks of contents, of which each reads a few pages.
+const STEPS_A_TRANSACTION: u32 = 128;
 
-impl<'t> DumpExport<'t> {
+impl<'o> DumpExport<'o> {
     /// Begins an export of the collections, or of all if there are none.
     ///
     /// # Errors
     /// The script in the options is not JavaScript.
     pub fn begin(
         engine: &Engine,
-        tx: &'t ReadTransaction,
-        sources: &'t ExportSources,
-        options: &'t SmugglerOptions,
-        collections: &'t [CollectionName],
+        tx: ReadTransaction,
+        sources: &'o ExportSources,
+        options: &'o SmugglerOptions,
+        collections: &'o [CollectionName],
         out: &mut Vec<u8>,
-    ) -> Result<DumpExport<'t>, EngineError> {
+    ) -> Result<DumpExport<'o>, EngineError> {
         let transform = Transform::of(engine, options)?;
         let transform = transform.map(|script| (script, Builder::new(limits_of(engine))));
         let writer = DumpWriter::begin(sources.build_version, out);
-        let (stage, sections) = (Stage::Between, SECTIONS.iter());
-        Ok(DumpExport { tx, sources, options, collections, writer, stage, transform, sections })
+        let (stage, sections, steps_of_tx) = (PausedStage::Between, SECTIONS.iter(), 0);
+        Ok(DumpExport {
+            tx,
+            steps_of_tx,
+            sources,
+            options,
+            collections,
+            writer,
+            stage,
+            transform,
+            sections,
+        })
     }
 
     /// Appends what comes next; `false` if the dump is complete.
@@ -151,6 +204,115 @@ impl<'t> DumpExport<'t> {
     /// # Errors
     /// Stored data that cannot be read. The dump must not be taken for complete then.
     pub fn step(
+        &mut self,
+        progress: &mut SmugglerProgress,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EngineError> {
+        let end = out.len() + PORTION_BYTES;
+        let tx = self.tx.clone();
+        let mut portion = Portion::resume(&tx, self)?;
+        let has_more = loop {
+            portion.export.steps_of_tx += 1;
+            let has_more = portion.step(progress, out)?;
+            let is_full = end <= out.len() || STEPS_A_TRANSACTION <= portion.export.steps_of_tx;
+            if !has_more || is_full {
+                break has_more;
+            }
+        };
+        let stage = portion.pause();
+        self.stage = stage;
+        if STEPS_A_TRANSACTION <= self.steps_of_tx {
+            self.tx = self.tx.renewed();
+            self.steps_of_tx = 0;
+        }
+        Ok(has_more)
+    }
+
+    /// How many elements were written.
+    pub fn elements(&self) -> u64 {
+        self.writer.elements()
+    }
+
+    /// The log after an etag, as far as it belongs to the export.
+    fn log<'t>(
+        &self,
+        tx: &'t ReadTransaction,
+        kinds: EntryKinds,
+        after: Etag,
+    ) -> Result<LogReader<'t, ReadTransaction>, EngineError> {
+        // Documents and their tombstones are in one table. Each is a step here, however many are passed over.
+        let (documents, none) = (EntryKinds::DOCUMENTS, EntryKinds::default());
+        let is_of_documents = [EntryKind::Document, EntryKind::DocumentTombstone]
+            .into_iter()
+            .any(|kind| kinds.contains(kind));
+        let kinds = kinds | if is_of_documents { documents } else { none };
+        let selection = Selection::of_collections(kinds, self.collections);
+        Ok(log::read(tx, &[selection], after)?)
+    }
+}
+
+impl PausedLog {
+    fn resume<'t>(
+        self,
+        tx: &'t ReadTransaction,
+        export: &DumpExport<'_>,
+    ) -> Result<LogStage<'t>, EngineError> {
+        let PausedLog { section, kinds, last, contents, pending } = self;
+        let (reader, next) = match pending {
+            Pending::Nothing => (export.log(tx, kinds, last)?, None),
+            Pending::Transformed(json) => {
+                (export.log(tx, kinds, last)?, Some(Version::Transformed(json)))
+            }
+            Pending::Entry => {
+                // The snapshot is the same, and so is the entry.
+                let mut reader = export.log(tx, kinds, Etag(last.0.saturating_sub(1)))?;
+                let version = match reader.next().transpose()? {
+                    Some(LogEntry::Document(row)) => Some(Version::Document(row)),
+                    Some(LogEntry::Revision(row)) => Some(Version::Revision(row)),
+                    _ => None,
+                };
+                (reader, version)
+            }
+        };
+        Ok(LogStage { section, kinds, last, reader, contents, next })
+    }
+}
+
+impl LogStage<'_> {
+    fn pause(self) -> PausedLog {
+        let LogStage { section, kinds, last, contents, next, .. } = self;
+        let pending = match next {
+            None => Pending::Nothing,
+            Some(Version::Transformed(json)) => Pending::Transformed(json),
+            Some(Version::Document(_) | Version::Revision(_)) => Pending::Entry,
+        };
+        PausedLog { section, kinds, last, contents, pending }
+    }
+}
+
+impl<'t, 'o> Portion<'t, 'o> {
+    fn resume(
+        tx: &'t ReadTransaction,
+        export: &'t mut DumpExport<'o>,
+    ) -> Result<Portion<'t, 'o>, EngineError> {
+        let stage = match std::mem::replace(&mut export.stage, PausedStage::Between) {
+            PausedStage::Between => Stage::Between,
+            PausedStage::Log(paused) => Stage::Log(Box::new(paused.resume(tx, export)?)),
+            PausedStage::CompareExchange { after } => Stage::CompareExchange { after },
+        };
+        Ok(Portion { tx, export, stage })
+    }
+
+    fn pause(self) -> PausedStage {
+        match self.stage {
+            Stage::Between => PausedStage::Between,
+            Stage::Log(stage) => PausedStage::Log(stage.pause()),
+            Stage::CompareExchange { after } => PausedStage::CompareExchange { after },
+        }
+    }
+
+    /// Appends about one element, or one chunk of a content; `false` if the dump is complete.
+    fn step(
         &mut self,
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
@@ -166,38 +328,33 @@ impl<'t> DumpExport<'t> {
         Ok(true)
     }
 
-    /// How many elements were written.
-    pub fn elements(&self) -> u64 {
-        self.writer.elements()
-    }
-
     fn next_section(
         &mut self,
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) -> Result<bool, EngineError> {
-        let Some((section, kind)) = self.sections.next() else {
+        let Some((section, kind)) = self.export.sections.next() else {
             out.push(b'}');
             return Ok(false);
         };
         let part = exported_items::part_of(*section);
-        if !self.options.includes(*kind) {
+        if !self.export.options.includes(*kind) {
             progress.counts(part).is_skipped = true;
             return Ok(true);
         }
         progress.begin(part, kind.word());
         match section {
             Section::DatabaseRecord => {
-                self.writer.value(section.name(), out);
-                exported_record::write(&self.sources.record, self.options, out);
+                self.export.writer.value(section.name(), out);
+                exported_record::write(&self.export.sources.record, self.export.options, out);
                 progress.count(part);
             }
-            section => self.writer.begin_section(*section, out),
+            section => self.export.writer.begin_section(*section, out),
         }
         match section {
             Section::Documents => self.begin_log(*section, EntryKind::Document.into())?,
             Section::Revisions => self.begin_log(*section, EntryKind::Revision.into())?,
-            Section::CounterGroups if self.sources.since.is_some() => {
+            Section::CounterGroups if self.export.sources.since.is_some() => {
                 self.begin_log(*section, EntryKinds::COUNTERS)?;
             }
             Section::CounterGroups if documents::counters_count(self.tx)? != 0 => {
@@ -212,7 +369,7 @@ impl<'t> DumpExport<'t> {
             Section::TimeSeriesDeletedRanges => {
                 self.begin_log(*section, EntryKind::DeletedRange.into())?;
             }
-            Section::CompareExchange if self.sources.since.is_none() => {
+            Section::CompareExchange if self.export.sources.since.is_none() => {
                 self.stage = Stage::CompareExchange { after: None };
             }
             Section::DatabaseRecord => progress.finish(part, kind.word()),
@@ -225,11 +382,10 @@ impl<'t> DumpExport<'t> {
     }
 
     fn begin_log(&mut self, section: Section, kinds: EntryKinds) -> Result<(), EngineError> {
-        let selection = Selection::of_collections(kinds, self.collections);
-        let after = self.sources.since.as_ref().map_or(Etag::ZERO, |since| since.etag);
-        let reader = log::read(self.tx, &[selection], after)?;
-        let contents = Contents::default();
-        self.stage = Stage::Log(Box::new(LogStage { section, reader, contents, next: None }));
+        let after = self.export.sources.since.as_ref().map_or(Etag::ZERO, |since| since.etag);
+        let (contents, pending) = (Contents::default(), Pending::Nothing);
+        let begun = PausedLog { section, kinds, last: after, contents, pending };
+        self.stage = Stage::Log(Box::new(begun.resume(self.tx, self.export)?));
         Ok(())
     }
 
@@ -239,7 +395,7 @@ impl<'t> DumpExport<'t> {
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) {
-        self.writer.end_section(out);
+        self.export.writer.end_section(out);
         self.stage = Stage::Between;
         let word = SECTIONS.iter().find(|(known, _)| *known == section);
         let word = word.map_or("", |(_, kind)| kind.word());
@@ -253,22 +409,22 @@ impl<'t> DumpExport<'t> {
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
-        let database = self.sources.record.topology_id;
-        let agreed = &self.sources.agreed;
+        let database = self.export.sources.record.topology_id;
+        let agreed = &self.export.sources.agreed;
         let part = exported_items::part_of(section);
         match section {
             Section::Indexes => {
-                let sections = wire::sections_of(&self.sources.record.configuration);
+                let sections = wire::sections_of(&self.export.sources.record.configuration);
                 let recorded = sections.indexes.as_ref();
                 let recorded = recorded.map_err(|unreadable| EngineError::RecordDamaged {
                     detail: unreadable.message.clone(),
                 })?;
-                let remove = self.options.remove_analyzers;
+                let remove = self.export.options.remove_analyzers;
                 for index in recorded.indexes.values() {
                     let element = exported_record::defined_index(index, remove);
                     self.element(part, &element, progress, out);
                 }
-                let automatic = exported_record::automatic_indexes(&self.sources.record);
+                let automatic = exported_record::automatic_indexes(&self.export.sources.record);
                 if automatic != 0 {
                     let text = format!(
                         "{automatic} automatic indexes are not exported: {CREATED_BY_QUERIES}"
@@ -278,7 +434,7 @@ impl<'t> DumpExport<'t> {
             }
             Section::Identities => {
                 for (name, value) in agreed.identities(database)? {
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_identity(&name, value, out);
                     progress.count(part);
                 }
@@ -305,7 +461,7 @@ impl<'t> DumpExport<'t> {
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) {
-        self.writer.begin_element(out);
+        self.export.writer.begin_element(out);
         out.extend_from_slice(element.to_string().as_bytes());
         progress.count(part);
     }
@@ -317,7 +473,7 @@ impl<'t> DumpExport<'t> {
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
-        let Some(since) = &self.sources.since else { return Ok(()) };
+        let Some(since) = &self.export.sources.since else { return Ok(()) };
         for change in since.values.changes_after(since.values_index)? {
             let change = change?;
             if change.is_deleted != are_deleted {
@@ -325,13 +481,13 @@ impl<'t> DumpExport<'t> {
             }
             let part = match are_deleted {
                 true => {
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_deleted_value(&change.key, out);
                     SmugglerPart::CompareExchangeTombstones
                 }
                 false => {
                     let Some(entry) = since.values.get(&change.key)? else { continue };
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_compare_exchange(&entry, out)?;
                     SmugglerPart::CompareExchange
                 }
@@ -347,13 +503,13 @@ impl<'t> DumpExport<'t> {
         progress: &mut SmugglerProgress,
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
-        let database = self.sources.record.topology_id;
-        let agreed = &self.sources.agreed;
+        let database = self.export.sources.record.topology_id;
+        let agreed = &self.export.sources.agreed;
         let values = agreed.compare_exchange_with_prefix(database, "", after.as_deref())?;
         let (mut last, mut count) = (None, 0);
         for entry in values.take(VALUES_A_STEP) {
             let entry = entry?;
-            self.writer.begin_element(out);
+            self.export.writer.begin_element(out);
             exported_items::write_compare_exchange(&entry, out)?;
             progress.count(SmugglerPart::CompareExchange);
             (last, count) = (Some(entry.key), count + 1);
@@ -371,11 +527,11 @@ impl<'t> DumpExport<'t> {
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
         let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
-        if stage.contents.write_next(self.tx, &mut self.writer, out)? {
+        if stage.contents.write_next(self.tx, &mut self.export.writer, out)? {
             return Ok(());
         }
         if let Some(version) = stage.next.take() {
-            self.writer.begin_element(out);
+            self.export.writer.begin_element(out);
             match version {
                 Version::Document(row) => write_document_json(&row, out)?,
                 Version::Transformed(json) => out.extend_from_slice(&json),
@@ -391,13 +547,17 @@ impl<'t> DumpExport<'t> {
         let entry = entry?;
         let part = exported_items::part_of(section);
         let etag = entry.etag();
+        stage.last = etag;
+        if !stage.kinds.contains(entry.kind()) {
+            return Ok(());
+        }
         match (section, entry) {
             (Section::Documents, LogEntry::Document(row)) => {
                 self.document(row, progress, out)?;
             }
             (Section::CounterGroups, LogEntry::Document(row)) => {
                 if row.flags().contains(DocumentFlags::HAS_COUNTERS) {
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_counters(self.tx, &row, out)?;
                     progress.count(part).last_etag = etag.0;
                 }
@@ -405,7 +565,7 @@ impl<'t> DumpExport<'t> {
             }
             (Section::CounterGroups, LogEntry::Counter(row)) => {
                 if exported_items::is_of_document(self.tx, row.lower_document_id())? {
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_counter(self.tx, &row, out)?;
                     progress.count(part).last_etag = etag.0;
                 }
@@ -413,7 +573,7 @@ impl<'t> DumpExport<'t> {
             }
             (Section::CounterGroups, LogEntry::CounterTombstone(row)) => {
                 if exported_items::is_of_document(self.tx, row.lower_document_id())? {
-                    self.writer.begin_element(out);
+                    self.export.writer.begin_element(out);
                     exported_items::write_deleted_counter(&row, out)?;
                     progress.count(part).last_etag = etag.0;
                 }
@@ -426,7 +586,7 @@ impl<'t> DumpExport<'t> {
             (_, LogEntry::Revision(row)) => self.revision(row, progress, out)?,
             (_, LogEntry::Segment(row)) => {
                 let exported =
-                    exported_series::write_segment(self.tx, &row, &mut self.writer, out)?;
+                    exported_series::write_segment(self.tx, &row, &mut self.export.writer, out)?;
                 progress.counts(part).read += exported.segments.saturating_sub(1);
                 if exported.cut_tags != 0 {
                     let text = format!(
@@ -439,11 +599,11 @@ impl<'t> DumpExport<'t> {
                 }
             }
             (_, LogEntry::DeletedRange(row)) => {
-                self.writer.begin_element(out);
+                self.export.writer.begin_element(out);
                 exported_series::write_deleted_range(self.tx, &row, out)?;
             }
             (_, entry) => {
-                self.writer.begin_element(out);
+                self.export.writer.begin_element(out);
                 exported_items::write_other(self.tx, &entry, out)?;
             }
         }
@@ -466,7 +626,7 @@ impl<'t> DumpExport<'t> {
             None => return Ok(()),
         };
         let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
-            && self.options.includes(SmugglerType::Attachments);
+            && self.export.options.includes(SmugglerType::Attachments);
         let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
         if has_contents {
             let counts = progress.counts(SmugglerPart::Documents);
@@ -475,7 +635,7 @@ impl<'t> DumpExport<'t> {
         match transformed {
             Some(json) => stage.next = Some(Version::Transformed(json)),
             None if stage.contents.is_empty() => {
-                self.writer.begin_element(out);
+                self.export.writer.begin_element(out);
                 write_document_json(&row, out)?;
             }
             None => stage.next = Some(Version::Document(row)),
@@ -490,7 +650,7 @@ impl<'t> DumpExport<'t> {
         row: &DocumentRow<'t>,
         progress: &mut SmugglerProgress,
     ) -> Result<Option<Option<Vec<u8>>>, EngineError> {
-        let Some((transform, builder)) = &mut self.transform else { return Ok(Some(None)) };
+        let Some((transform, builder)) = &mut self.export.transform else { return Ok(Some(None)) };
         let mut json = Vec::new();
         write_document_json(row, &mut json)?;
         let id = DocumentId::new(row.id()).map_err(documents::DocumentError::from)?;
@@ -526,14 +686,14 @@ impl<'t> DumpExport<'t> {
         out: &mut Vec<u8>,
     ) -> Result<(), EngineError> {
         let has_contents = row.flags().contains(DocumentFlags::HAS_ATTACHMENTS)
-            && self.options.includes(SmugglerType::Attachments);
+            && self.export.options.includes(SmugglerType::Attachments);
         let Stage::Log(stage) = &mut self.stage else { return Ok(()) };
         if has_contents {
             let counts = progress.counts(SmugglerPart::RevisionDocuments);
             counts.attachments_read += stage.contents.add_of_revision(self.tx, &row)?;
         }
         if stage.contents.is_empty() {
-            self.writer.begin_element(out);
+            self.export.writer.begin_element(out);
             return Ok(write_revision_json(&row, out)?);
         }
         stage.next = Some(Version::Revision(row));
@@ -543,12 +703,12 @@ impl<'t> DumpExport<'t> {
     fn is_wanted(&self, row: &DocumentRow<'_>) -> Result<bool, EngineError> {
         let flags = row.flags();
         let is_left_out = (flags.contains(DocumentFlags::ARTIFICIAL)
-            && !self.options.include_artificial)
-            || (flags.contains(DocumentFlags::ARCHIVED) && !self.options.include_archived);
+            && !self.export.options.include_artificial)
+            || (flags.contains(DocumentFlags::ARCHIVED) && !self.export.options.include_archived);
         if is_left_out {
             return Ok(false);
         }
-        Ok(self.options.include_expired || !self.is_expired(row)?)
+        Ok(self.export.options.include_expired || !self.is_expired(row)?)
     }
 
     fn is_expired(&self, row: &DocumentRow<'_>) -> Result<bool, EngineError> {
@@ -558,6 +718,6 @@ impl<'t> DumpExport<'t> {
         let Some(metadata) = metadata else { return Ok(false) };
         let expires = metadata.get_str("@expires").map_err(documents::DocumentError::from)?;
         let expires = expires.and_then(|text| date::parse(&text));
-        Ok(expires.is_some_and(|date| date.utc_ticks() <= self.sources.now_ticks))
+        Ok(expires.is_some_and(|date| date.utc_ticks() <= self.export.sources.now_ticks))
     }
 }

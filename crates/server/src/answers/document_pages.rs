@@ -37,6 +37,8 @@ const INLINE_DOCUMENTS_MAX: usize = 256;
 const MEASURED_ROW_BYTES: usize = 4 << 10;
 /// How long a resumable list waits for its client before it releases its snapshot.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(1);
+/// After so many rows its transaction is renewed, so that what it decrypts does not stay in memory.
+const ROWS_A_TRANSACTION: usize = 128;
 /// How long a resumable list reads from one snapshot.
 const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(10);
 
@@ -149,6 +151,11 @@ impl Listing {
         }
     }
 
+    /// Whether a document says where the list continues in the same snapshot.
+    fn has_position(&self) -> bool {
+        matches!(self.order, Order::After(_) | Order::ByPrefix { .. })
+    }
+
     /// Skips the `taken` documents up to this one.
     fn continue_after(&mut self, etag: Etag, id: String, taken: usize) {
         match &mut self.order {
@@ -219,6 +226,8 @@ fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
 enum Next {
     /// The list is complete.
     End,
+    /// From the same snapshot, in another transaction.
+    Renewed,
     /// From a new snapshot, once the client has read this piece, if it is not empty.
     Later(Bytes),
     /// The same, once the client has read the rest of this row.
@@ -244,6 +253,10 @@ async fn write_in_pieces(
                 return Ok(true);
             }
             Next::Cut => return Ok(false),
+            Next::Renewed => {
+                tx = tx.renewed();
+                continue;
+            }
             Next::Later(piece) => {
                 drop(tx);
                 if !piece.is_empty() && !sender.send_without_snapshot(piece).await {
@@ -272,7 +285,7 @@ async fn write_from(
     sender: &PieceSender,
     out: &mut Vec<u8>,
 ) -> Result<Next, ApiError> {
-    let can_go_on_later = listing.can_go_on_later();
+    let (can_go_on_later, is_renewable) = (listing.can_go_on_later(), listing.has_position());
     let mut taken = 0;
     let (next, etag, id) = 'rows: {
         for row in listing.rows(tx)? {
@@ -294,14 +307,19 @@ async fn write_from(
                 continue;
             }
             let piece = Bytes::from(std::mem::take(out));
+            let is_long = is_renewable && ROWS_A_TRANSACTION <= taken;
             if !can_go_on_later {
                 if !sender.send(piece).await {
                     return Ok(Next::Cut);
                 }
-                continue;
+                if !is_long {
+                    continue;
+                }
+                break 'rows (Next::Renewed, row.etag(), row.id().to_owned());
             }
             let next = match sender.send_patiently(piece, SNAPSHOT_PATIENCE).await {
-                Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => continue,
+                Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX && !is_long => continue,
+                Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => Next::Renewed,
                 Sent::Taken => Next::Later(Bytes::new()),
                 Sent::Waiting(piece) => Next::Later(piece),
                 Sent::Cut => return Ok(Next::Cut),

@@ -430,6 +430,51 @@ fn backups_of_encrypted_databases_are_encrypted_and_restored_into_encrypted_ones
     assert!(reply.text().contains("the database is not encrypted"), "{}", reply.text());
 }
 
+/// Documents of an encrypted database that take several times the memory for what is decrypted.
+#[test]
+fn a_large_encrypted_database_is_backed_up_exported_and_streamed() {
+    const DOCUMENTS: usize = 4000;
+    let arguments = [
+        "--Backup.LocalRootPath=/backups",
+        "--Security.AllowEncryptedDatabasesOverHttp=true",
+        "--Memory.LimitInMb=64",
+    ];
+    // What this process really takes does not count.
+    let memory = Platform::simulated(1).platform.memory;
+    let server = TestServer::start(Platform { memory, ..Platform::memory() }, &arguments);
+    let target = "/admin/secrets?name=db&overwrite=true";
+    assert!(server.send("POST", target, KEY.as_bytes()).status < 300);
+    let record = br#"{"DatabaseName":"db","Encrypted":true}"#;
+    assert_eq!(server.send("PUT", "/admin/databases?name=db", record).status, 201);
+    let mut random = Random::new(3);
+    for first in (0..DOCUMENTS).step_by(100) {
+        let put = |number: usize| {
+            let text: String =
+                (0..400).map(|_| format!("{:016x}", random.below(u64::MAX))).collect();
+            json!({"Id": format!("docs/{number}"), "Type": "PUT", "ChangeVector": null,
+                   "Document": {"Text": text, "@metadata": {"@collection": "Docs"}}})
+        };
+        let commands: Vec<_> = (first..first + 100).map(put).collect();
+        let body = json!({"Commands": commands}).to_string();
+        let reply = server.send("POST", "/databases/db/bulk_docs", body.as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    back_up(&server, "db");
+    let exported = server.send("POST", "/databases/db/smuggler/export", b"{}");
+    assert_eq!(exported.status, 200);
+    let dump = zstd::decode_all(&exported.body[..])
+        .or_else(|_| {
+            let mut text = Vec::new();
+            let mut decoder = flate2::read::GzDecoder::new(&exported.body[..]);
+            std::io::Read::read_to_end(&mut decoder, &mut text).map(|_| text)
+        })
+        .unwrap();
+    let dump: Value = serde_json::from_slice(&dump).unwrap();
+    assert_eq!(dump["Docs"].as_array().unwrap().len(), DOCUMENTS);
+    let listed = server.get("/databases/db/streams/docs?startsWith=docs/").json();
+    assert_eq!(listed["Results"].as_array().unwrap().len(), DOCUMENTS);
+}
+
 /// Waits until a status of a task is as it should be.
 fn wait_for_status(server: &TestServer, task: i64, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..1000 {

@@ -106,7 +106,8 @@ impl Job {
             SmugglerCompression::Gzip => DumpCompression::Gzip,
         };
         let mut encoder = DumpEncoder::new(compression).map_err(|error| failed(&error))?;
-        let mut export = DumpExport::begin(engine, tx, sources, options, collections, &mut text)?;
+        let mut export =
+            DumpExport::begin(engine, tx.clone(), sources, options, collections, &mut text)?;
         loop {
             let has_more = export.step(progress, &mut text)?;
             if has_more && text.len() < PIECE_BYTES {
