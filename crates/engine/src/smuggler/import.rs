@@ -19,7 +19,7 @@ use model::{ContentHash, DatabaseId, DocumentFlags, date};
 use serde_json::{Map, Value};
 use smuggler::Section;
 use wire::{
-    SmugglerOptions, SmugglerType, read_index_definition,
+    RecordBody, SmugglerOptions, SmugglerType, read_index_definition,
     smuggler_result::{MessageLevel, SmugglerPart, SmugglerResult},
 };
 
@@ -71,6 +71,8 @@ pub struct DumpImport {
     transform: Option<Transform>,
     /// Whether indexes in C# are imported, which only administrators may define.
     may_define_csharp: bool,
+    /// The most that messages show of an element: nothing of what is going to be encrypted.
+    shown_bytes_max: usize,
 }
 
 /// The section that is being read.
@@ -126,6 +128,7 @@ impl DumpImport {
     ) -> Result<DumpImport, EngineError> {
         let now_ticks = engine.clock().now().ticks();
         let transform = Transform::of(engine, &options)?;
+        let is_encrypted = RecordBody::of_record(&database.record()).is_encrypted();
         Ok(DumpImport {
             batches: engine.begin_bulk_insert(database, false),
             options: Arc::new(options),
@@ -143,6 +146,7 @@ impl DumpImport {
             progress,
             transform,
             may_define_csharp: is_administrator,
+            shown_bytes_max: if is_encrypted { 0 } else { SHOWN_BYTES_MAX },
         })
     }
 
@@ -310,11 +314,14 @@ impl DumpImport {
             }
         };
         done.unwrap_or_else(|reason| {
-            let (shown, length) = (&text[..text.len().min(SHOWN_BYTES_MAX)], text.len());
+            let (shown, length) = (&text[..text.len().min(self.shown_bytes_max)], text.len());
             let (shown, name) = (String::from_utf8_lossy(shown), self.property.clone());
+            let begin = match shown.is_empty() {
+                true => ".".to_owned(),
+                false => format!(" and begins with: {shown}"),
+            };
             let text = format!(
-                "An element of '{name}' at byte {position} could not be imported: {reason} It has {length} bytes \
-                 and begins with: {shown}"
+                "An element of '{name}' at byte {position} could not be imported: {reason} It has {length} bytes{begin}"
             );
             self.refuse(current.part, &text);
             ImportNext::Read

@@ -121,6 +121,7 @@ async fn import_parts(
             share: BodyShare::none_of(state),
             in_flight: None,
             upload: None,
+            has_lost_batch: false,
         };
         result = Some(work.import_file(arriving).await?);
     }
@@ -262,6 +263,8 @@ struct Work<'r> {
     in_flight: Option<Submitted>,
     /// The content that is being read.
     upload: Option<ContentUpload>,
+    /// Whether a batch could not be stored.
+    has_lost_batch: bool,
 }
 
 impl Work<'_> {
@@ -285,7 +288,11 @@ impl Work<'_> {
         self.import.note_stored();
         let summary = self.import.result().summary();
         let kind = error.kind;
-        let message = format!("{} Imported before that: {summary}.", error.message);
+        let done = match self.has_lost_batch {
+            false => format!("Imported before that: {summary}."),
+            true => format!("Read before that: {summary}; the last of it was not stored."),
+        };
+        let message = format!("{} {done}", error.message);
         self.import.report(MessageLevel::Error, &message);
         ApiError::new(kind, message).caused_by(error.full_text())
     }
@@ -429,6 +436,7 @@ impl Work<'_> {
         let outcome = submitted.await;
         let settled = self.import.batches().settle(outcome);
         self.share.shrink_to(self.import.held_bytes() as u64);
+        self.has_lost_batch |= settled.is_err();
         settled?;
         self.import.note_stored();
         Ok(())
