@@ -127,8 +127,10 @@ fn remove_journals(
     }
     for name in list(disk, journals)? {
         let path = journals.join(&name);
-        let is_own =
-            id.is_some() && journal::is_name(&name) && journal::environment_of(disk, &path)? == id;
+        // One that was never written belongs to nobody, and its directory is locked.
+        let is_own = journal::is_name(&name)
+            && (id.is_some() && journal::environment_of(disk, &path)? == id
+                || journal::is_unwritten(disk, &path)?);
         if is_own || name == LOCK_FILE {
             remove_file(disk, &path)?;
         } else {

@@ -111,8 +111,9 @@ pub(crate) struct AnswerPlaces {
 /// A place, until it is dropped.
 pub(crate) struct Place {
     rooms: [Arc<Room>; 2],
-    _permits: [OwnedSemaphorePermit; 2],
+    /// Released before the permits: whoever gets those finds this memory free.
     share: MemoryShare,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Place {
@@ -189,7 +190,7 @@ impl AnswerPlaces {
         match timeout(WAIT_MAX, waiting).await {
             Ok(Some((permits, share))) => {
                 let rooms = [Arc::clone(&of_database), Arc::clone(&self.all)];
-                Ok(Place { rooms, _permits: permits, share })
+                Ok(Place { rooms, share, _permits: permits })
             }
             Ok(None) | Err(_) => Err(ApiError::new(
                 ErrorKind::Overloaded,

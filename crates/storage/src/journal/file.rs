@@ -132,14 +132,24 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// The environment that a journal file belongs to; `None` when it is no journal file.
 pub(crate) fn environment_of(disk: &dyn Disk, path: &Path) -> Result<Option<u128>, StorageError> {
+    let head = head_of(disk, path)?.filter(|head| read_u64(head, 0) == MAGIC);
+    Ok(head.map(|head| read_u128(&head, 16)))
+}
+
+/// Whether the creation of a file ended before anything was written to it.
+pub(crate) fn is_unwritten(disk: &dyn Disk, path: &Path) -> Result<bool, StorageError> {
+    Ok(head_of(disk, path)?.is_none_or(|head| head.iter().all(|byte| *byte == 0)))
+}
+
+/// The first bytes of a file; `None` when it is shorter.
+fn head_of(disk: &dyn Disk, path: &Path) -> Result<Option<[u8; 32]>, StorageError> {
     let mut bytes = [0; 32];
     let failed = |error| StorageError::io(path, "read", error);
     let file = disk.open(path, Access::Buffered).map_err(failed)?;
     match file.read_exact_at(&mut bytes, 0) {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read.map_err(failed)?,
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(|()| Some(bytes)).map_err(failed),
     }
-    Ok((read_u64(&bytes, 0) == MAGIC).then(|| read_u128(&bytes, 16)))
 }
 
 impl JournalFile {

@@ -8,7 +8,7 @@ mod replayed_pages;
 mod salvage;
 mod writer;
 
-pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name};
+pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name, is_unwritten};
 pub(crate) use record::{PageChange, apply_difference};
 pub use replay::Recovery;
 pub(crate) use replay::{Replayed, remove_replayed, remove_unneeded, replay};
