@@ -1,7 +1,7 @@
 //! Unpacks a string a part at a time, so that it is never in memory as a whole.
 //!
 //! A packed string is one LZ4 block: sequences of literals and of matches, which repeat bytes from at most 65,535
-//! bytes before. Only these are kept.
+//! bytes before. Only these are kept; the library can only unpack a block as a whole.
 //!
 //! Source of the format: the "LZ4 Block Format Description" of the LZ4 project (lz4_Block_format.md).
 

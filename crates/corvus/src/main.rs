@@ -14,6 +14,7 @@ mod logging;
 mod offline;
 mod offline_adopt;
 mod offline_keys;
+mod offline_refusal;
 mod parent_process;
 mod setup;
 

@@ -9,67 +9,14 @@
 
 use std::{io::Write, path::Path};
 
-use database::{CatalogError, LoadError, NewDatabase, ServerCatalog, foreign_product};
+use database::{NewDatabase, ServerCatalog, foreign_product};
 use engine::{DATABASES_DIRECTORY, KeyError, SYSTEM_DIRECTORY, has_databases};
 use model::DatabaseName;
 use platform::Platform;
 use security::SecretKey;
-use storage::{
-    EncryptionKey, Environment, EnvironmentOptions, StorageError, environment_id_in,
-    is_encrypted_in,
-};
+use storage::{EncryptionKey, Environment, EnvironmentOptions, environment_id_in, is_encrypted_in};
 
-use crate::offline_keys::KeyPlaces;
-
-/// Why nothing was adopted.
-enum Refusal {
-    /// For another reason, a full sentence.
-    Because(String),
-    Storage(StorageError),
-    Catalog(CatalogError),
-    Files(LoadError),
-    Key(KeyError),
-}
-
-impl From<KeyError> for Refusal {
-    fn from(error: KeyError) -> Refusal {
-        Refusal::Key(error)
-    }
-}
-
-impl From<StorageError> for Refusal {
-    fn from(error: StorageError) -> Refusal {
-        Refusal::Storage(error)
-    }
-}
-
-impl From<LoadError> for Refusal {
-    fn from(error: LoadError) -> Refusal {
-        Refusal::Files(error)
-    }
-}
-
-impl From<CatalogError> for Refusal {
-    fn from(error: CatalogError) -> Refusal {
-        Refusal::Catalog(error)
-    }
-}
-
-impl Refusal {
-    fn text(&self) -> String {
-        match self {
-            Refusal::Because(text) => text.clone(),
-            Refusal::Storage(StorageError::Locked { .. })
-            | Refusal::Catalog(CatalogError::Storage(StorageError::Locked { .. })) => {
-                "A server has it open. Stop the server first.".to_owned()
-            }
-            Refusal::Storage(error) => error.to_string(),
-            Refusal::Catalog(error) => error.to_string(),
-            Refusal::Files(error) => error.to_string(),
-            Refusal::Key(error) => error.to_string(),
-        }
-    }
-}
+use crate::{offline_keys::KeyPlaces, offline_refusal::Refusal};
 
 /// Adopts the database `name`, or lists what could be adopted. The key of an encrypted one is the given one, which is
 /// stored then, or else the stored one. Returns whether it was done.
@@ -92,7 +39,7 @@ pub(crate) fn run(
     });
     let (text, is_done) = match done {
         Ok(text) => (text, true),
-        Err(refusal) => (format!("Nothing was done: {}", refusal.text()), false),
+        Err(refusal) => (format!("Nothing was done: {}", refusal), false),
     };
     // When writing fails, the output is closed; the exit code still reports the result.
     drop(writeln!(out, "{}", text.trim_end()));

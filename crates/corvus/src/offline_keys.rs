@@ -6,13 +6,12 @@
 
 use std::{
     ffi::OsStr,
-    fmt,
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use database::{CatalogError, Decision, ServerCatalog};
+use database::{Decision, ServerCatalog};
 use engine::{DATABASES_DIRECTORY, EncryptionKeys, KeyChange, KeyError, SYSTEM_DIRECTORY};
 use model::{DatabaseRecord, lower_case};
 use security::SecretKey;
@@ -23,7 +22,10 @@ use storage::{
 };
 use wire::RecordBody;
 
-use crate::offline::{KEY_OPTION, NOTHING_DONE, Offline, SOUND};
+use crate::{
+    offline::{KEY_OPTION, NOTHING_DONE, Offline, SOUND},
+    offline_refusal::{Refusal, because},
+};
 
 /// A command about the key of one database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,48 +58,6 @@ pub(crate) struct KeyPlaces {
     pub(crate) master_key: Option<PathBuf>,
     /// The directory of all journals, if they are not next to the data.
     pub(crate) journals: Option<PathBuf>,
-}
-
-/// Why nothing was done, or not everything.
-enum Refusal {
-    /// Another reason, a full sentence.
-    Because(String),
-    Key(KeyError),
-    Storage(StorageError),
-    Catalog(CatalogError),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Because(text) => f.write_str(text),
-            Refusal::Key(error) => error.fmt(f),
-            Refusal::Storage(error) => error.fmt(f),
-            Refusal::Catalog(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<KeyError> for Refusal {
-    fn from(error: KeyError) -> Refusal {
-        Refusal::Key(error)
-    }
-}
-
-impl From<StorageError> for Refusal {
-    fn from(error: StorageError) -> Refusal {
-        Refusal::Storage(error)
-    }
-}
-
-impl From<CatalogError> for Refusal {
-    fn from(error: CatalogError) -> Refusal {
-        Refusal::Catalog(error)
-    }
-}
-
-fn because<T>(text: String) -> Result<T, Refusal> {
-    Err(Refusal::Because(text))
 }
 
 impl KeyPlaces {

@@ -13,11 +13,11 @@ use std::{
 
 use database::{INDEXES_DIRECTORY, Operation};
 use model::DatabaseRecord;
-use platform::{Disk, Platform};
+use platform::Platform;
 use security::SecretKey;
 use storage::{
     CompactObserver, CompactOutcome, CompactProgress, CompactReport, EncryptionKey, Environment,
-    EnvironmentOptions, StorageError, prepare_copy, settle_prepared,
+    EnvironmentOptions, StorageError, environment_id_in, prepare_copy, settle_prepared,
 };
 use wire::{
     RecordBody,
@@ -33,7 +33,6 @@ use crate::{
 const LOCKED_REASON: &str = "its key is being replaced";
 /// Directories of indexes are nested at most this deep.
 const DEPTH_MAX: usize = 2;
-const DATA_FILE: &str = "corvus.data";
 
 /// The environments of a database, whose key is to change.
 pub struct KeyChange {
@@ -49,7 +48,7 @@ impl KeyChange {
     pub fn of(platform: &Platform, main: &EnvironmentOptions) -> Result<KeyChange, StorageError> {
         let indexes = main.directory.join(INDEXES_DIRECTORY);
         let mut directories = Vec::new();
-        find_environments(&*platform.disk, &indexes, DEPTH_MAX, &mut directories)?;
+        find_environments(platform, &indexes, DEPTH_MAX, &mut directories)?;
         let of_index =
             |directory| EnvironmentOptions { directory, journals_directory: None, ..main.clone() };
         let of_indexes = directories.into_iter().map(of_index);
@@ -117,28 +116,21 @@ fn add(all: &mut CompactOutcome, one: &CompactOutcome) {
 
 /// The directories at or below this one that have a data file.
 fn find_environments(
-    disk: &dyn Disk,
+    platform: &Platform,
     directory: &Path,
     depth: usize,
     found: &mut Vec<PathBuf>,
 ) -> Result<(), StorageError> {
-    let failed = |source: std::io::Error| StorageError::Io {
-        path: directory.to_path_buf(),
-        operation: "list",
-        source: Arc::new(source),
-    };
-    if !disk.exists(directory).map_err(failed)? {
-        return Ok(());
-    }
-    if disk.exists(&directory.join(DATA_FILE)).map_err(failed)? {
+    if environment_id_in(platform, directory)?.is_some() {
         found.push(directory.to_path_buf());
         return Ok(());
     }
-    // What cannot be listed is no directory.
-    let names = if depth == 0 { Vec::new() } else { disk.list(directory).unwrap_or_default() };
+    // What cannot be listed is no directory, or not there.
+    let names =
+        if depth == 0 { Vec::new() } else { platform.disk.list(directory).unwrap_or_default() };
     names
         .iter()
-        .try_for_each(|name| find_environments(disk, &directory.join(name), depth - 1, found))
+        .try_for_each(|name| find_environments(platform, &directory.join(name), depth - 1, found))
 }
 
 impl Engine {

@@ -6,7 +6,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use database::Operation;
+use database::{DatabaseLease, Operation};
 use wire::operation_state::OperationStatus;
 
 use crate::{engine::Engine, error::EngineError};
@@ -70,6 +70,21 @@ impl OperationThreads {
 /// How many operations may run with this memory limit.
 fn running_max(limit_bytes: u64) -> usize {
     (limit_bytes / OPERATION_BYTES).clamp(RUNNING_MIN, RUNNING_MAX) as usize
+}
+
+/// Whether an operation on a database is to go on.
+///
+/// # Errors
+/// It was stopped ([`EngineError::Stopped`]); the database is being closed.
+pub(crate) fn check_wanted(
+    operation: &Operation,
+    database: &DatabaseLease,
+) -> Result<(), EngineError> {
+    match () {
+        () if operation.should_stop() => Err(EngineError::Stopped),
+        () if database.is_closing() => Err(EngineError::DatabaseClosing { is_written: false }),
+        () => Ok(()),
+    }
 }
 
 impl Engine {

@@ -47,10 +47,21 @@ impl Engine {
     /// # Errors
     /// A setting is invalid; the record names a directory that it must not; the present record is not the
     /// expected one; the record cannot be written.
-    pub fn replace_record(&self, replacement: Replacement) -> Result<WrittenRecord, EngineError> {
+    pub fn replace_record(
+        &self,
+        mut replacement: Replacement,
+    ) -> Result<WrittenRecord, EngineError> {
         let configuration = RecordConfiguration::new(&replacement.body);
         self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
-        let body = RecordBody::read(&replacement.body);
+        let mut body = RecordBody::read(&replacement.body);
+        // Only a restore changes this: what is incomplete is removed by the next start.
+        let present = self.catalog.record(replacement.name.as_str());
+        let is_restoring =
+            present.is_some_and(|record| RecordBody::of_record(&record).is_restoring());
+        if body.is_restoring() != is_restoring {
+            body.set_restoring(is_restoring);
+            replacement.body = body.to_json();
+        }
         self.check_same_encryption(&replacement.name, &body)?;
         let written = self.registry.replace_record(replacement, |replaced| {
             !RecordBody::of_record(replaced).has_same_client_configuration(&body)
@@ -143,6 +154,20 @@ impl Engine {
         }
         self.encryption_keys.store(name, key, overwrites)?;
         tracing::info!(database = name, "a key of a database was stored");
+        Ok(())
+    }
+
+    /// Removes a key, unless a database of its name, or files that were kept of one, may need it. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub(crate) fn remove_unused_encryption_key(&self, name: &str) -> Result<(), EngineError> {
+        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = DatabaseName::new(name).ok();
+        let kept = known.map(|known| self.catalog.environment_of(&known)).transpose()?.flatten();
+        if self.catalog.record(name).is_none() && kept.is_none() {
+            self.encryption_keys.remove(name)?;
+        }
         Ok(())
     }
 

@@ -76,7 +76,7 @@ impl EntryKinds {
     }
 
     /// The kinds that are in both.
-    pub(super) const fn shared_with(self, other: Self) -> Self {
+    pub const fn shared_with(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 }

@@ -110,7 +110,12 @@ impl Engine {
     }
 }
 
+/// Removes what was not completed, and nothing else that has its name by now.
 fn remove(engine: &Engine, database: &str) {
+    let record = engine.catalog.record(database);
+    if !record.is_some_and(|record| wire::sections_of(&record.configuration).is_restoring) {
+        return;
+    }
     if let Err(error) = engine.delete_databases(&[database.to_owned()], true) {
         tracing::error!(database, %error, "what a restore has begun could not be removed");
     }
@@ -200,7 +205,7 @@ impl Restore {
         }
         let created = engine.create_database(self.new_database());
         if created.is_err() && self.configuration.database_key.is_some() {
-            drop(engine.encryption_keys.remove(name));
+            drop(engine.remove_unused_encryption_key(name));
         }
         created.map(drop)
     }

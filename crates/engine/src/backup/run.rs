@@ -34,7 +34,7 @@ use super::{
 use crate::{
     engine::Engine,
     error::EngineError,
-    operation_thread::ShowFailure,
+    operation_thread::{ShowFailure, check_wanted},
     smuggler::{DumpExport, ExportSince, ExportSources, SmugglerProgress, VerifiedDump},
 };
 
@@ -482,13 +482,7 @@ impl BackupRun {
     }
 
     fn check_wanted(&self) -> Result<(), EngineError> {
-        if self.operation.should_stop() {
-            return Err(EngineError::Stopped);
-        }
-        match self.database.is_closing() {
-            true => Err(EngineError::DatabaseClosing { is_written: false }),
-            false => Ok(()),
-        }
+        check_wanted(&self.operation, &self.database)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blittable::{Builder, ParseLimits};
 use cluster_state::{ClusterState, DatabaseValues};
 use documents::{
-    DocumentRow, RevisionRow,
+    DocumentError, DocumentRow, RevisionRow,
     log::{self, EntryKind, EntryKinds, LogEntry, LogReader, Selection},
     write_document_json, write_revision_json,
 };
@@ -241,11 +241,10 @@ impl<'o> DumpExport<'o> {
         after: Etag,
     ) -> Result<LogReader<'t, ReadTransaction>, EngineError> {
         // Documents and their tombstones are in one table. Each is a step here, however many are passed over.
-        let (documents, none) = (EntryKinds::DOCUMENTS, EntryKinds::default());
-        let is_of_documents = [EntryKind::Document, EntryKind::DocumentTombstone]
-            .into_iter()
-            .any(|kind| kinds.contains(kind));
-        let kinds = kinds | if is_of_documents { documents } else { none };
+        let kinds = match kinds.shared_with(EntryKinds::DOCUMENTS).is_empty() {
+            true => kinds,
+            false => kinds | EntryKinds::DOCUMENTS,
+        };
         let selection = Selection::of_collections(kinds, self.collections);
         Ok(log::read(tx, &[selection], after)?)
     }
@@ -267,11 +266,14 @@ impl PausedLog {
                 // The snapshot is the same, and so is the entry.
                 let mut reader = export.log(tx, kinds, Etag(last.0.saturating_sub(1)))?;
                 let version = match reader.next().transpose()? {
-                    Some(LogEntry::Document(row)) => Some(Version::Document(row)),
-                    Some(LogEntry::Revision(row)) => Some(Version::Revision(row)),
-                    _ => None,
+                    Some(LogEntry::Document(row)) if row.etag() == last => Version::Document(row),
+                    Some(LogEntry::Revision(row)) if row.etag() == last => Version::Revision(row),
+                    _ => {
+                        let detail = "an entry of the change log is gone from its snapshot";
+                        return Err(DocumentError::Corrupt { detail }.into());
+                    }
                 };
-                (reader, version)
+                (reader, Some(version))
             }
         };
         Ok(LogStage { section, kinds, last, reader, contents, next })

@@ -32,6 +32,7 @@ use crate::{
     content_upload::{Backlog, ContentUpload, StagedContent, StagedContents},
     engine::Engine,
     error::EngineError,
+    operation_thread::check_wanted,
     submission::SubmittedBatch,
 };
 
@@ -215,13 +216,7 @@ impl<'e> DumpLoad<'e> {
     }
 
     fn check_wanted(&self) -> Result<(), EngineError> {
-        if self.operation.should_stop() {
-            return Err(EngineError::Stopped);
-        }
-        match self.database.is_closing() {
-            true => Err(EngineError::DatabaseClosing { is_written: false }),
-            false => Ok(()),
-        }
+        check_wanted(self.operation, &self.database)
     }
 
     /// Charges what is held. When there is not enough memory, stores what was collected to release some.

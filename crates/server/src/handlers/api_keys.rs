@@ -35,8 +35,8 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     }
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0);
-    let shown: Vec<Value> = keys.iter().skip(skip).take(take).map(shown).collect();
-    Ok(Answer::shape(StatusCode::OK, &json!({"TotalResults": keys.len(), "Results": shown})))
+    let results: Vec<Value> = keys.iter().skip(skip).take(take).map(shown).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"TotalResults": keys.len(), "Results": results})))
 }
 
 /// A key as administrators and its holder see it: without the hash of its secret.
