@@ -22,10 +22,10 @@ const FLUSH_EVERY: u64 = 6;
 const OPERATIONS_MAX: u64 = 60;
 
 /// The result that a caller received for its batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Answer {
     Durable,
-    Refused,
+    Refused(CommandError),
     Lost,
 }
 
@@ -88,19 +88,29 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
     }
     drop(sender);
     queue.close();
-    let mut acknowledged = 0;
-    for (number, answer) in receiver {
+    let mut answers: Vec<(u64, Answer)> = receiver.into_iter().collect();
+    answers.sort_by_key(|(number, _)| *number);
+    let (mut acknowledged, mut is_lost) = (0, false);
+    for (number, answer) in answers {
         let succeeds = expected[number as usize - 1];
         match answer {
             // A failed batch may have taken values of identities; these need not be durable.
-            Answer::Refused if succeeds => {
-                return Err(Fault::wrong(format!("batch {number} was refused")));
+            Answer::Refused(_) if !succeeds => {}
+            // It may need what was lost before it.
+            Answer::Refused(_) if is_lost => {}
+            Answer::Refused(error) => {
+                return Err(Fault::wrong(format!("batch {number} was refused: {error}")));
             }
             Answer::Durable if !succeeds => {
                 return Err(Fault::wrong(format!("batch {number} should have been refused")));
             }
+            Answer::Durable if is_lost => {
+                return Err(Fault::wrong(format!(
+                    "batch {number} is durable without those before it"
+                )));
+            }
             Answer::Durable => acknowledged = acknowledged.max(number as usize),
-            Answer::Refused | Answer::Lost => {}
+            Answer::Lost => is_lost = true,
         }
     }
     Ok(states.split_off(acknowledged))
@@ -109,7 +119,9 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
 fn answer<T>(result: &Result<T, CommandError>) -> Answer {
     match result {
         Ok(_) => Answer::Durable,
-        Err(CommandError::Document(_) | CommandError::Patch(_)) => Answer::Refused,
+        Err(error @ (CommandError::Document(_) | CommandError::Patch(_))) => {
+            Answer::Refused(error.clone())
+        }
         Err(_) => Answer::Lost,
     }
 }
