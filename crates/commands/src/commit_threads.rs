@@ -101,7 +101,7 @@ impl CommitThreads {
             clock: Arc::clone(&platform.clock),
             memory: Arc::clone(&platform.memory),
             limits,
-            scripts: ScriptPlaces::new(limits.scripts),
+            scripts: ScriptPlaces::new(limits.scripts, Arc::clone(&platform.clock)),
         });
         pool.spawn()?;
         Ok(Arc::new(Self { pool }))
@@ -113,7 +113,7 @@ impl CommitThreads {
     }
 
     /// From now on, all but one of the batches with scripts that are executed at the same time draw so many bytes for their
-    /// heaps from this budget; a batch for which there is no memory waits. Only the first call counts.
+    /// heaps from this budget; a batch for which there is no memory for some seconds is refused. Only the first call counts.
     pub fn draw_scripts_from(&self, budget: Arc<MemoryBudget>, heap_bytes: u64) {
         self.pool.scripts.draw_from(budget, heap_bytes);
     }

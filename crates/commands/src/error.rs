@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use documents::{DocumentError, ErrorKind};
-use storage::StorageError;
+use storage::{MemoryExhausted, StorageError};
 
 use crate::patch_error::PatchError;
 
@@ -14,6 +14,9 @@ pub enum CommandError {
     Document(DocumentError),
     /// The script of a patch failed; nothing of the batch was kept.
     Patch(PatchError),
+    /// The environment's, retryable: for some seconds there was no memory for the heap of the batch's scripts; nothing of
+    /// it was executed.
+    NoMemoryForScripts(MemoryExhausted),
     /// The environment's, retryable: the transaction of the batch could not be written; nothing of
     /// it was kept.
     NotWritten(StorageError),
@@ -35,7 +38,10 @@ impl CommandError {
         match self {
             Self::Document(error) => error.kind(),
             Self::Patch(error) => error.kind(),
-            Self::NotWritten(_) | Self::OutcomeUnknown(_) | Self::Closed => ErrorKind::Environment,
+            Self::NoMemoryForScripts(_)
+            | Self::NotWritten(_)
+            | Self::OutcomeUnknown(_)
+            | Self::Closed => ErrorKind::Environment,
             Self::Panicked { .. } => ErrorKind::Ours,
         }
     }
@@ -122,6 +128,10 @@ impl fmt::Display for CommandError {
         match self {
             Self::Document(error) => error.fmt(formatter),
             Self::Patch(error) => error.fmt(formatter),
+            Self::NoMemoryForScripts(exhausted) => write!(
+                formatter,
+                "for some seconds there was no memory for the heap of a script: {exhausted}. Try again later"
+            ),
             Self::NotWritten(error) => write!(formatter, "the changes were not written: {error}"),
             Self::OutcomeUnknown(error) => {
                 write!(formatter, "it is unknown whether the changes were written: {error}")
@@ -140,7 +150,7 @@ impl std::error::Error for CommandError {
             Self::Document(error) => Some(error),
             Self::Patch(error) => Some(error),
             Self::NotWritten(error) | Self::OutcomeUnknown(error) => Some(error),
-            Self::Closed | Self::Panicked { .. } => None,
+            Self::NoMemoryForScripts(_) | Self::Closed | Self::Panicked { .. } => None,
         }
     }
 }

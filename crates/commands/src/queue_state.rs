@@ -540,6 +540,11 @@ impl QueueState {
         Some(submission)
     }
 
+    /// Takes the oldest pending batch if it is one of these.
+    pub(crate) fn pop_if(&mut self, is_one: impl Fn(&Batch) -> bool) -> Option<Submission> {
+        is_one(&self.queue.front()?.batch).then(|| self.pop())?
+    }
+
     /// Puts batches back at the front of the queue, in their order.
     pub(crate) fn requeue_front_all(&mut self, executed: Vec<Executed>) {
         for Executed { submission, .. } in executed.into_iter().rev() {

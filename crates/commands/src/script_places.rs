@@ -1,17 +1,21 @@
 //! How many batches with scripts are executed at the same time, for all databases together.
 //!
 //! The scripts of each may fill the heap of its thread within milliseconds, so all of it is drawn from a budget before
-//! they run. One batch at a time runs without, and further ones wait for that turn, or for memory, whichever comes first:
-//! no script is refused where memory is short. What a thread keeps afterwards is little, and measured. More scripts at a time than there are processors would only slow
-//! each other down, until they run into their limits of time.
+//! they run. One batch at a time runs without, and further ones wait for that turn, or for memory, whichever comes first.
+//! A client must be answered before it gives up, so a batch that has waited for some seconds is refused where there is a
+//! place, but no memory. What a thread keeps afterwards is little, and measured. More scripts at a time than there are
+//! processors would only slow each other down, until they run into their limits of time.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use storage::{MemoryBudget, MemoryShare};
+use platform::Clock;
+use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
 
+/// A batch that has waited so long for its turn does not wait for memory any more.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often the first of those who wait looks whether there is memory for its scripts.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -21,6 +25,7 @@ pub(crate) struct ScriptPlaces {
     changed: Condvar,
     /// Where the heaps of scripts are drawn from, and the bytes of each; from nowhere, unless set.
     heaps: OnceLock<(Arc<MemoryBudget>, u64)>,
+    clock: Arc<dyn Clock>,
 }
 
 struct PlacesState {
@@ -42,11 +47,11 @@ pub(crate) struct ScriptPlace {
 
 impl ScriptPlaces {
     /// This many.
-    pub(crate) fn new(count: usize) -> Arc<Self> {
+    pub(crate) fn new(count: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
         let state =
             PlacesState { free: count, next_ticket: 0, now_serving: 0, has_uncharged: false };
         let (changed, heaps) = (Condvar::new(), OnceLock::new());
-        Arc::new(Self { state: Mutex::new(state), changed, heaps })
+        Arc::new(Self { state: Mutex::new(state), changed, heaps, clock })
     }
 
     /// From now on, each place draws so many bytes from this budget. Only the first call counts.
@@ -55,23 +60,29 @@ impl ScriptPlaces {
     }
 
     /// Waits for a place and for memory; the scripts of a batch are bounded in time.
-    pub(crate) fn take(self: &Arc<Self>) -> ScriptPlace {
+    ///
+    /// # Errors
+    /// There is a place, but no memory, and it has waited for long enough.
+    pub(crate) fn take(self: &Arc<Self>) -> Result<ScriptPlace, MemoryExhausted> {
+        let due = self.clock.monotonic().saturating_add(WAIT_MAX);
         let mut state = self.lock();
         let own = state.next_ticket;
         state.next_ticket += 1;
         loop {
             if state.now_serving != own || state.free == 0 {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            } else if let Some(place) = self.place_in(&mut state) {
+                continue;
+            }
+            let place = self.place_in(&mut state);
+            if place.is_ok() || due <= self.clock.monotonic() {
                 state.now_serving += 1;
                 drop(state);
                 // There may be a place for the next one, too.
                 self.changed.notify_all();
                 return place;
-            } else {
-                let waited = self.changed.wait_timeout(state, MEMORY_INTERVAL);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
+            let waited = self.changed.wait_timeout(state, MEMORY_INTERVAL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -79,23 +90,23 @@ impl ScriptPlaces {
     pub(crate) fn try_take(self: &Arc<Self>) -> Option<ScriptPlace> {
         let mut state = self.lock();
         let is_free = 0 < state.free && state.now_serving == state.next_ticket;
-        is_free.then(|| self.place_in(&mut state)).flatten()
+        is_free.then(|| self.place_in(&mut state).ok()).flatten()
     }
 
     /// One of the free places, if no scripts run that draw from no budget, or there is memory for these.
-    fn place_in(self: &Arc<Self>, state: &mut PlacesState) -> Option<ScriptPlace> {
+    fn place_in(self: &Arc<Self>, state: &mut PlacesState) -> Result<ScriptPlace, MemoryExhausted> {
         let is_uncharged = !state.has_uncharged;
         let heap = match self.heaps.get().filter(|_| !is_uncharged) {
             Some((budget, bytes)) => {
                 let mut heap = budget.share(0);
-                heap.try_grow_to(*bytes).ok()?;
+                heap.try_grow_to(*bytes)?;
                 Some(heap)
             }
             None => None,
         };
         state.free -= 1;
         state.has_uncharged = true;
-        Some(ScriptPlace { places: Arc::clone(self), _heap: heap, is_uncharged })
+        Ok(ScriptPlace { places: Arc::clone(self), _heap: heap, is_uncharged })
     }
 
     fn lock(&self) -> MutexGuard<'_, PlacesState> {
@@ -119,7 +130,13 @@ impl Drop for ScriptPlace {
 mod tests {
     use std::{sync::mpsc, thread, time::Duration};
 
+    use platform::Platform;
+
     use super::*;
+
+    fn clock() -> Arc<dyn Clock> {
+        Platform::simulated(1).platform.clock
+    }
 
     /// Long enough to see that something does not happen.
     const SHORT: Duration = Duration::from_millis(50);
@@ -132,15 +149,15 @@ mod tests {
 
     #[test]
     fn those_who_wait_get_their_places_in_turn() {
-        let places = ScriptPlaces::new(1);
-        let held = places.take();
+        let places = ScriptPlaces::new(1, clock());
+        let held = places.take().unwrap();
         assert!(places.try_take().is_none());
         let (sender, order) = mpsc::channel();
         let mut waiting = Vec::new();
         for number in 0..8 {
             let (places_of, sender) = (Arc::clone(&places), sender.clone());
             waiting.push(thread::spawn(move || {
-                let _place = places_of.take();
+                let _place = places_of.take().unwrap();
                 sender.send(number).unwrap();
             }));
             while places.lock().next_ticket < number + 2 {
@@ -157,10 +174,10 @@ mod tests {
 
     #[test]
     fn nobody_overtakes_one_who_waits() {
-        let places = ScriptPlaces::new(2);
-        let held = [places.take(), places.take()];
+        let places = ScriptPlaces::new(2, clock());
+        let held = [places.take().unwrap(), places.take().unwrap()];
         let waits = Arc::clone(&places);
-        let waiting = thread::spawn(move || waits.take());
+        let waiting = thread::spawn(move || waits.take().unwrap());
         while places.lock().next_ticket < 3 {
             thread::yield_now();
         }
@@ -179,7 +196,7 @@ mod tests {
     fn the_heaps_of_all_but_one_are_drawn_from_the_budget() {
         const HEAP_BYTES: u64 = 16 << 20;
         let budget = MemoryBudget::new(3 * HEAP_BYTES / 2);
-        let places = ScriptPlaces::new(4);
+        let places = ScriptPlaces::new(4, clock());
         places.draw_from(Arc::clone(&budget), HEAP_BYTES);
         let first = places.try_take().unwrap();
         assert_eq!(budget.held_bytes(), 0);
@@ -187,7 +204,7 @@ mod tests {
         assert_eq!(budget.held_bytes(), HEAP_BYTES);
         assert!(places.try_take().is_none(), "there is a place, and no memory");
         let waits = Arc::clone(&places);
-        let waiting = thread::spawn(move || waits.take());
+        let waiting = thread::spawn(move || waits.take().unwrap());
         while places.lock().next_ticket < 1 {
             thread::yield_now();
         }
@@ -200,22 +217,46 @@ mod tests {
         assert_eq!(budget.held_bytes(), HEAP_BYTES, "one runs without");
         drop((second, again));
         assert_eq!(budget.held_bytes(), 0);
-        let all: Vec<_> = (0..2).map(|_| places.take()).collect();
+        let all: Vec<_> = (0..2).map(|_| places.take().unwrap()).collect();
         assert_eq!(all.len(), 2);
     }
 
     #[test]
     fn who_waits_goes_on_when_there_is_memory() {
         let budget = MemoryBudget::new(100);
-        let places = ScriptPlaces::new(4);
+        let places = ScriptPlaces::new(4, clock());
         places.draw_from(Arc::clone(&budget), 100);
-        let _first = places.take();
+        let _first = places.take().unwrap();
         let mut others = budget.share(0);
         others.try_grow_to(1).unwrap();
         let waits = Arc::clone(&places);
-        let waiting = thread::spawn(move || waits.take());
+        let waiting = thread::spawn(move || waits.take().unwrap());
         assert!(!ends_within(&waiting, 2 * MEMORY_INTERVAL));
         drop(others);
         waiting.join().unwrap();
+    }
+
+    #[test]
+    fn who_has_waited_for_long_is_refused_where_there_is_no_memory() {
+        let simulation = Platform::simulated(1);
+        let places = ScriptPlaces::new(4, simulation.platform.clock.clone());
+        places.draw_from(MemoryBudget::new(0), 100);
+        let first = places.take().unwrap();
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                let waits = Arc::clone(&places);
+                thread::spawn(move || waits.take().map(drop))
+            })
+            .collect();
+        while places.lock().next_ticket < 4 {
+            thread::yield_now();
+        }
+        assert!(!ends_within(&waiting[0], 2 * MEMORY_INTERVAL));
+        simulation.clock.advance(WAIT_MAX);
+        for one in waiting {
+            assert!(one.join().unwrap().is_err(), "all of them: none waits anew");
+        }
+        drop(first);
+        assert!(places.take().is_ok());
     }
 }

@@ -18,7 +18,7 @@ use std::{
 
 use documents::{ErrorKind, WriteContext};
 use platform::Platform;
-use storage::{Environment, StorageError, WriteTransaction};
+use storage::{Environment, MemoryExhausted, StorageError, WriteTransaction};
 
 use crate::{
     command::{Batch, BatchOutcome, Command},
@@ -63,6 +63,13 @@ enum Next {
     Seal,
     /// Abandon it, because of this error.
     Abandon(StorageError),
+}
+
+/// Why a batch could not be begun.
+enum NotBegun {
+    NoTransaction(StorageError),
+    /// There is a place for its scripts, but no memory for their heap.
+    NoMemory(MemoryExhausted),
 }
 
 /// How executing one batch ended.
@@ -132,8 +139,12 @@ impl Writer {
                     let first = ReadyBatch { submission: first, place };
                     self.run_transaction(tx, first, self.prepared(patcher))
                 }
-                Err(error) => {
+                Err(NotBegun::NoTransaction(error)) => {
                     self.refuse(first, error);
+                    None
+                }
+                Err(NotBegun::NoMemory(exhausted)) => {
+                    self.refuse_scripts(first, exhausted);
                     None
                 }
             };
@@ -144,11 +155,9 @@ impl Writer {
     }
 
     /// A transaction, and a place for the scripts of its first batch, if there are any.
-    fn begin(
-        &self,
-        first: &Batch,
-    ) -> Result<(WriteTransaction, Option<ScriptPlace>), StorageError> {
-        let tx = self.environment.write()?;
+    fn begin(&self, first: &Batch) -> Result<(WriteTransaction, Option<ScriptPlace>), NotBegun> {
+        let transaction = || self.environment.write().map_err(NotBegun::NoTransaction);
+        let tx = transaction()?;
         if !first.has_scripts() {
             return Ok((tx, None));
         }
@@ -159,8 +168,8 @@ impl Writer {
         // An open transaction keeps memory that the scripts may wait for. A place is not taken before one is opened,
         // unless it has to be: that may wait for a slow disk.
         drop(tx);
-        let place = places.take();
-        Ok((self.environment.write()?, Some(place)))
+        let place = places.take().map_err(NotBegun::NoMemory)?;
+        Ok((transaction()?, Some(place)))
     }
 
     fn prepared<'p>(&self, patcher: &'p mut ThreadPatcher) -> &'p mut Patcher {
@@ -349,6 +358,16 @@ impl Writer {
         self.fail(submission, CommandError::NotWritten(error));
         if ends {
             self.end_writing();
+        }
+    }
+
+    /// A batch for whose scripts there is no memory, and those with scripts right behind it: each would wait as long for
+    /// the same, and everything behind them with it.
+    fn refuse_scripts(&self, first: Submission, exhausted: MemoryExhausted) {
+        let mut refused = Some(first);
+        while let Some(submission) = refused {
+            self.fail(submission, CommandError::NoMemoryForScripts(exhausted));
+            refused = self.shared.lock().pop_if(|batch| batch.has_scripts());
         }
     }
 

@@ -7,7 +7,9 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
-use commands::{Batch, BatchOutcome, Command, CommandResult, PatchEach, PatchRequest, PatchedOne};
+use commands::{
+    Batch, BatchOutcome, Command, CommandError, CommandResult, PatchEach, PatchRequest, PatchedOne,
+};
 use database::{DatabaseLease, Operation};
 use documents::{DeletedDocument, ExpectedVersion};
 use indexing::Index;
@@ -32,6 +34,8 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const PLANNING_ALLOWED_BYTES: u64 = 256 << 10;
 /// Maximum number of documents changed in one batch.
 const BATCH_DOCUMENTS_MAX: usize = 1024;
+/// How often a batch is submitted again whose scripts found no memory, each time for some seconds.
+const SCRIPT_REFUSALS_MAX: u32 = 12;
 /// Maximum number of documents that the result of an operation lists when details are requested.
 const DETAILS_MAX: usize = 100_000;
 
@@ -256,10 +260,16 @@ impl BulkOperation {
         ids: &[DocumentId],
         batch: impl Fn(&[DocumentId]) -> Batch,
     ) -> Result<(BatchOutcome, usize), EngineError> {
-        let mut taken = ids.len();
+        let (mut taken, mut refusals) = (ids.len(), 0);
         loop {
             match self.engine.execute(&self.database, batch(&ids[..taken])) {
                 Err(error) if error.is_low_memory() && 1 < taken => taken /= 2,
+                // It has waited for some seconds already.
+                Err(EngineError::Command(CommandError::NoMemoryForScripts(_)))
+                    if refusals < SCRIPT_REFUSALS_MAX && !self.should_stop() =>
+                {
+                    refusals += 1;
+                }
                 outcome => return outcome.map(|outcome| (outcome, taken)),
             }
         }

@@ -225,7 +225,10 @@ impl EngineError {
             EngineError::Command(CommandError::Document(
                 DocumentError::TooLarge { .. } | DocumentError::TooLong { .. },
             )) => Some(Shortage::TooLarge),
-            EngineError::Command(CommandError::Patch(PatchError::Engine { .. }))
+            EngineError::Command(
+                CommandError::Patch(PatchError::Engine { .. })
+                | CommandError::NoMemoryForScripts(_),
+            )
             | EngineError::Submit(SubmitError::Full) => Some(Shortage::Passing),
             _ => None,
         }

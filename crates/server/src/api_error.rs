@@ -368,6 +368,9 @@ fn command_error(error: &CommandError) -> ProtocolError {
     match error {
         CommandError::Document(error) => document_error(error),
         CommandError::Patch(error) => patch_error(error),
+        CommandError::NoMemoryForScripts(_) => {
+            ProtocolError::new(ErrorKind::LowMemory, error.to_string())
+        }
         CommandError::NotWritten(error) => storage_error(error),
         CommandError::OutcomeUnknown(_) | CommandError::Closed => {
             ProtocolError::new(ErrorKind::StorageFailed, error.to_string())

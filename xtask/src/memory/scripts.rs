@@ -28,7 +28,7 @@ const SCRIPTS: [(&str, u64); 3] = [
     ),
     (
         "var a = []; for (var i = 0; i < 14; i++) a.push('x'.repeat(1000000) + i); \
-         for (var j = 0; j < 200; j++) a[j % 14].lastIndexOf('y'); this.N = a.length;",
+         for (var j = 0; j < 40; j++) a[j % 14].lastIndexOf('y'); this.N = a.length;",
         14,
     ),
 ];
