@@ -26,7 +26,8 @@ impl BackupType {
         }
     }
 
-    fn named(word: &str) -> Option<Self> {
+    /// The form with this word, in any case.
+    pub fn named(word: &str) -> Option<Self> {
         [Self::Backup, Self::Snapshot]
             .into_iter()
             .find(|kind| kind.word().eq_ignore_ascii_case(word))

@@ -9,6 +9,7 @@
 //! | `keys` | the keys of encrypted backups |
 //! | `place` | below which directory backups are |
 //! | `backup_file` | a file that is written, and one that is read |
+//! | `chain` | how the files of a backup follow each other |
 //! | `run` | makes one backup |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
 //! | `schedule` | when one is due |
@@ -19,6 +20,7 @@
 //! | `error` | why a backup or a restore failed |
 
 mod backup_file;
+mod chain;
 mod error;
 mod file_names;
 mod keys;

@@ -8,10 +8,7 @@ use std::{
 
 use database::{DatabaseLease, Operation};
 use documents::{TombstoneKind, last_removed_tombstone};
-use model::{
-    DatabaseId,
-    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
-};
+use model::ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND};
 use platform::{Disk, Timestamp};
 use security::SecretKey;
 use smuggler::{DumpCompression, DumpEncoder};
@@ -24,11 +21,12 @@ use wire::{
 
 use super::{
     backup_file::{BackupFile, verify_backup},
+    chain::{FileId, FileLink},
     error::BackupError,
     file_names::{BackupFileName, BackupFolderName, FileKind},
     restore_points::files_in,
     retention::remove_old,
-    status::{BackupStatus, EndedRun, WrittenRun},
+    status::{ChainEnd, EndedRun, WrittenRun},
     tasks::BackupTask,
 };
 use crate::{
@@ -40,8 +38,6 @@ use crate::{
 
 /// Text that is compressed at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// Files of one kind and second.
-const NUMBER_MAX: u32 = 99;
 
 impl Engine {
     /// Begins to back up a database once; returns the id of the operation, which is one of the database's. `build` is
@@ -117,7 +113,6 @@ pub(super) struct BackupRun {
 /// What a run has written, or found unchanged.
 struct Made {
     result: BackupResult,
-    kind: FileKind,
     written: WrittenRun,
 }
 
@@ -210,16 +205,15 @@ impl BackupRun {
         let (engine, id) = (&self.engine, task.definition.id);
         let database = self.database.record();
         let took = engine.clock().now().ticks().saturating_sub(began.ticks());
-        let (result, kind, outcome) = match made {
-            Ok(made) => (Ok(made.result), made.kind, Ok(made.written)),
+        let (result, outcome) = match made {
+            Ok(made) => (Ok((made.result, made.written.kind)), Ok(made.written)),
             Err(error) => {
                 let reason = error.to_string();
-                (Err(error), FileKind::Full, Err(reason))
+                (Err(error), Err(reason))
             }
         };
         let ended = EndedRun {
             form: task.definition.configuration.kind,
-            kind,
             node_tag: engine.node_tag().to_string(),
             began_ticks: began.ticks(),
             took_ms: took / TICKS_PER_MILLISECOND,
@@ -228,9 +222,9 @@ impl BackupRun {
             outcome,
         };
         let before = engine.backup_status(database.topology_id, id)?;
-        let status = before.after(id, &ended);
+        let status = before.after(ended);
         engine.store_backup_status(database.topology_id, id, &status)?;
-        let mut result = result?;
+        let (mut result, kind) = result?;
         if let Some(kept_for) = task.definition.kept_for
             && kind != FileKind::Incremental
             && let Some(present) = &result.directory
@@ -261,96 +255,137 @@ impl BackupRun {
         let values_index = values.last_change()?;
         let tx = self.database.read();
         let last = documents::progress(&tx)?;
-        let database_id = documents::database_identity(&tx)?.database_id;
-        let since = self.since(&tx, database_id, progress)?;
-        let kind = if since.is_some() { FileKind::Incremental } else { FileKind::Full };
-        let what = if since.is_some() { "an incremental" } else { "a full" };
+        let before = self.before(&tx, progress)?;
+        let kind = if before.is_some() { FileKind::Incremental } else { FileKind::Full };
+        let what = if before.is_some() { "an incremental" } else { "a full" };
         progress.report(MessageLevel::Info, &format!("Started {what} backup"));
-        let mut written = WrittenRun {
-            directory: String::new(),
+        if let Some(end) = &before
+            && (end.last_etag, end.values_index, end.record_index)
+                == (last.last_etag, values_index, record.etag)
+        {
+            progress.report(MessageLevel::Info, "Nothing has changed since the last backup.");
+            let result = BackupResult { contents: progress.end(), ..BackupResult::default() };
+            return Ok(Made { result, written: WrittenRun { kind, end: end.clone() } });
+        }
+        let folder = match &before {
+            Some(end) => PathBuf::from(&end.directory),
+            None => self.new_folder(ticks)?,
+        };
+        let end = ChainEnd {
+            directory: folder.display().to_string(),
+            file: self.new_name(&folder, kind, ticks)?.to_string(),
+            file_id: self.new_id(),
+            files: before.as_ref().map_or(0, |end| end.files) + 1,
             last_etag: last.last_etag,
             values_index,
             record_index: record.etag,
             change_vector: last.change_vector.to_string(),
-            database_id,
+            point: self.database.environment().point_of(&tx)?,
+            key: self.fingerprint(),
         };
-        if let Some((status, folder)) = &since
-            && status.last_etag() == Some(last.last_etag)
-            && status.values_index() == Some(values_index)
-            && status.record_index() == Some(record.etag)
-        {
-            progress.report(MessageLevel::Info, "Nothing has changed since the last backup.");
-            written.directory = folder.display().to_string();
-            let result = BackupResult { contents: progress.end(), ..BackupResult::default() };
-            return Ok(Made { result, kind, written });
-        }
-        let (since, folder) = match since {
-            Some((status, folder)) => {
-                let etag = status.last_etag().unwrap_or_default();
-                let values_index = status.values_index().unwrap_or(0);
-                (Some(ExportSince { etag, values_index, values }), folder)
-            }
-            None => (None, self.new_folder(ticks)?),
+        let link = FileLink {
+            id: end.file_id,
+            name: end.file.clone(),
+            follows: before.as_ref().map(|end| (end.file_id, end.file.clone())),
+            last_etag: end.last_etag,
+            last_index: end.values_index,
         };
+        let since = before.map(|end| ExportSince {
+            etag: end.last_etag,
+            values_index: end.values_index,
+            values,
+        });
         let sources = ExportSources {
             build_version: self.build,
             record,
             agreed: self.engine.cluster_state(),
+            backup_file: Some(link.to_json()),
             since,
             now_ticks: self.engine.clock().now().ticks(),
         };
-        let file = self.write(&tx, &sources, &folder, (kind, ticks), progress);
+        let written = self.write(&tx, &sources, &folder, &end.file, progress);
         drop(tx);
-        let file = match file {
-            Ok(file) => file,
-            Err(error) => {
-                // Only the folder of this run is empty.
-                drop(self.disk().remove_empty_dir(&folder));
-                return Err(error);
-            }
-        };
+        if let Err(error) = written {
+            // Only the folder of this run is empty.
+            drop(self.disk().remove_empty_dir(&folder));
+            return Err(error);
+        }
         let directory = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        written.directory = folder.display().to_string();
-        let contents = progress.end();
-        let result = BackupResult { contents, is_snapshot: false, directory, file: Some(file) };
-        Ok(Made { result, kind, written })
+        let (contents, file) = (progress.end(), Some(end.file.clone()));
+        let result = BackupResult { contents, is_snapshot: false, directory, file };
+        Ok(Made { result, written: WrittenRun { kind, end } })
     }
 
-    /// The last run of the task and its folder, if this run need only back up what has changed since.
-    fn since(
+    /// Where the files of the last run end, if this one need only back up what has changed since.
+    fn before(
         &self,
         tx: &ReadTransaction,
-        database_id: DatabaseId,
         progress: &mut SmugglerProgress,
-    ) -> Result<Option<(BackupStatus, PathBuf)>, EngineError> {
+    ) -> Result<Option<ChainEnd>, EngineError> {
         let RunOf::Task { task, is_full: false } = &self.run_of else { return Ok(None) };
         let database = self.database.record().topology_id;
         let status = self.engine.backup_status(database, task.definition.id)?;
-        let reason = match (status.last_full_ticks(), status.last_etag(), status.directory()) {
-            (Some(_), Some(etag), Some(folder)) => {
-                let folder = PathBuf::from(folder);
-                let has_backup =
-                    files_in(self.disk(), &folder).is_ok_and(|found| !found.is_empty());
-                let are_deletions_kept =
-                    TombstoneKind::ALL.into_iter().try_fold(true, |all, kind| {
-                        Ok::<_, EngineError>(all && last_removed_tombstone(tx, kind, None)? <= etag)
-                    })?;
-                match () {
-                    () if status.database_id() != Some(database_id) => {
-                        "the database has other files than then"
-                    }
-                    () if !has_backup || !folder.starts_with(&self.folder) => {
-                        "its last full backup is not there"
-                    }
-                    () if !are_deletions_kept => "deletions since the last one are forgotten",
-                    () => return Ok(Some((status, folder))),
-                }
-            }
-            _ => "there is no full backup yet",
+        let reason = match status.end() {
+            Some(end) => match self.obstacle(tx, end)? {
+                None => return Ok(Some(end.clone())),
+                Some(reason) => reason,
+            },
+            None => "there is no full backup yet",
         };
         let text = format!("Everything is backed up, because {reason}.");
         progress.report(MessageLevel::Info, &text);
         Ok(None)
+    }
+
+    /// Why nothing may follow the files that end there; `None` if it may.
+    fn obstacle(
+        &self,
+        tx: &ReadTransaction,
+        end: &ChainEnd,
+    ) -> Result<Option<&'static str>, EngineError> {
+        let environment = self.database.environment();
+        let is_vouched = match &end.point {
+            Some(point) => environment.vouches_for(point)?.is_ok(),
+            None => false,
+        };
+        let are_deletions_kept = TombstoneKind::ALL.into_iter().try_fold(true, |all, kind| {
+            Ok::<_, EngineError>(all && last_removed_tombstone(tx, kind, None)? <= end.last_etag)
+        })?;
+        let folder = Path::new(&end.directory);
+        Ok(match () {
+            () if !is_vouched => Some("the database has other files than then"),
+            () if self.fingerprint() != end.key => Some("its key is another one"),
+            () if !folder.starts_with(&self.folder) => Some("its folder is another one"),
+            () if !self.is_complete(end) => Some("files of the last one are missing"),
+            () if !are_deletions_kept => Some("deletions since the last one are forgotten"),
+            () => None,
+        })
+    }
+
+    /// Whether all files of a backup are there, and nothing follows them, as far as their names tell.
+    fn is_complete(&self, end: &ChainEnd) -> bool {
+        let contents = files_in(self.disk(), Path::new(&end.directory));
+        let newest = contents.ok().and_then(|mut contents| contents.backups.pop());
+        newest.is_some_and(|newest| {
+            let last = newest.files.last().map(ToString::to_string);
+            last.as_ref() == Some(&end.file) && newest.files.len() as u64 == end.files
+        })
+    }
+
+    /// Of the key. It is bound to the task: statuses do not tell that two of them have the same one.
+    fn fingerprint(&self) -> Option<String> {
+        let task = match &self.run_of {
+            RunOf::Once { .. } => 0,
+            RunOf::Task { task, .. } => task.definition.id,
+        };
+        let name = format!("{}/{task}", self.database.record().topology_id);
+        self.key.as_ref().map(|key| key.fingerprint(&name))
+    }
+
+    fn new_id(&self) -> FileId {
+        let mut bytes = [0; 16];
+        self.engine.platform.entropy.fill(&mut bytes);
+        FileId(u128::from_le_bytes(bytes))
     }
 
     fn disk(&self) -> &dyn Disk {
@@ -378,42 +413,42 @@ impl BackupRun {
         }
     }
 
-    /// Writes a file of the backup into its folder; returns its name.
+    /// Writes a file of the backup into its folder.
     fn write(
         &self,
         tx: &ReadTransaction,
         sources: &ExportSources,
         folder: &Path,
-        (kind, ticks): (FileKind, i64),
+        name: &str,
         progress: &mut SmugglerProgress,
-    ) -> Result<String, EngineError> {
-        let name = self.free_name(folder, kind, ticks)?;
-        let mut file = BackupFile::create(self.disk(), folder.join(&name))?;
+    ) -> Result<(), EngineError> {
+        let mut file = BackupFile::create(self.disk(), folder.join(name))?;
         let elements = self.write_dump(tx, sources, &mut file, progress)?;
         let bytes = file.bytes();
-        let verified: VerifiedDump = file.complete(|file| self.verify(file, &name, elements))?;
+        let verified: VerifiedDump = file.complete(|file| self.verify(file, name, elements))?;
         let (elements, contents) = (verified.elements(), verified.contents);
         let text = format!(
             "Wrote and verified '{name}': {bytes} bytes with {elements} elements, {contents} of them contents of \
              attachments."
         );
         progress.report(MessageLevel::Info, &text);
-        Ok(name)
+        Ok(())
     }
 
-    /// A name that no file has yet.
-    fn free_name(&self, folder: &Path, kind: FileKind, ticks: i64) -> Result<String, EngineError> {
-        for number in 0..=NUMBER_MAX {
-            let is_encrypted = self.key.is_some();
-            let name = BackupFileName { ticks, number, kind, is_encrypted }.to_string();
-            let exists = self.disk().exists(&folder.join(&name));
-            if !exists.map_err(|error| BackupError::io(folder, "read", error))? {
-                return Ok(name);
-            }
-        }
-        let message =
-            format!("There are too many backups of the same second in {}.", folder.display());
-        Err(BackupError::PlaceRefused { message }.into())
+    /// The name of a new file. Names give the order in which files are restored, so it is later than that of every
+    /// file in the folder, also if the clock was set back.
+    fn new_name(
+        &self,
+        folder: &Path,
+        kind: FileKind,
+        ticks: i64,
+    ) -> Result<BackupFileName, EngineError> {
+        let names = self.disk().list(folder);
+        let names = names.map_err(|error| BackupError::io(folder, "list", error))?;
+        let newest = names.iter().filter_map(|name| BackupFileName::parse(name)).max();
+        let least = newest.map_or(ticks, |newest| newest.ticks + TICKS_PER_SECOND);
+        let is_encrypted = self.key.is_some();
+        Ok(BackupFileName { ticks: ticks.max(least), number: 0, kind, is_encrypted })
     }
 
     /// Writes all sections; returns how many elements they have.

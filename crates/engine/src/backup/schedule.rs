@@ -93,11 +93,7 @@ mod tests {
     }
 
     fn status(full: &str, incremental: Option<&str>, failed: Option<&str>) -> BackupStatus {
-        let error = failed.map(|at| json!({"Exception": "x", "At": at}));
-        let json = json!({
-            "LastFullBackup": full, "LastIncrementalBackup": incremental, "Error": error
-        });
-        BackupStatus::of(json)
+        BackupStatus::of_times(ticks(full), incremental.map(ticks), failed.map(ticks))
     }
 
     fn shown(next: Option<NextBackup>) -> Option<(String, bool)> {

@@ -168,7 +168,8 @@ impl Engine {
         let running = inner.running.get(&key).copied();
         drop(inner);
         let next = schedule::next(&task.definition, status.as_ref(), task.created_ticks, failures);
-        Ok(BackupTaskState { status: status.map(|status| status.json().clone()), next, running })
+        let status = status.map(|status| status.shape(key.1).to_json());
+        Ok(BackupTaskState { status, next, running })
     }
 
     /// When a scheduled backup of a database was last made, in ticks of UTC; `None` if none is known.

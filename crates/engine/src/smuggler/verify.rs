@@ -7,7 +7,7 @@ use std::{
 
 use documents::ContentHasher;
 use serde_json::Value;
-use smuggler::{DumpError, DumpEvent, DumpReader, Section, decode_segment};
+use smuggler::{BACKUP_FILE, DumpError, DumpEvent, DumpReader, Section, decode_segment};
 
 use super::imported_items;
 use crate::backup::BackupError;
@@ -113,6 +113,9 @@ impl Verifier<'_> {
                     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                     self.found.build_version = number.unwrap_or(0);
                 }
+            }
+            DumpEvent::Element { text, position } if self.property == BACKUP_FILE => {
+                return self.element(text, position);
             }
             DumpEvent::Element { text, position } => {
                 let is_same = self.found.sections.last().is_some_and(|(n, _)| *n == self.property);

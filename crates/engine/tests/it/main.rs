@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod backup_chains;
 mod backups;
 mod bulk_insert;
 mod cluster_transactions;
