@@ -10,7 +10,9 @@
 //! | `place` | below which directory backups are |
 //! | `backup_file` | a file that is written, and one that is read |
 //! | `chain` | how the files of a backup follow each other |
-//! | `run` | makes one backup |
+//! | `claimed_names` | names that runs are using |
+//! | `run` | runs one backup, on a thread of its own |
+//! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
 //! | `schedule` | when one is due |
 //! | `status` | how its runs went |
@@ -21,6 +23,7 @@
 
 mod backup_file;
 mod chain;
+mod claimed_names;
 mod error;
 mod file_names;
 mod keys;
@@ -32,6 +35,7 @@ mod run;
 mod schedule;
 mod status;
 mod tasks;
+mod writer;
 
 pub use backup_file::{SequentialFile, verify_backup};
 pub use error::BackupError;

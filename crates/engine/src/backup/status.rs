@@ -39,13 +39,12 @@ pub(super) struct EndedRun {
     pub(super) took_ms: i64,
     /// The operation.
     pub(super) operation: i64,
-    /// Whether its file is encrypted.
-    pub(super) is_encrypted: bool,
     /// What it wrote, or why it failed.
     pub(super) outcome: Result<WrittenRun, String>,
 }
 
 /// What a run has written, or found unchanged.
+#[derive(Clone)]
 pub(super) struct WrittenRun {
     /// What it made.
     pub(super) kind: FileKind,
@@ -99,8 +98,8 @@ pub(crate) struct BackupStatus {
     form: BackupType,
     node_tag: String,
     operation: i64,
+    /// Of the last run that did not fail, like the next.
     is_encrypted: bool,
-    /// Of the last run that did not fail.
     is_full: Option<bool>,
     full: Option<GoodRun>,
     incremental: Option<GoodRun>,
@@ -178,7 +177,6 @@ impl BackupStatus {
             form: run.form,
             node_tag: run.node_tag,
             operation: run.operation,
-            is_encrypted: run.is_encrypted,
             failed: None,
             ..self
         };
@@ -188,6 +186,7 @@ impl BackupStatus {
                 let good = GoodRun { began_ticks: run.began_ticks, took_ms: run.took_ms };
                 *if is_full { &mut next.full } else { &mut next.incremental } = Some(good);
                 next.is_full = Some(is_full);
+                next.is_encrypted = written.end.key.is_some();
                 next.end = Some(written.end);
             }
             Err(reason) => {
@@ -357,7 +356,6 @@ mod tests {
             began_ticks: date::parse(began).unwrap().utc_ticks(),
             took_ms: 18,
             operation: 6,
-            is_encrypted: false,
             outcome,
         }
     }

@@ -13,13 +13,14 @@ use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneN
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseRecord, date};
 use serde_json::{Map, Value, json};
-use wire::{BackupEncryption, PeriodicBackup, RecordBody};
+use wire::{BackupEncryption, BackupType, PeriodicBackup, RecordBody};
 
 use super::{
+    claimed_names::ClaimedNames,
     keys::key_of_text,
-    run::{BackupRun, RunOf, check_form},
-    schedule::{self, NextBackup},
-    status::{self, BackupStatus},
+    run::{BackupRun, check_form},
+    schedule::{self, Failures, NextBackup},
+    status::{self, BackupStatus, EndedRun},
 };
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
 
@@ -68,23 +69,26 @@ pub struct ChangedBackupTask {
     pub id: u64,
 }
 
-type TaskKey = (DatabaseId, u64);
+pub(super) type TaskKey = (DatabaseId, u64);
 
 /// The runs in progress, and which are due.
 #[derive(Default)]
 pub(crate) struct BackupSchedule {
     inner: Mutex<Inner>,
+    pub(super) names: ClaimedNames,
 }
 
 #[derive(Default)]
 struct Inner {
     running: HashMap<TaskKey, RunningBackup>,
-    /// Runs that failed, one after another, since the last that did not.
-    failures: HashMap<TaskKey, u32>,
+    /// Runs that failed since the last that did not.
+    failures: HashMap<TaskKey, Failures>,
     /// The tasks of each record, by the version of the record.
     known: HashMap<DatabaseId, (u64, Arc<Vec<BackupTask>>)>,
     /// The index of the shared state that `due` was made of.
     seen_index: u64,
+    /// The last time at which what is due was looked up, in ticks of UTC.
+    seen_ticks: i64,
     /// When each task is due, with the name of its database.
     due: Vec<(i64, TaskKey, String)>,
 }
@@ -164,10 +168,12 @@ impl Engine {
         let key = (record.topology_id, task.definition.id);
         let status = status::read(&self.cluster, key.0, key.1)?;
         let inner = self.backups.lock();
-        let failures = inner.failures.get(&key).copied().unwrap_or(0);
+        let failures = inner.failures.get(&key).copied();
         let running = inner.running.get(&key).copied();
         drop(inner);
-        let next = schedule::next(&task.definition, status.as_ref(), task.created_ticks, failures);
+        let now = self.platform.clock.now().ticks();
+        let times = (task.created_ticks, now);
+        let next = schedule::next(&task.definition, status.as_ref(), times, failures);
         let status = status.map(|status| status.shape(key.1).to_json());
         Ok(BackupTaskState { status, next, running })
     }
@@ -345,7 +351,6 @@ impl Engine {
         let record = database.record();
         let task = tasks_of(&record).into_iter().find(|task| task.definition.id == id);
         let task = task.ok_or_else(|| missing_task(id))?;
-        self.check_enabled(&task.definition)?;
         let key = (record.topology_id, id);
         let began_ticks = self.platform.clock.now().ticks();
         let operation_id = operation.unwrap_or_else(|| database.operations().next_id());
@@ -357,24 +362,44 @@ impl Engine {
             let running = RunningBackup { operation: operation_id, began_ticks, is_full };
             inner.running.insert(key, running);
         }
-        let run_of = RunOf::Task { task: Box::new(task), is_full };
-        let begun = BackupRun::begin(self, database, run_of, operation_id, build, show_failure);
-        if begun.is_err() {
-            self.backups.lock().running.remove(&key);
-        }
-        begun
+        let name = task.definition.name.clone();
+        let run = BackupRun {
+            engine: Arc::clone(self),
+            database: database.clone(),
+            operation_id,
+            began_ticks,
+            name: name.unwrap_or_else(|| format!("Backup {id}")),
+            configuration: task.definition.configuration.clone(),
+            task: Some(task),
+            is_full,
+            build,
+        };
+        run.begin(show_failure)?;
+        Ok(operation_id)
     }
 
-    /// Notes that a run has ended.
-    pub(super) fn note_backup_ended(&self, database: DatabaseId, task: u64, has_failed: bool) {
+    /// Ends a run of a task, whether it could begin or not: stores its status, and notes when it may run again. Blocks.
+    ///
+    /// # Errors
+    /// The status cannot be stored. The run counts as failed then.
+    pub(super) fn end_backup_run(&self, key: TaskKey, run: EndedRun) -> Result<(), EngineError> {
+        let has_failed = run.outcome.is_err();
+        let stored = self
+            .backup_status(key)
+            .and_then(|before| Ok(status::write(&self.cluster, key.0, key.1, &before.after(run))?));
+        let at_ticks = self.platform.clock.now().ticks();
         let mut inner = self.backups.lock();
-        inner.running.remove(&(database, task));
-        match has_failed {
-            true => *inner.failures.entry((database, task)).or_insert(0) += 1,
-            false => drop(inner.failures.remove(&(database, task))),
+        inner.running.remove(&key);
+        match has_failed || stored.is_err() {
+            true => {
+                let count = inner.failures.get(&key).map_or(0, |before| before.count) + 1;
+                inner.failures.insert(key, Failures { count, at_ticks });
+            }
+            false => drop(inner.failures.remove(&key)),
         }
         // When it is due again depends on its status.
         inner.seen_index = 0;
+        stored
     }
 
     /// Begins the scheduled backups that are due. To be called about once a second. Blocks while a database is opened.
@@ -383,7 +408,6 @@ impl Engine {
         for (key, name) in self.due_backups(now) {
             if let Err(error) = self.run_due(key, &name, build, show_failure) {
                 tracing::error!(database = name, %error, "a scheduled backup could not begin");
-                self.note_backup_ended(key.0, key.1, true);
             }
         }
     }
@@ -402,7 +426,18 @@ impl Engine {
                 error: AccessError::Disabled | AccessError::Locked { .. } | AccessError::Missing,
                 ..
             }) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                let run = EndedRun {
+                    form: BackupType::default(),
+                    node_tag: self.node_tag().to_string(),
+                    began_ticks: self.platform.clock.now().ticks(),
+                    took_ms: 0,
+                    operation: 0,
+                    outcome: Err(error.to_string()),
+                };
+                self.end_backup_run((id, task), run)?;
+                return Err(error);
+            }
         };
         let record = database.record();
         let found = tasks_of(&record).into_iter().find(|found| found.definition.id == task);
@@ -422,10 +457,12 @@ impl Engine {
             }
         };
         let mut inner = self.backups.lock();
-        if inner.seen_index != index {
-            inner.due = self.all_due(&mut inner);
+        // When the clock was set back, times that had come may lie ahead.
+        if inner.seen_index != index || now < inner.seen_ticks {
+            inner.due = self.all_due(&mut inner, now);
             inner.seen_index = index;
         }
+        inner.seen_ticks = now;
         let room = self.settings.backups.concurrent_max.saturating_sub(inner.running.len());
         let is_due = |(ticks, key, _): &&(i64, TaskKey, String)| {
             *ticks <= now && !inner.running.contains_key(key)
@@ -434,7 +471,7 @@ impl Engine {
         due.map(|(_, key, name)| (*key, name.clone())).collect()
     }
 
-    fn all_due(&self, inner: &mut Inner) -> Vec<(i64, TaskKey, String)> {
+    fn all_due(&self, inner: &mut Inner, now: i64) -> Vec<(i64, TaskKey, String)> {
         let (records, mut due) = (self.catalog.records(), Vec::new());
         let mut known = HashMap::with_capacity(inner.known.len());
         for record in records {
@@ -445,7 +482,7 @@ impl Engine {
             };
             if !tasks.is_empty() {
                 let statuses = status::of_database(&self.cluster, id).unwrap_or_default();
-                self.add_due(&record, &tasks, &statuses, inner, &mut due);
+                self.add_due(&record, &tasks, &statuses, (inner, now), &mut due);
             }
             known.insert(id, (record.etag, tasks));
         }
@@ -459,7 +496,7 @@ impl Engine {
         record: &DatabaseRecord,
         tasks: &[BackupTask],
         statuses: &BTreeMap<u64, BackupStatus>,
-        inner: &Inner,
+        (inner, now): (&Inner, i64),
         due: &mut Vec<(i64, TaskKey, String)>,
     ) {
         if record.disabled {
@@ -467,9 +504,9 @@ impl Engine {
         }
         for task in tasks {
             let key = (record.topology_id, task.definition.id);
-            let failures = inner.failures.get(&key).copied().unwrap_or(0);
-            let status = statuses.get(&key.1);
-            let next = schedule::next(&task.definition, status, task.created_ticks, failures);
+            let failures = inner.failures.get(&key).copied();
+            let (status, times) = (statuses.get(&key.1), (task.created_ticks, now));
+            let next = schedule::next(&task.definition, status, times, failures);
             if let Some(next) = next {
                 due.push((next.ticks, key, record.name.as_str().to_owned()));
             }
@@ -479,19 +516,8 @@ impl Engine {
     /// The status of a scheduled backup before a run.
     pub(super) fn backup_status(
         &self,
-        database: DatabaseId,
-        task: u64,
+        (database, task): TaskKey,
     ) -> Result<BackupStatus, EngineError> {
         Ok(status::read(&self.cluster, database, task)?.unwrap_or_default())
-    }
-
-    /// Stores the status of a scheduled backup after a run. Blocks.
-    pub(super) fn store_backup_status(
-        &self,
-        database: DatabaseId,
-        task: u64,
-        status: &BackupStatus,
-    ) -> Result<(), EngineError> {
-        Ok(status::write(&self.cluster, database, task, status)?)
     }
 }

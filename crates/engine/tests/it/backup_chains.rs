@@ -19,20 +19,20 @@ use crate::{
     settings,
 };
 
-const ROOT: &str = "/data/Backups/b";
-const FILES: &str = "/data/Databases/db";
+pub(crate) const ROOT: &str = "/data/Backups/b";
+pub(crate) const FILES: &str = "/data/Databases/db";
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A server with a database and a task that runs when it is asked to.
-struct Bench {
-    platform: Platform,
-    clock: Arc<SimulatedClock>,
-    engine: Arc<Engine>,
-    task: u64,
+pub(crate) struct Bench {
+    pub(crate) platform: Platform,
+    pub(crate) clock: Arc<SimulatedClock>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) task: u64,
 }
 
 impl Bench {
-    fn new(task: Value) -> Bench {
+    pub(crate) fn new(task: Value) -> Bench {
         let clock = Arc::new(SimulatedClock::default());
         let platform = Platform { clock: Arc::clone(&clock) as _, ..Platform::memory() };
         let engine = Arc::new(Engine::open(settings(), platform.clone()).unwrap());
@@ -42,7 +42,7 @@ impl Bench {
         bench
     }
 
-    fn define(&self, more: Value) -> u64 {
+    pub(crate) fn define(&self, more: Value) -> u64 {
         let mut task = json!({
             "Name": "nightly", "FullBackupFrequency": "0 2 * * 0",
             "IncrementalBackupFrequency": "0 2 * * *", "LocalSettings": {"FolderPath": "b"}
@@ -51,11 +51,11 @@ impl Bench {
         self.engine.put_backup_task("db", &object(task)).unwrap().id
     }
 
-    fn database(&self, name: &str) -> DatabaseLease {
+    pub(crate) fn database(&self, name: &str) -> DatabaseLease {
         opened(&self.engine, name).unwrap()
     }
 
-    fn put(&self, id: &str, json: &str) {
+    pub(crate) fn put(&self, id: &str, json: &str) {
         let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
         let body = Builder::new(ParseLimits::default()).parse_document(json.as_bytes()).unwrap();
         let put = PutDocument { id, expected: ExpectedVersion::Any, body };
@@ -64,12 +64,12 @@ impl Bench {
     }
 
     /// Runs the task, a minute after the last time; returns the name of the file, and the messages.
-    fn run(&self, is_full: bool) -> (String, String) {
+    pub(crate) fn run(&self, is_full: bool) -> (String, String) {
         self.clock.advance(MINUTE);
         self.run_now(is_full)
     }
 
-    fn run_now(&self, is_full: bool) -> (String, String) {
+    pub(crate) fn run_now(&self, is_full: bool) -> (String, String) {
         let database = self.database("db");
         let (engine, task) = (&self.engine, self.task);
         let begun = engine.begin_backup_run(&database, task, is_full, 54, None, show_failure);
@@ -82,12 +82,12 @@ impl Bench {
     }
 
     /// The folders of backups, the newest last.
-    fn folders(&self) -> Vec<String> {
+    pub(crate) fn folders(&self) -> Vec<String> {
         self.platform.disk.list(Path::new(ROOT)).unwrap()
     }
 
     /// Restores a folder; the reason if that fails.
-    fn restore(&self, name: &str, folder: &str, more: Value) -> Result<(), String> {
+    pub(crate) fn restore(&self, name: &str, folder: &str, more: Value) -> Result<(), String> {
         let mut sent = json!({"DatabaseName": name, "BackupLocation": format!("b/{folder}")});
         sent.as_object_mut().unwrap().extend(object(more));
         let configuration = RestoreConfiguration::read(&object(sent)).unwrap();
@@ -100,7 +100,7 @@ impl Bench {
     }
 
     /// A document as JSON.
-    fn document(&self, database: &str, id: &str) -> Option<String> {
+    pub(crate) fn document(&self, database: &str, id: &str) -> Option<String> {
         let tx = self.database(database).read();
         let found = documents::get(&tx, &DocumentId::new(id).unwrap()).unwrap()?;
         let mut json = Vec::new();
@@ -109,14 +109,14 @@ impl Bench {
     }
 
     /// Ends the server, does something to its files, and starts it again.
-    fn while_stopped(&mut self, change: impl FnOnce(&Platform)) {
+    pub(crate) fn while_stopped(&mut self, change: impl FnOnce(&Platform)) {
         self.engine.close();
         change(&self.platform);
         self.engine = Arc::new(Engine::open(settings(), self.platform.clone()).unwrap());
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 

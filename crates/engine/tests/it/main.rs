@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod backup_chains;
+mod backup_schedules;
 mod backups;
 mod bulk_insert;
 mod cluster_transactions;
