@@ -159,7 +159,7 @@ impl Engine {
         engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
         engine.remove_unfinished_restores();
-        engine.remove_old_backup_statuses();
+        engine.remove_orphaned_backup_statuses();
         engine.log_unknown_directories();
         Ok(engine)
     }

@@ -20,6 +20,7 @@ const LOCK_MODE: &str = "LockMode";
 const TOPOLOGY: &str = "Topology";
 const STATE: &str = "DatabaseState";
 /// The state of a database that is being restored.
+const BACKUP_TASKS: &str = "PeriodicBackups";
 const RESTORING: &str = "RestoreInProgress";
 const PRIORITY_ORDER: &str = "PriorityOrder";
 /// Former definitions kept of one index.
@@ -108,6 +109,16 @@ impl RecordBody {
             *list = json!([]);
         }
         list.as_array_mut().expect("it was made a list")
+    }
+
+    /// The definitions of scheduled backups.
+    pub fn backup_tasks(&self) -> &[Value] {
+        self.properties.get(BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The definitions of scheduled backups, to be changed.
+    pub fn backup_tasks_mut(&mut self) -> &mut Vec<Value> {
+        self.list_mut(BACKUP_TASKS)
     }
 
     /// Adds settings, which replace those of the same names.

@@ -24,14 +24,13 @@ use super::{
 };
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
 
-/// The property of a record with the tasks.
-const TASKS: &str = "PeriodicBackups";
-
 /// A task of a database.
 #[derive(Clone, Debug)]
 pub struct BackupTask {
-    /// Its definition.
+    /// Its definition; what is legible of it, if this server cannot follow it.
     pub definition: PeriodicBackup,
+    /// Why this server cannot follow it; `None` if it can.
+    pub obstacle: Option<String>,
     /// The definition as it is stored, with what this server does not know.
     pub stored: Map<String, Value>,
     /// When it was defined, in ticks of UTC.
@@ -99,17 +98,42 @@ impl BackupSchedule {
     }
 }
 
-/// The tasks that a record defines; those that cannot be read are left out.
+/// The tasks that a record defines.
 pub(crate) fn tasks_of(record: &DatabaseRecord) -> Vec<BackupTask> {
     let body = RecordBody::of_record(record);
-    let stored = body.properties().get(TASKS).and_then(Value::as_array);
-    let tasks = stored.into_iter().flatten().filter_map(Value::as_object).filter_map(|stored| {
-        let definition = PeriodicBackup::read(stored).ok()?;
-        let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
-        let created_ticks = created.map_or(record.created_ticks, |date| date.utc_ticks());
-        Some(BackupTask { definition, stored: stored.clone(), created_ticks })
+    let stored = body.backup_tasks().iter().filter_map(Value::as_object);
+    stored.map(|stored| task_of(stored, record.created_ticks)).collect()
+}
+
+fn task_of(stored: &Map<String, Value>, since: i64) -> BackupTask {
+    let stored = PeriodicBackup::with_names_as_written(stored);
+    let followed = PeriodicBackup::read(&stored).and_then(|definition| {
+        check_form(&definition.configuration)?;
+        schedule::check(&definition)?;
+        Ok(definition)
     });
-    tasks.collect()
+    let (definition, obstacle) = match followed {
+        Ok(definition) => (definition, None),
+        Err(error) => (PeriodicBackup::legible(&stored), Some(error.message)),
+    };
+    let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
+    let created_ticks = created.map_or(since, |date| date.utc_ticks());
+    BackupTask { definition, obstacle, stored, created_ticks }
+}
+
+impl BackupTask {
+    /// The next run; `None` if there is none.
+    fn next(
+        &self,
+        status: Option<&BackupStatus>,
+        now: i64,
+        failures: Option<Failures>,
+    ) -> Option<NextBackup> {
+        match self.obstacle {
+            Some(_) => None,
+            None => schedule::next(&self.definition, status, (self.created_ticks, now), failures),
+        }
+    }
 }
 
 /// What incremental backups need of the deletions of a database.
@@ -139,7 +163,8 @@ fn incremental_tasks(
 ) -> Vec<(BackupTask, BackupStatus)> {
     let tasks = tasks_of(record).into_iter().filter(|task| {
         let definition = &task.definition;
-        !definition.is_disabled && definition.incremental_frequency.is_some()
+        let is_followed = task.obstacle.is_none() && !definition.is_disabled;
+        is_followed && definition.incremental_frequency.is_some()
     });
     tasks
         .filter_map(|task| {
@@ -172,8 +197,7 @@ impl Engine {
         let running = inner.running.get(&key).copied();
         drop(inner);
         let now = self.platform.clock.now().ticks();
-        let times = (task.created_ticks, now);
-        let next = schedule::next(&task.definition, status.as_ref(), times, failures);
+        let next = task.next(status.as_ref(), now, failures);
         let status = status.map(|status| status.shape(key.1).to_json());
         Ok(BackupTaskState { status, next, running })
     }
@@ -208,9 +232,9 @@ impl Engine {
         let index = self.cluster_state().last_index()? + 1;
         let mut id = definition.id;
         let written = self.decide_record_body(database, |record, body| {
-            let tasks = body.list_mut(TASKS);
-            let number = |task: &Value| task["TaskId"].as_u64();
-            let mut stored = sent.clone();
+            let tasks = body.backup_tasks_mut();
+            let number = |task: &Value| task.as_object().map(PeriodicBackup::id_of);
+            let mut stored = PeriodicBackup::with_names_as_written(sent);
             let place = tasks.iter().position(|task| number(task) == Some(definition.id));
             match (definition.id, place) {
                 (0, _) => {
@@ -249,9 +273,10 @@ impl Engine {
         is_disabled: bool,
     ) -> Result<ChangedBackupTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list_mut(TASKS);
-            let task = tasks.iter_mut().find(|task| task["TaskId"].as_u64() == Some(id));
-            let task = task.and_then(Value::as_object_mut).ok_or_else(|| missing_task(id))?;
+            let mut tasks = body.backup_tasks_mut().iter_mut().filter_map(Value::as_object_mut);
+            let task = tasks.find(|task| PeriodicBackup::id_of(task) == id);
+            let task = task.ok_or_else(|| missing_task(id))?;
+            *task = PeriodicBackup::with_names_as_written(task);
             if !is_disabled {
                 self.check_enabled(&PeriodicBackup::read(task)?)?;
             }
@@ -271,9 +296,10 @@ impl Engine {
         id: u64,
     ) -> Result<ChangedBackupTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list_mut(TASKS);
+            let tasks = body.backup_tasks_mut();
             let before = tasks.len();
-            tasks.retain(|task| task["TaskId"].as_u64() != Some(id));
+            let is_it = |task: &Map<String, Value>| PeriodicBackup::id_of(task) == id;
+            tasks.retain(|task| !task.as_object().is_some_and(is_it));
             match tasks.len() < before {
                 true => Ok(Decision::Replace),
                 false => Err(missing_task(id)),
@@ -283,6 +309,34 @@ impl Engine {
             status::remove(&self.cluster, record.topology_id, id)?;
         }
         Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    /// The scheduled backups of a record that is imported: those that could not run here arrive disabled. Adds to
+    /// `refused` which, and why.
+    pub(crate) fn imported_backup_tasks(
+        &self,
+        sent: &[Value],
+        refused: &mut Vec<String>,
+    ) -> Vec<Value> {
+        let tasks = sent.iter().map(|sent| {
+            let Some(stored) = sent.as_object() else { return sent.clone() };
+            let BackupTask { definition, obstacle, mut stored, .. } = task_of(stored, 0);
+            let enabled = match obstacle {
+                Some(reason) => Err(reason),
+                None => self.check_enabled(&definition).map_err(|error| error.to_string()),
+            };
+            if let Err(reason) = enabled
+                && !definition.is_disabled
+            {
+                let name = definition.name.unwrap_or_else(|| definition.id.to_string());
+                refused.push(format!(
+                    "The scheduled backup '{name}' cannot run here, and was disabled: {reason}"
+                ));
+                stored.insert("Disabled".to_owned(), json!(true));
+            }
+            Value::Object(stored)
+        });
+        tasks.collect()
     }
 
     fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
@@ -299,7 +353,7 @@ impl Engine {
     }
 
     /// Removes statuses of databases and tasks that no longer exist.
-    pub(crate) fn remove_old_backup_statuses(&self) {
+    pub(crate) fn remove_orphaned_backup_statuses(&self) {
         let present: HashMap<DatabaseId, Vec<u64>> = self
             .catalog
             .records()
@@ -351,6 +405,9 @@ impl Engine {
         let record = database.record();
         let task = tasks_of(&record).into_iter().find(|task| task.definition.id == id);
         let task = task.ok_or_else(|| missing_task(id))?;
+        if let Some(message) = task.obstacle {
+            return Err(EngineError::Refused { message });
+        }
         let key = (record.topology_id, id);
         let began_ticks = self.platform.clock.now().ticks();
         let operation_id = operation.unwrap_or_else(|| database.operations().next_id());
@@ -505,9 +562,7 @@ impl Engine {
         for task in tasks {
             let key = (record.topology_id, task.definition.id);
             let failures = inner.failures.get(&key).copied();
-            let (status, times) = (statuses.get(&key.1), (task.created_ticks, now));
-            let next = schedule::next(&task.definition, status, times, failures);
-            if let Some(next) = next {
+            if let Some(next) = task.next(statuses.get(&key.1), now, failures) {
                 due.push((next.ticks, key, record.name.as_str().to_owned()));
             }
         }

@@ -83,7 +83,14 @@ impl Engine {
         if !sections.is_empty() {
             self.configure(database, &sections)?;
         }
-        let kept = kept_parts(sent, options, &mut imported);
+        let mut kept = kept_parts(sent, options, &mut imported);
+        for (name, value, _) in &mut kept {
+            if *name == "PeriodicBackups"
+                && let Value::Array(tasks) = value
+            {
+                *tasks = self.imported_backup_tasks(tasks, &mut imported.refused);
+            }
+        }
         let is_locked = sent.get("LockMode").and_then(Value::as_str);
         let lock_mode = is_locked
             .filter(|_| options.includes_record_part("LockMode"))

@@ -86,14 +86,14 @@ impl Bench {
         self.platform.disk.list(Path::new(ROOT)).unwrap()
     }
 
-    /// Restores a folder; the reason if that fails.
-    pub(crate) fn restore(&self, name: &str, folder: &str, more: Value) -> Result<(), String> {
+    /// Restores a folder; the messages, or the reason if that fails.
+    pub(crate) fn restore(&self, name: &str, folder: &str, more: Value) -> Result<String, String> {
         let mut sent = json!({"DatabaseName": name, "BackupLocation": format!("b/{folder}")});
         sent.as_object_mut().unwrap().extend(object(more));
         let configuration = RestoreConfiguration::read(&object(sent)).unwrap();
         let id = self.engine.begin_restore(configuration, show_failure).unwrap();
         match ended(self.engine.operations(), id) {
-            OperationStatus::Restored(_) => Ok(()),
+            OperationStatus::Restored(result) => Ok(result.to_json()["Messages"].to_string()),
             OperationStatus::Faulted(failure) => Err(failure.message),
             other => panic!("{other:?}"),
         }
@@ -225,7 +225,7 @@ fn a_chain_with_a_missing_file_is_neither_restored_nor_continued() {
         let restored = bench.restore("copy", &folder, json!({}));
         match missing {
             // Without the newest, it is the backup that it was before.
-            3 => restored.unwrap(),
+            3 => drop(restored.unwrap()),
             _ => {
                 let reason = restored.unwrap_err();
                 let says_which = match missing {

@@ -6,8 +6,8 @@ use platform::Access;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    backup_chains::{Bench, FILES, ROOT},
-    backups::show_failure,
+    backup_chains::{Bench, FILES, ROOT, object},
+    backups::{new_database, show_failure},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -86,4 +86,62 @@ fn a_clock_that_was_ahead_does_not_stop_backups() {
     assert_eq!(bench.pass(10), 1);
     assert_eq!(bench.status()["LastFullBackup"].as_str().map(|text| &text[..4]), Some("2027"));
     assert_eq!(bench.platform.disk.list(Path::new(ROOT)).unwrap().len(), 2);
+}
+
+/// RavenDB's tasks arrive enabled with a restore, and not all of them can run here.
+#[test]
+fn a_task_that_cannot_be_followed_is_reported_listed_and_never_due() {
+    let bench = Bench::new(json!({}));
+    let task = |id: u64, name: &str, more: Value| {
+        let mut task = json!({
+            "TaskId": id, "Name": name, "Disabled": false, "FullBackupFrequency": EACH_MINUTE,
+            "IncrementalBackupFrequency": EACH_MINUTE, "LocalSettings": {"FolderPath": "b"}
+        });
+        task.as_object_mut().unwrap().extend(object(more));
+        task
+    };
+    let tasks = [
+        task(1, "cloud", json!({"S3Settings": {"BucketName": "b", "Disabled": false}})),
+        task(2, "files", json!({"BackupType": "Snapshot"})),
+        task(3, "elsewhere", json!({"LocalSettings": {"FolderPath": "/mnt/other"}})),
+        task(4, "times", json!({"FullBackupFrequency": "soon"})),
+        task(5, "good", json!({"fullBackupFrequency": "0 2 * * 0"})),
+    ];
+    let dump = json!({"BuildVersion": 54_000, "DatabaseRecord": {"DatabaseName": "x", "PeriodicBackups": tasks}, "Docs": []});
+    let name = "2026-11-20-14-38-37.ravendb-full-backup";
+    let folder = "2026-11-20-14-38-37.ravendb-x-A-backup";
+    let (path, disk) = (Path::new(ROOT).join(folder), &*bench.platform.disk);
+    disk.create_dir_all(&path).unwrap();
+    let file = disk.create(&path.join(name), Access::Buffered).unwrap();
+    file.write_all_at(dump.to_string().as_bytes(), 0).unwrap();
+    let messages = bench.restore("copy", folder, json!({})).unwrap();
+    let record = bench.engine.record("copy").unwrap();
+    let listed = bench.engine.backup_tasks(&record);
+    assert_eq!(listed.len(), 5);
+    let expected = ["'S3Settings' cannot be used", "Snapshots are not", "outside of", "soon"];
+    for (listed, expected) in listed.iter().zip(expected) {
+        let name = listed.definition.name.as_deref().unwrap();
+        let reported = format!("The scheduled backup '{name}' cannot run here");
+        assert!(messages.contains(&reported) && messages.contains(expected), "{messages}");
+        assert!(listed.definition.is_disabled, "{name}");
+        // The folder may be allowed later.
+        let obstacle = listed.obstacle.as_deref().unwrap_or_default();
+        assert_eq!(obstacle.contains(expected), name != "elsewhere", "{name}: {obstacle}");
+    }
+    let good = listed.last().unwrap();
+    assert!(!good.definition.is_disabled && good.obstacle.is_none());
+    assert!(!good.stored.contains_key("fullBackupFrequency"), "{:?}", good.stored);
+    // In a record that did not come through a restore they are enabled.
+    let body = json!({"DatabaseName": "plain", "PeriodicBackups": &tasks[..2]}).to_string();
+    bench.engine.create_database(new_database("plain", &body)).unwrap();
+    assert_eq!(bench.pass(200), 0);
+    let record = bench.engine.record("plain").unwrap();
+    for task in bench.engine.backup_tasks(&record) {
+        assert!(!task.definition.is_disabled && task.obstacle.is_some());
+        let state = bench.engine.backup_task_state(&record, &task).unwrap();
+        assert!(state.status.is_none() && state.next.is_none(), "{state:?}");
+        let (database, id) = (bench.database("plain"), task.definition.id);
+        let run = bench.engine.begin_backup_run(&database, id, true, 54, None, show_failure);
+        assert_eq!(Some(run.unwrap_err().to_string()), task.obstacle);
+    }
 }
