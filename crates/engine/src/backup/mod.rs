@@ -42,5 +42,5 @@ pub use error::BackupError;
 pub(crate) use place::backup_disk;
 pub(crate) use restore::LOCKED_REASON;
 pub use schedule::NextBackup;
-pub(crate) use tasks::{BackupSchedule, deletions_needed};
+pub(crate) use tasks::{BackupSchedule, tombstone_needs};
 pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};

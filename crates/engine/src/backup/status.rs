@@ -138,16 +138,6 @@ impl BackupStatus {
         self.end.as_ref()
     }
 
-    /// The change log is backed up to here.
-    pub(crate) fn last_etag(&self) -> Option<Etag> {
-        self.end().map(|end| end.last_etag)
-    }
-
-    /// Compare exchange is backed up to here.
-    pub(crate) fn values_index(&self) -> Option<u64> {
-        self.end().map(|end| end.values_index)
-    }
-
     /// The status as clients are shown it.
     pub(super) fn shape(&self, task: u64) -> BackupStatusShape<'_> {
         let end = self.end();
@@ -389,7 +379,7 @@ mod tests {
         let (second_ticks, status) = (second.began_ticks, status.after(second));
         assert_eq!(status.last_full_ticks(), Some(first_ticks));
         assert_eq!(status.last_incremental_ticks(), Some(second_ticks));
-        assert_eq!((status.last_etag(), status.values_index()), (Some(Etag(44)), Some(321)));
+        assert_eq!(status.end().map(|end| end.last_etag), Some(Etag(44)));
         let third = run("2026-11-21T15:00:00Z", Err("no space".to_owned()));
         let (third_ticks, failed) = (third.began_ticks, status.clone().after(third));
         assert_eq!(failed.failed_ticks(), Some(third_ticks));

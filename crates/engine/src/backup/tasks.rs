@@ -11,7 +11,7 @@ use std::{
 use cluster::Cluster;
 use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
-use model::{DatabaseId, DatabaseRecord, date};
+use model::{DatabaseId, DatabaseRecord, Etag, date};
 use serde_json::{Map, Value, json};
 use wire::{BackupEncryption, BackupType, PeriodicBackup, RecordBody};
 
@@ -136,12 +136,14 @@ impl BackupTask {
     }
 }
 
-/// What incremental backups need of the deletions of a database.
-pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
+/// What incremental backups need of the deletions of a database, as a function of its record.
+pub(crate) fn tombstone_needs(
+    cluster: Arc<Cluster>,
+    backups: Arc<BackupSchedule>,
+) -> DeletionsNeeded {
     Arc::new(move |record| {
         let mut needs = Vec::new();
-        for (task, status) in incremental_tasks(&cluster, record) {
-            let Some(known) = status.last_etag() else { continue };
+        for (task, position) in incremental_tasks(&cluster, &backups, record) {
             let holder = task.definition.name.unwrap_or_default();
             needs.extend(TombstoneKind::ALL.into_iter().map(|kind| TombstoneNeed {
                 holder: holder.clone(),
@@ -149,29 +151,44 @@ pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
                 condition: "Running",
                 kind,
                 collection: None,
-                known,
+                known: position.last_etag,
             }));
         }
         needs
     })
 }
 
-/// The tasks that back up what has changed since an earlier run, and how that run went.
+/// How far a task has backed up.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    last_etag: Etag,
+    values_index: u64,
+}
+
+/// The tasks of a database that back up what has changed, and how far they have come: nowhere during the first run,
+/// after which the next is to follow it. Those that have not run need nothing yet.
 fn incremental_tasks(
     cluster: &Cluster,
+    backups: &BackupSchedule,
     record: &DatabaseRecord,
-) -> Vec<(BackupTask, BackupStatus)> {
+) -> Vec<(BackupTask, Position)> {
     let tasks = tasks_of(record).into_iter().filter(|task| {
         let definition = &task.definition;
         let is_followed = task.obstacle.is_none() && !definition.is_disabled;
         is_followed && definition.incremental_frequency.is_some()
     });
-    tasks
-        .filter_map(|task| {
-            let status = status::read(cluster, record.topology_id, task.definition.id).ok()??;
-            Some((task, status))
-        })
-        .collect()
+    let position = |task: &BackupTask| {
+        let key = (record.topology_id, task.definition.id);
+        // Asked first: when a run ends, its status is stored before.
+        let is_running = backups.lock().running.contains_key(&key);
+        let status = status::read(cluster, key.0, key.1).ok().flatten();
+        let known = status
+            .as_ref()
+            .and_then(BackupStatus::end)
+            .map(|end| Position { last_etag: end.last_etag, values_index: end.values_index });
+        known.or_else(|| is_running.then(Position::default))
+    };
+    tasks.filter_map(|task| position(&task).map(|position| (task, position))).collect()
 }
 
 /// Definitions.
@@ -376,8 +393,8 @@ impl Engine {
 
     /// Compare exchange is backed up to here by each task that backs up what has changed.
     pub(crate) fn values_backed_up(&self, record: &DatabaseRecord) -> Option<u64> {
-        let tasks = incremental_tasks(&self.cluster, record);
-        tasks.iter().filter_map(|(_, status)| status.values_index()).min()
+        let tasks = incremental_tasks(&self.cluster, &self.backups, record);
+        tasks.iter().map(|(_, position)| position.values_index).min()
     }
 }
 

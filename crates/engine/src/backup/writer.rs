@@ -65,10 +65,12 @@ impl BackupWriter<'_> {
         let record = self.database.record();
         // Read before the documents: a value that is changed in between is backed up twice and not never.
         let values = self.database.values();
-        let values_index = values.last_change()?;
+        // Forgetting a deletion takes the last change back; what was backed up once stays so.
+        let forgotten_index = values.last_forgotten_deletion()?;
+        let values_index = values.last_change()?.max(forgotten_index);
         let tx = self.database.read();
         let last = documents::progress(&tx)?;
-        let before = self.before(&tx, progress)?;
+        let before = self.before(&tx, forgotten_index, progress)?;
         let kind = if before.is_some() { FileKind::Incremental } else { FileKind::Full };
         let what = if before.is_some() { "an incremental" } else { "a full" };
         progress.report(MessageLevel::Info, &format!("Started {what} backup"));
@@ -133,12 +135,13 @@ impl BackupWriter<'_> {
     fn before(
         &self,
         tx: &ReadTransaction,
+        forgotten_index: u64,
         progress: &mut SmugglerProgress,
     ) -> Result<Option<ChainEnd>, EngineError> {
         let Some(task) = self.task.filter(|_| !self.is_full) else { return Ok(None) };
         let status = self.engine.backup_status((self.database.record().topology_id, task))?;
         let reason = match status.end() {
-            Some(end) => match self.obstacle(tx, end)? {
+            Some(end) => match self.obstacle(tx, forgotten_index, end)? {
                 None => return Ok(Some(end.clone())),
                 Some(reason) => reason,
             },
@@ -153,6 +156,7 @@ impl BackupWriter<'_> {
     fn obstacle(
         &self,
         tx: &ReadTransaction,
+        forgotten_index: u64,
         end: &ChainEnd,
     ) -> Result<Option<&'static str>, EngineError> {
         let environment = self.database.environment();
@@ -160,9 +164,13 @@ impl BackupWriter<'_> {
             Some(point) => environment.vouches_for(point)?.is_ok(),
             None => false,
         };
-        let are_deletions_kept = TombstoneKind::ALL.into_iter().try_fold(true, |all, kind| {
-            Ok::<_, EngineError>(all && last_removed_tombstone(tx, kind, None)? <= end.last_etag)
-        })?;
+        let are_values_kept = forgotten_index <= end.values_index;
+        let are_deletions_kept =
+            TombstoneKind::ALL.into_iter().try_fold(are_values_kept, |all, kind| {
+                Ok::<_, EngineError>(
+                    all && last_removed_tombstone(tx, kind, None)? <= end.last_etag,
+                )
+            })?;
         let folder = Path::new(&end.directory);
         Ok(match () {
             () if !is_vouched => Some("the database has other files than then"),

@@ -16,6 +16,7 @@ use wire::{RestoreConfiguration, operation_state::OperationStatus};
 
 use crate::{
     backups::{ended, new_database, opened, show_failure},
+    hooked_disk::HookedDisk,
     settings,
 };
 
@@ -29,15 +30,19 @@ pub(crate) struct Bench {
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) task: u64,
+    pub(crate) disk: Arc<HookedDisk>,
 }
 
 impl Bench {
     pub(crate) fn new(task: Value) -> Bench {
         let clock = Arc::new(SimulatedClock::default());
-        let platform = Platform { clock: Arc::clone(&clock) as _, ..Platform::memory() };
+        let memory = Platform::memory();
+        let disk = Arc::new(HookedDisk::new(Arc::clone(&memory.disk)));
+        let (clock_of_all, disk_of_all) = (Arc::clone(&clock) as _, Arc::clone(&disk) as _);
+        let platform = Platform { clock: clock_of_all, disk: disk_of_all, ..memory };
         let engine = Arc::new(Engine::open(settings(), platform.clone()).unwrap());
         engine.create_database(new_database("db", "{\"DatabaseName\":\"db\"}")).unwrap();
-        let mut bench = Bench { platform, clock, engine, task: 0 };
+        let mut bench = Bench { platform, clock, engine, task: 0, disk };
         bench.task = bench.define(task);
         bench
     }

@@ -1,13 +1,13 @@
 //! When scheduled backups run, and what is shown of those that do not.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::mpsc, time::Duration};
 
 use platform::Access;
 use serde_json::{Map, Value, json};
 
 use crate::{
     backup_chains::{Bench, FILES, ROOT, object},
-    backups::{new_database, show_failure},
+    backups::{ended, new_database, show_failure},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -143,5 +143,27 @@ fn a_task_that_cannot_be_followed_is_reported_listed_and_never_due() {
         let (database, id) = (bench.database("plain"), task.definition.id);
         let run = bench.engine.begin_backup_run(&database, id, true, 54, None, show_failure);
         assert_eq!(Some(run.unwrap_err().to_string()), task.obstacle);
+    }
+}
+
+#[test]
+fn a_disk_for_backups_that_hangs_stops_nothing_else() {
+    // In the folder that the client names, and in that of the backup.
+    for path in ["/data/Backups", "-db-A-backup"] {
+        let bench = Bench::new(json!({}));
+        let (hangs, is_hanging) = mpsc::channel();
+        let (go_on, may_go_on) = mpsc::channel();
+        bench.disk.before_creating(path, move || {
+            hangs.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        });
+        let (engine, database) = (&bench.engine, bench.database("db"));
+        let begun = engine.begin_backup_run(&database, bench.task, true, 54, None, show_failure);
+        is_hanging.recv().unwrap();
+        engine.create_database(new_database("other", "{\"DatabaseName\":\"other\"}")).unwrap();
+        engine.run_due_backups(54, show_failure);
+        go_on.send(()).unwrap();
+        ended(database.operations(), begun.unwrap());
+        assert_eq!(bench.folders().len(), 1, "{path}");
     }
 }

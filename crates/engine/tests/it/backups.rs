@@ -42,6 +42,12 @@ pub(crate) fn new_database(name: &str, body: &str) -> NewDatabase {
     }
 }
 
+/// Deletes a document.
+pub(crate) fn deletion(id: &str) -> Batch {
+    let id = DocumentId::new(id).unwrap();
+    Batch::one(Command::Delete { id, expected: ExpectedVersion::Any })
+}
+
 pub(crate) fn opened(engine: &Engine, name: &str) -> Option<DatabaseLease> {
     for _ in 0..1_000_000 {
         match engine.access(name) {
