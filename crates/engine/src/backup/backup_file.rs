@@ -25,6 +25,11 @@ const SYNC_BYTES: u64 = 32 << 20;
 /// Read from a file at once.
 const READ_BYTES: usize = 256 << 10;
 
+/// The name that a file would have got that is not complete; `None` if the name is that of another file.
+pub(super) fn complete_name(unfinished: &str) -> Option<&str> {
+    unfinished.strip_suffix(UNFINISHED)
+}
+
 /// A file that is being written. Removed on drop, unless it is completed.
 pub(super) struct BackupFile<'d> {
     disk: &'d dyn Disk,

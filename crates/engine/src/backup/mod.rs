@@ -17,6 +17,7 @@
 //! | `schedule` | when one is due |
 //! | `status` | how its runs went |
 //! | `retention` | removing old backups |
+//! | `leftovers` | removing what was not completed |
 //! | `restore_points` | what can be restored |
 //! | `restore` | makes a database of a backup |
 //! | `error` | why a backup or a restore failed |
@@ -27,6 +28,7 @@ mod claimed_names;
 mod error;
 mod file_names;
 mod keys;
+mod leftovers;
 mod place;
 mod restore;
 mod restore_points;

@@ -5,6 +5,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::Arc,
 };
 
@@ -18,6 +19,7 @@ use wire::{
 use super::{
     file_names::{BackupFileName, FileKind},
     keys::check_key,
+    leftovers::remove_leftovers,
     place::create_folder,
     retention::remove_expired_backups,
     status::{EndedRun, WrittenRun},
@@ -153,6 +155,7 @@ impl BackupRun {
         let folder = engine.backup_folder(configuration.destination()?)?;
         let key = engine.backup_key(&self.database.record(), &configuration.encryption)?;
         create_folder(&*engine.backup_disk, &folder)?;
+        self.remove_leftovers(&folder, progress);
         let writer = BackupWriter {
             engine,
             database: &self.database,
@@ -164,6 +167,28 @@ impl BackupRun {
             build: self.build,
         };
         writer.write(self.began_ticks, progress)
+    }
+
+    /// Removes what earlier processes left, once for each folder and database.
+    fn remove_leftovers(&self, folder: &Path, progress: &mut SmugglerProgress) {
+        let (engine, record) = (&self.engine, self.database.record());
+        let (database, node_tag) = (record.name.as_str(), engine.node_tag().to_string());
+        if !engine.backups.is_first_in(folder, record.topology_id) {
+            return;
+        }
+        let (disk, claimed) = (&*engine.backup_disk, &engine.backups.names);
+        let (level, text) = match remove_leftovers(disk, claimed, folder, (database, &node_tag)) {
+            Ok(0) => return,
+            Ok(count) => {
+                tracing::info!(database, count, "unfinished files of backups were removed");
+                (MessageLevel::Info, format!("Removed {count} unfinished files of earlier runs."))
+            }
+            Err(error) => {
+                tracing::warn!(database, %error, "unfinished files of backups remain");
+                (MessageLevel::Warning, format!("Unfinished files of earlier runs remain: {error}"))
+            }
+        };
+        progress.report(level, &text);
     }
 
     /// Notes how the run of a task ended.

@@ -4,7 +4,8 @@
 //! its own. Invariant: at most one run of a task is in progress.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,6 +24,9 @@ use super::{
     status::{self, BackupStatus, EndedRun},
 };
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
+
+/// Folders in which leftovers were looked for are remembered up to this many.
+const FOLDERS_MAX: usize = 1000;
 
 /// A task of a database.
 #[derive(Clone, Debug)]
@@ -84,6 +88,8 @@ struct Inner {
     failures: HashMap<TaskKey, Failures>,
     /// The tasks of each record, by the version of the record.
     known: HashMap<DatabaseId, (u64, Arc<Vec<BackupTask>>)>,
+    /// The folders in which leftovers were looked for, each for a database.
+    folders: HashSet<(PathBuf, DatabaseId)>,
     /// The index of the shared state that `due` was made of.
     seen_index: u64,
     /// The last time at which what is due was looked up, in ticks of UTC.
@@ -93,6 +99,15 @@ struct Inner {
 }
 
 impl BackupSchedule {
+    /// Whether no run of this process has been asked before for this folder and database.
+    pub(super) fn is_first_in(&self, folder: &Path, database: DatabaseId) -> bool {
+        let folders = &mut self.lock().folders;
+        if FOLDERS_MAX <= folders.len() {
+            folders.clear();
+        }
+        folders.insert((folder.to_owned(), database))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -241,6 +241,12 @@ impl BackupWriter<'_> {
         name: &str,
         progress: &mut SmugglerProgress,
     ) -> Result<(), EngineError> {
+        let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let claimed = self.engine.backups.names.claim(format!("{folder_name}/{name}"));
+        let _claimed = claimed.ok_or_else(|| {
+            let message = format!("Another run is writing '{name}' in {}.", folder.display());
+            BackupError::PlaceRefused { message }
+        })?;
         let mut file = BackupFile::create(self.disk(), folder.join(name))?;
         let elements = self.encode(tx, sources, &mut file, progress)?;
         let bytes = file.bytes();

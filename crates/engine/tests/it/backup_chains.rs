@@ -201,6 +201,24 @@ fn another_key_begins_a_new_backup() {
 }
 
 #[test]
+fn what_a_killed_run_left_is_removed_by_the_next_process() {
+    let mut bench = Bench::new(json!({}));
+    bench.put("a", "{}");
+    let file = bench.run(true).0;
+    let half = "2026-01-01-00-00-30.ravendb-db-A-backup";
+    let place = Path::new(ROOT).join(half).join(format!("{file}.in-progress"));
+    bench.while_stopped(|platform| {
+        platform.disk.create_dir_all(place.parent().unwrap()).unwrap();
+        platform.disk.create(&place, Access::Buffered).unwrap();
+    });
+    assert_eq!(bench.folders().len(), 2);
+    bench.put("b", "{}");
+    let (_, messages) = bench.run(false);
+    assert!(messages.contains("Removed 1 unfinished files"), "{messages}");
+    assert_eq!(bench.folders().len(), 1);
+}
+
+#[test]
 fn a_clock_that_is_set_back_does_not_change_the_order_of_files() {
     let bench = Bench::new(json!({}));
     bench.put("a", r#"{"V":0}"#);
