@@ -20,7 +20,6 @@ const LOCK_MODE: &str = "LockMode";
 const TOPOLOGY: &str = "Topology";
 const STATE: &str = "DatabaseState";
 /// The state of a database that is being restored.
-const BACKUP_TASKS: &str = "PeriodicBackups";
 const RESTORING: &str = "RestoreInProgress";
 const PRIORITY_ORDER: &str = "PriorityOrder";
 /// Former definitions kept of one index.
@@ -111,14 +110,17 @@ impl RecordBody {
         list.as_array_mut().expect("it was made a list")
     }
 
+    /// The name of the property with the definitions of scheduled backups.
+    pub const BACKUP_TASKS: &'static str = "PeriodicBackups";
+
     /// The definitions of scheduled backups.
     pub fn backup_tasks(&self) -> &[Value] {
-        self.properties.get(BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.properties.get(Self::BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// The definitions of scheduled backups, to be changed.
     pub fn backup_tasks_mut(&mut self) -> &mut Vec<Value> {
-        self.list_mut(BACKUP_TASKS)
+        self.list_mut(Self::BACKUP_TASKS)
     }
 
     /// Adds settings, which replace those of the same names.

@@ -107,8 +107,9 @@ impl FileLink {
                         let json = serde_json::from_slice(text).ok();
                         let link = json.as_ref().and_then(FileLink::of_json);
                         let detail = format!("'{BACKUP_FILE}' cannot be read");
-                        let untrue = BackupError::Untrue { file: file.to_owned(), detail };
-                        return link.map(Some).ok_or(untrue);
+                        let inconsistent =
+                            BackupError::Inconsistent { file: file.to_owned(), detail };
+                        return link.map(Some).ok_or(inconsistent);
                     }
                     DumpEvent::Value(_) => {}
                     _ => return Ok(None),

@@ -1,7 +1,7 @@
 //! Names that the runs of this process are using: no two may get one folder, and what one is writing is not removed.
 //!
-//! A run waits for a disk without a lock. Only what removes leftovers holds this one, for the removal of one file: those
-//! who wait for it are runs that begin.
+//! A run waits for a disk without a lock. Only what removes leftovers holds this one, for the removal of one file:
+//! those who wait for it are runs that begin.
 
 use std::{
     collections::HashSet,

@@ -1,7 +1,7 @@
 //! Scheduled backups: their definitions in the record of a database, and their runs.
 //!
-//! Which are due is looked up about once a second, for all databases together; each run is an operation with a thread of
-//! its own. Invariant: at most one run of a task is in progress.
+//! Which are due is looked up about once a second, for all databases together; each run is an operation with a thread
+//! of its own. Invariant: at most one run of a task is in progress.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -419,8 +419,8 @@ fn missing_task(id: u64) -> EngineError {
 
 /// Runs.
 impl Engine {
-    /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in progress,
-    /// that is returned. `operation` is the id that the caller has chosen.
+    /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in
+    /// progress, that is returned. `operation` is the id that the caller has chosen.
     ///
     /// # Errors
     /// There is no such task; its definition cannot be followed; there are too many operations; no thread can be

@@ -337,7 +337,7 @@ impl BackupWriter<'_> {
         }
         let found = verified.elements();
         let detail = format!("{elements} elements were written, and {found} were read back");
-        Err(BackupError::Untrue { file: name.to_owned(), detail }.into())
+        Err(BackupError::Inconsistent { file: name.to_owned(), detail }.into())
     }
 
     fn check_wanted(&self) -> Result<(), EngineError> {

@@ -107,7 +107,7 @@ impl Verifier<'_> {
                 let checked = imported_items::check(text);
                 checked.map_err(|reason| {
                     let property = &self.property;
-                    self.untrue(format!("'{property}' cannot be read: {reason}"))
+                    self.inconsistent(format!("'{property}' cannot be read: {reason}"))
                 })?;
                 if self.property == "BuildVersion" {
                     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
@@ -141,7 +141,7 @@ impl Verifier<'_> {
     fn element(&mut self, text: &[u8], position: u64) -> Result<Option<u64>, BackupError> {
         let unreadable = |reason: String| {
             let property = &self.property;
-            self.untrue(format!(
+            self.inconsistent(format!(
                 "an element of '{property}' at byte {position} cannot be read: {reason}"
             ))
         };
@@ -181,7 +181,7 @@ impl Verifier<'_> {
                 let found = hasher.finish().to_string();
                 match found == hash {
                     true => Ok(()),
-                    false => Err(self.untrue(format!(
+                    false => Err(self.inconsistent(format!(
                         "the content at byte {position} has the hash {found}, and should have {hash}"
                     ))),
                 }
@@ -189,15 +189,17 @@ impl Verifier<'_> {
             Some(Raw::Segment { bytes, position }) => {
                 let decoded = decode_segment(&bytes, |_| ());
                 decoded.map(drop).map_err(|error| {
-                    self.untrue(format!("the segment at byte {position} cannot be read: {error}"))
+                    self.inconsistent(format!(
+                        "the segment at byte {position} cannot be read: {error}"
+                    ))
                 })
             }
             None => Ok(()),
         }
     }
 
-    fn untrue(&self, detail: String) -> BackupError {
-        BackupError::Untrue { file: self.name.to_owned(), detail }
+    fn inconsistent(&self, detail: String) -> BackupError {
+        BackupError::Inconsistent { file: self.name.to_owned(), detail }
     }
 }
 

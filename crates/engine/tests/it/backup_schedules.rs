@@ -107,7 +107,8 @@ fn a_task_that_cannot_be_followed_is_reported_listed_and_never_due() {
         task(4, "times", json!({"FullBackupFrequency": "soon"})),
         task(5, "good", json!({"fullBackupFrequency": "0 2 * * 0"})),
     ];
-    let dump = json!({"BuildVersion": 54_000, "DatabaseRecord": {"DatabaseName": "x", "PeriodicBackups": tasks}, "Docs": []});
+    let record = json!({"DatabaseName": "x", "PeriodicBackups": tasks});
+    let dump = json!({"BuildVersion": 54_000, "DatabaseRecord": record, "Docs": []});
     let name = "2026-11-20-14-38-37.ravendb-full-backup";
     let folder = "2026-11-20-14-38-37.ravendb-x-A-backup";
     let (path, disk) = (Path::new(ROOT).join(folder), &*bench.platform.disk);
