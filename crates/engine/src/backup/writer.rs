@@ -69,14 +69,14 @@ impl BackupWriter<'_> {
         let forgotten_index = values.last_forgotten_deletion()?;
         let values_index = values.last_change()?.max(forgotten_index);
         let tx = self.database.read();
-        let last = documents::progress(&tx)?;
+        let last_etag = documents::progress(&tx)?.last_etag;
         let before = self.before(&tx, forgotten_index, progress)?;
         let kind = if before.is_some() { FileKind::Incremental } else { FileKind::Full };
         let what = if before.is_some() { "an incremental" } else { "a full" };
         progress.report(MessageLevel::Info, &format!("Started {what} backup"));
         if let Some(end) = &before
             && (end.last_etag, end.values_index, end.record_index)
-                == (last.last_etag, values_index, record.etag)
+                == (last_etag, values_index, record.etag)
         {
             progress.report(MessageLevel::Info, "Nothing has changed since the last backup.");
             let result = BackupResult { contents: progress.end(), ..BackupResult::default() };
@@ -86,36 +86,20 @@ impl BackupWriter<'_> {
             Some(end) => (PathBuf::from(&end.directory), None),
             None => self.new_folder(ticks).map(|(folder, claimed)| (folder, Some(claimed)))?,
         };
-        let end = ChainEnd {
-            directory: folder.display().to_string(),
-            file: self.new_name(&folder, kind, ticks)?.to_string(),
-            file_id: self.new_id(),
-            files: before.as_ref().map_or(0, |end| end.files) + 1,
-            last_etag: last.last_etag,
-            values_index,
-            record_index: record.etag,
-            change_vector: last.change_vector.to_string(),
-            point: self.database.environment().point_of(&tx)?,
-            key: self.fingerprint(),
-        };
-        let link = FileLink {
-            id: end.file_id,
-            name: end.file.clone(),
-            follows: before.as_ref().map(|end| (end.file_id, end.file.clone())),
-            last_etag: end.last_etag,
-            last_index: end.values_index,
-        };
-        let since = before.map(|end| ExportSince {
-            etag: end.last_etag,
-            values_index: end.values_index,
-            values,
-        });
+        let name = self.new_name(&folder, kind, ticks)?.to_string();
+        let files = before.as_ref().map_or(0, |end| end.files) + 1;
+        let indexes = (values_index, record.etag);
+        let end = self.end_of((&folder, name), files, &tx, indexes)?;
         let sources = ExportSources {
             build_version: self.build,
             record,
             agreed: self.engine.cluster_state(),
-            backup_file: Some(link.to_json()),
-            since,
+            backup_file: Some(link_of(&end, before.as_ref()).to_json()),
+            since: before.map(|end| ExportSince {
+                etag: end.last_etag,
+                values_index: end.values_index,
+                values,
+            }),
             now_ticks: self.engine.clock().now().ticks(),
         };
         let written = self.write_and_verify(&tx, &sources, &folder, &end.file, progress);
@@ -129,6 +113,29 @@ impl BackupWriter<'_> {
         let (contents, file) = (progress.end(), Some(end.file.clone()));
         let result = BackupResult { contents, is_snapshot: false, directory, file };
         Ok(WrittenBackup { result, written: WrittenRun { kind, end } })
+    }
+
+    /// Where the files end with a new one, the last of `files`.
+    fn end_of(
+        &self,
+        (folder, name): (&Path, String),
+        files: u64,
+        tx: &ReadTransaction,
+        (values_index, record_index): (u64, u64),
+    ) -> Result<ChainEnd, EngineError> {
+        let last = documents::progress(tx)?;
+        Ok(ChainEnd {
+            directory: folder.display().to_string(),
+            file: name,
+            file_id: self.new_id(),
+            files,
+            last_etag: last.last_etag,
+            values_index,
+            record_index,
+            change_vector: last.change_vector.to_string(),
+            point: self.database.environment().point_of(tx)?,
+            key: self.fingerprint(),
+        })
     }
 
     /// Where the files of the last run end, if this one need only back up what has changed since.
@@ -174,9 +181,11 @@ impl BackupWriter<'_> {
         let folder = Path::new(&end.directory);
         Ok(match () {
             () if !is_vouched => Some("the database has other files than then"),
-            () if self.fingerprint() != end.key => Some("its key is another one"),
-            () if !folder.starts_with(self.folder) => Some("its folder is another one"),
-            () if !self.is_complete(end) => Some("files of the last one are missing"),
+            () if self.fingerprint() != end.key => Some("the key is another one"),
+            () if !folder.starts_with(self.folder) => Some("the folder is another one"),
+            () if !self.is_complete(end) => {
+                Some("the files of the last one are not those that were written")
+            }
             () if !are_deletions_kept => Some("deletions since the last one are forgotten"),
             () => None,
         })
@@ -342,6 +351,17 @@ impl BackupWriter<'_> {
 
     fn check_wanted(&self) -> Result<(), EngineError> {
         check_wanted(self.operation, self.database)
+    }
+}
+
+/// What the last file says of itself.
+fn link_of(end: &ChainEnd, before: Option<&ChainEnd>) -> FileLink {
+    FileLink {
+        id: end.file_id,
+        name: end.file.clone(),
+        follows: before.map(|end| (end.file_id, end.file.clone())),
+        last_etag: end.last_etag,
+        last_index: end.values_index,
     }
 }
 
