@@ -22,7 +22,7 @@ use storage::{EnvironmentOptions, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
-    backup::{BackupSchedule, backup_disk, deletions_needed},
+    backup::{BackupSchedule, backup_disk, tombstone_needs},
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
@@ -51,7 +51,7 @@ pub struct Engine {
     pub(crate) platform: Platform,
     /// Where backups are.
     pub(crate) backup_disk: Arc<dyn Disk>,
-    pub(crate) backups: BackupSchedule,
+    pub(crate) backups: Arc<BackupSchedule>,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
@@ -109,11 +109,12 @@ impl Engine {
             &settings.data_dir,
             settings.security.master_key.clone(),
         ));
+        let backups = Arc::new(BackupSchedule::default());
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = deletions_needed(Arc::clone(catalog.cluster()));
+            let needed = tombstone_needs(Arc::clone(catalog.cluster()), Arc::clone(&backups));
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
@@ -131,7 +132,7 @@ impl Engine {
         retention.start(RETENTION_THREADS).map_err(|source| OpenError::Thread { source })?;
         let engine = Engine {
             backup_disk: backup_disk(&settings, &platform),
-            backups: BackupSchedule::default(),
+            backups,
             settings,
             platform,
             cluster: Arc::clone(catalog.cluster()),
@@ -159,7 +160,7 @@ impl Engine {
         engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
         engine.remove_unfinished_restores();
-        engine.remove_old_backup_statuses();
+        engine.remove_orphaned_backup_statuses();
         engine.log_unknown_directories();
         Ok(engine)
     }
