@@ -18,7 +18,7 @@ use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
 use settings::Settings;
-use storage::{StorageError, environment_id_in};
+use storage::{EnvironmentOptions, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
@@ -94,7 +94,8 @@ impl Engine {
             check_exposure(&*platform.disk, root)?;
         }
         let lock = lock_data_directory(&*platform.disk, &settings.data_dir)?;
-        let catalog = open_catalog(&settings, &platform)?;
+        let memory = Arc::new(MemoryPlan::new(&settings, &platform));
+        let catalog = open_catalog(&settings, &platform, &memory)?;
         let report = |error: &StorageError| {
             tracing::error!(%error, "changes could not be copied to a data file");
         };
@@ -102,7 +103,6 @@ impl Engine {
             .map_err(|source| OpenError::Thread { source })?;
         let flusher = Arc::new(flusher);
         flusher.add(catalog.environment());
-        let memory = Arc::new(MemoryPlan::new(&settings, &platform));
         catalog.limit_records(memory.record_bytes_max);
         let encryption_keys = Arc::new(EncryptionKeys::new(
             &platform,
@@ -274,14 +274,21 @@ fn registry_of(
     DatabaseRegistry::new(Arc::clone(catalog), Arc::clone(flusher), options, options_of)
 }
 
-fn open_catalog(settings: &Settings, platform: &Platform) -> Result<Arc<ServerCatalog>, OpenError> {
+fn open_catalog(
+    settings: &Settings,
+    platform: &Platform,
+    memory: &MemoryPlan,
+) -> Result<Arc<ServerCatalog>, OpenError> {
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
     let data_directory = || settings.data_dir.display().to_string();
     let system = environment_id_in(platform, &directory);
     if matches!(system, Ok(None)) && has_databases(platform, &settings.data_dir) {
         return Err(OpenError::SystemMissing { directory: data_directory() });
     }
-    let catalog = ServerCatalog::open(platform, directory);
+    let mut options = EnvironmentOptions::new(directory);
+    options.unflushed_bytes_max = memory.system_unflushed.bytes_max();
+    options.memory_budget = Arc::clone(&memory.system_unflushed);
+    let catalog = ServerCatalog::open_with(platform, options);
     let failed = |source| OpenError::Catalog { directory: data_directory(), source };
     catalog.map(Arc::new).map_err(failed)
 }
