@@ -85,6 +85,6 @@ const transformation = script => Object.freeze({
     },
     call: (number, ...values) => {
         const behavior = script.call(undefined, number);
-        return typeof behavior === 'function' ? behavior(...values) : undefined;
+        return typeof behavior === 'function' ? [behavior(...values)] : undefined;
     },
 });

@@ -69,7 +69,11 @@ impl EtlScript {
             .map(|collection| format!("loader('{collection}')"));
         let arguments: Vec<String> = globals.chain(loaders).collect();
         let cases = behaviors.iter().enumerate().map(|(number, name)| {
-            format!("case {number}: return typeof {name} === 'function' ? {name} : undefined;")
+            // What is not declared as a function has no value before the text runs.
+            format!(
+                "case {number}: try {{ return typeof {name} === 'function' ? {name} : undefined; }} \
+                 catch {{ return undefined; }}"
+            )
         });
         let mut builder = ProgramBuilder::new();
         builder.frame("(function () { 'use strict';").frame(FRAME);
@@ -92,6 +96,11 @@ impl EtlScript {
         &self.collections
     }
 
+    /// The names in its text that end with `Behavior`.
+    pub fn behaviors(&self) -> &[String] {
+        &self.behaviors
+    }
+
     /// Whether its text mentions a function of this name.
     pub fn has_behavior(&self, name: &str) -> bool {
         self.behaviors.iter().any(|known| known == name)
@@ -112,7 +121,7 @@ impl EtlScript {
         })
     }
 
-    /// Calls the function of this name; `Undefined` if the script declares none.
+    /// Calls the function of this name; `None` if the script declares none.
     pub fn call(
         &self,
         engine: &Engine,
@@ -120,9 +129,9 @@ impl EtlScript {
         arguments: &[ScriptValue],
         budget: Budget,
         host: &mut dyn Host,
-    ) -> Result<ScriptValue, ScriptError> {
+    ) -> Result<Option<ScriptValue>, ScriptError> {
         let Some(number) = self.behaviors.iter().position(|known| known == name) else {
-            return Ok(ScriptValue::Undefined);
+            return Ok(None);
         };
         engine.run(&self.program, budget, host, |ctx, transformation| {
             let call: Function<'_> = object(transformation)?.get("call")?;
@@ -131,8 +140,12 @@ impl EtlScript {
             for argument in arguments {
                 values.push_arg(to_js(ctx, argument)?)?;
             }
+            // A function answers in a list; without one there is none.
             let returned: Value<'_> = call.call_arg(values)?;
-            Converter::new(ctx).convert(&returned)
+            match returned.as_array() {
+                Some(answer) => Converter::new(ctx).convert(&answer.get(0)?).map(Some),
+                None => Ok(None),
+            }
         })
     }
 }

@@ -151,16 +151,16 @@ fn put<'js>(
 ) -> Result<String> {
     let id = text(&ctx, Some(&id))?;
     let change_vector = text(&ctx, change_vector.0.as_ref())?;
-    let document = stored_form(&ctx, &document, "put")?;
-    call_host(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
-}
-
-/// An object as a document. Properties without a value are left out.
-fn stored_form<'js>(ctx: &Ctx<'js>, object: &Value<'js>, call: &str) -> Result<BlittableBuf> {
-    let mut value = Converter::new(ctx).convert(object)?;
+    let mut value = Converter::new(&ctx).convert(&document)?;
     if let ScriptValue::Object(properties) = &mut value {
         properties.retain(|(_, value)| !matches!(value, ScriptValue::Undefined));
     }
+    let document = stored_form(&ctx, &value, "put")?;
+    call_host(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
+}
+
+/// An object as a document.
+fn stored_form<'js>(ctx: &Ctx<'js>, value: &ScriptValue, call: &str) -> Result<BlittableBuf> {
     let document = value.to_document().map_err(|source| fault::raise(ctx, source.into()))?;
     document.ok_or_else(|| {
         let refusal = ScriptError::Result(format!("{call} needs an object"));
@@ -170,7 +170,7 @@ fn stored_form<'js>(ctx: &Ctx<'js>, object: &Value<'js>, call: &str) -> Result<B
 
 fn load_to<'js>(ctx: Ctx<'js>, collection: String, object: Value<'js>) -> Result<u32> {
     let is_stored = document_of(&object).is_some_and(|object| object.borrow().is_root());
-    let document = stored_form(&ctx, &object, "loadTo")?;
+    let document = stored_form(&ctx, &Converter::new(&ctx).convert(&object)?, "loadTo")?;
     call_host(&ctx, |host| host.load_to(&collection, document, is_stored))
 }
 

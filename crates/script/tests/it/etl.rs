@@ -68,7 +68,7 @@ fn run(text: &str) -> Result<Vec<String>, ScriptError> {
 fn what_a_script_loads_goes_to_its_host() {
     let table: &[(&str, &[&str])] = &[
         ("if (this.Name == 'q') loadToUsers(this)", &[]),
-        ("loadToUsers({ N: this.Name, u: undefined })", &[r#"Users made {"N":"x"}"#]),
+        ("loadToUsers({ N: this.Name, u: undefined })", &[r#"Users made {"N":"x","u":null}"#]),
         ("loadTo('People', { P: this.Price })", &[r#"People made {"P":2.5}"#]),
         ("loadToPeople({ A: id(this) }); return; loadToUsers({})", &[r#"People made {"A":"users/1"}"#]),
         (
@@ -130,7 +130,8 @@ fn collections_and_functions_are_found_in_the_text() {
     };
     let name = "deleteDocumentsOfUsersBehavior";
     assert!(script.has_behavior(name) && !script.has_behavior("deleteDocumentsBehavior"));
-    assert!(matches!(call(name, "users/1", true), ScriptValue::Bool(true)));
-    assert!(matches!(call(name, "users/2", true), ScriptValue::Bool(false)));
-    assert!(matches!(call("deleteDocumentsBehavior", "users/2", true), ScriptValue::Undefined));
+    assert!(matches!(call(name, "users/1", true), Some(ScriptValue::Bool(true))));
+    assert!(matches!(call(name, "users/2", true), Some(ScriptValue::Bool(false))));
+    assert!(call("notAFunctionBehavior", "users/1", true).is_none());
+    assert!(call("deleteDocumentsBehavior", "users/2", true).is_none());
 }
