@@ -11,7 +11,7 @@ use std::{
 
 use cluster::Cluster;
 use database::{
-    DatabaseRegistry, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
+    DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
     ServerCatalog,
 };
 use model::DatabaseRecord;
@@ -22,12 +22,13 @@ use storage::{StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
-    backup::{BackupSchedule, backup_disk, deletions_needed},
+    backup::{self, BackupSchedule, backup_disk},
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
     encryption_keys::EncryptionKeys,
     error::OpenError,
+    etl::{self, EtlProcesses},
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
@@ -52,6 +53,7 @@ pub struct Engine {
     /// Where backups are.
     pub(crate) backup_disk: Arc<dyn Disk>,
     pub(crate) backups: BackupSchedule,
+    pub(crate) etl: EtlProcesses,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
@@ -113,7 +115,7 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = deletions_needed(Arc::clone(catalog.cluster()));
+            let needed = deletions_needed(catalog.cluster());
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
@@ -132,6 +134,7 @@ impl Engine {
         let engine = Engine {
             backup_disk: backup_disk(&settings, &platform),
             backups: BackupSchedule::default(),
+            etl: EtlProcesses::default(),
             settings,
             platform,
             cluster: Arc::clone(catalog.cluster()),
@@ -160,6 +163,7 @@ impl Engine {
         engine.finish_deletions();
         engine.remove_unfinished_restores();
         engine.remove_old_backup_statuses();
+        engine.remove_old_etl_positions();
         engine.log_unknown_directories();
         Ok(engine)
     }
@@ -243,6 +247,7 @@ impl Engine {
     /// and releases the data directory. Blocks.
     pub fn close(&self) {
         self.operation_threads.close();
+        self.etl.close();
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
@@ -253,6 +258,13 @@ impl Engine {
         }
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+/// What scheduled backups and ETL tasks need of the deletions of a database.
+fn deletions_needed(cluster: &Arc<Cluster>) -> DeletionsNeeded {
+    let of_backups = backup::deletions_needed(Arc::clone(cluster));
+    let of_etl = etl::deletions_needed(Arc::clone(cluster));
+    Arc::new(move |record| [of_backups(record), of_etl(record)].concat())
 }
 
 fn registry_of(
