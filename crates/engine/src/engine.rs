@@ -11,8 +11,8 @@ use std::{
 
 use cluster::Cluster;
 use database::{
-    DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
-    ServerCatalog,
+    DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions,
+    ResourceWatch, Retention, ServerCatalog,
 };
 use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};

@@ -125,11 +125,11 @@ pub use crate::{
     deletion::{FilesLeft, FinishedDeletion},
     encryption_keys::{EncryptionKeys, KeyError},
     engine::Engine,
-    etl::{
-        Cancel, ChangedEtlTask, EtlProblem, EtlProgress, EtlRun, EtlStatistics, EtlTask, EtlTrial, Outbound,
-        OutboundAnswer, OutboundError, OutboundRequest, ProcessStatistics,
-    },
     error::{EngineError, OpenError},
+    etl::{
+        Cancel, ChangedEtlTask, EtlProblem, EtlProgress, EtlRun, EtlStatistics, EtlTask, EtlTrial,
+        Outbound, OutboundAnswer, OutboundError, OutboundRequest, ProcessStatistics,
+    },
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},

@@ -85,10 +85,9 @@ impl Destination {
                     None => break,
                 },
                 false => match &body {
-                    Some(RequestBody { content_type, bytes }) => RequestBody {
-                        content_type: content_type.clone(),
-                        bytes: bytes.clone(),
-                    },
+                    Some(RequestBody { content_type, bytes }) => {
+                        RequestBody { content_type: content_type.clone(), bytes: bytes.clone() }
+                    }
                     None => break,
                 },
             };
@@ -155,14 +154,15 @@ impl Destination {
             OutboundError::Failed { message } => SendError::Unreachable { message },
         })?;
         if answer.status != 200 {
-            let message =
-                format!("{url} does not know the database: {}", message_of(&answer.body));
+            let message = format!("{url} does not know the database: {}", message_of(&answer.body));
             return Err(SendError::Refused { status: answer.status, message });
         }
         let topology: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let nodes = topology["Nodes"].as_array().into_iter().flatten();
-        let members = nodes.filter(|node| node["ServerRole"].as_str().is_none_or(|role| role == "Member"));
-        let urls = members.filter_map(|node| Some(node["Url"].as_str()?.trim_end_matches('/').to_owned()));
+        let members =
+            nodes.filter(|node| node["ServerRole"].as_str().is_none_or(|role| role == "Member"));
+        let urls =
+            members.filter_map(|node| Some(node["Url"].as_str()?.trim_end_matches('/').to_owned()));
         let mut urls: Vec<String> = urls.take(NODES_MAX).collect();
         if !urls.iter().any(|known| known.eq_ignore_ascii_case(url)) {
             urls.push(url.to_owned());

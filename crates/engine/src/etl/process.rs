@@ -116,9 +116,9 @@ impl Process {
         let definition = &shared.task.definition;
         let enabled = definition.transforms.iter().filter(|transform| !transform.is_disabled);
         let transforms: Vec<Transform> = enabled.map(Transform::new).collect();
-        let named = transforms.iter().map(|transform| {
-            (transform.definition.name.clone(), EtlStatistics::default())
-        });
+        let named = transforms
+            .iter()
+            .map(|transform| (transform.definition.name.clone(), EtlStatistics::default()));
         shared.statistics().transforms = named.collect();
         let connection = shared.task.connection.clone().unwrap_or_default();
         let time_max = Duration::from_secs(definition.load_timeout_seconds);
@@ -245,7 +245,8 @@ impl Process {
         let transform = &mut self.transforms[at];
         if transform.plan.is_none() {
             let plan = Plan::compile(&engine.scripts().engine(), &transform.definition);
-            let refused = |error: etl::PlanError| EngineError::Refused { message: error.to_string() };
+            let refused =
+                |error: etl::PlanError| EngineError::Refused { message: error.to_string() };
             transform.plan = Some(plan.map_err(refused)?);
         }
         let tx = database.read();
@@ -281,8 +282,7 @@ impl Process {
                 && !database.is_closing()
         };
         let Some(plan) = &transform.plan else { return Ok(Ready::Nothing) };
-        let batch =
-            read_batch(&tx, plan, &run, transform.read_to, limits, &mut share, &may_go_on)?;
+        let batch = read_batch(&tx, plan, &run, transform.read_to, limits, &mut share, &may_go_on)?;
         transform.read_to = batch.read_to;
         // Until what was read is sent.
         transform.is_at_end = batch.is_last && batch.changes == 0;

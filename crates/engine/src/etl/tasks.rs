@@ -103,10 +103,7 @@ impl Engine {
             )
         })?;
         let is_plain = |url: &String| !url.to_ascii_lowercase().starts_with("https://");
-        if body.is_encrypted()
-            && !task.allows_unencrypted
-            && connection.urls.iter().any(is_plain)
-        {
+        if body.is_encrypted() && !task.allows_unencrypted && connection.urls.iter().any(is_plain) {
             return Err(invalid(
                 task,
                 "The database is encrypted, and would be sent over a connection that is not. Name addresses that begin \
@@ -208,7 +205,8 @@ impl Engine {
         let found = tasks_of(record).into_iter().find(|known| known.definition.name == task);
         let found = found.and_then(|found| found.definition.transform(transform).cloned());
         let Some(found) = found else {
-            let message = format!("There is no ETL task '{task}' with a transformation '{transform}'.");
+            let message =
+                format!("There is no ETL task '{task}' with a transformation '{transform}'.");
             return Err(ProtocolError::invalid_operation(message).into());
         };
         // The process would store where it is.

@@ -57,7 +57,8 @@ impl Engine {
     ) -> Result<EtlTrial, EngineError> {
         let definition = RavenEtl::read(sent)?;
         self.check_etl_scripts(&definition)?;
-        let invalid = |message: String| EngineError::Section(ProtocolError::invalid_operation(message));
+        let invalid =
+            |message: String| EngineError::Section(ProtocolError::invalid_operation(message));
         let [transform] = &definition.transforms[..] else {
             return Err(invalid("A trial needs exactly one transformation.".to_owned()));
         };
@@ -141,4 +142,5 @@ impl Engine {
             }
             Err(error) => Err(error.to_string()),
         })
-    }}
+    }
+}
