@@ -78,7 +78,7 @@ impl Stage {
     fn count(&self, of: &str, name: &str, by: i64) {
         let name = CounterName::new(name).unwrap();
         let steps = vec![CounterStep::Increment { name, by }];
-        let change = ChangeCounters { id: id(of), steps };
+        let change = ChangeCounters { id: id(of), steps, ignores_missing: false };
         self.write(|writer| drop(writer.change_counters(&change).unwrap()));
     }
 
@@ -266,7 +266,9 @@ fn changes_of_parts_are_sent_by_themselves() {
     stage.write(|writer| {
         let name = CounterName::new("dl").unwrap();
         let steps = vec![CounterStep::Delete { name }];
-        writer.change_counters(&ChangeCounters { id: id("users/1"), steps }).unwrap();
+        writer
+            .change_counters(&ChangeCounters { id: id("users/1"), steps, ignores_missing: false })
+            .unwrap();
         let (name, expected) = (AttachmentName::new("a.txt").unwrap(), ExpectedVersion::Any);
         writer.delete_attachment(&DeleteAttachment { id: id("users/1"), name, expected }).unwrap();
     });
