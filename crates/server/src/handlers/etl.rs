@@ -318,7 +318,16 @@ pub(crate) fn task_json(
 pub(crate) fn details_json(call: &Call, record: &DatabaseRecord, task: &EtlTask) -> Value {
     let mut shown = task_json(call, record, task);
     let mut configuration = task.stored.clone();
-    configuration.entry("EtlType").or_insert_with(|| "Raven".into());
+    // The type of the task says it, and clients do not expect it a second time.
+    configuration.retain(|name, _| !name.eq_ignore_ascii_case("EtlType"));
+    for (name, default) in [
+        ("MentorNode", Value::Null),
+        ("Disabled", false.into()),
+        ("AllowEtlOnNonEncryptedChannel", false.into()),
+        ("LoadRequestTimeoutInSec", Value::Null),
+    ] {
+        configuration.entry(name).or_insert(default);
+    }
     shown.insert("Configuration".to_owned(), Value::Object(configuration));
     Value::Object(shown)
 }

@@ -93,6 +93,7 @@ fn a_document_arrives_and_goes_with_its_deletion() {
     assert_eq!(shown["TaskConnectionStatus"], "Active");
     assert_eq!(shown["DestinationUrl"], url(&destination));
     assert_eq!(shown["Configuration"]["Transforms"][0]["Name"], "all");
+    assert_eq!(shown["Configuration"]["EtlType"], Value::Null, "Node's client fails on it");
     wait_until("it is counted", || statistics(&source)["LoadSuccesses"] == 3);
     let listed = source.get("/databases/db/tasks").json();
     assert_eq!(listed["OngoingTasksList"][0]["TaskType"], "RavenEtl");
@@ -467,4 +468,31 @@ fn a_script_is_tried_before_it_is_stored() {
     assert_eq!(reply["Success"], false);
     let own = format!("/admin/test-connection?url={}&database=db", url(&server));
     assert_eq!(server.send("POST", &own, b"").json()["Success"], true);
+}
+
+#[test]
+fn what_an_etl_task_sends_for_missing_documents_is_ignored_and_counters_are_set() {
+    let server = TestServer::with_database();
+    server.put("a", r#"{"@metadata":{"@collection":"As"}}"#);
+    let commands = |id: &str| {
+        format!(
+            r#"{{"Type":"Counters","Id":"{id}","Counters":{{"DocumentId":"{id}","Operations":[
+                {{"Type":"Put","CounterName":"c","Delta":7}}]}},"FromEtl":true}},
+            {{"Type":"TimeSeries","Id":"{id}","TimeSeries":{{"Name":"s","Appends":[
+                {{"Timestamp":"2020-01-01T00:00:00.0000000Z","Values":[1]}}]}},"FromEtl":true}},
+            {{"Type":"AttachmentDELETE","Id":"{id}","Name":"x","FromEtl":true}}"#
+        )
+    };
+    for id in ["a", "missing", "a"] {
+        let reply = server.batch(&commands(id));
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    let total = server.get("/databases/db/counters?docId=a&counter=c").json();
+    assert_eq!(total["Counters"][0]["TotalValue"], 7);
+    assert_eq!(server.document("missing"), Value::Null);
+    // Only an ETL task sets counters.
+    let put = commands("a").replace("\"Delta\":7}]},\"FromEtl\":true", "\"Delta\":9}]}");
+    assert_eq!(server.batch(&put).status, 201);
+    let total = server.get("/databases/db/counters?docId=a&counter=c").json();
+    assert_eq!(total["Counters"][0]["TotalValue"], 7);
 }
