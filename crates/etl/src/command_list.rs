@@ -4,9 +4,13 @@
 
 use blittable::write_json_string;
 
+/// How the JSON of a request begins.
+const HEAD: &[u8] = b"{\"Commands\":[";
+
 /// The commands of one request.
 #[derive(Debug, Default)]
 pub struct CommandList {
+    /// Empty, or the head and the commands.
     json: Vec<u8>,
     contents: Vec<Vec<u8>>,
     contents_bytes: usize,
@@ -48,7 +52,7 @@ impl CommandList {
 
     /// The commands, as the elements of a JSON array.
     pub fn commands(&self) -> &[u8] {
-        &self.json
+        self.json.get(HEAD.len()..).unwrap_or_default()
     }
 
     pub(crate) fn mark(&self) -> Mark {
@@ -66,8 +70,10 @@ impl CommandList {
 
     /// Begins a command; the caller appends further properties, each after a comma, and a brace.
     pub(crate) fn begin(&mut self, kind: &str, id: &str) -> &mut Vec<u8> {
-        if self.count != 0 {
-            self.json.push(b',');
+        match self.count {
+            0 if self.json.is_empty() => self.json.extend_from_slice(HEAD),
+            0 => {}
+            _ => self.json.push(b','),
         }
         self.count += 1;
         self.json.extend_from_slice(b"{\"Type\":\"");
@@ -115,21 +121,20 @@ impl CommandList {
 
     /// The request. With attachments it has several parts, which this text separates: it must not be in any of them.
     pub fn into_request(self, boundary: &str) -> RequestBody {
-        const HEAD: &[u8] = b"{\"Commands\":[";
-        let Self { json, contents, contents_bytes, .. } = self;
-        let mut bytes = Vec::with_capacity(HEAD.len() + json.len() + contents_bytes + 256);
-        if contents.is_empty() {
-            bytes.extend_from_slice(HEAD);
-            bytes.extend_from_slice(&json);
-            bytes.extend_from_slice(b"]}");
-            return RequestBody { content_type: "application/json".to_owned(), bytes };
+        let Self { mut json, contents, contents_bytes, .. } = self;
+        if json.is_empty() {
+            json.extend_from_slice(HEAD);
         }
+        json.extend_from_slice(b"]}");
+        if contents.is_empty() {
+            return RequestBody { content_type: "application/json".to_owned(), bytes: json };
+        }
+        let mut bytes = Vec::with_capacity(json.len() + contents_bytes + 256);
         let begin = format!("--{boundary}\r\n");
         bytes.extend_from_slice(begin.as_bytes());
         bytes.extend_from_slice(b"Content-Type: application/json\r\n\r\n");
-        bytes.extend_from_slice(HEAD);
         bytes.extend_from_slice(&json);
-        bytes.extend_from_slice(b"]}\r\n");
+        bytes.extend_from_slice(b"\r\n");
         for content in contents {
             bytes.extend_from_slice(begin.as_bytes());
             bytes.extend_from_slice(b"Command-Type: AttachmentStream\r\n\r\n");

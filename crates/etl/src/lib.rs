@@ -23,4 +23,4 @@ mod plan;
 
 pub use batch::{BatchLimits, DocumentProblem, EtlBatch, ScriptRun, TestRun, read_batch, test};
 pub use command_list::{CommandList, RequestBody};
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, deletions_read};

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use documents::log::{EntryKind, EntryKinds, Selection};
+use documents::{
+    TombstoneKind,
+    log::{EntryKind, EntryKinds, Selection},
+};
 use model::CollectionName;
 use script::{Engine, EtlScript, ScriptError};
 use wire::EtlTransformation;
@@ -152,20 +155,21 @@ impl Plan {
         }
         selections
     }
+}
 
-    /// The kinds of deletions that it must not miss.
-    pub fn deletions(&self) -> Vec<documents::TombstoneKind> {
-        use documents::TombstoneKind;
-        let of_log = self.selections();
-        let has = |kind: EntryKind| of_log.iter().any(|selection| selection.has(kind));
-        let kinds = [
-            (TombstoneKind::Documents, EntryKind::DocumentTombstone),
-            (TombstoneKind::Attachments, EntryKind::AttachmentTombstone),
-            (TombstoneKind::Counters, EntryKind::CounterTombstone),
-            (TombstoneKind::TimeSeries, EntryKind::DeletedRange),
-        ];
-        kinds.into_iter().filter(|(_, entry)| has(*entry)).map(|(kind, _)| kind).collect()
+/// The kinds of deletions that a transformation reads, and must not miss.
+pub fn deletions_read(transform: &EtlTransformation) -> Vec<TombstoneKind> {
+    let Some(text) = &transform.script else { return TombstoneKind::ALL.to_vec() };
+    let mut kinds = vec![TombstoneKind::Documents];
+    for (decision, kind) in [
+        (Decision::Counters, TombstoneKind::Counters),
+        (Decision::TimeSeries, TombstoneKind::TimeSeries),
+    ] {
+        if text.contains(decision.begin()) {
+            kinds.push(kind);
+        }
     }
+    kinds
 }
 
 fn check_decision(
@@ -209,29 +213,43 @@ mod tests {
 
     use super::*;
 
-    fn plan(collections: &[&str], script: Option<&str>) -> Result<Plan, PlanError> {
-        let engine = Engine::new(Arc::new(RealClock::default()));
-        let transform = EtlTransformation {
+    fn transform(collections: &[&str], script: Option<&str>) -> EtlTransformation {
+        EtlTransformation {
             name: "s".to_owned(),
             is_disabled: false,
             reads_all: collections.is_empty(),
             collections: collections.iter().map(|name| (*name).to_owned()).collect(),
             script: script.map(str::to_owned),
-        };
-        Plan::compile(&engine, &transform)
+        }
+    }
+
+    fn plan(collections: &[&str], script: Option<&str>) -> Result<Plan, PlanError> {
+        let engine = Engine::new(Arc::new(RealClock::default()));
+        Plan::compile(&engine, &transform(collections, script))
     }
 
     #[test]
-    fn a_plan_reads_what_it_sends() {
-        let all = plan(&[], None).unwrap();
-        assert_eq!(all.deletions(), TombstoneKind::ALL);
-        assert!(all.reads(&CollectionName::empty()) && !all.reads(&CollectionName::hilo()));
-        let users = plan(&["Users"], Some("loadToUsers(this)")).unwrap();
-        assert_eq!(users.deletions(), [TombstoneKind::Documents]);
-        assert!(!users.reads(&CollectionName::empty()));
+    fn a_plan_reads_what_it_sends_and_misses_no_deletion_of_it() {
         let counters = "loadToUsers(this); function loadCountersOfUsersBehavior(id, name) {}";
-        let kinds = [TombstoneKind::Documents, TombstoneKind::Counters];
-        assert_eq!(plan(&["users"], Some(counters)).unwrap().deletions(), kinds);
+        for (collections, script) in
+            [(&[][..], None), (&["Users"], Some("loadToUsers(this)")), (&["Users"], Some(counters))]
+        {
+            let plan = plan(collections, script).unwrap();
+            let read = deletions_read(&transform(collections, script));
+            let selections = plan.selections();
+            for (kind, entry) in [
+                (TombstoneKind::Documents, EntryKind::DocumentTombstone),
+                (TombstoneKind::Attachments, EntryKind::AttachmentTombstone),
+                (TombstoneKind::Counters, EntryKind::CounterTombstone),
+                (TombstoneKind::TimeSeries, EntryKind::DeletedRange),
+            ] {
+                let has = selections.iter().any(|selection| selection.has(entry));
+                assert_eq!(has, read.contains(&kind), "{script:?}: {kind:?}");
+            }
+        }
+        let all = plan(&[], None).unwrap();
+        assert!(all.reads(&CollectionName::empty()) && !all.reads(&CollectionName::hilo()));
+        assert!(!plan(&["Users"], None).unwrap().reads(&CollectionName::empty()));
     }
 
     #[test]

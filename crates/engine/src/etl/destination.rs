@@ -75,27 +75,14 @@ impl Destination {
             self.nodes = self.find_nodes(cancel)?;
         }
         let mut unreachable = None;
-        let (nodes, mut body) = (self.nodes.clone(), Some(body));
-        for (at, node) in nodes.iter().enumerate() {
-            let is_last = at + 1 == nodes.len();
-            // The body is copied only where another node may need it.
-            let RequestBody { content_type, bytes } = match is_last {
-                true => match body.take() {
-                    Some(body) => body,
-                    None => break,
-                },
-                false => match &body {
-                    Some(RequestBody { content_type, bytes }) => {
-                        RequestBody { content_type: content_type.clone(), bytes: bytes.clone() }
-                    }
-                    None => break,
-                },
-            };
+        let RequestBody { content_type, bytes } = body;
+        let bytes = Arc::new(bytes);
+        for (at, node) in self.nodes.clone().iter().enumerate() {
             let request = OutboundRequest {
                 method: "POST",
                 url: format!("{node}/databases/{}/bulk_docs", encoded(&self.connection.database)),
-                content_type,
-                body: bytes,
+                content_type: content_type.clone(),
+                body: Arc::clone(&bytes),
                 time_max: self.time_max,
                 answer_bytes_max: ANSWER_BYTES_MAX,
             };
@@ -145,7 +132,7 @@ impl Destination {
             method: "GET",
             url: format!("{url}/topology?name={}", encoded(database)),
             content_type: String::new(),
-            body: Vec::new(),
+            body: Arc::default(),
             time_max: TOPOLOGY_TIME_MAX.min(self.time_max),
             answer_bytes_max: TOPOLOGY_BYTES_MAX,
         };

@@ -15,8 +15,8 @@ pub struct OutboundRequest {
     pub url: String,
     /// The type of the body; empty without one.
     pub content_type: String,
-    /// The body.
-    pub body: Vec<u8>,
+    /// The body; several requests may have it.
+    pub body: Arc<Vec<u8>>,
     /// The request fails when the answer is not complete after this time.
     pub time_max: Duration,
     /// Of the body of the answer no more than this is kept; the rest is read and dropped.

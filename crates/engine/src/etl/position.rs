@@ -10,6 +10,7 @@ use cluster::Cluster;
 use cluster_state::{ClusterError, Command, ServerValueCommand};
 use database::{DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
+use etl::deletions_read;
 use model::{DatabaseId, DatabaseRecord, Etag};
 use serde_json::{Value, json};
 use wire::EtlTransformation;
@@ -142,7 +143,7 @@ fn needs_of(cluster: &Cluster, record: &DatabaseRecord, task: &EtlTask) -> Vec<T
             collection,
             known,
         };
-        for kind in TombstoneKind::ALL {
+        for kind in deletions_read(transform) {
             // Attachments are filed under no collection.
             if transform.collections.is_empty() || kind == TombstoneKind::Attachments {
                 needs.push(need(kind, None));

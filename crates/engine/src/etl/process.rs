@@ -143,7 +143,10 @@ impl Process {
                     Step::Again => has_more = true,
                     Step::Idle => self.transforms[at].is_idle = true,
                     Step::Later => {}
-                    Step::Closed => return Some(CLOSED_PAUSE),
+                    Step::Closed => {
+                        let is_lost = self.shared.is_lost.load(Ordering::SeqCst);
+                        return Some(if is_lost { IDLE_TIME } else { CLOSED_PAUSE });
+                    }
                     Step::End => return None,
                 }
             }
@@ -218,7 +221,9 @@ impl Process {
             Ok(()) => self.succeed(at, &batch, now),
             Err(SendError::Canceled) => Step::End,
             Err(SendError::Refused { .. }) if 1 < batch.changes => {
-                self.transforms[at].changes_max = usize::try_from(batch.changes / 2).unwrap_or(1);
+                let transform = &mut self.transforms[at];
+                transform.changes_max = usize::try_from(batch.changes / 2).unwrap_or(1);
+                transform.read_again();
                 Step::Again
             }
             Err(error) => {
@@ -300,7 +305,10 @@ impl Process {
         at: usize,
     ) -> Result<Option<DatabaseLease>, EngineError> {
         let name = self.shared.database_name.as_str();
-        if let Some(database) = engine.if_open(name) {
+        // Another database may have its name by now.
+        let is_it =
+            |database: &DatabaseLease| database.record().topology_id == self.shared.database;
+        if let Some(database) = engine.if_open(name).filter(is_it) {
             self.shared.is_lost.store(false, Ordering::SeqCst);
             return Ok(Some(database));
         }
@@ -312,7 +320,7 @@ impl Process {
             return Ok(None);
         }
         match engine.open_blocking(name) {
-            Ok(database) => Ok(Some(database)),
+            Ok(database) => Ok(Some(database).filter(is_it)),
             Err(EngineError::NotOpened {
                 error:
                     AccessError::Disabled
@@ -378,10 +386,7 @@ impl Process {
         let pause = transform.pause;
         transform.pause = pause.saturating_mul(2).min(PAUSE_MAX);
         transform.retry_at = Some(clock.monotonic().saturating_add(pause));
-        // What was read and not sent is read again.
-        if let Some(position) = &transform.position {
-            transform.read_to = position.etag;
-        }
+        transform.read_again();
         let now = clock.now().ticks();
         let retry = now.saturating_add(ticks::of_duration(pause));
         let mut statistics = self.shared.statistics();
@@ -444,6 +449,13 @@ impl Transform {
             changes_max: CHANGES_MAX,
             pause: PAUSE_MIN,
             retry_at: None,
+        }
+    }
+
+    /// What was read and not sent is read again.
+    fn read_again(&mut self) {
+        if let Some(position) = &self.position {
+            self.read_to = position.etag;
         }
     }
 }

@@ -129,7 +129,7 @@ impl Engine {
             method: "GET",
             url: format!("{url}{path}"),
             content_type: String::new(),
-            body: Vec::new(),
+            body: std::sync::Arc::default(),
             time_max: CONNECTION_TIME_MAX,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };

@@ -84,6 +84,15 @@ impl Outbound for HttpOutbound {
     }
 }
 
+/// A body that several requests may have.
+struct SharedBody(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for SharedBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 fn failed(message: String) -> OutboundError {
     OutboundError::Failed { message }
 }
@@ -202,7 +211,7 @@ fn made(request: OutboundRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, Str
     if !request.content_type.is_empty() {
         made = made.header(header::CONTENT_TYPE, request.content_type);
     }
-    let body = Full::new(Bytes::from(request.body));
+    let body = Full::new(Bytes::from_owner(SharedBody(request.body)));
     made.body(body).map_err(|error| format!("invalid request: {error}"))
 }
 

@@ -496,3 +496,50 @@ fn what_an_etl_task_sends_for_missing_documents_is_ignored_and_counters_are_set(
     let total = server.get("/databases/db/counters?docId=a&counter=c").json();
     assert_eq!(total["Counters"][0]["TotalValue"], 7);
 }
+
+#[test]
+fn a_document_that_the_destination_refuses_is_found_and_holds_back_only_what_follows() {
+    let source = TestServer::with_database();
+    let limit = "--Documents.MaxDocumentSizeInMb=1";
+    let destination = TestServer::start(Platform::memory(), &[limit]);
+    destination.create("db");
+    let mut commands = Vec::new();
+    for number in 0..40 {
+        let filling = if number == 25 { "x".repeat(2 << 20) } else { String::new() };
+        commands.push(json!({
+            "Type": "PUT", "Id": format!("a/{number}"),
+            "Document": {"F": filling, "@metadata": {"@collection": "As"}}
+        }));
+    }
+    let body = json!({"Commands": commands}).to_string();
+    let reply = source.send("POST", "/databases/db/bulk_docs", body.as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    connect(&source, &url(&destination), "db");
+    added(&source, &task("t", json!([{"Name": "all", "Collections": ["As"]}])));
+    wait_until("the refused one is found", || statistics(&source)["LoadErrors"] == 1);
+    let error = statistics(&source)["LastAlert"].as_str().unwrap().to_owned();
+    assert!(error.contains("It is the change with the etag 26"), "{error}");
+    let arrived = documents(&destination);
+    assert_eq!(arrived.len(), 25, "{:?}", arrived.keys());
+    source.put("a/25", r#"{"@metadata":{"@collection":"As"}}"#);
+    wait_until("everything arrives", || documents(&destination).len() == 40);
+}
+
+#[test]
+fn deletions_are_kept_until_they_are_sent() {
+    let source = TestServer::with_database();
+    connect(&source, "http://127.0.0.1:1", "nowhere");
+    added(
+        &source,
+        &task("t", json!([{"Name": "s", "Collections": ["As"], "Script": "loadToAs(this)"}])),
+    );
+    source.put("a", r#"{"@metadata":{"@collection":"As"}}"#);
+    source.put("b", r#"{"@metadata":{"@collection":"Bs"}}"#);
+    source.batch(r#"{"Type":"DELETE","Id":"a"},{"Type":"DELETE","Id":"b"}"#);
+    let removed = source.send("POST", "/databases/db/admin/tombstones/cleanup", b"").json();
+    assert_eq!(removed["Value"], 1, "that of a collection that the task does not read");
+    let state = source.get("/databases/db/admin/tombstones/state").json();
+    let info = &state["PerSubscriptionInfo"][0];
+    assert_eq!(info["Identifier"], "RavenEtl 't/s'", "{state}");
+    assert_eq!(info["Collection"], "As");
+}
