@@ -35,10 +35,12 @@ Usage: corvus offline check <directory> [--journals=<directory>] [--key=<file>]
        corvus offline salvage <directory> <new directory> [--journals=<directory>] [--key=<file>]
        corvus offline get-key <data directory> <database> [--master-key=<file>]
        corvus offline put-key <data directory> <database> --key=<file> [--master-key=<file>]
-       corvus offline encrypt <data directory> <database> [--key=<file>] [--master-key=<file>]
+       corvus offline encrypt|rotate-key <data directory> <database> [--key=<file>]
+                      [--master-key=<file>] [--journals=<directory>]
        corvus offline decrypt <data directory> <database> [--master-key=<file>]
-       corvus offline rotate-key <data directory> <database> [--key=<file>] [--master-key=<file>]
-       corvus offline adopt <data directory> [<database>] [--journals=<directory>]
+                      [--journals=<directory>]
+       corvus offline adopt <data directory> [<database>] [--key=<file>] [--master-key=<file>]
+                      [--journals=<directory>]
 
 check    reads everything and reports what is damaged
 compact  rewrites the files without unused space; needs free space for a copy
@@ -48,14 +50,16 @@ put-key  stores the key of an encrypted database whose files were brought from e
 encrypt, decrypt, rotate-key
          rewrite a database and its indexes encrypted, not encrypted, or with another key: the one in
          --key, or a new one, which get-key prints. They need free space for a copy. Whatever
-         interrupts them, the database is what it was, or what it is to be
-adopt    adds a database whose files exist but whose record does not; without a name, lists such
-         databases
+         interrupts them, the database is what it was, or what it is to be. What decrypt has
+         written by then is plaintext, and is removed when the database is opened
+adopt    adds a database whose files exist but whose record does not, or confirms files that took the
+         place of those of a database; without a name, lists such databases
 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
-the directory of Storage.JournalsPath, if the server has one (for encrypt, decrypt and rotate-key as well). --key names a file with the key of an encrypted
-database, as get-key prints it; --master-key the file of Security.MasterKey.Path, if the server has
-one; for Security.MasterKey.Exec, a file with what the program writes. Stop the server first.
+the directory of Storage.JournalsPath, if the server has one. --key names a file with the key of an
+encrypted database, as get-key prints it; --master-key the file of Security.MasterKey.Path, if the
+server has one; for Security.MasterKey.Exec, a file with what the program writes. Stop the server
+first.
 ";
 /// Arguments that request only the help text.
 const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
@@ -127,6 +131,10 @@ impl Offline<'_> {
         let locked = words.get(1).map(|word| self.lock(Path::new(word))).transpose();
         let Ok(_lock) = locked else { return NOTHING_DONE };
         match words.as_slice() {
+            [command, data, name] if let Some(command) = KeyCommand::named(command) => {
+                let places = KeyPlaces { data: data.into(), master_key, journals };
+                self.key_command(command, &name.to_string_lossy(), &places)
+            }
             [command, directory] if *command == "check" => {
                 self.each(Path::new(directory), journals, Self::check)
             }
@@ -135,13 +143,6 @@ impl Offline<'_> {
             }
             [command, directory, target] if *command == "salvage" => {
                 self.salvage(Path::new(directory), journals, Path::new(target))
-            }
-            [command, data, name] if KeyCommand::named(command).is_some() => {
-                let places = KeyPlaces { data: data.into(), master_key, journals };
-                match KeyCommand::named(command) {
-                    Some(command) => self.key_command(command, &name.to_string_lossy(), &places),
-                    None => self.help(),
-                }
             }
             [command, data, names @ ..] if *command == "adopt" && names.len() <= 1 => {
                 let places = KeyPlaces { data: data.into(), master_key, journals };

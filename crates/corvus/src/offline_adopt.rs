@@ -9,14 +9,20 @@
 
 use std::{io::Write, path::Path};
 
-use database::{NewDatabase, ServerCatalog, foreign_product};
-use engine::{DATABASES_DIRECTORY, KeyError, SYSTEM_DIRECTORY, has_databases};
-use model::DatabaseName;
+use database::{Decision, NewDatabase, ServerCatalog, foreign_product};
+use engine::{DATABASES_DIRECTORY, EncryptionKeys, KeyError, SYSTEM_DIRECTORY, has_databases};
+use model::{DatabaseName, DatabaseRecord, lower_case};
 use platform::Platform;
 use security::SecretKey;
-use storage::{EncryptionKey, Environment, EnvironmentOptions, environment_id_in, is_encrypted_in};
+use storage::{
+    Environment, EnvironmentOptions, environment_id_in, is_encrypted_in, settle_prepared,
+};
+use wire::RecordBody;
 
-use crate::{offline_keys::KeyPlaces, offline_refusal::Refusal};
+use crate::{
+    offline_keys::{KeyPlaces, kept},
+    offline_refusal::Refusal,
+};
 
 /// Adopts the database `name`, or lists what could be adopted. The key of an encrypted one is the given one, which is
 /// stored then, or else the stored one. Returns whether it was done.
@@ -95,7 +101,9 @@ fn adopt(
         Ok(name) => name,
         Err(error) => return refused(error.to_string()),
     };
-    let directory = places.data.join(DATABASES_DIRECTORY).join(name.lower_cased());
+    let record = catalog.record(name.as_str());
+    let mut options = places.environment_of(name.as_str(), record.as_deref());
+    let directory = options.directory.clone();
     let named = directory.display();
     if let Some(foreign) = foreign_product(&*platform.disk, &directory) {
         return refused(format!("{named}: {foreign}."));
@@ -108,53 +116,101 @@ fn adopt(
             "{named} holds a copy of the database '{other}', or its own files."
         ));
     }
-    let mut options = EnvironmentOptions::new(&directory);
-    options.journals_directory = places.journals.as_ref().map(|path| path.join(name.lower_cased()));
-    let is_encrypted = is_encrypted_in(platform, &directory)?.unwrap_or(given.is_some());
     let keys = places.keys(platform);
+    settle_key_change(platform, &keys, record.as_deref(), given.as_ref(), &options)?;
+    let is_encrypted = is_encrypted_in(platform, &directory)?.unwrap_or(given.is_some());
     if is_encrypted {
-        let mut key = SecretKey::zeroed();
-        match &given {
-            Some(given) => key.0.copy_from_slice(&given.0[..]),
-            None => key = keys.secret(name.as_str())?,
-        }
-        let key = EncryptionKey::take(&mut key.0)
-            .map_err(|error| Refusal::Because(format!("the key cannot be kept: {error}.")))?;
-        options.encryption_key = Some(key);
+        let secret = match &given {
+            Some(given) => SecretKey(given.0.clone()),
+            None => keys.secret(name.as_str())?,
+        };
+        options.encryption_key = Some(kept(&secret, &options)?);
     }
     check_database(platform, options.clone())?;
-    if let Some(key) = given.filter(|_| is_encrypted)
-        && matches!(keys.check(name.as_str()), Err(KeyError::Missing { .. }))
-    {
-        keys.store(name.as_str(), &key, false)?;
+    if let Some(key) = given.filter(|_| is_encrypted) {
+        store_key(&keys, name.as_str(), &key)?;
     }
-    if let Some(record) = catalog.record(name.as_str()) {
-        catalog.adopt(&record.name, options)?;
+    let Some(record) = record else {
+        let encrypted = if is_encrypted { ",\"Encrypted\":true" } else { "" };
+        let body = format!("{{\"DatabaseName\":\"{}\"{encrypted}}}", name.as_str()).into_bytes();
+        let new = NewDatabase { name: name.clone(), disabled: false, body, request_id: None };
+        catalog.create(new)?;
+        catalog.adopt(&name, options)?;
         return Ok(format!(
-            "{named}: these are the files of '{}' from now on, and {SYSTEM_DIRECTORY} is as new as they are. \
-             Look at its identities and its compare exchange before clients write: the server may have \
-             older ones than the documents. Subscriptions that had come further than these files are refused \
-             until a client updates them with the position at which they continue.",
+            "{named}: adopted as '{}'. Its settings, the definitions of its indexes, and its \
+             configurations of revisions, expiration and the like were in the lost record: make them again.",
             name.as_str()
         ));
-    }
-    let encrypted = if is_encrypted { ",\"Encrypted\":true" } else { "" };
-    let body = format!("{{\"DatabaseName\":\"{}\"{encrypted}}}", name.as_str()).into_bytes();
-    let text = format!(
-        "{named}: adopted as '{}'. Its settings, the definitions of its indexes, and its \
-         configurations of revisions, expiration and the like were in the lost record: make them again.",
-        name.as_str()
-    );
-    let new = NewDatabase {
-        name: name.clone(),
-        disabled: false,
-        body,
-        request_id: None,
-        adopts_files: false,
     };
-    catalog.create(new)?;
-    catalog.adopt(&name, options)?;
-    Ok(text)
+    let follows_files = RecordBody::of_record(&record).is_encrypted() != is_encrypted;
+    if follows_files {
+        catalog.update(name.as_str(), |record, draft| {
+            let mut body = RecordBody::of_record(record);
+            body.set_encrypted(is_encrypted);
+            draft.body = body.to_json();
+            Decision::Replace
+        })?;
+    }
+    catalog.adopt(&record.name, options)?;
+    let change = match (follows_files, is_encrypted) {
+        (false, _) => "",
+        (true, true) => " They are encrypted, so the database is from now on.",
+        (true, false) => {
+            " They are not encrypted, so the database is not any more; `offline encrypt` encrypts it."
+        }
+    };
+    Ok(format!(
+        "{named}: these are the files of '{}' from now on, and {SYSTEM_DIRECTORY} is as new as they are.{change} \
+         Look at its identities and its compare exchange before clients write: the server may have \
+         older ones than the documents. Subscriptions that had come further than these files are refused \
+         until a client updates them with the position at which they continue.",
+        name.as_str()
+    ))
+}
+
+/// Completes or discards a change of the key that was interrupted, as the server does at its start: otherwise that would
+/// replace the files after they were adopted. What counts is what the server knows, or what is given for a database that
+/// it does not know.
+fn settle_key_change(
+    platform: &Platform,
+    keys: &EncryptionKeys,
+    record: Option<&DatabaseRecord>,
+    given: Option<&SecretKey>,
+    options: &EnvironmentOptions,
+) -> Result<(), Refusal> {
+    let mut options = options.clone();
+    let is_encrypted =
+        record.map_or(given.is_some(), |record| RecordBody::of_record(record).is_encrypted());
+    if is_encrypted {
+        let stored = record.map(|record| keys.secret(record.name.as_str()));
+        let secret = match stored {
+            Some(Ok(stored)) => Some(stored),
+            Some(Err(KeyError::Missing { .. })) | None => {
+                given.map(|given| SecretKey(given.0.clone()))
+            }
+            Some(Err(error)) => return Err(error.into()),
+        };
+        let Some(secret) = secret else { return Ok(()) };
+        options.encryption_key = Some(kept(&secret, &options)?);
+    }
+    Ok(settle_prepared(platform, &options)?)
+}
+
+/// Stores the key that has just opened the files of a database. Another one, which the files that were replaced may need,
+/// stays under a name of its own.
+fn store_key(keys: &EncryptionKeys, name: &str, key: &SecretKey) -> Result<(), Refusal> {
+    match keys.secret(name) {
+        Ok(stored) if *stored.0 == *key.0 => Ok(()),
+        Ok(stored) => {
+            let known = keys.names()?;
+            let is_free = |name: &String| !known.contains(&lower_case(name).into_owned());
+            let former = (1..).map(|number| format!("{name} (former {number})")).find(is_free);
+            keys.store(&former.expect("numbers do not end"), &stored, false)?;
+            Ok(keys.store(name, key, true)?)
+        }
+        Err(KeyError::Missing { .. }) => Ok(keys.store(name, key, false)?),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Opens the environment, through recovery, to see that it is whole and holds documents.
@@ -171,9 +227,13 @@ fn check_database(platform: &Platform, options: EnvironmentOptions) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use documents::DatabaseIdentity;
+    use engine::KeyChange;
     use model::{DatabaseId, NodeTag};
     use platform::Access;
+    use storage::{CompactProgress, EncryptionKey};
 
     use super::*;
 
@@ -242,23 +302,12 @@ mod tests {
 
     #[test]
     fn an_encrypted_database_is_adopted_with_its_key() {
-        let key = || {
-            let mut key = SecretKey::zeroed();
-            key.0.fill(7);
-            key
-        };
         let platform = bench();
-        let of_files = EncryptionKey::take(&mut key().0).expect("is kept");
+        let of_files = EncryptionKey::take(&mut key_of(7).0).expect("is kept");
         let id = make_database_with(&platform, "vault", Some(of_files));
         let (is_done, text) = done(&platform, Some("vault"));
         assert!(!is_done && text.contains("There is no key"), "{text}");
-        let adopt = |name, given| {
-            let mut out = Vec::new();
-            let is_done = run(&platform, &mut out, &places(), given, Some(name));
-            (is_done, String::from_utf8(out).expect("is text"))
-        };
-        let (is_done, text) = adopt("vault", Some(key()));
-        assert!(is_done, "{text}");
+        adopted_with(&platform, "vault", Some(key_of(7)));
         assert_eq!(recorded(&platform, "vault"), Some(id));
         let catalog = open_catalog(&platform, Path::new(DATA)).ok().expect("opens");
         let record = catalog.record("vault").expect("is there");
@@ -268,6 +317,98 @@ mod tests {
         // The key is stored now.
         let (is_done, text) = done(&platform, Some("vault"));
         assert!(is_done, "{text}");
+    }
+
+    fn key_of(byte: u8) -> SecretKey {
+        let mut key = SecretKey::zeroed();
+        key.0.fill(byte);
+        key
+    }
+
+    fn adopted_with(platform: &Platform, name: &str, given: Option<SecretKey>) -> String {
+        let mut out = Vec::new();
+        let is_done = run(platform, &mut out, &places(), given, Some(name));
+        let text = String::from_utf8(out).expect("is text");
+        assert!(is_done, "{text}");
+        text
+    }
+
+    /// What the server would do with the database.
+    fn opens(platform: &Platform, name: &str) -> Result<(), String> {
+        let catalog = open_catalog(platform, Path::new(DATA)).ok().expect("opens");
+        let record = catalog.record(name).expect("is there");
+        catalog.cluster().close();
+        catalog.environment().close().expect("closes");
+        let mut options = places().environment_of(name, Some(&record));
+        options.is_key_certain = true;
+        if RecordBody::of_record(&record).is_encrypted() {
+            let key = places().keys(platform).key_of(name).map_err(|error| error.to_string())?;
+            options.encryption_key = Some(key);
+        }
+        let environment =
+            Environment::open(platform, options).map_err(|error| error.to_string())?;
+        environment.close().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn older_files_are_adopted_with_their_key_and_the_newer_key_stays() {
+        let platform = bench();
+        let own = |byte: u8| EncryptionKey::take(&mut key_of(byte).0).expect("is kept");
+        make_database_with(&platform, "vault", Some(own(2)));
+        adopted_with(&platform, "vault", Some(key_of(2)));
+        let place = Path::new(DATA).join(DATABASES_DIRECTORY).join("vault");
+        for (byte, given) in [(1, Some(1)), (3, Some(3)), (2, Some(2))] {
+            platform.disk.remove_dir_all(&place).expect("removes");
+            make_database_with(&platform, "vault", Some(own(byte)));
+            adopted_with(&platform, "vault", given.map(key_of));
+            opens(&platform, "vault").expect("it can be opened");
+        }
+        let keys = places().keys(&platform);
+        let stored: Vec<u8> = keys
+            .names()
+            .expect("are read")
+            .iter()
+            .map(|name| keys.secret(name).expect("is read").0[0])
+            .collect();
+        assert_eq!(stored, [2, 2, 1, 3], "the present one, and those that it replaced");
+    }
+
+    #[test]
+    fn a_record_follows_files_that_are_encrypted_or_not() {
+        let platform = bench();
+        make_database(&platform, "db");
+        adopted_with(&platform, "db", None);
+        let place = Path::new(DATA).join(DATABASES_DIRECTORY).join("db");
+        for (key, said) in [(Some(1), "encrypted, so"), (None, "not encrypted, so")] {
+            platform.disk.remove_dir_all(&place).expect("removes");
+            let own = key.map(|byte| EncryptionKey::take(&mut key_of(byte).0).expect("is kept"));
+            make_database_with(&platform, "db", own);
+            let text = adopted_with(&platform, "db", key.map(key_of));
+            assert!(text.contains(said), "{text}");
+            opens(&platform, "db").expect("it can be opened");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_change_of_the_key_is_completed_before_files_are_adopted() {
+        let platform = bench();
+        let own = |byte: u8| EncryptionKey::take(&mut key_of(byte).0).expect("is kept");
+        make_database_with(&platform, "vault", Some(own(1)));
+        adopted_with(&platform, "vault", Some(key_of(1)));
+        let mut options = places().environment_of("vault", None);
+        options.encryption_key = Some(own(1));
+        let change = KeyChange::of(&platform, &options).expect("is read");
+        let observer = &mut |_: &CompactProgress| ControlFlow::Continue(());
+        change.prepare(Some(&own(2)), observer).expect("is copied");
+        // As after a kill right after the moment that counts.
+        let keys = places().keys(&platform);
+        keys.store("vault", &key_of(2), true).expect("is stored");
+        let mut out = Vec::new();
+        let is_done = run(&platform, &mut out, &places(), Some(key_of(1)), Some("vault"));
+        assert!(!is_done, "{}", String::from_utf8_lossy(&out));
+        adopted_with(&platform, "vault", None);
+        assert!(!platform.disk.exists(&options.directory.join("corvus.data.prepared")).unwrap());
+        opens(&platform, "vault").expect("it can be opened");
     }
 
     #[test]

@@ -67,6 +67,27 @@ impl KeyPlaces {
         let master_key = self.master_key.clone().map_or(made, MasterKeySource::File);
         EncryptionKeys::new(platform, &self.data, master_key)
     }
+
+    /// Where the files of a database are; it may have no record.
+    pub(crate) fn environment_of(
+        &self,
+        name: &str,
+        record: Option<&DatabaseRecord>,
+    ) -> EnvironmentOptions {
+        let settings =
+            record.map(|record| wire::sections_of(&record.configuration).settings.clone());
+        let settings = settings.unwrap_or_default();
+        let named = |key: &str| {
+            let found = settings.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+            found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
+        };
+        let lower = lower_case(name).into_owned();
+        let of_all = || self.data.join(DATABASES_DIRECTORY).join(&lower);
+        let mut options = EnvironmentOptions::new(named("DataDir").unwrap_or_else(of_all));
+        let root = named("Storage.JournalsPath").or_else(|| self.journals.clone());
+        options.journals_directory = root.map(|root| root.join(&lower));
+        options
+    }
 }
 
 impl Offline<'_> {
@@ -241,22 +262,13 @@ impl Offline<'_> {
         Ok(key)
     }
 
-    /// Where the files of a database are. Copying them without their journals would lose what is only there.
+    /// The environment of a database. Copying it without their journals would lose what is only there.
     fn options_of(
         &self,
         record: &DatabaseRecord,
         places: &KeyPlaces,
     ) -> Result<EnvironmentOptions, Refusal> {
-        let named = |key: &str| {
-            let settings = &wire::sections_of(&record.configuration).settings;
-            let found = settings.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
-            found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
-        };
-        let lower = lower_case(record.name.as_str()).into_owned();
-        let of_all = || places.data.join(DATABASES_DIRECTORY).join(&lower);
-        let mut options = EnvironmentOptions::new(named("DataDir").unwrap_or_else(of_all));
-        let root = named("Storage.JournalsPath").or_else(|| places.journals.clone());
-        options.journals_directory = root.map(|root| root.join(&lower));
+        let mut options = places.environment_of(record.name.as_str(), Some(record));
         let journals = options.journals();
         if !self.exists(&journals) {
             return because(format!(
@@ -275,7 +287,10 @@ impl Offline<'_> {
 }
 
 /// A key as the storage takes it; the secret itself stays with its owner.
-fn kept(secret: &SecretKey, options: &EnvironmentOptions) -> Result<EncryptionKey, Refusal> {
+pub(crate) fn kept(
+    secret: &SecretKey,
+    options: &EnvironmentOptions,
+) -> Result<EncryptionKey, Refusal> {
     let mut copied = SecretKey(secret.0.clone());
     EncryptionKey::take(&mut copied.0).map_err(|source| {
         let (path, source) = (options.directory.clone(), Arc::new(source));
@@ -311,7 +326,6 @@ mod tests {
             disabled: false,
             body: br#"{"DatabaseName":"shop","Settings":{"Own":"kept"}}"#.to_vec(),
             request_id: None,
-            adopts_files: false,
         };
         catalog.create(new).unwrap();
         close(&catalog);

@@ -56,8 +56,6 @@ pub struct NewDatabase {
     pub body: Vec<u8>,
     /// The id of the request, if the client sent one.
     pub request_id: Option<String>,
-    /// Whether it adopts the files left behind by a deleted database of the same name.
-    pub adopts_files: bool,
 }
 
 /// A record that replaces that of an existing database as a whole.
@@ -173,14 +171,13 @@ impl ServerCatalog {
         self.cluster.store().records()
     }
 
-    /// Creates a database. A request that the record remembers changes nothing: it has been applied, and only its
+    /// Creates a database in empty directories. A request that the record remembers changes nothing: it has been applied, and only its
     /// answer was lost. Blocks.
     ///
     /// # Errors
     /// The database exists; files of a deleted database of that name still exist on this node; cluster errors.
     pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
-        let adopts_files = new.adopts_files;
-        self.create_checked(new, || Ok(adopts_files))
+        self.create_checked(new, || Ok(false))
     }
 
     /// As [`Self::create`], but `adopts_files` decides whether the database adopts files, or refuses. It is called

@@ -189,8 +189,7 @@ impl DatabaseRegistry {
     /// # Errors
     /// Catalog errors.
     pub fn create(&self, new: NewDatabase) -> Result<WrittenRecord, CatalogError> {
-        let adopts_files = new.adopts_files;
-        self.create_checked(new, || Ok(adopts_files))
+        self.create_checked(new, || Ok(false))
     }
 
     /// As [`Self::create`], by [`ServerCatalog::create_checked`].

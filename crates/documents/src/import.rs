@@ -102,6 +102,8 @@ pub struct ImportedCounters {
     pub id: DocumentId,
     /// Each counter, and what each database has counted.
     pub counters: Vec<(CounterName, Vec<CounterValue>)>,
+    /// Whether this is all that these counters are, instead of being merged with what is stored of them.
+    pub replaces: bool,
 }
 
 /// What became of one thing.

@@ -118,6 +118,18 @@ impl Engine {
         Ok(finished)
     }
 
+    /// Removes a database that is not restored completely, with its files, whatever its lock mode; nothing if there is
+    /// none of that name by now, or it is complete.
+    ///
+    /// # Errors
+    /// The deletion cannot be recorded or completed.
+    pub(crate) fn delete_unfinished_restore(&self, name: &str) -> Result<(), EngineError> {
+        if self.catalog.record(name).is_some_and(|record| is_restoring(&record)) {
+            self.delete_approved(name, true, is_restoring)?;
+        }
+        Ok(())
+    }
+
     /// Deletes one database; `None` if there is nothing to delete, or the request is to have no effect.
     fn delete_database(
         &self,
@@ -126,6 +138,9 @@ impl Engine {
     ) -> Result<Option<FinishedDeletion>, EngineError> {
         // The lock mode may have changed since it was checked.
         let mut refusal = None;
+        // A part of a backup is nothing to keep: another database of the name would adopt it.
+        let record = self.catalog.record(name);
+        let removes_files = removes_files || record.is_some_and(|record| is_restoring(&record));
         let deleted = self.delete_approved(name, removes_files, |record| {
             may_delete(name, record).unwrap_or_else(|error| {
                 refusal = Some(error);
@@ -164,6 +179,10 @@ impl Engine {
             finish_of(self, &key)
         })
     }
+}
+
+fn is_restoring(record: &DatabaseRecord) -> bool {
+    RecordBody::of_record(record).is_restoring()
 }
 
 /// Whether the lock mode of a database allows its deletion; `false` if the request is to have no effect.

@@ -97,7 +97,7 @@ impl std::fmt::Display for KeyError {
             KeyError::Exists { name } => write!(
                 f,
                 "There is a key for '{name}' already, and replacing it would make what is encrypted with it \
-                 unreadable. Say overwrite=true if nothing is"
+                 unreadable. If nothing is, send it to /admin/secrets/distribute with overwrite=true"
             ),
             KeyError::Missing { name } => write!(
                 f,
@@ -197,7 +197,8 @@ impl EncryptionKeys {
     /// Stores a key under a name.
     ///
     /// # Errors
-    /// There is one and `overwrites` is false; the files cannot be read or written.
+    /// There is one and `overwrites` is false; none of the other keys can be decrypted with the master key
+    /// ([`KeyError::Undecryptable`]); the files cannot be read or written.
     pub fn store(&self, name: &str, key: &SecretKey, overwrites: bool) -> Result<(), KeyError> {
         self.handle_secrets();
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,6 +208,16 @@ impl EncryptionKeys {
             return Err(KeyError::Exists { name });
         }
         let master = self.master_key(keys.is_empty())?;
+        // With another master key than that of the server, it could not read the key.
+        let is_master_of = |(name, wrapped): (&String, &Vec<u8>)| {
+            SecretKey::unwrap_with(&master, name, wrapped).is_some()
+        };
+        let mut others = keys.iter().filter(|(other, _)| **other != name).peekable();
+        if let Some((other, _)) = others.peek().copied()
+            && !others.any(is_master_of)
+        {
+            return Err(KeyError::Undecryptable { name: other.clone() });
+        }
         let mut nonce = [0; WRAPPING_NONCE_BYTES];
         self.platform.entropy.fill(&mut nonce);
         let wrapped = key.wrapped(&master, &name, nonce);
@@ -415,6 +426,8 @@ mod tests {
         let own = platform.disk.read_file(master).unwrap();
         platform.disk.write_file_atomically(master, &[1; SECRET_KEY_BYTES]).unwrap();
         assert!(matches!(keys.check("orders"), Err(KeyError::Undecryptable { .. })));
+        let error = keys.store("shop", &secret(8), false).unwrap_err();
+        assert!(matches!(error, KeyError::Undecryptable { .. }), "the server could not read it");
         platform.disk.write_file_atomically(master, b"too short").unwrap();
         assert!(matches!(keys.check("orders"), Err(KeyError::MasterKey { .. })));
         platform.disk.remove_file(master).unwrap();

@@ -2,10 +2,11 @@
 //! key, then that key counts, then the copies take their places.
 //!
 //! Invariant: what counts changes at one moment, outside of these files: with the record that says whether the database is
-//! encrypted, or with the stored key. Whatever happens before or after, whoever opens an environment finds it under the key
-//! that counts (`storage::prepare_copy`).
+//! encrypted, or with the stored key. Whatever happens before or after, an environment that is opened with the key that
+//! counts, by a caller that is certain of it, is found under that key (`storage::prepare_copy`).
 
 use std::{
+    io::ErrorKind,
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
@@ -125,9 +126,20 @@ fn find_environments(
         found.push(directory.to_path_buf());
         return Ok(());
     }
-    // What cannot be listed is no directory, or not there.
-    let names =
-        if depth == 0 { Vec::new() } else { platform.disk.list(directory).unwrap_or_default() };
+    if depth == 0 {
+        return Ok(());
+    }
+    let names = match platform.disk.list(directory) {
+        Ok(names) => names,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        // An index that is left out would stay under the former key, or in plaintext.
+        Err(source) => {
+            let (path, source) = (directory.to_path_buf(), Arc::new(source));
+            return Err(StorageError::Io { path, operation: "list", source });
+        }
+    };
     names
         .iter()
         .try_for_each(|name| find_environments(platform, &directory.join(name), depth - 1, found))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::PoisonError};
 
 use cluster_state::RecordDraft;
-use database::{Decision, NewDatabase, Replacement, WrittenRecord};
+use database::{CatalogError, Decision, NewDatabase, Replacement, WrittenRecord};
 use model::{DatabaseName, DatabaseRecord, RecordConfiguration};
 use security::SecretKey;
 use storage::is_encrypted_in;
@@ -12,6 +12,15 @@ use wire::RecordBody;
 use crate::{
     database_files::check_settings, encryption_keys::KeyError, engine::Engine, error::EngineError,
 };
+
+/// What becomes of the files that a deleted database has left, when another one of its name is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptFiles {
+    /// They are those of the new database.
+    Adopted,
+    /// They stay as they are, and the new database is refused.
+    Refused,
+}
 
 impl Engine {
     /// Creates a database. Its files begin in empty directories, or in those that a deleted
@@ -23,6 +32,53 @@ impl Engine {
     pub fn create_database(&self, new: NewDatabase) -> Result<WrittenRecord, EngineError> {
         // Locks on names do not keep two databases from naming the same directory.
         let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        self.create(new, KeptFiles::Adopted)
+    }
+
+    /// Creates the database that a backup is restored into, with its key if it is to be encrypted. It begins in empty
+    /// directories: if the restore fails, everything in them is removed. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Engine::create_database`]; files of a deleted database of its name were kept; the key cannot be
+    /// stored.
+    pub(crate) fn create_restored_database(
+        &self,
+        new: NewDatabase,
+        key: Option<&SecretKey>,
+    ) -> Result<WrittenRecord, EngineError> {
+        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = new.name.clone();
+        if self.catalog.record(name.as_str()).is_some() {
+            return Err(CatalogError::AlreadyExists { name: name.as_str().to_owned() }.into());
+        }
+        let configuration = RecordConfiguration::new(&new.body);
+        if self.check_new_directories(&name, &wire::sections_of(&configuration).settings)? {
+            return Err(self.kept_files(&name));
+        }
+        let Some(key) = key else { return self.create(new, KeptFiles::Refused) };
+        let keys = &self.encryption_keys;
+        let former = match keys.secret(name.as_str()) {
+            // Nothing can need a key that cannot be decrypted, and whose database is gone with its files.
+            Err(KeyError::Missing { .. } | KeyError::Undecryptable { .. }) => None,
+            former => Some(former?),
+        };
+        keys.store(name.as_str(), key, true)?;
+        let created = self.create(new, KeptFiles::Refused);
+        if created.is_err() {
+            match former {
+                Some(former) => keys.store(name.as_str(), &former, true)?,
+                None => keys.remove(name.as_str())?,
+            }
+        }
+        created
+    }
+
+    /// `creating` is locked.
+    fn create(
+        &self,
+        new: NewDatabase,
+        kept_files: KeptFiles,
+    ) -> Result<WrittenRecord, EngineError> {
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
         check_settings(self.settings(), name.as_str(), settings)?;
@@ -30,11 +86,15 @@ impl Engine {
         self.check_named_directories(&name, settings)?;
         let is_encrypted = RecordBody::read(&new.body).is_encrypted();
         let adopts_files = || {
-            let adopts = self.check_new_directories(&name, settings)?;
-            if adopts {
-                self.check_kept_files(&name, settings, is_encrypted)?;
+            let finds_kept = self.check_new_directories(&name, settings)?;
+            match kept_files {
+                KeptFiles::Refused if finds_kept => return Err(self.kept_files(&name)),
+                KeptFiles::Adopted if finds_kept => {
+                    self.check_kept_files(&name, settings, is_encrypted)?;
+                }
+                KeptFiles::Adopted | KeptFiles::Refused => {}
             }
-            Ok::<bool, EngineError>(adopts)
+            Ok::<bool, EngineError>(finds_kept)
         };
         let created = self.registry.create_checked(new, adopts_files)?;
         tracing::info!(database = name.as_str(), "a database was created");
@@ -86,6 +146,17 @@ impl Engine {
             return Err(EngineError::Refused { message });
         }
         Ok(self.encryption_keys.check(name.as_str())?)
+    }
+
+    fn kept_files(&self, name: &DatabaseName) -> EngineError {
+        let directory = self.files.options_with(name, &BTreeMap::new()).environment.directory;
+        let message = format!(
+            "The files of the deleted database '{}' were kept in {}, and a restore begins in an empty directory. Restore \
+             under another name, or move these files away first",
+            name.as_str(),
+            directory.display()
+        );
+        EngineError::Refused { message }
     }
 
     /// Rejects a new database whose kept files are encrypted and it is not, or the reverse.
@@ -154,20 +225,6 @@ impl Engine {
         }
         self.encryption_keys.store(name, key, overwrites)?;
         tracing::info!(database = name, "a key of a database was stored");
-        Ok(())
-    }
-
-    /// Removes a key, unless a database of its name, or files that were kept of one, may need it. Blocks.
-    ///
-    /// # Errors
-    /// It cannot be removed.
-    pub(crate) fn remove_unused_encryption_key(&self, name: &str) -> Result<(), EngineError> {
-        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = DatabaseName::new(name).ok();
-        let kept = known.map(|known| self.catalog.environment_of(&known)).transpose()?.flatten();
-        if self.catalog.record(name).is_none() && kept.is_none() {
-            self.encryption_keys.remove(name)?;
-        }
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use crate::{
     plaintext::{Encryption, Plaintext},
     prepared,
     snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot, View},
+    unfinished::remove_leftovers,
 };
 
 /// The data file's name in the environment's directory.
@@ -100,6 +101,7 @@ impl Environment {
             Recovering { disk, options: &options, data: &data, sealing, meter: &meter };
         let Recovered { header, recovery, position, table, unfinished } =
             recovering.recover(header, &versions)?;
+        remove_leftovers(platform, &options.directory)?;
         let snapshot = first_snapshot(&data, table, position.transaction, plaintext)?;
         let journal = Journal::new(
             platform,

@@ -1,6 +1,6 @@
 //! A copy of an environment under another key, next to the data file whose place it will take.
 //!
-//! The key of an environment, or that it has none, is known by whoever opens it. A change of that knowledge is what
+//! The key of an environment, or that it has none, is known by its caller. A change of that knowledge is what
 //! changes the key, at one moment: the copy is made and durable before, and which of the two data files is the
 //! environment follows from the key with which it is opened.
 //!
@@ -13,9 +13,12 @@
 //! - Opened with the next one, the copy is renamed first. After a power cut before that is durable, the same rename
 //!   simply happens again.
 //!
-//! Both only if it is certain that this key is the present one ([`EnvironmentOptions::is_key_certain`]); whoever tries a
-//! key changes nothing. Invariant: a data file that can be opened with the key is never replaced, so that an old copy that somebody puts there
-//! has no effect. Writes between copying and the change would be lost; the caller rules them out.
+//! Both only if it is certain that this key is the present one ([`EnvironmentOptions::is_key_certain`]); trying a key
+//! changes nothing.
+//!
+//! Invariant: a data file that can be opened with the key is never replaced, so that an old copy that somebody puts there
+//! has no effect. Writes between copying and the change would be lost; the caller rules them out. A copy without a key is
+//! plaintext until then.
 
 use std::path::Path;
 

@@ -15,7 +15,8 @@
 //!    good;
 //! 4. after the two directories are synced: the new one;
 //! 5. while the building directory and the old journals are removed: the new one. Leftovers contain
-//!    nothing that is needed; the next attempt or the next opening removes them.
+//!    nothing that is needed; the next attempt or the next opening removes them. They may be the plaintext of an
+//!    environment that stayed encrypted.
 //!
 //! The building directory is inside the environment's own, not next to it: so it is certain to be
 //! on the same file system, and can never be mistaken for another database of that name.
@@ -132,6 +133,16 @@ impl UnfinishedEnvironment {
             ));
         }
         Ok(read.view().root.next_page)
+    }
+}
+
+/// Removes what an attempt that was interrupted has left in a directory, whose lock the caller holds.
+pub(crate) fn remove_leftovers(platform: &Platform, directory: &Path) -> Result<(), StorageError> {
+    let building = directory.join(BUILDING);
+    let exists = platform.disk.exists(&building);
+    match exists.map_err(|error| StorageError::io(&building, "find", error))? {
+        true => remove_building(platform, directory),
+        false => Ok(()),
     }
 }
 

@@ -44,7 +44,6 @@ fn record(name: &str) -> NewDatabase {
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
         request_id: None,
-        adopts_files: false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cluster_state::{ClusterError, Command, IdentityCommand, Outcome, RecordChange, RecordCommand};
-use database::{AccessError, CatalogError, LoadError, NewDatabase};
+use database::{AccessError, CatalogError, LoadError};
 use model::DatabaseId;
 use platform::{Access, Disk, Platform};
 use storage::{EnvironmentOptions, HistoryMismatch, TreeName};
@@ -173,8 +173,8 @@ fn the_next_database_of_a_name_takes_over_its_newest_files_and_no_older_copy() {
 
     let house = start(&platform, &[]);
     assert_eq!(house.catalog.environment_of(&name).unwrap(), own, "it outlives the record");
-    let takes_over = NewDatabase { adopts_files: true, ..crate::record("a") };
-    house.catalog.create(takes_over).unwrap();
+    let adopts = || Ok::<bool, CatalogError>(true);
+    house.catalog.create_checked(crate::record("a"), adopts).unwrap();
     restore(disk, &older, &directory("a"), &directory("a"));
     assert_eq!(load_error(&house, "a"), format!("{:?}", HistoryMismatch::OtherIncarnation));
     restore(disk, &newest, &directory("a"), &directory("a"));

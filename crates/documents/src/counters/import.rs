@@ -15,14 +15,14 @@ use crate::{
 };
 
 impl DocumentWriter<'_> {
-    /// Stores what each database has counted, unless something newer of that database is known.
+    /// Stores what each database has counted, unless they are merged and something newer of that database is known.
     pub(crate) fn import_counters(
         &mut self,
         imported: &ImportedCounters,
     ) -> Result<Imported, DocumentError> {
         let owner = self.owner_of_counters(&imported.id)?;
         for (name, values) in &imported.counters {
-            self.import_counter(owner, name, values)?;
+            self.import_counter(owner, name, values, imported.replaces)?;
         }
         Ok(Imported::Stored)
     }
@@ -32,13 +32,15 @@ impl DocumentWriter<'_> {
         owner: CounterOwner<'_>,
         name: &CounterName,
         values: &[CounterValue],
+        replaces: bool,
     ) -> Result<(), DocumentError> {
         let CounterOwner { id, collection_number } = owner;
         let known = counter(self.transaction(), id, name)?;
         let is_new = known.is_none();
         let written = known.as_ref().map_or(name.as_str(), |known| known.name()).to_owned();
+        let merged_with = known.iter().filter(|_| !replaces);
         let mut merged =
-            known.iter().flat_map(|known| known.values()).collect::<Result<Vec<_>, _>>()?;
+            merged_with.flat_map(|known| known.values()).collect::<Result<Vec<_>, _>>()?;
         for value in values {
             match merged.iter_mut().find(|known| known.database_id == value.database_id) {
                 Some(known) if known.etag < value.etag => *known = *value,

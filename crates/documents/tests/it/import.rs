@@ -17,6 +17,7 @@ use crate::{
 
 const THEN: i64 = 637_000_000_000_000_000;
 const OTHER: &str = "IXFvUGNOcU6aQXF0gg4kKQ";
+const THIRD: &str = "E/bJlYuSXk2YiDE/tSNSAg";
 
 fn version(id: &str, etag: u64, flags: DocumentFlags, json: &str) -> ImportedVersion {
     ImportedVersion {
@@ -84,6 +85,7 @@ fn what_belongs_to_a_document_changes_neither_its_time_nor_its_history() {
     let counters = |value| ImportedCounters {
         id: id(),
         counters: vec![(CounterName::new("Likes").unwrap(), vec![value])],
+        replaces: false,
     };
     let mut series = TimeSeriesChange::new(id(), TimeSeriesName::new("INC:Visits").unwrap());
     series.imported.push(Entry { timestamp_ms: 5, values: &[1.0], tag: Some("TC:INC-x") });
@@ -103,13 +105,23 @@ fn what_belongs_to_a_document_changes_neither_its_time_nor_its_history() {
         &database,
         vec![Import::Counters(counters(CounterValue { value: 1, etag: Etag(6), ..counted }))],
     );
-    let name = CounterName::new("likes").unwrap();
-    let total = documents::counter(&database.read(), &id(), &name).unwrap().unwrap().total();
+    let likes = || CounterName::new("likes").unwrap();
+    let total = documents::counter(&database.read(), &id(), &likes()).unwrap().unwrap().total();
     assert_eq!(total, 5);
-    let increment = CounterStep::Increment { name, by: 2 };
+    let increment = CounterStep::Increment { name: likes(), by: 2 };
     let request = ChangeCounters { id: id(), steps: vec![increment] };
     let changed = database.write(|writer| writer.change_counters(&request)).unwrap();
     assert_eq!(changed.counters[0].as_ref().unwrap().total, 7);
+    // In a later file of a backup, it was deleted and counted anew.
+    let database_id = DatabaseId::parse(THIRD).unwrap();
+    let anew = CounterValue { value: 1, etag: Etag(9), database_id, ..counted };
+    import(
+        &database,
+        vec![Import::Counters(ImportedCounters { replaces: true, ..counters(anew) })],
+    );
+    let tx = database.read();
+    let stored = documents::counter(&tx, &id(), &likes()).unwrap().unwrap();
+    assert_eq!((stored.total(), stored.values().count()), (1, 1));
 }
 
 #[test]
@@ -148,7 +160,11 @@ fn what_is_refused_leaves_the_rest_of_the_batch() {
     };
     let mut without = version("c", 3, DocumentFlags::NONE, &user("c"));
     without.attachments = vec![lost];
-    let counters = ImportedCounters { id: DocumentId::new("nope").unwrap(), counters: Vec::new() };
+    let counters = ImportedCounters {
+        id: DocumentId::new("nope").unwrap(),
+        counters: Vec::new(),
+        replaces: false,
+    };
     let imported = import(
         &database,
         vec![

@@ -10,7 +10,7 @@ use std::{
 };
 
 use database::{DatabaseLease, NewDatabase, Operation};
-use model::DatabaseName;
+use model::{DatabaseLockMode, DatabaseName};
 use security::SecretKey;
 use serde_json::{Map, Value, json};
 use wire::{
@@ -112,11 +112,7 @@ impl Engine {
 
 /// Removes what was not completed, and nothing else that has its name by now.
 fn remove(engine: &Engine, database: &str) {
-    let record = engine.catalog.record(database);
-    if !record.is_some_and(|record| wire::sections_of(&record.configuration).is_restoring) {
-        return;
-    }
-    if let Err(error) = engine.delete_databases(&[database.to_owned()], true) {
+    if let Err(error) = engine.delete_unfinished_restore(database) {
         tracing::error!(database, %error, "what a restore has begun could not be removed");
     }
 }
@@ -199,14 +195,9 @@ impl Restore {
 
     /// Creates the database, with its key if it is to be encrypted.
     fn create(&self) -> Result<(), EngineError> {
-        let (engine, name) = (&self.engine, self.name.as_str());
-        if let Some(text) = &self.configuration.database_key {
-            engine.store_encryption_key(name, &key_of_text(text)?, true)?;
-        }
-        let created = engine.create_database(self.new_database());
-        if created.is_err() && self.configuration.database_key.is_some() {
-            drop(engine.remove_unused_encryption_key(name));
-        }
+        let key = self.configuration.database_key.as_ref().map(|text| key_of_text(text));
+        let created =
+            self.engine.create_restored_database(self.new_database(), key.transpose()?.as_ref());
         created.map(drop)
     }
 
@@ -222,7 +213,7 @@ impl Restore {
         }
         body.set_restoring(true);
         let body = body.to_json();
-        NewDatabase { name, disabled: false, body, request_id: None, adopts_files: false }
+        NewDatabase { name, disabled: false, body, request_id: None }
     }
 
     fn fill(
@@ -242,15 +233,17 @@ impl Restore {
                 && let Some(compression) = record.get(COMPRESSION)
             {
                 let only = Map::from_iter([(COMPRESSION.to_owned(), compression.clone())]);
-                self.apply(&only)?;
+                self.apply(&only, progress)?;
             }
         }
-        if let Some(record) = record {
-            for refused in self.apply(&record)? {
-                progress.report(MessageLevel::Warning, &refused);
+        let lock_mode = record.map(|record| self.apply(&record, progress)).transpose()?.flatten();
+        // In one step: what is locked cannot be removed if the restore ends before it is complete.
+        self.engine.change_record_body(self.name.as_str(), |body| {
+            if let Some(mode) = lock_mode {
+                body.set_lock_mode(mode);
             }
-        }
-        self.engine.change_record_body(self.name.as_str(), |body| body.set_restoring(false))?;
+            body.set_restoring(false);
+        })?;
         Ok(database)
     }
 
@@ -290,11 +283,18 @@ impl Restore {
         options
     }
 
-    /// Applies the record of a backup; returns what was left out, and why.
-    fn apply(&self, record: &Map<String, Value>) -> Result<Vec<String>, EngineError> {
+    /// Applies the record of a backup, but for the lock mode, which it returns; reports what was left out, and why.
+    fn apply(
+        &self,
+        record: &Map<String, Value>,
+        progress: &mut SmugglerProgress,
+    ) -> Result<Option<DatabaseLockMode>, EngineError> {
         let use_of = RecordUse::Restore { disables_tasks: self.configuration.disables_tasks };
         let options = SmugglerOptions::default();
         let applied = self.engine.import_record(self.name.as_str(), record, &options, use_of)?;
-        Ok(applied.refused)
+        for refused in &applied.refused {
+            progress.report(MessageLevel::Warning, refused);
+        }
+        Ok(applied.lock_mode)
     }
 }

@@ -69,6 +69,8 @@ pub struct DumpImport {
     segment: Option<(SegmentHead, Vec<u8>)>,
     progress: SmugglerProgress,
     transform: Option<Transform>,
+    /// Whether counters are not merged with the stored ones.
+    replaces_counters: bool,
     /// Whether indexes in C# are imported, which only administrators may define.
     may_define_csharp: bool,
     /// The most that messages show of an element: nothing of what is going to be encrypted.
@@ -115,11 +117,24 @@ impl DumpImport {
         Self::begin_counting(engine, database, options, progress, is_administrator)
     }
 
-    /// As [`DumpImport::begin`], adding to what was counted before.
+    /// An import of a file of a backup, for an administrator, adding to what was counted in those before. Each has
+    /// the state that its counters had in the database that was backed up, which one that was deleted and counted anew
+    /// in the meantime does not show.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(super) fn begin_counting(
+    pub(super) fn of_backup(
+        engine: &Engine,
+        database: &DatabaseLease,
+        options: SmugglerOptions,
+        progress: SmugglerProgress,
+    ) -> Result<DumpImport, EngineError> {
+        let mut import = Self::begin_counting(engine, database, options, progress, true)?;
+        import.replaces_counters = true;
+        Ok(import)
+    }
+
+    fn begin_counting(
         engine: &Engine,
         database: &DatabaseLease,
         options: SmugglerOptions,
@@ -145,6 +160,7 @@ impl DumpImport {
             segment: None,
             progress,
             transform,
+            replaces_counters: false,
             may_define_csharp: is_administrator,
             shown_bytes_max: if is_encrypted { 0 } else { SHOWN_BYTES_MAX },
         })
@@ -633,7 +649,8 @@ impl DumpImport {
                 self.batches.add(import_of(Import::Counters(counters)), StagedContents::default());
             }
             Section::CounterGroups => {
-                let counters = imported_items::counters(&element)?;
+                let mut counters = imported_items::counters(&element)?;
+                counters.replaces = self.replaces_counters;
                 let deleted = imported_items::deleted_counters(&element)?;
                 if !counters.counters.is_empty() || deleted.is_empty() {
                     let import = import_of(Import::Counters(counters));

@@ -67,7 +67,7 @@ impl ImportTask {
         match self.0 {
             Task::Record { sent, options } => {
                 let name = database.record().name.as_str().to_owned();
-                let ImportedRecord { parts, refused } =
+                let ImportedRecord { parts, refused, .. } =
                     engine.import_record(&name, &sent, &options, RecordUse::Import)?;
                 let mut outcome = TaskOutcome::of(SmugglerPart::DatabaseRecord);
                 (outcome.record_parts, outcome.notes) = (parts, refused);

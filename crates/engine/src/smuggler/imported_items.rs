@@ -104,7 +104,7 @@ pub(super) fn counters(element: &Map<String, Value>) -> Result<ImportedCounters,
         });
         counters.push((name, values.collect()));
     }
-    Ok(ImportedCounters { id, counters })
+    Ok(ImportedCounters { id, counters, replaces: false })
 }
 
 /// A counter of RavenDB 4.1, whose value counts for the database that its version names.
@@ -119,7 +119,7 @@ pub(super) fn single_counter(
     let (node_tag, database_id, etag) =
         last.map_or((NodeTag::A, own, Etag(1)), |last| (last.tag, last.database_id, last.etag));
     let value = CounterValue { node_tag, database_id, value, etag };
-    Ok(ImportedCounters { id, counters: vec![(name, vec![value])] })
+    Ok(ImportedCounters { id, counters: vec![(name, vec![value])], replaces: false })
 }
 
 fn document_id(element: &Map<String, Value>) -> Result<DocumentId, String> {

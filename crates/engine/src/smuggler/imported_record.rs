@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{NamedEnum as _, RetentionKind};
+use model::{DatabaseLockMode, NamedEnum as _, RetentionKind};
 use serde_json::{Map, Value};
 use wire::{
     ProtocolError, SmugglerOptions, StoredSection, read_client_configuration,
@@ -35,6 +35,8 @@ pub(crate) struct ImportedRecord {
     pub(crate) parts: Vec<&'static str>,
     /// What could not be imported, and why.
     pub(crate) refused: Vec<String>,
+    /// The lock mode; of a restore it is not applied.
+    pub(crate) lock_mode: Option<DatabaseLockMode>,
 }
 
 /// Parts that are kept as they are sent: this server has no use for some of them, but the next export has them.
@@ -87,8 +89,10 @@ impl Engine {
         let is_locked = sent.get("LockMode").and_then(Value::as_str);
         let lock_mode = is_locked
             .filter(|_| options.includes_record_part("LockMode"))
-            .and_then(model::DatabaseLockMode::named);
-        if !kept.is_empty() || lock_mode.is_some() {
+            .and_then(DatabaseLockMode::named);
+        imported.lock_mode = lock_mode;
+        let applied_mode = lock_mode.filter(|_| use_of == RecordUse::Import);
+        if !kept.is_empty() || applied_mode.is_some() {
             self.change_record_body(database, |body| {
                 for (name, value, kind) in &kept {
                     match (kind, use_of) {
@@ -98,7 +102,7 @@ impl Engine {
                         _ => body.merge(name, value, *kind == Kept::Task),
                     }
                 }
-                if let Some(mode) = lock_mode {
+                if let Some(mode) = applied_mode {
                     body.set_lock_mode(mode);
                 }
             })?;

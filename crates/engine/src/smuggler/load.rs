@@ -105,7 +105,7 @@ impl<'e> DumpLoad<'e> {
             engine,
             database: database.clone(),
             operation,
-            import: DumpImport::begin_counting(engine, database, source.options, counted, true)?,
+            import: DumpImport::of_backup(engine, database, source.options, counted)?,
             builder: Builder::new(limits),
             share: engine.memory().bodies.share(ALLOWED_BYTES),
             in_flight: None,

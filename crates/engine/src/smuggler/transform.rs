@@ -92,7 +92,21 @@ impl Transform {
     }
 }
 
-/// A thrown value is shown as its text, with or without a name before it.
+/// A thrown value is shown as its text, that of an error with its name before it.
 fn is_skip(message: &str) -> bool {
-    message == SKIP || message.rsplit(": ").next() == Some(SKIP)
+    let thrown = message.split_once(": ").filter(|(name, _)| name.ends_with("Error"));
+    thrown.map_or(message, |(_, text)| text) == SKIP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_skip;
+
+    #[test]
+    fn only_skip_itself_leaves_a_document_out() {
+        let skipping = ["skip", "Error: skip"];
+        let failing = ["Error: status: skip", "status: skip", "Error: skipped", "skip it"];
+        assert!(skipping.into_iter().all(is_skip));
+        assert!(!failing.into_iter().any(is_skip));
+    }
 }

@@ -7,14 +7,14 @@ use commands::{Batch, Command};
 use database::{Access, AccessError, DatabaseLease, NewDatabase, Operations};
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use engine::{Engine, EngineError, SequentialFile, verify_backup};
-use model::{DatabaseName, DocumentId};
+use model::{DatabaseLockMode, DatabaseName, DocumentId};
 use platform::{
     Disk, Platform,
     simulated::{FaultKind, FaultSpan, OperationFilter, Simulation, Survival},
 };
 use serde_json::json;
 use wire::{
-    BackupConfiguration, RestoreConfiguration,
+    BackupConfiguration, RecordBody, RestoreConfiguration,
     operation_state::{OperationFailure, OperationStatus},
 };
 
@@ -38,7 +38,6 @@ fn new_database(name: &str, body: &str) -> NewDatabase {
         disabled: false,
         body: body.as_bytes().to_vec(),
         request_id: None,
-        adopts_files: false,
     }
 }
 
@@ -53,10 +52,13 @@ fn opened(engine: &Engine, name: &str) -> Option<DatabaseLease> {
     None
 }
 
+/// Locked against deletion, which must not keep a restore from removing what it has begun.
+const RECORD: &str = r#"{"DatabaseName":"db","LockMode":"PreventDeletesError"}"#;
+
 /// An engine with a database of some documents.
 fn filled(platform: &Platform) -> Arc<Engine> {
     let engine = Arc::new(Engine::open(settings(), platform.clone()).unwrap());
-    engine.create_database(new_database("db", "{\"DatabaseName\":\"db\"}")).unwrap();
+    engine.create_database(new_database("db", RECORD)).unwrap();
     let database = opened(&engine, "db").unwrap();
     let mut builder = Builder::new(ParseLimits::default());
     let mut batch = Batch::default();
@@ -124,9 +126,9 @@ fn good_backups(disk: &dyn Disk, context: &str) -> usize {
 
 /// The database is there with everything, or not at all.
 fn is_restored(engine: &Engine, context: &str) -> bool {
-    if engine.record("copy").is_none() {
-        return false;
-    }
+    let Some(record) = engine.record("copy") else { return false };
+    let lock_mode = RecordBody::of_record(&record).lock_mode();
+    assert_eq!(lock_mode, DatabaseLockMode::PreventDeletesError, "{context}");
     let database = opened(engine, "copy").unwrap_or_else(|| panic!("{context}: it is not usable"));
     let count = documents::progress(&database.read()).unwrap().documents;
     assert_eq!(count, DOCUMENTS, "{context}");
@@ -200,6 +202,38 @@ fn a_restore_on_a_disk_that_fills_up_leaves_everything_or_nothing() {
         engine.close();
     }
     assert!(5 < failed, "the faults hit only {failed} restores");
+}
+
+#[test]
+fn a_restore_does_not_touch_what_was_kept_of_a_deleted_database() {
+    let Simulation { platform, disk, .. } = Platform::simulated(1);
+    let engine = filled(&platform);
+    assert!(matches!(back_up(&engine), Some(OperationStatus::BackedUp(_))));
+    engine.create_database(new_database("copy", r#"{"DatabaseName":"copy"}"#)).unwrap();
+    let database = opened(&engine, "copy").unwrap();
+    let directory = database.environment().options().directory.clone();
+    drop(database);
+    engine.delete_databases(&["copy".to_owned()], false).unwrap();
+    let data_file = || disk.file_bytes(&directory.join("corvus.data")).unwrap();
+    let kept = data_file();
+    let status = restore(&engine, &folder(&*disk));
+    let Some(OperationStatus::Faulted(failure)) = status else { panic!("{status:?}") };
+    assert!(failure.message.contains("'copy' were kept in"), "{}", failure.message);
+    assert!(engine.record("copy").is_none());
+    assert_eq!(data_file(), kept);
+    engine.close();
+}
+
+#[test]
+fn nothing_is_kept_of_a_restore_that_is_deleted_before_its_end() {
+    let engine = Engine::open(settings(), Platform::memory()).unwrap();
+    let half = r#"{"DatabaseName":"half","DatabaseState":"RestoreInProgress"}"#;
+    engine.create_database(new_database("half", half)).unwrap();
+    engine.delete_databases(&["half".to_owned()], false).unwrap();
+    engine.create_database(new_database("half", r#"{"DatabaseName":"half"}"#)).unwrap();
+    let database = opened(&engine, "half").unwrap();
+    assert_eq!(documents::progress(&database.read()).unwrap().documents, 0);
+    engine.close();
 }
 
 #[test]

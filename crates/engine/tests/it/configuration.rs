@@ -169,7 +169,6 @@ fn a_locked_database_keeps_the_others_of_the_request() {
         disabled: false,
         body: br#"{"DatabaseName":"locked","LockMode":"PreventDeletesError"}"#.to_vec(),
         request_id: None,
-        adopts_files: false,
     };
     engine.create_database(new).unwrap();
     assert!(engine.delete_databases(&["db".to_owned(), "locked".to_owned()], true).is_err());

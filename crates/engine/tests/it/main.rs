@@ -42,7 +42,6 @@ fn with_database_on(platform: Platform) -> (Engine, DatabaseLease) {
         disabled: false,
         body: br#"{"DatabaseName":"db"}"#.to_vec(),
         request_id: None,
-        adopts_files: false,
     };
     engine.create_database(new).unwrap();
     let database = open(&engine);

@@ -225,7 +225,7 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         }
         false => call.body.to_vec(),
     };
-    Ok(NewDatabase { name, disabled, body, request_id, adopts_files: false })
+    Ok(NewDatabase { name, disabled, body, request_id })
 }
 
 /// `DELETE /admin/databases`.
