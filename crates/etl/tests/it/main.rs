@@ -158,8 +158,11 @@ fn line(command: &Value) -> String {
 const USER: &str = r#"{"Name":"x","@metadata":{"@collection":"Users"}}"#;
 
 /// Collections, the script, and the commands: of the document, and of its tombstone.
+type Case =
+    (&'static [&'static str], &'static str, &'static [&'static str], &'static [&'static str]);
+
 #[rustfmt::skip]
-const SCRIPTS: &[(&[&str], &str, &[&str], &[&str])] = &[
+const SCRIPTS: &[Case] = &[
     (&["Users"], "", &[r#"users/1 {"Name":"x","@metadata":{"@collection":"Users"}}"#], &["-users/1"]),
     (&[], "", &[r#"users/1 {"Name":"x","@metadata":{"@collection":"Users"}}"#], &["-users/1"]),
     (&["Users"], "loadToUsers(this)", &[r#"users/1 {"Name":"x","@metadata":{"@collection":"Users"}}"#], &["-users/1"]),
