@@ -254,7 +254,7 @@ mod tests {
         let table = [
             (r#"{"ReplyWithAllNodesValues":true}"#.to_owned(), " true"),
             (one(""), "u/1:  false"),
-            (one(r#"{"CounterName":"a"}"#), "u/1: Put a 0 false"),
+            (one(r#"{"CounterName":"a"}"#), "u/1: Nothing a 0 false"),
             (one(r#"{"Type":"Put","CounterName":"a"}"#), "u/1: Put a 0 false"),
             (one(r#"{"Type":"Increment"}"#), "u/1: Increment  0 false"),
             (
