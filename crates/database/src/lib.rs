@@ -78,7 +78,7 @@ pub use crate::{
     foreign_product::{ForeignProduct, foreign_product},
     held_snapshots::{HeldSnapshot, SnapshotEnd, TooManySnapshots},
     huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
-    log_follower::{LogFollower, LogFollowers},
+    log_follower::{LogFollower, LogFollowers, LogWatch},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     notice_board::{Hidden, NoticeBoard, NoticeUpdate},
     open_database::{

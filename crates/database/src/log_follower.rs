@@ -11,7 +11,7 @@ use std::{
 use documents::TombstoneKind;
 use model::{CollectionName, Etag};
 
-use crate::{changes::Wake, tombstones::TombstoneNeed};
+use crate::{changes::Wake, open_database::Database, tombstones::TombstoneNeed};
 
 /// The followers of one log. Without any, waking them costs nothing.
 #[derive(Default)]
@@ -28,15 +28,29 @@ struct Wakes {
 
 struct Following {
     wake: Wake,
-    collections: Vec<CollectionName>,
-    known: Arc<AtomicU64>,
+    /// What it needs of deletions; `None` if somebody else reports that.
+    needs: Option<(Vec<CollectionName>, Arc<AtomicU64>)>,
 }
 
 /// A follower of a log, until it is dropped.
 pub struct LogFollower {
+    /// Until it is dropped.
+    #[expect(dead_code, reason = "ends the waking when it is dropped")]
+    watch: LogWatch,
+    known: Arc<AtomicU64>,
+}
+
+/// Somebody who is woken when a log grows, until it is dropped.
+pub struct LogWatch {
     followers: Arc<LogFollowers>,
     number: u64,
-    known: Arc<AtomicU64>,
+}
+
+impl LogWatch {
+    /// Whether the log is that of an open database.
+    pub fn is_of(&self, database: &Database) -> bool {
+        Arc::ptr_eq(&self.followers, database.followers())
+    }
 }
 
 impl LogFollower {
@@ -54,18 +68,20 @@ impl LogFollowers {
     /// The document tombstones that the followers still need.
     pub(crate) fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
         let wakes = self.lock();
-        let needs = wakes.by_number.iter().flat_map(|(number, following)| {
+        let with_needs = wakes.by_number.iter().filter_map(|(number, following)| {
+            following.needs.as_ref().map(|(collections, known)| (number, collections, known))
+        });
+        let needs = with_needs.flat_map(|(number, collections, known)| {
             let need = TombstoneNeed {
                 holder: format!("Reader {number} of the live tail"),
                 process: "Tail",
                 condition: "Running",
                 kind: TombstoneKind::Documents,
                 collection: None,
-                known: Etag(following.known.load(Ordering::SeqCst)),
+                known: Etag(known.load(Ordering::SeqCst)),
             };
-            let all = following.collections.is_empty().then(|| need.clone());
-            let each = following
-                .collections
+            let all = collections.is_empty().then(|| need.clone());
+            let each = collections
                 .iter()
                 .map(move |name| TombstoneNeed { collection: Some(name.clone()), ..need.clone() });
             all.into_iter().chain(each)
@@ -83,13 +99,22 @@ impl LogFollowers {
         known: Etag,
     ) -> LogFollower {
         let known = Arc::new(AtomicU64::new(known.0));
+        let needs = Some((collections, Arc::clone(&known)));
+        LogFollower { watch: self.add(Following { wake, needs }), known }
+    }
+
+    /// As [`LogFollowers::follow`], for a reader that holds no deletions back: somebody else reports what it needs.
+    pub fn watch(self: &Arc<Self>, wake: Wake) -> LogWatch {
+        self.add(Following { wake, needs: None })
+    }
+
+    fn add(self: &Arc<Self>, following: Following) -> LogWatch {
         let mut wakes = self.lock();
         wakes.last += 1;
         let number = wakes.last;
-        let following = Following { wake, collections, known: Arc::clone(&known) };
         wakes.by_number.insert(number, following);
         self.count.store(wakes.by_number.len(), Ordering::SeqCst);
-        LogFollower { followers: Arc::clone(self), number, known }
+        LogWatch { followers: Arc::clone(self), number }
     }
 
     /// Called when the log may have grown, or has ended.
@@ -100,7 +125,7 @@ impl LogFollowers {
     }
 }
 
-impl Drop for LogFollower {
+impl Drop for LogWatch {
     fn drop(&mut self) {
         let mut wakes = self.followers.lock();
         wakes.by_number.remove(&self.number);

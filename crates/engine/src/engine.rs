@@ -11,8 +11,8 @@ use std::{
 
 use cluster::Cluster;
 use database::{
-    DatabaseRegistry, Flusher, NoticeBoard, Operations, RegistryOptions, ResourceWatch, Retention,
-    ServerCatalog,
+    DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions,
+    ResourceWatch, Retention, ServerCatalog,
 };
 use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
@@ -22,12 +22,13 @@ use storage::{EnvironmentOptions, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
-    backup::{BackupSchedule, backup_disk, tombstone_needs},
+    backup::{self, BackupSchedule, backup_disk},
     compilation::Compilations,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
     encryption_keys::EncryptionKeys,
     error::OpenError,
+    etl::{self, EtlProcesses},
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
@@ -52,6 +53,7 @@ pub struct Engine {
     /// Where backups are.
     pub(crate) backup_disk: Arc<dyn Disk>,
     pub(crate) backups: Arc<BackupSchedule>,
+    pub(crate) etl: EtlProcesses,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
@@ -114,7 +116,7 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = tombstone_needs(Arc::clone(catalog.cluster()), Arc::clone(&backups));
+            let needed = tombstone_needs(catalog.cluster(), &backups);
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
@@ -133,6 +135,7 @@ impl Engine {
         let engine = Engine {
             backup_disk: backup_disk(&settings, &platform),
             backups,
+            etl: EtlProcesses::default(),
             settings,
             platform,
             cluster: Arc::clone(catalog.cluster()),
@@ -161,6 +164,7 @@ impl Engine {
         engine.finish_deletions();
         engine.remove_unfinished_restores();
         engine.remove_orphaned_backup_statuses();
+        engine.remove_orphaned_etl_positions();
         engine.log_unknown_directories();
         Ok(engine)
     }
@@ -244,6 +248,7 @@ impl Engine {
     /// and releases the data directory. Blocks.
     pub fn close(&self) {
         self.operation_threads.close();
+        self.etl.close();
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
@@ -254,6 +259,13 @@ impl Engine {
         }
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+/// What scheduled backups and ETL tasks need of the deletions of a database.
+fn tombstone_needs(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
+    let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
+    let of_etl = etl::tombstone_needs(Arc::clone(cluster));
+    Arc::new(move |record| [of_backups(record), of_etl(record)].concat())
 }
 
 fn registry_of(

@@ -33,6 +33,7 @@
 //! | `running_queries` | queries that are running |
 //! | `shared_by_name` | [`SharedByName`]: values that exist while they are used, such as locks of databases |
 //! | `backup` | backing up databases, and restoring them |
+//! | `etl` | tasks that send documents to other databases, and connection strings |
 //! | `smuggler` | exporting a database, and importing one |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
 //! | `database_log`, `index_log`, `index_build_log`, `resource_log`, `retention_log` | events in the log |
@@ -67,6 +68,7 @@ mod directories;
 mod encryption_keys;
 mod engine;
 mod error;
+mod etl;
 mod index_build_log;
 mod index_builds;
 mod index_definitions;
@@ -124,6 +126,10 @@ pub use crate::{
     encryption_keys::{EncryptionKeys, KeyError},
     engine::Engine,
     error::{EngineError, OpenError},
+    etl::{
+        Cancel, ChangedEtlTask, EtlProblem, EtlProgress, EtlRun, EtlStatistics, EtlTask, EtlTrial,
+        Outbound, OutboundAnswer, OutboundError, OutboundRequest, ProcessStatistics,
+    },
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
     index_progress::{ALL_DOCUMENTS, progress_of},

@@ -114,6 +114,43 @@ pub trait Host {
         Err(not_here("put"))
     }
 
+    /// `loadTo<Collection>(object)` in transformations of ETL tasks; returns the number of what was loaded, by which
+    /// the script adds to it. `is_stored` if the object is a document and not one that the script made.
+    fn load_to(
+        &mut self,
+        collection: &str,
+        document: BlittableBuf,
+        is_stored: bool,
+    ) -> Result<u32, HostError> {
+        let _ = (collection, document, is_stored);
+        Err(not_here("loadTo"))
+    }
+
+    /// `.addAttachment(newName, loadAttachment(name))` of what was loaded under a number.
+    fn add_attachment(&mut self, number: u32, name: &str, new_name: &str) -> Result<(), HostError> {
+        let _ = (number, name, new_name);
+        Err(not_here("addAttachment"))
+    }
+
+    /// `.addCounter(loadCounter(name))` of what was loaded under a number.
+    fn add_counter(&mut self, number: u32, name: &str) -> Result<(), HostError> {
+        let _ = (number, name);
+        Err(not_here("addCounter"))
+    }
+
+    /// `.addTimeSeries(loadTimeSeries(name, from, to))` of what was loaded under a number. The ends of the range are
+    /// in milliseconds since 1970, both inclusive and unbounded when missing.
+    fn add_time_series(
+        &mut self,
+        number: u32,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
+    ) -> Result<(), HostError> {
+        let _ = (number, name, from, to);
+        Err(not_here("addTimeSeries"))
+    }
+
     /// `del(id, changeVector)`; returns whether there was such a document.
     fn delete(&mut self, id: &str, change_vector: Option<&str>) -> Result<bool, HostError> {
         let _ = (id, change_vector);

@@ -13,6 +13,7 @@
 //! | `source`, `object` | documents as lazy, copy-on-write JavaScript objects |
 //! | `value`, `convert`, `to_js`, `number`, `date` | values converted out and in |
 //! | `map`, `map.js`, `index_field` | index definitions |
+//! | `etl`, `etl.js` | transformations of ETL tasks |
 //! | `projection`, `patch` | expressions over rows, and changes of a document |
 //! | `error`, `fault` | errors |
 //!
@@ -28,6 +29,7 @@ mod date;
 mod dotnet_texts;
 mod engine;
 mod error;
+mod etl;
 mod fault;
 mod host;
 mod index_field;
@@ -49,6 +51,7 @@ pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
 pub use date::date_text;
 pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};
 pub use error::{Exhausted, HostError, Position, Refusal, ScriptError};
+pub use etl::EtlScript;
 pub use host::{Attachment, Host, NoHost, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 pub use index_field::{FieldValue, IndexEntry, IndexField, InlineOptions};
 pub use map::{FieldNames, MapInfo, MapKind, MapScript};

@@ -3,6 +3,7 @@
 //!
 //! Arguments are checked in the prelude, where it is easier to read; here they are only converted.
 
+use blittable::BlittableBuf;
 use rquickjs::prelude::Opt;
 use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
 
@@ -24,6 +25,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     attachments::add(ctx, &host)?;
     add_counters(ctx, &host)?;
     add_time_series(ctx, &host)?;
+    add_loading(ctx, &host)?;
     dotnet_texts::add(ctx, &host)?;
     Ok(host)
 }
@@ -41,6 +43,14 @@ fn add_documents<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("includeValue", Function::new(ctx.clone(), include_value)?)?;
     host.set("cmpxchg", Function::new(ctx.clone(), compare_exchange)?)?;
     host.set("output", Function::new(ctx.clone(), output)?)
+}
+
+/// What transformations of ETL tasks call.
+fn add_loading<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
+    host.set("loadTo", Function::new(ctx.clone(), load_to)?)?;
+    host.set("addAttachment", Function::new(ctx.clone(), add_attachment)?)?;
+    host.set("addCounter", Function::new(ctx.clone(), add_counter)?)?;
+    host.set("addTimeSeries", Function::new(ctx.clone(), add_loaded_series)?)
 }
 
 fn add_counters<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
@@ -145,12 +155,42 @@ fn put<'js>(
     if let ScriptValue::Object(properties) = &mut value {
         properties.retain(|(_, value)| !matches!(value, ScriptValue::Undefined));
     }
-    let document = value.to_document().map_err(|source| fault::raise(&ctx, source.into()))?;
-    let Some(document) = document else {
-        let refusal = ScriptError::Result("put needs an object".to_owned());
-        return Err(fault::raise(&ctx, refusal));
-    };
+    let document = stored_form(&ctx, &value, "put")?;
     call_host(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
+}
+
+/// An object as a document.
+fn stored_form<'js>(ctx: &Ctx<'js>, value: &ScriptValue, call: &str) -> Result<BlittableBuf> {
+    let document = value.to_document().map_err(|source| fault::raise(ctx, source.into()))?;
+    document.ok_or_else(|| {
+        let refusal = ScriptError::Result(format!("{call} needs an object"));
+        fault::raise(ctx, refusal)
+    })
+}
+
+fn load_to<'js>(ctx: Ctx<'js>, collection: String, object: Value<'js>) -> Result<u32> {
+    let is_stored = document_of(&object).is_some_and(|object| object.borrow().is_root());
+    let document = stored_form(&ctx, &Converter::new(&ctx).convert(&object)?, "loadTo")?;
+    call_host(&ctx, |host| host.load_to(&collection, document, is_stored))
+}
+
+fn add_attachment(ctx: Ctx<'_>, number: u32, name: String, new_name: String) -> Result<()> {
+    call_host(&ctx, |host| host.add_attachment(number, &name, &new_name))
+}
+
+fn add_counter(ctx: Ctx<'_>, number: u32, name: String) -> Result<()> {
+    call_host(&ctx, |host| host.add_counter(number, &name))
+}
+
+fn add_loaded_series(
+    ctx: Ctx<'_>,
+    number: u32,
+    name: String,
+    from: Opt<Option<f64>>,
+    to: Opt<Option<f64>>,
+) -> Result<()> {
+    let (from, to) = (from.0.flatten(), to.0.flatten());
+    call_host(&ctx, |host| host.add_time_series(number, &name, from, to))
 }
 
 fn del<'js>(ctx: Ctx<'js>, id: String, change_vector: Opt<Value<'js>>) -> Result<bool> {

@@ -110,6 +110,14 @@ define(Symbol.for('of index definitions'), Object.freeze({
     attachments: document => host.attachments(host.id(document)),
     idOf: document => host.id(document),
 }));
+// What only transformations of ETL tasks have.
+define(Symbol.for('of transformations'), Object.freeze({
+    metadata: document => host.metadata(document),
+    loadTo: (collection, object) => host.loadTo(collection, object),
+    addAttachment: (number, name, newName) => host.addAttachment(number, name, newName),
+    addCounter: (number, name) => host.addCounter(number, name),
+    addTimeSeries: (number, name, from, to) => host.addTimeSeries(number, name, from, to),
+}));
 
 const namesIn = (document, name) => {
     if (isProbe(document)) return document;

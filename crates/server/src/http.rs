@@ -11,6 +11,7 @@ pub(crate) mod connection_watch;
 pub(crate) mod data_rate;
 pub(crate) mod listener;
 pub(crate) mod multipart;
+pub(crate) mod outbound;
 pub(crate) mod request_body;
 pub(crate) mod request_coding;
 pub(crate) mod route_path;

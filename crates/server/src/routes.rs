@@ -9,17 +9,17 @@ use ::security::Requirement::{
 use crate::{
     handlers::{
         api_keys, attachments, backups, bulk_docs, bulk_insert, certificates, changes,
-        chosen_revisions, collection_views, compaction, compare_exchange, configuration, counters,
-        custom_code, dashboards, database_administration, databases, debug, delete_by_query,
-        documents, documents_compression, hilo, identities, index_changes, index_debug,
-        index_merging, index_performance, index_progress, index_repair, index_terms, index_tests,
-        index_trials, indexes, io_metrics, log_download, logs, memory, metrics, monitoring,
-        multi_get, notification_center, notifications, ongoing_tasks, operations, patch,
-        patch_by_query, queries, query_debug, replication, retention, revision_changes, revisions,
-        sample_data, security, server_info, server_load, settings_views, smuggler, snapshots,
-        start_page, statistics, storage_report, streams, studio_configuration, studio_statistics,
-        studio_tasks, subscription_performance, subscription_workers, subscriptions, tail,
-        time_series, time_series_policies, tombstones,
+        chosen_revisions, collection_views, compaction, compare_exchange, configuration,
+        connection_strings, counters, custom_code, dashboards, database_administration, databases,
+        debug, delete_by_query, documents, documents_compression, etl, hilo, identities,
+        index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
+        index_terms, index_tests, index_trials, indexes, io_metrics, log_download, logs, memory,
+        metrics, monitoring, multi_get, notification_center, notifications, ongoing_tasks,
+        operations, patch, patch_by_query, queries, query_debug, replication, retention,
+        revision_changes, revisions, sample_data, security, server_info, server_load,
+        settings_views, smuggler, snapshots, start_page, statistics, storage_report, streams,
+        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
+        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -142,6 +142,17 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
     "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);
     "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(documents_compression::configure);
+    "GET"    "/databases/*/admin/connection-strings"   DatabaseAdmin Ignored  Inline(connection_strings::list);
+    "PUT"    "/databases/*/admin/connection-strings"   Operator      Whole    Waiting(connection_strings::put);
+    "DELETE" "/databases/*/admin/connection-strings"   DatabaseAdmin Ignored  Waiting(connection_strings::delete);
+    "POST"   "/admin/test-connection"                  Operator      Ignored  Waiting(connection_strings::test);
+    "PUT"    "/databases/*/admin/etl"                  Operator      Whole    Waiting(etl::put);
+    "RESET"  "/databases/*/admin/etl"                  DatabaseAdmin Ignored  Waiting(etl::reset);
+    "POST"   "/databases/*/admin/etl/raven/test"       DatabaseAdmin Whole    Waiting(etl::test);
+    "GET"    "/databases/*/etl/stats"                  Read          Ignored  Inline(etl::stats);
+    "GET"    "/databases/*/etl/debug/stats"            Read          Ignored  Inline(etl::debug_stats);
+    "GET"    "/databases/*/etl/performance"            Read          Ignored  Inline(etl::performance);
+    "GET"    "/databases/*/etl/progress"               Read          Ignored  Blocking(etl::progress);
     "GET"    "/databases/*/tasks"                      Read          Ignored  Inline(ongoing_tasks::list);
     "GET"    "/databases/*/admin/record"               DatabaseAdmin Ignored  Inline(databases::record);
     "GET"    "/databases/*/info/tcp"                   Read          Ignored  Inline(server_info::tcp_info);

@@ -19,6 +19,7 @@ use crate::{
     http::{
         connection_limiter::ConnectionLimiter,
         listener::{AllowedAccess, ListenerProtocol, accept, bind_all},
+        outbound::HttpOutbound,
         service::Service,
     },
     node_address,
@@ -30,6 +31,8 @@ use crate::{
 
 /// How often to look for scheduled backups that are due: their times are whole minutes.
 const BACKUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked which ETL tasks are to run.
+const ETL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the files of the certificate are checked for changes.
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the program that writes the certificate is run.
@@ -114,9 +117,11 @@ pub async fn start_audited(
             tokio::spawn(accept(service, listener, limiter, stopped))
         })
         .collect();
+    state.engine.set_outbound(Arc::new(HttpOutbound::new(&state)));
     let mut maintenance = vec![
         tokio::spawn(maintain(Arc::clone(&state))),
         tokio::spawn(run_backups(Arc::clone(&state))),
+        tokio::spawn(follow_etl(Arc::clone(&state))),
         tokio::spawn(watch_builds(Arc::clone(&state))),
     ];
     if let Some(tls) = tls {
@@ -243,6 +248,20 @@ async fn run_backups(state: Arc<ServerState>) {
             tokio::task::spawn_blocking(move || engine.run_due_backups(build, show_failure));
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking for scheduled backups failed");
+        }
+    }
+}
+
+/// Begins and ends the processes of ETL tasks as the records say.
+async fn follow_etl(state: Arc<ServerState>) {
+    let mut ticks = tokio::time::interval(ETL_CHECK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let engine = Arc::clone(&state.engine);
+        let looked = tokio::task::spawn_blocking(move || engine.follow_etl());
+        if let Err(error) = looked.await {
+            tracing::error!(%error, "looking for ETL tasks failed");
         }
     }
 }

@@ -117,12 +117,13 @@ fn random_counters_command(random: &mut Random, id: &str) -> Command {
             0 | 1 => CounterStep::Delete { name },
             2 => CounterStep::Get { name },
             3 => CounterStep::Increment { name, by: i64::MAX / 4 },
+            4 => CounterStep::Set { name, value: random.below(9).cast_signed() - 4 },
             _ => CounterStep::Increment { name, by: random.below(9).cast_signed() - 4 },
         }
     };
     let steps = (0..random.below(4)).map(|_| step(random)).collect();
     let id = DocumentId::new(id).expect("a history's ids are short");
-    Command::ChangeCounters(ChangeCounters { id, steps })
+    Command::ChangeCounters(ChangeCounters { id, steps, ignores_missing: false })
 }
 
 /// Few names and moments, so that entries are replaced and series deleted and recreated.

@@ -59,10 +59,22 @@ impl NaiveCounters {
 impl Naive {
     pub(crate) fn change_counters(&mut self, request: &ChangeCounters) -> Result<(), Refused> {
         let id = request.id.as_str().to_lowercase();
+        if request.ignores_missing && !self.is_live(&id) {
+            return Ok(());
+        }
         for step in &request.steps {
             let (name, by) = match step {
                 CounterStep::Get { .. } => continue,
                 CounterStep::Increment { name, by } => (name, Some(*by)),
+                CounterStep::Set { name, value } => {
+                    let key = (id.clone(), name.as_str().to_lowercase());
+                    let known = self.counters.rows.get(&key);
+                    let known = known.and_then(|counter| Some(counter.what.as_ref()?.1));
+                    if known == Some(*value) {
+                        continue;
+                    }
+                    (name, Some(value.checked_sub(known.unwrap_or(0)).ok_or(Refused)?))
+                }
                 CounterStep::Delete { name } => (name, None),
             };
             if !self.is_live(&id) {

@@ -112,6 +112,7 @@ impl Naive {
                 let name = |name: &str| CounterName::new(name).expect("it is short");
                 self.change_counters(&ChangeCounters {
                     id: DocumentId::new(other).expect("a history's ids are short"),
+                    ignores_missing: false,
                     steps: vec![
                         CounterStep::Increment { name: name("likes"), by: 2 },
                         CounterStep::Delete { name: name("_x") },

@@ -5,7 +5,11 @@
 use model::TimeSpan;
 use serde_json::{Map, Value};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    sent_properties::{flag, object, property, text},
+};
 
 /// The form of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -343,54 +347,6 @@ fn encryption(sent: &Map<String, Value>) -> Result<BackupEncryption, ProtocolErr
             Err(ProtocolError::new(ErrorKind::Format, message))
         }
     }
-}
-
-fn property<'s>(sent: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
-    let found = sent.get(name).or_else(|| {
-        let mut any = sent.iter();
-        any.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    });
-    found.filter(|value| !value.is_null())
-}
-
-fn object<'s>(
-    sent: &'s Map<String, Value>,
-    name: &str,
-) -> Result<Option<&'s Map<String, Value>>, ProtocolError> {
-    match property(sent, name) {
-        None => Ok(None),
-        Some(Value::Object(found)) => Ok(Some(found)),
-        Some(other) => Err(unfit(name, other, "an object")),
-    }
-}
-
-fn text(sent: &Map<String, Value>, name: &str) -> Result<Option<String>, ProtocolError> {
-    match property(sent, name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.trim().is_empty())),
-        Some(other) => Err(unfit(name, other, "a text")),
-    }
-}
-
-fn flag(sent: &Map<String, Value>, name: &str) -> Result<bool, ProtocolError> {
-    match property(sent, name) {
-        None => Ok(false),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(other) => Err(unfit(name, other, "true or false")),
-    }
-}
-
-/// Names the type of what was sent, and not its value, which may be a secret.
-fn unfit(name: &str, value: &Value, wanted: &str) -> ProtocolError {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    };
-    ProtocolError::new(ErrorKind::InvalidData, format!("'{name}' must be {wanted}, not {found}"))
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub enum BatchCommand {
         id: Option<String>,
         /// The document and the operations.
         counters: DocumentCounters,
+        /// Whether an ETL task sends it: it sets counters, and ignores documents that do not exist.
+        is_from_etl: bool,
     },
     /// Changes a time series.
     TimeSeries(TimeSeriesCommand),
@@ -164,6 +166,8 @@ pub enum TimeSeriesCommand {
         changes: Box<TimeSeriesBody>,
         /// The command type repeated in the result: `TimeSeries` or `TimeSeriesWithIncrements`.
         kind: &'static str,
+        /// Whether an ETL task sends it: it ignores documents that do not exist.
+        is_from_etl: bool,
     },
     /// Copy entries from one time series to another.
     Copy(TimeSeriesCopyBody),
@@ -206,9 +210,11 @@ impl BatchCommand {
             CommandKind::AttachmentCopy => {
                 Self::Attachment(AttachmentCommand::transfer(properties, false)?)
             }
-            CommandKind::Counters => {
-                Self::Counters { counters: properties.required_counters()?, id: properties.id }
-            }
+            CommandKind::Counters => Self::Counters {
+                counters: properties.required_counters()?,
+                is_from_etl: properties.is_from_etl,
+                id: properties.id,
+            },
             kind @ (CommandKind::TimeSeries | CommandKind::TimeSeriesWithIncrements) => {
                 Self::TimeSeries(TimeSeriesCommand::change(kind, properties)?)
             }
@@ -365,6 +371,7 @@ impl TimeSeriesCommand {
             changes: Box::new(properties.required_time_series()?),
             id: properties.id.unwrap_or_default(),
             kind: kind.name(),
+            is_from_etl: properties.is_from_etl,
         })
     }
 }

@@ -112,14 +112,16 @@ mod tests {
                 format!("~{targets:?} {}", patch.script)
             }
             BatchCommand::Attachment(command) => shape_of_attachment(command),
-            BatchCommand::TimeSeries(TimeSeriesCommand::Change { id, changes, kind }) => {
+            BatchCommand::TimeSeries(TimeSeriesCommand::Change { id, changes, kind, .. }) => {
                 format!("{kind} {id} {}", changes.name)
             }
             BatchCommand::TimeSeries(TimeSeriesCommand::Copy(copy)) => format!("{copy:?}"),
             BatchCommand::CompareExchange { key, index, .. } => {
                 format!("compare exchange {key:?} {index}")
             }
-            BatchCommand::Counters { id, counters } => format!("{id:?} {}", counters.document_id),
+            BatchCommand::Counters { id, counters, .. } => {
+                format!("{id:?} {}", counters.document_id)
+            }
         }
     }
 

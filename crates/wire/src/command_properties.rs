@@ -27,6 +27,7 @@ pub(crate) struct CommandProperties {
     pub(crate) original_change_vector: Option<String>,
     pub(crate) document: Option<BlittableBuf>,
     pub(crate) id_prefixed: bool,
+    pub(crate) is_from_etl: bool,
     pub(crate) patch: Option<PatchBody>,
     pub(crate) when_missing: MissingDocument,
     pub(crate) json_patch: Option<BlittableBuf>,
@@ -112,6 +113,7 @@ pub(crate) fn read_command(
             }
             "Document" => properties.document = read_document(reader, builder)?,
             "ForceRevisionCreationStrategy" => properties.keeps_replaced = read_strategy(reader)?,
+            "FromEtl" => properties.is_from_etl = read_flag(reader)?,
             "IdPrefixed" => properties.id_prefixed = read_flag(reader)?,
             "Patch" => properties.patch = read_patch_value(reader, builder)?,
             "PatchIfMissing" => properties.when_missing.patch = read_patch_value(reader, builder)?,

@@ -44,8 +44,10 @@ pub struct CounterOperation {
 /// The type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterOperationKind {
-    /// No effect. The same holds for the protocol's `Put`, which is reserved for imports.
+    /// No effect.
     Nothing,
+    /// Set it to the delta. Has an effect only in commands of ETL tasks.
+    Put,
     /// Add the delta, which may be negative.
     Increment,
     /// Delete the counter.
@@ -57,7 +59,8 @@ pub enum CounterOperationKind {
 impl CounterOperationKind {
     fn named(name: &str) -> Option<Self> {
         match name {
-            "None" | "Put" => Some(Self::Nothing),
+            "None" => Some(Self::Nothing),
+            "Put" => Some(Self::Put),
             "Increment" => Some(Self::Increment),
             "Delete" => Some(Self::Delete),
             "Get" => Some(Self::Get),
@@ -252,7 +255,7 @@ mod tests {
             (r#"{"ReplyWithAllNodesValues":true}"#.to_owned(), " true"),
             (one(""), "u/1:  false"),
             (one(r#"{"CounterName":"a"}"#), "u/1: Nothing a 0 false"),
-            (one(r#"{"Type":"Put","CounterName":"a"}"#), "u/1: Nothing a 0 false"),
+            (one(r#"{"Type":"Put","CounterName":"a"}"#), "u/1: Put a 0 false"),
             (one(r#"{"Type":"Increment"}"#), "u/1: Increment  0 false"),
             (
                 one(r#"{"Type":"Increment","CounterName":"a","Delta":"3"}"#),

@@ -20,6 +20,7 @@
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`SmugglerOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
 //! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
+//! | [`ConnectionString`], [`RavenEtl`] | where tasks send documents, and which |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
 //! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
@@ -35,11 +36,13 @@ mod bulk_docs_body;
 mod bulk_insert_element;
 mod client_configuration;
 mod command_properties;
+mod connection_string;
 mod counters_body;
 mod csharp_class;
 mod documents_compression;
 mod error_body;
 mod error_kind;
+mod etl_configuration;
 mod guid;
 mod hash_etag;
 mod index_definition;
@@ -55,6 +58,7 @@ mod record_sections;
 mod recorded_indexes;
 mod retention_configuration;
 mod revisions_configuration;
+mod sent_properties;
 mod size_text;
 mod smuggler_options;
 mod spatial_options;
@@ -94,6 +98,7 @@ pub use crate::{
     bulk_docs_body::{BatchBody, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{ClientConfiguration, read_client_configuration},
+    connection_string::{ConnectionString, ConnectionStringKind, RavenConnectionString},
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
     },
@@ -101,6 +106,7 @@ pub use crate::{
     documents_compression::read_documents_compression,
     error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
+    etl_configuration::{EtlTransformation, RavenEtl},
     guid::guid_text,
     hash_etag::HashEtag,
     index_definition::{

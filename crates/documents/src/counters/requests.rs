@@ -9,6 +9,8 @@ pub struct ChangeCounters {
     pub id: DocumentId,
     /// The steps, in order.
     pub steps: Vec<CounterStep>,
+    /// Whether nothing happens, instead of an error, if there is no such document.
+    pub ignores_missing: bool,
 }
 
 /// One change or read of a counter.
@@ -20,6 +22,13 @@ pub enum CounterStep {
         name: CounterName,
         /// The delta.
         by: i64,
+    },
+    /// Set it to a value: what this database has counted makes up the difference to what others have.
+    Set {
+        /// Its name.
+        name: CounterName,
+        /// The value.
+        value: i64,
     },
     /// Delete it; a missing one is no error.
     Delete {

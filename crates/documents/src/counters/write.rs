@@ -40,7 +40,7 @@ impl DocumentWriter<'_> {
         &mut self,
         request: &ChangeCounters,
     ) -> Result<CountersChanged, DocumentError> {
-        let ChangeCounters { id, steps } = request;
+        let ChangeCounters { id, steps, ignores_missing } = request;
         let mut outcome = CountersChanged {
             id: id.clone(),
             counters: Vec::with_capacity(steps.len()),
@@ -48,8 +48,23 @@ impl DocumentWriter<'_> {
             touches_document: false,
             document_change_vector: None,
         };
+        if *ignores_missing && read::get(self.transaction(), id)?.is_none() {
+            return Ok(outcome);
+        }
         for step in steps {
             match step {
+                CounterStep::Set { name, value } => {
+                    let owner = self.owner_of_counters(id)?;
+                    let is_new = counter(self.transaction(), id, name)?.is_none();
+                    let (before, _) = self.last_change();
+                    self.set_counter(owner, name, *value)?;
+                    let (after, change_vector) = self.last_change();
+                    if before != after {
+                        outcome.change_vector = Some(change_vector.clone());
+                    }
+                    outcome.touches_document |= is_new;
+                    outcome.counters.push(self.counter_detail(id, name)?);
+                }
                 CounterStep::Increment { name, by } => {
                     let (change_vector, is_new) = self.increment_counter(id, name, *by)?;
                     outcome.change_vector = Some(change_vector);

@@ -6,7 +6,7 @@ use model::{CollectionName, Etag};
 use storage::{Transaction, TreeName};
 
 use super::{
-    kinds::EntryKinds,
+    kinds::{EntryKind, EntryKinds},
     tables::{LOG_TABLES, LogTable},
 };
 use crate::{collections::collection, error::DocumentError};
@@ -39,6 +39,11 @@ impl<'a> Selection<'a> {
     /// are none.
     pub fn of_collections(kinds: impl Into<EntryKinds>, collections: &'a [CollectionName]) -> Self {
         Self { kinds: kinds.into(), collections, last: Etag(u64::MAX) }
+    }
+
+    /// Whether entries of a kind are selected.
+    pub fn has(&self, kind: EntryKind) -> bool {
+        self.kinds.contains(kind)
     }
 
     /// The same up to an etag, inclusive.

@@ -74,6 +74,8 @@ pub struct TimeSeriesChange {
     pub rollup_right: RollupRight,
     /// For a rollup: its progress including these entries.
     pub rolled_up: Option<RolledUp>,
+    /// Whether nothing happens, instead of an error, if there is no such document.
+    pub ignores_missing: bool,
 }
 
 impl TimeSeriesChange {
@@ -88,6 +90,7 @@ impl TimeSeriesChange {
             imported: Entries::default(),
             rollup_right: RollupRight::None,
             rolled_up: None,
+            ignores_missing: false,
         }
     }
 

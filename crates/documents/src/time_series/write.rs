@@ -79,6 +79,10 @@ impl DocumentWriter<'_> {
         change: &TimeSeriesChange,
     ) -> Result<TimeSeriesWritten, DocumentError> {
         change.check()?;
+        if change.ignores_missing && crate::read::get(self.transaction(), &change.id)?.is_none() {
+            let id = change.id.clone();
+            return Ok(TimeSeriesWritten { id, change_vector: None, is_document_touched: false });
+        }
         let (before, _) = self.last_change();
         let mut series = self.open_series(&change.id, &change.name)?;
         self.check_rollup_right(change, &series)?;

@@ -54,7 +54,7 @@ impl Database {
             Some(by) => CounterStep::Increment { name, by },
             None => CounterStep::Delete { name },
         };
-        let request = ChangeCounters { id: id(of), steps: vec![step] };
+        let request = ChangeCounters { id: id(of), steps: vec![step], ignores_missing: false };
         self.write(|writer| writer.change_counters(&request)).unwrap();
     }
 

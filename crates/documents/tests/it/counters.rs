@@ -31,7 +31,8 @@ impl Database {
         of: &str,
         changes: &[CounterStep],
     ) -> Result<CountersChanged, DocumentError> {
-        let request = ChangeCounters { id: id(of), steps: changes.to_vec() };
+        let request =
+            ChangeCounters { id: id(of), steps: changes.to_vec(), ignores_missing: false };
         self.write(|writer| writer.change_counters(&request))
     }
 

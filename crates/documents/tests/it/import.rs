@@ -109,7 +109,7 @@ fn what_belongs_to_a_document_changes_neither_its_time_nor_its_history() {
     let total = documents::counter(&database.read(), &id(), &likes()).unwrap().unwrap().total();
     assert_eq!(total, 5);
     let increment = CounterStep::Increment { name: likes(), by: 2 };
-    let request = ChangeCounters { id: id(), steps: vec![increment] };
+    let request = ChangeCounters { id: id(), steps: vec![increment], ignores_missing: false };
     let changed = database.write(|writer| writer.change_counters(&request)).unwrap();
     assert_eq!(changed.counters[0].as_ref().unwrap().total, 7);
     // In a later file of a backup, it was deleted and counted anew.

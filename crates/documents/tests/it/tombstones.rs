@@ -110,7 +110,7 @@ fn tombstones_of_what_belongs_to_documents_go_too_and_nothing_else_with_them() {
     let count = |of: &str| {
         let name = CounterName::new("likes").unwrap();
         let steps = vec![CounterStep::Increment { name, by: 1 }];
-        let request = ChangeCounters { id: id(of), steps };
+        let request = ChangeCounters { id: id(of), steps, ignores_missing: false };
         database.write(|writer| writer.change_counters(&request)).unwrap();
     };
     for of in ["u/1", "u/2"] {

@@ -5,6 +5,7 @@
 mod documents;
 mod dotnet_texts;
 mod errors;
+mod etl;
 mod hostile;
 mod map_context;
 mod maps;

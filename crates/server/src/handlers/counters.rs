@@ -57,8 +57,10 @@ pub(crate) fn post(call: Call) -> Answering {
             true => ShownValues::Each,
             false => ShownValues::Null,
         };
-        let is_look =
-            |kind| matches!(kind, CounterOperationKind::Get | CounterOperationKind::Nothing);
+        let is_look = |kind| {
+            use CounterOperationKind::{Get, Nothing, Put};
+            matches!(kind, Get | Nothing | Put)
+        };
         let operations = requested.documents.iter().flat_map(|document| &document.operations);
         let outcomes = if operations.clone().all(|operation| is_look(operation.kind)) {
             // Reading a name that no counter can have is not an error.

@@ -36,7 +36,7 @@ pub(crate) fn of_database(state: &ServerState, database: &Database, now: &str) -
         fan_out(database),
         older_documents(database, now),
     ];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten().chain(failing_etl(state, database)).collect()
 }
 
 /// The notifications of a database that operators have not dismissed.
@@ -137,6 +137,60 @@ fn low_disk(database: &Database, now: &str) -> Option<Value> {
         }),
     };
     Some(notification.shape())
+}
+
+/// ETL tasks whose destinations do not take what they send, and documents that could not be sent.
+fn failing_etl(state: &ServerState, database: &Database) -> Vec<Value> {
+    let (record, engine) = (database.record(), &state.engine);
+    let (mut of_loads, mut of_documents) = (Vec::new(), Vec::new());
+    let (mut load_ticks, mut document_ticks) = (0, 0);
+    for task in engine.etl_tasks(&record) {
+        let Some(process) = engine.etl_statistics(&record, task.definition.id) else { continue };
+        for (transform, statistics) in process.transforms {
+            let name = format!("{}/{transform}", task.definition.name);
+            if statistics.is_failing {
+                let last = statistics.problems.iter().rfind(|problem| problem.document.is_none());
+                let reason = last.map_or("", |problem| problem.message.as_str());
+                of_loads.push(format!("{name}: {reason}"));
+                load_ticks = load_ticks.max(statistics.load_error_ticks.unwrap_or(0));
+            }
+            if statistics.transform_errors != 0 {
+                let count = statistics.transform_errors;
+                of_documents.push(format!("{name}: {count} documents could not be transformed"));
+                let at = statistics.transform_error_ticks.unwrap_or(0);
+                document_ticks = document_ticks.max(at);
+            }
+        }
+    }
+    let problem = |name, key, title, texts: Vec<String>, ticks| {
+        let notification = Notification {
+            kind: ALERT,
+            name,
+            key,
+            severity: "Warning",
+            title,
+            message: texts.join("\n"),
+            at: &date::format(ticks),
+            database: Some(record.name.as_str().to_owned()),
+            details: json!({ "Tasks": texts }),
+        };
+        (!texts.is_empty()).then(|| notification.shape())
+    };
+    let loads = problem(
+        "Etl_LoadError",
+        "etl-load-error",
+        "An ETL task cannot send to its destination",
+        of_loads,
+        load_ticks,
+    );
+    let documents = problem(
+        "Etl_TransformationError",
+        "etl-transformation-error",
+        "An ETL task could not transform some documents",
+        of_documents,
+        document_ticks,
+    );
+    loads.into_iter().chain(documents).collect()
 }
 
 /// An index has proved that writes are missing.

@@ -1,7 +1,7 @@
-//! Ongoing tasks of a database: subscriptions and scheduled backups. Other kinds are rejected.
+//! Ongoing tasks of a database: subscriptions, scheduled backups and ETL tasks. Other kinds are rejected.
 
 use cluster_state::SubscriptionRecord;
-use engine::{BackupTask, EngineError, SubscriptionKey};
+use engine::{BackupTask, EngineError, EtlTask, SubscriptionKey};
 use http::StatusCode;
 use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     handlers::{
-        backups,
+        backups, etl,
         subscriptions::{
             for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
         },
@@ -24,13 +24,17 @@ use crate::{
 enum Kind {
     Subscription,
     Backup,
+    RavenEtl,
 }
+
+const KINDS: [(&str, Kind); 3] =
+    [("Subscription", Kind::Subscription), ("Backup", Kind::Backup), ("RavenEtl", Kind::RavenEtl)];
 
 /// The kind of task that a request is about; unknown ones are rejected.
 fn kind_of(call: &Call) -> Result<Kind, ApiError> {
     let query = call.query();
     let kind = query.single_non_empty("type")?;
-    for (word, known) in [("Subscription", Kind::Subscription), ("Backup", Kind::Backup)] {
+    for (word, known) in KINDS {
         if kind.eq_ignore_ascii_case(word) {
             return Ok(known);
         }
@@ -103,13 +107,28 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
             Ok(())
         })?;
     }
+    for task in call.state.engine.etl_tasks(&record) {
+        let json = Value::Object(etl::task_json(call, &record, &task)).to_string();
+        tasks.add(json.len(), |out| {
+            out.extend_from_slice(json.as_bytes());
+            Ok(())
+        })?;
+    }
     let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":[]}}");
     Ok(tasks.end(tail.as_bytes()))
 }
 
 /// `GET /task`.
 pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
-    if kind_of(call)? == Kind::Backup {
+    let kind = kind_of(call)?;
+    if kind == Kind::RavenEtl {
+        let record = call.database()?.record();
+        return Ok(match named_etl(call, &record)? {
+            Some(task) => Answer::shape(StatusCode::OK, &etl::details_json(call, &record, &task)),
+            None => Answer::empty(StatusCode::NOT_FOUND),
+        });
+    }
+    if kind == Kind::Backup {
         let record = call.database()?.record();
         return Ok(match named_backup(call, &record)? {
             Some(task) => Answer::shape(StatusCode::OK, &backups::task_json(call, &record, &task)?),
@@ -146,6 +165,20 @@ pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
         let changed = engine.set_backup_task_state(database.name.as_str(), id, is_disabled)?;
         return Ok(changed_answer(key, changed.index));
     }
+    if kind == Kind::RavenEtl {
+        let database = call.database()?.record();
+        if !is_disabled {
+            etl::check_enabling(call)?;
+        }
+        let id = match query.long("key")? {
+            Some(key) => u64::try_from(key).unwrap_or(0),
+            None => named_etl(call, &database)?.map_or(0, |task| task.definition.id),
+        };
+        let engine = &call.state.engine;
+        let changed = engine.set_etl_task_state(database.name.as_str(), id, is_disabled)?;
+        let id = i64::try_from(id).unwrap_or(0);
+        return Ok(changed_answer(id, changed.index));
+    }
     let Some(record) = named(call)? else {
         let name = query.get("taskName").unwrap_or_default();
         let database = call.database()?.record();
@@ -165,6 +198,12 @@ pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
         let database = call.database()?.record();
         let task = u64::try_from(id).unwrap_or(0);
         let changed = call.state.engine.delete_backup_task(database.name.as_str(), task)?;
+        return Ok(changed_answer(id, changed.index));
+    }
+    if kind == Kind::RavenEtl {
+        let database = call.database()?.record();
+        let task = u64::try_from(id).unwrap_or(0);
+        let changed = call.state.engine.delete_etl_task(database.name.as_str(), task)?;
         return Ok(changed_answer(id, changed.index));
     }
     let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
@@ -189,4 +228,15 @@ fn named_backup(call: &Call, record: &DatabaseRecord) -> Result<Option<BackupTas
         }),
     };
     Ok(call.state.engine.backup_tasks(record).into_iter().find(is_named))
+}
+
+/// The ETL task that a request names, by its number or its name.
+fn named_etl(call: &Call, record: &DatabaseRecord) -> Result<Option<EtlTask>, ApiError> {
+    let query = call.query();
+    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
+    let is_named = |task: &EtlTask| match id {
+        Some(id) => i64::try_from(task.definition.id) == Ok(id),
+        None => name.is_some_and(|name| task.definition.name.eq_ignore_ascii_case(name)),
+    };
+    Ok(call.state.engine.etl_tasks(record).into_iter().find(is_named))
 }

@@ -112,8 +112,8 @@ impl BatchBuilder<'_> {
                 let answered = attachment_commands::answered(command, &mut self.contents)?;
                 self.push(answered);
             }
-            BatchCommand::Counters { id, counters } => {
-                self.push(counter_commands::answered(id, counters)?);
+            BatchCommand::Counters { id, counters, is_from_etl } => {
+                self.push(counter_commands::answered(id, counters, is_from_etl)?);
             }
             BatchCommand::TimeSeries(command) => {
                 self.push(time_series_commands::answered(command, self.series)?);

@@ -24,18 +24,27 @@ pub(crate) struct CountersAnswer {
 pub(crate) fn answered(
     id: Option<String>,
     counters: DocumentCounters,
+    is_from_etl: bool,
 ) -> Result<Answered<CountersAnswer>, ApiError> {
-    let command = Command::ChangeCounters(change_counters(counters)?);
+    let command = Command::ChangeCounters(changes_of(counters, is_from_etl)?);
     Ok(Answered::one(command, CountersAnswer { id }))
 }
 
 /// The changes that a request makes to one document. Operations without effect are omitted.
 pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCounters, ApiError> {
+    changes_of(requested, false)
+}
+
+/// The same, also of an ETL task: only that sets counters, and it ignores documents that do not exist.
+fn changes_of(requested: DocumentCounters, is_from_etl: bool) -> Result<ChangeCounters, ApiError> {
     let DocumentCounters { document_id: id, operations } = requested;
     let mut steps = Vec::with_capacity(operations.len());
     for CounterOperation { kind, name, delta } in operations {
         steps.push(match kind {
-            CounterOperationKind::Nothing => continue,
+            CounterOperationKind::Put if is_from_etl => {
+                CounterStep::Set { name: counter_name(name)?, value: delta }
+            }
+            CounterOperationKind::Nothing | CounterOperationKind::Put => continue,
             CounterOperationKind::Increment => {
                 CounterStep::Increment { name: counter_name(name)?, by: delta }
             }
@@ -43,7 +52,7 @@ pub(crate) fn change_counters(requested: DocumentCounters) -> Result<ChangeCount
             CounterOperationKind::Get => CounterStep::Get { name: counter_name(name)? },
         });
     }
-    Ok(ChangeCounters { id: DocumentId::new(id)?, steps })
+    Ok(ChangeCounters { id: DocumentId::new(id)?, steps, ignores_missing: is_from_etl })
 }
 
 /// The name of a counter.

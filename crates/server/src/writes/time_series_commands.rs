@@ -30,8 +30,10 @@ pub(crate) fn answered(
     series: &RecordedSeries,
 ) -> Result<Answered<TimeSeriesAnswer>, ApiError> {
     Ok(match command {
-        TimeSeriesCommand::Change { id, changes, kind } => {
-            Answered::one(change_command(&id, *changes, series)?, TimeSeriesAnswer { kind })
+        TimeSeriesCommand::Change { id, changes, kind, is_from_etl } => {
+            let mut change = requested_change(&id, *changes, series)?;
+            change.ignores_missing = is_from_etl;
+            Answered::one(Command::ChangeTimeSeries(Box::new(change)), TimeSeriesAnswer { kind })
         }
         TimeSeriesCommand::Copy(copy) => {
             Answered::one(copy_command(copy)?, TimeSeriesAnswer { kind: "TimeSeriesCopy" })

@@ -996,3 +996,37 @@ fn routes_that_are_not_implemented_need_a_clearance_too() {
     let next = "/databases/db/operations/next-operation-id";
     assert_eq!(secured.send(Some(&secured.own), "GET", next, "").json()["Id"], 1);
 }
+
+/// The destination is another database of the same server: its own certificate may write there.
+#[test]
+fn an_etl_task_uses_the_certificate_of_the_server() {
+    let secured = secured();
+    secured.create("db");
+    secured.create("other");
+    let url = format!("https://{}", secured.server.address);
+    let own = Some(&secured.own);
+    let put = |target: &str, body: Value| {
+        let reply = secured.send(own, "PUT", target, &body.to_string());
+        assert!(reply.status < 300, "{}", String::from_utf8_lossy(&reply.body));
+    };
+    let string = json!({
+        "Type": "Raven", "Name": "to", "Database": "other", "TopologyDiscoveryUrls": [url]
+    });
+    put("/databases/db/admin/connection-strings", string);
+    put("/databases/db/docs?id=a", json!({"N": 1, "@metadata": {"@collection": "As"}}));
+    let transforms = json!([{"Name": "all", "ApplyToAllDocuments": true}]);
+    let task = json!({
+        "EtlType": "Raven", "Name": "t", "ConnectionStringName": "to", "Transforms": transforms
+    });
+    put("/databases/db/admin/etl", task);
+    let arrives = || secured.send(own, "GET", "/databases/other/docs?id=a", "").status == 200;
+    for _ in 0..1000 {
+        if arrives() {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "polls as clients do")]
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let debug = secured.send(own, "GET", "/databases/db/etl/debug/stats", "");
+    panic!("it does not arrive: {}", String::from_utf8_lossy(&debug.body));
+}

@@ -149,7 +149,12 @@ fn unknown_routes_are_reported_with_method_and_path() {
 fn routes_that_are_not_implemented_are_named_in_the_error() {
     let server = TestServer::with_database();
     let table = [
-        ("GET", "/databases/db/ETL/stats?x=1", "GET /databases/*/etl/stats", "ETL and queue sinks"),
+        (
+            "GET",
+            "/databases/db/ETL/performance/live?x=1",
+            "GET /databases/*/etl/performance/live",
+            "ETL and queue sinks",
+        ),
         ("PUT", "/admin/cluster/node", "PUT /admin/cluster/node", "Clusters of several nodes"),
     ];
     for (method, target, name, feature) in table {

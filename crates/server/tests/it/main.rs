@@ -26,6 +26,7 @@ mod database_files;
 mod databases;
 mod documents;
 mod documents_compression;
+mod etl;
 mod exchange_indexes;
 mod exchange_queries;
 mod filtered_queries;

@@ -21,7 +21,9 @@ pub(crate) struct TestServer {
 fn settings(arguments: &[&str]) -> Settings {
     let has_place = arguments.iter().any(|argument| argument.starts_with("--DataDir="));
     let place = if has_place { None } else { Some("--DataDir=/data") };
-    let base = ["--ServerUrl=http://127.0.0.1:0"].into_iter().chain(place);
+    let has_url = arguments.iter().any(|argument| argument.starts_with("--ServerUrl="));
+    let url = if has_url { None } else { Some("--ServerUrl=http://127.0.0.1:0") };
+    let base = url.into_iter().chain(place);
     let inputs = Inputs {
         arguments: base.chain(arguments.iter().copied()).map(Into::into).collect(),
         environment: Vec::new(),
