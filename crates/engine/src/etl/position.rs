@@ -11,8 +11,9 @@ use cluster_state::{ClusterError, Command, ServerValueCommand};
 use database::{DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
 use etl::deletions_read;
-use model::{DatabaseId, DatabaseRecord, Etag};
+use model::{DatabaseId, DatabaseRecord, Etag, base64_bytes, base64_text};
 use serde_json::{Value, json};
+use storage::HistoryPoint;
 use wire::EtlTransformation;
 
 use super::tasks::{EtlTask, tasks_of};
@@ -23,8 +24,8 @@ const PREFIX: &str = "etl-position/";
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// The files that were read.
-    pub(crate) database_id: Option<DatabaseId>,
+    /// The moment in the history of the files that were read; `None` if nothing was.
+    pub(crate) point: Option<HistoryPoint>,
     /// What was read and sent: [`definition_of`] the transformation.
     pub(crate) definition: Value,
     /// Everything up to here was sent.
@@ -58,11 +59,15 @@ pub(crate) fn read(
 fn parse(bytes: &[u8]) -> Option<Position> {
     let stored: Value = serde_json::from_slice(bytes).ok()?;
     Some(Position {
-        database_id: stored["DatabaseId"].as_str().and_then(DatabaseId::parse),
+        point: stored["Point"].as_str().and_then(point_in),
         definition: stored["Definition"].clone(),
         etag: Etag(stored["LastProcessedEtag"].as_u64()?),
         change_vector: stored["ChangeVector"].as_str().unwrap_or_default().to_owned(),
     })
+}
+
+fn point_in(text: &str) -> Option<HistoryPoint> {
+    HistoryPoint::from_bytes(&base64_bytes(text)?)
 }
 
 /// Stores a position. Blocks.
@@ -75,7 +80,7 @@ pub(crate) fn write(
     let stored = json!({
         "ConfigurationName": task,
         "TransformationName": transform,
-        "DatabaseId": position.database_id.map(|id| id.to_string()),
+        "Point": position.point.map(|point| base64_text(&point.to_bytes())),
         "Definition": position.definition,
         "LastProcessedEtag": position.etag.0,
         "ChangeVector": position.change_vector,
@@ -160,6 +165,14 @@ fn needs_of(cluster: &Cluster, record: &DatabaseRecord, task: &EtlTask) -> Vec<T
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_position_is_read_as_it_was_stored() {
+        let point = HistoryPoint { environment: 1 << 100, incarnation: u64::MAX, transaction: 3 };
+        let text = base64_text(&point.to_bytes());
+        assert_eq!(point_in(&text), Some(point));
+        assert_eq!(point_in("no point"), None);
+    }
 
     #[test]
     fn names_that_look_alike_are_different_values() {

@@ -14,7 +14,7 @@ use etl::{BatchLimits, EtlBatch, Plan, ScriptRun, read_batch};
 use model::{Etag, ticks};
 use platform::Clock;
 use script::Budget;
-use storage::{MemoryShare, ReadTransaction};
+use storage::{HistoryPoint, MemoryShare};
 use wire::EtlTransformation;
 
 use super::{
@@ -79,6 +79,8 @@ struct Transform {
 struct Prepared {
     batch: EtlBatch,
     boundary: String,
+    /// The moment at which it was read.
+    point: Option<HistoryPoint>,
     /// Holds the memory of the batch.
     share: MemoryShare,
     began: Duration,
@@ -187,7 +189,7 @@ impl Process {
         };
         // A destination that does not answer must not keep the engine alive.
         drop(engine);
-        let Prepared { mut batch, boundary, share, began, began_ticks } = *prepared;
+        let Prepared { mut batch, boundary, point, share, began, began_ticks } = *prepared;
         let read_at = clock.monotonic();
         let commands = std::mem::take(&mut batch.commands);
         let (count, is_empty) = (commands.len(), commands.is_empty());
@@ -218,7 +220,7 @@ impl Process {
             statistics.transforms[at].1.note_run(run);
         }
         match sent {
-            Ok(()) => self.succeed(at, &batch, now),
+            Ok(()) => self.succeed(at, &batch, point, now),
             Err(SendError::Canceled) => Step::End,
             Err(SendError::Refused { .. }) if 1 < batch.changes => {
                 let transform = &mut self.transforms[at];
@@ -256,7 +258,7 @@ impl Process {
         }
         let tx = database.read();
         if transform.position.is_none() {
-            let position = stored_position(engine, &self.shared, &transform.definition, &tx)?;
+            let position = stored_position(engine, &self.shared, &transform.definition, &database)?;
             self.shared.statistics().transforms[at].1.last_etag = position.etag;
             transform.read_to = position.etag;
             transform.position = Some(position);
@@ -295,7 +297,9 @@ impl Process {
             return Ok(Ready::Nothing);
         }
         let boundary = format!("{:016x}{:016x}", engine.random_number(), engine.random_number());
-        Ok(Ready::Batch(Box::new(Prepared { batch, boundary, share, began, began_ticks })))
+        let point = database.environment().point_of(&tx)?;
+        let prepared = Prepared { batch, boundary, point, share, began, began_ticks };
+        Ok(Ready::Batch(Box::new(prepared)))
     }
 
     /// The database, if it can be used. It is opened only for a transformation that may not be at its end.
@@ -334,10 +338,17 @@ impl Process {
     }
 
     /// Stores how far a transformation has come.
-    fn succeed(&mut self, at: usize, batch: &EtlBatch, now: i64) -> Step {
+    fn succeed(
+        &mut self,
+        at: usize,
+        batch: &EtlBatch,
+        point: Option<HistoryPoint>,
+        now: i64,
+    ) -> Step {
         let Some(engine) = self.engine.upgrade() else { return Step::End };
         let transform = &mut self.transforms[at];
         let Some(position) = &mut transform.position else { return Step::Again };
+        position.point = point;
         position.etag = batch.last_etag;
         position.change_vector.clone_from(&batch.change_vector);
         let shared = &self.shared;
@@ -410,23 +421,17 @@ fn stored_position(
     engine: &Engine,
     shared: &ProcessShared,
     transform: &EtlTransformation,
-    tx: &ReadTransaction,
+    database: &DatabaseLease,
 ) -> Result<Position, EngineError> {
-    let database_id = Some(documents::database_identity(tx)?.database_id);
-    let last_etag = documents::progress(tx)?.last_etag;
     let (task, definition) = (&shared.task.definition.name, definition_of(transform));
     let stored = position::read(&engine.cluster, shared.database, task, &transform.name)?;
-    let is_valid = |stored: &Position| {
-        stored.database_id == database_id
-            && stored.definition == definition
-            && stored.etag <= last_etag
-    };
-    Ok(stored.filter(is_valid).unwrap_or(Position {
-        database_id,
-        definition,
-        etag: Etag::ZERO,
-        change_vector: String::new(),
-    }))
+    if let Some(stored) = stored.filter(|stored| stored.definition == definition)
+        && let Some(point) = &stored.point
+        && database.environment().vouches_for(point)?.is_ok()
+    {
+        return Ok(stored);
+    }
+    Ok(Position { definition, ..Position::default() })
 }
 
 /// What was read.
