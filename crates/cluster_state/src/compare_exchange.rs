@@ -410,6 +410,7 @@ fn forget_deleted(
     up_to: u64,
 ) -> Result<usize, ClusterError> {
     let mut keys = Vec::new();
+    let mut newest = counted_so_far(tx, database, Counted::ForgottenDeletion)?;
     let deleted = tx.tree(&schema::compare_exchange_deleted())?;
     for entry in deleted.range(Bound::Included(&database.0))? {
         let (key, index) = entry?;
@@ -418,11 +419,18 @@ fn forget_deleted(
         if keys.len() == FORGOTTEN_MAX {
             break;
         }
-        if index.is_ok_and(|index| index <= up_to) {
+        if let Ok(index) = index
+            && index <= up_to
+        {
             keys.push(String::from_utf8_lossy(key).into_owned());
+            newest = newest.max(index);
         }
     }
     keys.iter().try_for_each(|key| forget(tx, database, key))?;
+    if !keys.is_empty() {
+        let key = Counted::ForgottenDeletion.key(database);
+        tx.tree_mut(&schema::counts())?.put(&key, &newest.to_le_bytes())?;
+    }
     Ok(keys.len())
 }
 

@@ -10,6 +10,7 @@ use crate::{
     compare_exchange::{self, CompareExchangeEntry},
     error::ClusterError,
     refusals::Refusals,
+    schema::Counted,
     value_log::{self, ChangedValue},
     value_watches::{ValueWatch, ValueWatches},
 };
@@ -100,6 +101,16 @@ impl DatabaseValues {
     /// Storage errors.
     pub fn last_change(&self) -> Result<u64, ClusterError> {
         value_log::last(&self.tx, self.database)
+    }
+
+    /// The index of the newest deletion that was forgotten; 0 if none was. Whoever knows the values up to an older
+    /// index cannot learn from [`changes_after`](Self::changes_after) what was deleted since.
+    ///
+    /// # Errors
+    /// Storage errors; the index is damaged.
+    pub fn last_forgotten_deletion(&self) -> Result<u64, ClusterError> {
+        let (tx, database) = (&self.tx, self.database);
+        compare_exchange::counted_so_far(tx, database, Counted::ForgottenDeletion)
     }
 
     /// The last change of each key after an index, in order; deletions are included until they are forgotten.

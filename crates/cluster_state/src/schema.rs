@@ -159,6 +159,8 @@ pub(crate) enum Counted {
     TransactionDocuments,
     /// Not a count: the index of the last transaction with documents.
     LastTransaction,
+    /// Not a count: the index of the newest deletion of a compare exchange value that was forgotten.
+    ForgottenDeletion,
 }
 
 impl Counted {
@@ -168,6 +170,7 @@ impl Counted {
             Self::CompareExchangeDeleted => b'd',
             Self::TransactionDocuments => b'n',
             Self::LastTransaction => b't',
+            Self::ForgottenDeletion => b'f',
         };
         key_of(database, &[kind])
     }

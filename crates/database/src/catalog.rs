@@ -92,13 +92,27 @@ pub struct WrittenRecord {
 }
 
 impl ServerCatalog {
-    /// Opens the catalog in `directory`, or creates it there.
+    /// Opens the catalog in `directory`, or creates it there, without a limit on memory.
+    ///
+    /// # Errors
+    /// Those of [`ServerCatalog::open_with`].
     pub fn open(platform: &Platform, directory: PathBuf) -> Result<ServerCatalog, CatalogError> {
+        Self::open_with(platform, EnvironmentOptions::new(directory))
+    }
+
+    /// Opens the catalog in the directory of these options, or creates it there.
+    ///
+    /// # Errors
+    /// The directory is that of another product; storage and cluster errors.
+    pub fn open_with(
+        platform: &Platform,
+        options: EnvironmentOptions,
+    ) -> Result<ServerCatalog, CatalogError> {
+        let directory = options.directory.clone();
         if let Some(product) = foreign_product(&*platform.disk, &directory) {
             return Err(CatalogError::Foreign { directory, product });
         }
-        let options =
-            EnvironmentOptions { history: History::Kept, ..EnvironmentOptions::new(directory) };
+        let options = EnvironmentOptions { history: History::Kept, ..options };
         let environment = Environment::open(platform, options)?;
         match environment.begin_writing() {
             // Without disk space, the history begins with the first change once there is room.

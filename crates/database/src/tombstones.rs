@@ -11,7 +11,8 @@
 //! | indexes, also if paused, disabled, failed, being built, or not opened | of what they map or load |
 //! | readers of the live tail | documents |
 //! | policies of time series | deleted ranges |
-//! | scheduled backups | everything, up to their last one ([`DeletionsNeeded`](crate::DeletionsNeeded)) |
+//! | scheduled backups | everything, up to their last one; during the first, all ([`DeletionsNeeded`](crate::DeletionsNeeded)) |
+//! | ETL tasks | what they read and have not sent, also while they are disabled (the same) |
 //! | [registered](TombstoneHolders::register) holders | as they report |
 //!
 //! Subscriptions read the document log but send no deletions, and hold nothing. Tombstones of attachments

@@ -18,7 +18,7 @@ use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
 use settings::Settings;
-use storage::{StorageError, environment_id_in};
+use storage::{EnvironmentOptions, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
@@ -52,7 +52,7 @@ pub struct Engine {
     pub(crate) platform: Platform,
     /// Where backups are.
     pub(crate) backup_disk: Arc<dyn Disk>,
-    pub(crate) backups: BackupSchedule,
+    pub(crate) backups: Arc<BackupSchedule>,
     pub(crate) etl: EtlProcesses,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
@@ -96,7 +96,8 @@ impl Engine {
             check_exposure(&*platform.disk, root)?;
         }
         let lock = lock_data_directory(&*platform.disk, &settings.data_dir)?;
-        let catalog = open_catalog(&settings, &platform)?;
+        let memory = Arc::new(MemoryPlan::new(&settings, &platform));
+        let catalog = open_catalog(&settings, &platform, &memory)?;
         let report = |error: &StorageError| {
             tracing::error!(%error, "changes could not be copied to a data file");
         };
@@ -104,18 +105,18 @@ impl Engine {
             .map_err(|source| OpenError::Thread { source })?;
         let flusher = Arc::new(flusher);
         flusher.add(catalog.environment());
-        let memory = Arc::new(MemoryPlan::new(&settings, &platform));
         catalog.limit_records(memory.record_bytes_max);
         let encryption_keys = Arc::new(EncryptionKeys::new(
             &platform,
             &settings.data_dir,
             settings.security.master_key.clone(),
         ));
+        let backups = Arc::new(BackupSchedule::default());
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = deletions_needed(catalog.cluster());
+            let needed = deletions_needed(catalog.cluster(), &backups);
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
@@ -133,7 +134,7 @@ impl Engine {
         retention.start(RETENTION_THREADS).map_err(|source| OpenError::Thread { source })?;
         let engine = Engine {
             backup_disk: backup_disk(&settings, &platform),
-            backups: BackupSchedule::default(),
+            backups,
             etl: EtlProcesses::default(),
             settings,
             platform,
@@ -162,7 +163,7 @@ impl Engine {
         engine.newest_client_configuration.store(newest, Ordering::Release);
         engine.finish_deletions();
         engine.remove_unfinished_restores();
-        engine.remove_old_backup_statuses();
+        engine.remove_orphaned_backup_statuses();
         engine.remove_old_etl_positions();
         engine.log_unknown_directories();
         Ok(engine)
@@ -261,8 +262,8 @@ impl Engine {
 }
 
 /// What scheduled backups and ETL tasks need of the deletions of a database.
-fn deletions_needed(cluster: &Arc<Cluster>) -> DeletionsNeeded {
-    let of_backups = backup::deletions_needed(Arc::clone(cluster));
+fn deletions_needed(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
+    let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
     let of_etl = etl::deletions_needed(Arc::clone(cluster));
     Arc::new(move |record| [of_backups(record), of_etl(record)].concat())
 }
@@ -285,14 +286,21 @@ fn registry_of(
     DatabaseRegistry::new(Arc::clone(catalog), Arc::clone(flusher), options, options_of)
 }
 
-fn open_catalog(settings: &Settings, platform: &Platform) -> Result<Arc<ServerCatalog>, OpenError> {
+fn open_catalog(
+    settings: &Settings,
+    platform: &Platform,
+    memory: &MemoryPlan,
+) -> Result<Arc<ServerCatalog>, OpenError> {
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
     let data_directory = || settings.data_dir.display().to_string();
     let system = environment_id_in(platform, &directory);
     if matches!(system, Ok(None)) && has_databases(platform, &settings.data_dir) {
         return Err(OpenError::SystemMissing { directory: data_directory() });
     }
-    let catalog = ServerCatalog::open(platform, directory);
+    let mut options = EnvironmentOptions::new(directory);
+    options.unflushed_bytes_max = memory.system_unflushed.bytes_max();
+    options.memory_budget = Arc::clone(&memory.system_unflushed);
+    let catalog = ServerCatalog::open_with(platform, options);
     let failed = |source| OpenError::Catalog { directory: data_directory(), source };
     catalog.map(Arc::new).map_err(failed)
 }

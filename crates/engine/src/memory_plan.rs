@@ -9,6 +9,7 @@
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: temporary memory that grows with data or clients |
 //! | a sixteenth | `small_bodies`: small request bodies |
+//! | a sixteenth | `system_unflushed`: the same as `unflushed`, of the server's own environment |
 //!
 //! and all of them together what is left besides code, connections, queues, open databases, caches
 //! and the allocator's overhead: that is not counted but measured continuously
@@ -37,6 +38,10 @@ const FREE_PART: u64 = 8;
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Fraction of the limit for all unflushed changes.
 const UNFLUSHED_PART: u64 = 4;
+/// Fraction of the limit for unflushed changes of the server's own environment, and the most of it. Each change of a
+/// record holds it twice: as an entry of the log, and as the record.
+const SYSTEM_UNFLUSHED_PART: u64 = 16;
+const SYSTEM_UNFLUSHED_BYTES_MAX: u64 = 128 << 20;
 /// Fraction of the limit for work.
 const WORK_PART: u64 = 4;
 /// Fraction of the limit for small request bodies.
@@ -107,6 +112,8 @@ pub struct MemoryPlan {
     pub uncounted: Arc<UncountedMemory>,
     /// The unflushed changes of all databases.
     pub unflushed: Arc<MemoryBudget>,
+    /// The unflushed changes of the server's own environment, which is never refused to write because of databases.
+    pub system_unflushed: Arc<MemoryBudget>,
     /// Limits of the commit queue of one database.
     pub queue: CommitQueueOptions,
     /// All short-lived memory that grows with data or with the number of clients.
@@ -209,6 +216,8 @@ impl MemoryPlan {
             limited_by,
             unflushed_bytes_max,
             unflushed: process.part(unflushed_bytes),
+            system_unflushed: process
+                .part_assured((bytes / SYSTEM_UNFLUSHED_PART).min(SYSTEM_UNFLUSHED_BYTES_MAX)),
             process,
             uncounted,
             plaintext,

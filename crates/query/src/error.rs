@@ -187,7 +187,9 @@ impl QueryError {
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) | QueryError::Values(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
-            QueryError::Index(SearchError::Pattern { .. }) => Family::Pattern,
+            QueryError::Index(SearchError::Pattern { .. } | SearchError::PrefixTooLong { .. }) => {
+                Family::Pattern
+            }
             QueryError::Index(SearchError::QueryTooDeep) => Family::InvalidQuery,
             QueryError::Index(_) => Family::Index,
             QueryError::Script(ScriptError::Refused { kind: Refusal::Value, .. }) => {

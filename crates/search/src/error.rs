@@ -46,6 +46,11 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The caller's: a prefix that some texts may or may not begin with: the index has too little of them.
+    PrefixTooLong {
+        /// Length of the prefix, in bytes.
+        bytes: usize,
+    },
     /// The caller's: a facet with more than [`crate::FACET_TERMS_MAX`] terms.
     TooManyFacetTerms,
     /// The caller's: the flag of [`crate::IndexReader::interruptible`] was set.
@@ -113,6 +118,11 @@ impl fmt::Display for SearchError {
             SearchError::Pattern { pattern, reason } => {
                 write!(f, "'{pattern}' is no pattern that can be searched for: {reason}")
             }
+            SearchError::PrefixTooLong { bytes } => write!(
+                f,
+                "a prefix of {bytes} bytes cannot be searched for: of a longer text, the index has the first {} bytes",
+                crate::TERM_BYTES_MAX
+            ),
             SearchError::TooManyFacetTerms => {
                 write!(f, "a facet has more than {} terms", crate::FACET_TERMS_MAX)
             }

@@ -151,6 +151,14 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{:0HASH_DIGITS$x}", &text[..kept], xxh3_128(text.as_bytes())))
 }
 
+/// The beginning of the text that a term was made of, and whether that is not all of it.
+pub(crate) fn beginning_of(term: &[u8]) -> (&[u8], bool) {
+    match term.len() <= TERM_BYTES_MAX {
+        true => (term, false),
+        false => (&term[..term.len() - HASH_DIGITS], true),
+    }
+}
+
 pub(crate) fn long_bytes(value: i64) -> [u8; 8] {
     (value as u64 ^ (1 << 63)).to_be_bytes()
 }

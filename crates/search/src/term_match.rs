@@ -13,7 +13,7 @@ use crate::{
     ids::FieldId,
     postings::PostingList,
     reader::IndexReader,
-    term::{TERM_BYTES_MAX, TermKind, text_of},
+    term::{TERM_BYTES_MAX, TermKind, beginning_of, text_of},
 };
 
 /// Memory of a compiled regular expression, in bytes.
@@ -82,8 +82,7 @@ pub(crate) enum TextPattern<'q> {
 
 impl<'q> TextPattern<'q> {
     pub(crate) fn prefix(text: &'q str) -> Self {
-        // What of a longer text is in the index is its beginning; see term.rs.
-        TextPattern::Prefix(&text[..text.floor_char_boundary(TERM_BYTES_MAX - 3)])
+        TextPattern::Prefix(text)
     }
 
     pub(crate) fn suffix(text: &'q str) -> Self {
@@ -125,6 +124,11 @@ impl<'q> TextPattern<'q> {
     }
 }
 
+/// What of a prefix is in each term of a text that begins with it, however little of a long text is; see term.rs.
+fn in_every_term(prefix: &str) -> &[u8] {
+    prefix[..prefix.floor_char_boundary(TERM_BYTES_MAX - 3)].as_bytes()
+}
+
 fn verdict(matches: bool) -> Verdict {
     if matches { Verdict::Match } else { Verdict::No }
 }
@@ -132,25 +136,36 @@ fn verdict(matches: bool) -> Verdict {
 impl TermMatcher for TextPattern<'_> {
     fn lowest(&self) -> &[u8] {
         match self {
-            TextPattern::Prefix(prefix) => prefix.as_bytes(),
-            TextPattern::Wildcard { prefix, .. } => prefix.as_bytes(),
+            TextPattern::Prefix(prefix) => in_every_term(prefix),
+            TextPattern::Wildcard { prefix, .. } => in_every_term(prefix),
             TextPattern::Suffix(_) | TextPattern::Contains(..) | TextPattern::Regex(_) => &[],
         }
     }
 
     fn check(&mut self, term: &[u8]) -> Result<Verdict, SearchError> {
+        let (beginning, is_cut) = beginning_of(term);
         Ok(match self {
-            TextPattern::Prefix(prefix) if term.starts_with(prefix.as_bytes()) => Verdict::Match,
-            TextPattern::Prefix(_) => Verdict::Stop,
-            TextPattern::Suffix(suffix) => verdict(term.ends_with(suffix.as_bytes())),
-            TextPattern::Contains(_, finder) => verdict(finder.find(term).is_some()),
-            TextPattern::Wildcard { prefix, .. } if !term.starts_with(prefix.as_bytes()) => {
+            TextPattern::Prefix(prefix) if !term.starts_with(in_every_term(prefix)) => {
+                Verdict::Stop
+            }
+            TextPattern::Prefix(prefix) if is_cut && beginning.len() < prefix.len() => {
+                if prefix.as_bytes().starts_with(beginning) {
+                    return Err(SearchError::PrefixTooLong { bytes: prefix.len() });
+                }
+                Verdict::No
+            }
+            TextPattern::Prefix(prefix) => verdict(beginning.starts_with(prefix.as_bytes())),
+            TextPattern::Suffix(suffix) => {
+                verdict(!is_cut && beginning.ends_with(suffix.as_bytes()))
+            }
+            TextPattern::Contains(_, finder) => verdict(finder.find(beginning).is_some()),
+            TextPattern::Wildcard { prefix, .. } if !term.starts_with(in_every_term(prefix)) => {
                 Verdict::Stop
             }
             TextPattern::Wildcard { pattern, .. } => {
-                verdict(matches_wildcard(pattern, text_of(term)?))
+                verdict(matches_wildcard(pattern, text_of(beginning)?))
             }
-            TextPattern::Regex(regex) => verdict(regex.is_match(term)),
+            TextPattern::Regex(regex) => verdict(regex.is_match(beginning)),
         })
     }
 }
@@ -309,6 +324,29 @@ mod tests {
         ] {
             assert_eq!(wildcard(pattern, text), expected, "{pattern} on {text}");
         }
+    }
+
+    #[test]
+    fn patterns_see_the_beginning_of_a_long_text_and_nothing_of_its_hash() {
+        let long = format!("{}q", "b".repeat(4999));
+        let term = crate::term::shortened(&long).into_owned();
+        assert!(term.bytes().any(|byte| byte.is_ascii_digit()), "the hash");
+        let matches = |mut pattern: TextPattern<'_>| {
+            let verdict = pattern.check(term.as_bytes());
+            verdict.map(|verdict| matches!(verdict, Verdict::Match))
+        };
+        let regex = |pattern| TextPattern::regex(pattern).unwrap();
+        assert!(matches(regex("^bb")).unwrap());
+        assert!(!matches(regex("[0-9ac-f]")).unwrap());
+        assert!(!matches(TextPattern::contains("q")).unwrap());
+        assert!(!matches(TextPattern::suffix(&term[term.len() - 4..])).unwrap());
+        assert!(matches(TextPattern::wildcard("b*")).unwrap());
+        assert!(!matches(TextPattern::wildcard("*0*")).unwrap());
+        assert!(matches(TextPattern::prefix(&long[..TERM_BYTES_MAX])).unwrap());
+        let stranger = format!("{}m", "b".repeat(TERM_BYTES_MAX - 3));
+        assert!(!matches(TextPattern::prefix(&stranger)).unwrap());
+        let unknown = matches(TextPattern::prefix(&long[..TERM_BYTES_MAX + 1]));
+        assert!(matches!(unknown, Err(SearchError::PrefixTooLong { bytes: 961 })));
     }
 
     fn fuzzy(text: &str, similarity: f32, term: &str) -> bool {

@@ -7,7 +7,10 @@
 //! The MAC covers the name that the key is stored under, so that keys cannot be exchanged. Nonces are random:
 //! few keys are ever wrapped with one master key.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+};
 use zeroize::Zeroize;
 
 /// Length of a master key, and of the key of a database, in bytes.
@@ -17,6 +20,8 @@ pub const WRAPPING_NONCE_BYTES: usize = NONCE_LEN;
 
 const WRAPPED_BYTES: usize = NONCE_LEN + SECRET_KEY_BYTES + 16;
 const PURPOSE: &[u8] = b"Corvus key of a database 1\0";
+const FINGERPRINT_PURPOSE: &[u8] = b"Corvus fingerprint of a key 1\0";
+const FINGERPRINT_BYTES: usize = 16;
 
 /// 256 secret bits, at one place in memory, where they are zeroed when it is dropped. They are in no text.
 pub struct SecretKey(pub Box<[u8; SECRET_KEY_BYTES]>);
@@ -54,6 +59,18 @@ impl SecretKey {
         let decoded = trimmed.and_then(model::base64_bytes);
         text.zeroize();
         decoded.and_then(|mut bytes| SecretKey::take(&mut bytes))
+    }
+
+    /// What tells this key from others, without telling anything of it: the first 128 bits of an HMAC-SHA-256 with the
+    /// key, in hexadecimal digits. Those of one key under two names are different, so that nobody sees that it is the
+    /// same one.
+    pub fn fingerprint(&self, name: &str) -> String {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0[..]));
+        context.update(FINGERPRINT_PURPOSE);
+        context.update(name.as_bytes());
+        let tag = context.sign();
+        let begin = tag.as_ref().iter().take(FINGERPRINT_BYTES);
+        begin.map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// This key, encrypted with `master` and bound to a name.
@@ -122,6 +139,15 @@ mod tests {
             changed[at] ^= 1;
             assert_eq!(opens(1, "orders", &changed), None, "a flip at {at}");
         }
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_one_key_under_one_name() {
+        let of = |byte, name: &str| key(byte).fingerprint(name);
+        assert_eq!(of(5, "orders"), of(5, "orders"));
+        assert_eq!(of(5, "orders").len(), 2 * FINGERPRINT_BYTES);
+        assert_ne!(of(5, "orders"), of(6, "orders"));
+        assert_ne!(of(5, "orders"), of(5, "shop"));
     }
 
     #[test]

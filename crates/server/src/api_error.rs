@@ -199,7 +199,7 @@ fn backup_error(error: &BackupError) -> ProtocolError {
         BackupError::Damaged { source: DumpError::UnexpectedEnd { .. }, .. } => {
             ErrorKind::EndOfStream
         }
-        BackupError::Damaged { .. } | BackupError::Untrue { .. } => ErrorKind::InvalidData,
+        BackupError::Damaged { .. } | BackupError::Inconsistent { .. } => ErrorKind::InvalidData,
     };
     ProtocolError::new(kind, error.to_string())
 }

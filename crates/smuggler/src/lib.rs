@@ -31,7 +31,7 @@ pub use dump_reader::{DumpEvent, DumpReader};
 pub use dump_writer::DumpWriter;
 pub use encryption::{DUMP_HEADER_BYTES, DUMP_KEY_BYTES, DecryptedDump, DumpEncryptor};
 pub use error::DumpError;
-pub use section::Section;
+pub use section::{BACKUP_FILE, Section};
 pub use segment::{
     DamagedSegment, OFFSET_MS_MAX, SEGMENT_BYTES_MAX, SegmentEncoder, SegmentEntry, decode_segment,
     fitting_tag,

@@ -43,6 +43,10 @@ pub enum Section {
     LegacyTransformers,
 }
 
+/// A section of files of backups of Corvus, with one element, which says which file it is: no data. RavenDB passes
+/// over sections that it does not know.
+pub const BACKUP_FILE: &str = "CorvusBackupFile";
+
 /// Names in files, those that are written today first.
 const NAMES: &[(&str, Section)] = &[
     ("DatabaseRecord", Section::DatabaseRecord),

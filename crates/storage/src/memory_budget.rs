@@ -52,6 +52,8 @@ pub struct MemoryBudget {
     reserved: AtomicU64,
     /// Everything that is held of this part is only reserved.
     is_reservation: bool,
+    /// It has its bytes whatever the others hold.
+    is_assured: bool,
     /// Shared by all parts of a whole.
     waiting: Arc<Waiting>,
 }
@@ -138,6 +140,12 @@ impl MemoryBudget {
         Arc::new(MemoryBudget { is_reservation, ..self.inner(left_to_others, bytes_max) })
     }
 
+    /// The same, for an environment that must be writable whatever the others hold: what it holds counts in the whole,
+    /// and only its own bound counts for it. Shares of it are no exception from what others may hold.
+    pub fn part_assured(self: &Arc<Self>, bytes_max: u64) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget { is_assured: true, ..self.inner(0, bytes_max) })
+    }
+
     fn inner(self: &Arc<Self>, left_to_others: u64, bytes_max: u64) -> MemoryBudget {
         let (whole, waiting) = (Some(Arc::clone(self)), Arc::clone(&self.waiting));
         MemoryBudget { bytes_max, whole, left_to_others, waiting, ..MemoryBudget::default() }
@@ -182,7 +190,8 @@ impl MemoryBudget {
         if bytes_max < taken {
             return Some(MemoryExhausted { own: 0, taken, bytes_max });
         }
-        self.whole.as_ref().and_then(|whole| whole.taken_beyond(percent))
+        let whole = self.whole.as_ref().filter(|_| !self.is_assured);
+        whole.and_then(|whole| whole.taken_beyond(percent))
     }
 
     fn uncounted_bytes(&self, wanted: u64) -> u64 {
@@ -411,6 +420,21 @@ mod tests {
         assert_eq!(budget.held_bytes(), 40);
         drop(kept);
         assert_eq!(budget.held_bytes(), 20);
+    }
+
+    #[test]
+    fn an_assured_part_counts_in_the_whole_and_has_its_bytes_whatever_the_others_hold() {
+        let whole = MemoryBudget::new(100);
+        let (assured, other) = (whole.part_assured(30), whole.part(100));
+        other.take(90);
+        assured.take(30);
+        assert_eq!(whole.held_bytes(), 120);
+        assert!(other.taken_beyond(100).is_some());
+        assert!(assured.taken_beyond(100).is_none());
+        assured.take(1);
+        assert!(assured.taken_beyond(100).is_some());
+        assured.release(31);
+        assert_eq!(whole.held_bytes(), 90);
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl BackupType {
         }
     }
 
-    fn named(word: &str) -> Option<Self> {
+    /// The form with this word, in any case.
+    pub fn named(word: &str) -> Option<Self> {
         [Self::Backup, Self::Snapshot]
             .into_iter()
             .find(|kind| kind.word().eq_ignore_ascii_case(word))
@@ -119,6 +120,22 @@ pub struct RestoreConfiguration {
 const OTHER_DESTINATIONS: [&str; 5] =
     ["S3Settings", "GlacierSettings", "AzureSettings", "GoogleCloudSettings", "FtpSettings"];
 
+/// The other properties of a task that this server knows, as they are written.
+const TASK_PROPERTIES: [&str; 12] = [
+    "TaskId",
+    "Name",
+    "Disabled",
+    "MentorNode",
+    "PinToMentorNode",
+    "FullBackupFrequency",
+    "IncrementalBackupFrequency",
+    "RetentionPolicy",
+    "CreatedAt",
+    "BackupType",
+    "LocalSettings",
+    "BackupEncryptionSettings",
+];
+
 impl BackupConfiguration {
     /// Reads a configuration. One without a destination is read, too: see [`BackupConfiguration::destination`].
     ///
@@ -178,7 +195,6 @@ impl PeriodicBackup {
     /// # Errors
     /// As [`BackupConfiguration::read`].
     pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
-        let id = property(sent, "TaskId").and_then(Value::as_u64).unwrap_or(0);
         let mut kept_for = None;
         if let Some(policy) = object(sent, "RetentionPolicy")?
             && !flag(policy, "Disabled")?
@@ -191,7 +207,7 @@ impl PeriodicBackup {
             })?);
         }
         Ok(Self {
-            id,
+            id: Self::id_of(sent),
             name: text(sent, "Name")?,
             is_disabled: flag(sent, "Disabled")?,
             mentor_node: text(sent, "MentorNode")?,
@@ -201,6 +217,53 @@ impl PeriodicBackup {
             kept_for,
             configuration: BackupConfiguration::read(sent)?,
         })
+    }
+}
+
+impl PeriodicBackup {
+    /// What is legible of a task that cannot be [read](PeriodicBackup::read): to be shown, and not to be followed.
+    pub fn legible(stored: &Map<String, Value>) -> Self {
+        let text = |name: &str| text(stored, name).ok().flatten();
+        let flag = |name: &str| flag(stored, name).unwrap_or(false);
+        let kind = property(stored, "BackupType").and_then(|kind| backup_type(kind).ok());
+        let configuration = BackupConfiguration {
+            kind: kind.unwrap_or_default(),
+            folder: None,
+            encryption: encryption(stored).unwrap_or_default(),
+        };
+        Self {
+            id: Self::id_of(stored),
+            name: text("Name"),
+            is_disabled: flag("Disabled"),
+            mentor_node: text("MentorNode"),
+            is_pinned: flag("PinToMentorNode"),
+            full_frequency: text("FullBackupFrequency"),
+            incremental_frequency: text("IncrementalBackupFrequency"),
+            kept_for: None,
+            configuration,
+        }
+    }
+
+    /// The number of a task; 0 if it has none.
+    pub fn id_of(stored: &Map<String, Value>) -> u64 {
+        property(stored, "TaskId").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// A task with the names of its properties as they are written: clients may send them in any case, and a property
+    /// must not be stored under two names. Of two, the one that is written so counts.
+    pub fn with_names_as_written(sent: &Map<String, Value>) -> Map<String, Value> {
+        let known = TASK_PROPERTIES.iter().chain(&OTHER_DESTINATIONS);
+        let mut named = Map::new();
+        for (name, value) in sent {
+            let written = known.clone().find(|known| known.eq_ignore_ascii_case(name));
+            match written {
+                Some(written) if written != name => {
+                    named.entry(*written).or_insert_with(|| value.clone());
+                }
+                _ => drop(named.insert(name.clone(), value.clone())),
+            }
+        }
+        named
     }
 }
 
@@ -354,6 +417,31 @@ mod tests {
         assert_eq!(task.kept_for.unwrap().to_string(), "1.01:00:00");
         let sent = json!({"RetentionPolicy": {"MinimumBackupAgeToKeep": "soon"}});
         assert!(PeriodicBackup::read(sent.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_property_of_a_task_is_stored_under_one_name() {
+        let sent = json!({
+            "taskId": 7, "disabled": true, "Disabled": false, "s3settings": {"a": 1}, "own": 1,
+            "Own": 2
+        });
+        let named = PeriodicBackup::with_names_as_written(sent.as_object().unwrap());
+        let expected = json!({
+            "TaskId": 7, "Disabled": false, "S3Settings": {"a": 1}, "own": 1, "Own": 2
+        });
+        assert_eq!(Value::Object(named), expected);
+    }
+
+    #[test]
+    fn what_is_legible_of_a_task_is_shown() {
+        let stored = json!({
+            "TaskId": 7, "Name": "n", "Disabled": 5, "S3Settings": {}, "BackupType": "Snapshot",
+            "FullBackupFrequency": "0 2 * * 0"
+        });
+        assert!(PeriodicBackup::read(stored.as_object().unwrap()).is_err());
+        let task = PeriodicBackup::legible(stored.as_object().unwrap());
+        assert_eq!((task.id, task.name.as_deref(), task.is_disabled), (7, Some("n"), false));
+        assert_eq!(task.configuration.kind, BackupType::Snapshot);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`SmugglerOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
-//! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`backup_result`] | what is backed up and restored, and what was |
+//! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
 //! | [`ConnectionString`], [`RavenEtl`] | where tasks send documents, and which |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as created and changed by clients |
@@ -30,6 +30,7 @@
 
 mod attachments_body;
 mod backup_configuration;
+mod backup_status;
 mod batch_command;
 mod bulk_docs_body;
 mod bulk_insert_element;
@@ -89,6 +90,7 @@ pub use crate::{
         BackupConfiguration, BackupEncryption, BackupType, PeriodicBackup, RestoreConfiguration,
         check_source,
     },
+    backup_status::BackupStatusShape,
     batch_command::{
         AttachmentCommand, BatchCommand, CompareExchangeChange, DocumentCommand, PatchCommand,
         TimeSeriesCommand,

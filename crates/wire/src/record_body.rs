@@ -110,6 +110,19 @@ impl RecordBody {
         list.as_array_mut().expect("it was made a list")
     }
 
+    /// The name of the property with the definitions of scheduled backups.
+    pub const BACKUP_TASKS: &'static str = "PeriodicBackups";
+
+    /// The definitions of scheduled backups.
+    pub fn backup_tasks(&self) -> &[Value] {
+        self.properties.get(Self::BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The definitions of scheduled backups, to be changed.
+    pub fn backup_tasks_mut(&mut self) -> &mut Vec<Value> {
+        self.list_mut(Self::BACKUP_TASKS)
+    }
+
     /// Adds settings, which replace those of the same names.
     pub fn merge_settings(&mut self, settings: &Map<String, Value>) {
         self.section_mut("Settings").extend(settings.clone());

@@ -12,6 +12,7 @@
 
 mod bystander;
 mod changes;
+mod definitions;
 mod inserts;
 mod projections;
 mod reduces;
@@ -62,6 +63,7 @@ const STEPS: &[&Step] = &[
     &changes::DELETES_AT_ONCE,
     &scripts::STEP,
     &trials::STEP,
+    &definitions::STEP,
     &inserts::STEP,
 ];
 

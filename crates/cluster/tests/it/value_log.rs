@@ -30,6 +30,7 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
     let mut random = Random::new(7);
     // By key: the index of its last change, and whether it is there.
     let mut model: BTreeMap<String, (u64, bool)> = BTreeMap::new();
+    let mut last_forgotten = 0;
     for change in 1..=CHANGES {
         let key = format!("k{}", random.next_u64() % KEYS);
         let known = model.get(&key).copied();
@@ -52,7 +53,12 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
                 let (database, before) = (DATABASE, model.len());
                 let outcome =
                     home.change(CompareExchangeCommand::ForgetDeleted { database, up_to });
-                model.retain(|_, (index, is_there)| *is_there || up_to < *index);
+                model.retain(|_, (index, is_there)| {
+                    let is_kept = *is_there || up_to < *index;
+                    last_forgotten =
+                        if is_kept { last_forgotten } else { last_forgotten.max(*index) };
+                    is_kept
+                });
                 assert_eq!(outcome.removed, before - model.len());
             }
         }
@@ -65,6 +71,7 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
             model.iter().map(|(key, (index, there))| (*index, key.clone(), *there)).collect();
         expected.sort();
         assert_eq!(now.last_change().unwrap(), expected.last().map_or(0, |entry| entry.0));
+        assert_eq!(now.last_forgotten_deletion().unwrap(), last_forgotten);
         expected.retain(|entry| after < entry.0);
         assert_eq!(logged, expected);
         let deleted = model.values().filter(|(_, is_there)| !is_there).count() as u64;

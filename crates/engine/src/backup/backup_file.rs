@@ -25,6 +25,11 @@ const SYNC_BYTES: u64 = 32 << 20;
 /// Read from a file at once.
 const READ_BYTES: usize = 256 << 10;
 
+/// The name that a file would have got that is not complete; `None` if the name is that of another file.
+pub(super) fn complete_name(unfinished: &str) -> Option<&str> {
+    unfinished.strip_suffix(UNFINISHED)
+}
+
 /// A file that is being written. Removed on drop, unless it is completed.
 pub(super) struct BackupFile<'d> {
     disk: &'d dyn Disk,
@@ -163,8 +168,8 @@ pub(super) fn open_text<'f>(
 }
 
 /// Reads a dump or a backup through, and checks all that can be checked without a database: that it is complete, that
-/// each element is intact, and that contents of attachments have their hashes. An encrypted file needs its key. `goes_on` is asked now and then,
-/// with how many bytes of text were read.
+/// each element is intact, and that contents of attachments have their hashes. An encrypted file needs its key.
+/// `goes_on` is asked now and then, with how many bytes of text were read.
 ///
 /// # Errors
 /// The file cannot be read; what is wrong with it; [`io::ErrorKind::Interrupted`] if `goes_on` says no.
@@ -203,8 +208,8 @@ mod tests {
                 let mut read = Vec::new();
                 file.read_to_end(&mut read).unwrap();
                 assert!(read == bytes);
-                let untrue = BackupError::PlaceRefused { message: String::new() };
-                if is_good { Ok(()) } else { Err(untrue) }
+                let refused = BackupError::PlaceRefused { message: String::new() };
+                if is_good { Ok(()) } else { Err(refused) }
             });
             assert_eq!(completed.is_ok(), is_good);
             assert_eq!(disk.list(folder).unwrap().is_empty(), !is_good);

@@ -26,15 +26,15 @@ pub enum BackupError {
         /// What the system reported.
         source: Arc<io::Error>,
     },
-    /// The text of a dump cannot be read any further.
+    /// The text of a dump is no dump from some place on, so nothing behind it can be read.
     Damaged {
         /// The file.
         file: String,
         /// Where, and what is wrong.
         source: DumpError,
     },
-    /// Something in a file is not what it should be.
-    Untrue {
+    /// A file can be read to its end, but something in it is not what it says: a hash, a number of elements, an element.
+    Inconsistent {
         /// The file.
         file: String,
         /// What is wrong.
@@ -64,8 +64,8 @@ impl fmt::Display for BackupError {
             Self::Damaged { file, source } => {
                 write!(formatter, "The backup '{file}' is damaged: {source}")
             }
-            Self::Untrue { file, detail } => {
-                write!(formatter, "The backup '{file}' is damaged: {detail}")
+            Self::Inconsistent { file, detail } => {
+                write!(formatter, "The backup '{file}' contradicts itself: {detail}")
             }
         }
     }
@@ -76,7 +76,9 @@ impl Error for BackupError {
         match self {
             Self::Io { source, .. } => Some(&**source),
             Self::Damaged { source, .. } => Some(source),
-            Self::PlaceRefused { .. } | Self::NothingToRestore { .. } | Self::Untrue { .. } => None,
+            Self::PlaceRefused { .. }
+            | Self::NothingToRestore { .. }
+            | Self::Inconsistent { .. } => None,
         }
     }
 }

@@ -19,19 +19,11 @@ impl Engine {
         record: &DatabaseRecord,
         encryption: &BackupEncryption,
     ) -> Result<Option<SecretKey>, EngineError> {
-        let is_encrypted = RecordBody::of_record(record).is_encrypted();
-        match encryption {
-            BackupEncryption::Key(text) => key_of_text(text).map(Some),
-            BackupEncryption::None if !is_encrypted => Ok(None),
-            BackupEncryption::None | BackupEncryption::DatabaseKey if is_encrypted => {
-                Ok(Some(self.encryption_keys.secret(record.name.as_str())?))
-            }
-            _ => {
-                let message = "The key of the database cannot be used: the database is not encrypted. Use the \
-                               'EncryptionMode' UseProvidedKey, with a 'Key'.";
-                Err(EngineError::Refused { message: message.to_owned() })
-            }
-        }
+        Ok(match check_key(record, encryption)? {
+            KeyOrigin::NoKey => None,
+            KeyOrigin::Given(key) => Some(key),
+            KeyOrigin::Database => Some(self.encryption_keys.secret(record.name.as_str())?),
+        })
     }
 
     /// Begins to encrypt a file.
@@ -39,6 +31,39 @@ impl Engine {
         let mut header = [0; DUMP_HEADER_BYTES];
         self.platform.entropy.fill(&mut header);
         DumpEncryptor::begin(&key.0, &header, out)
+    }
+}
+
+/// Where the key of a backup comes from.
+pub(super) enum KeyOrigin {
+    /// It is not encrypted.
+    NoKey,
+    /// It is in the configuration.
+    Given(SecretKey),
+    /// It is that of the database, which is still to be read.
+    Database,
+}
+
+/// Which key a backup of a database is encrypted with. Waits for nothing.
+///
+/// # Errors
+/// The key in the configuration is none; that of the database is asked for, which has none.
+pub(super) fn check_key(
+    record: &DatabaseRecord,
+    encryption: &BackupEncryption,
+) -> Result<KeyOrigin, EngineError> {
+    let is_encrypted = RecordBody::of_record(record).is_encrypted();
+    match encryption {
+        BackupEncryption::Key(text) => key_of_text(text).map(KeyOrigin::Given),
+        BackupEncryption::None if !is_encrypted => Ok(KeyOrigin::NoKey),
+        BackupEncryption::None | BackupEncryption::DatabaseKey if is_encrypted => {
+            Ok(KeyOrigin::Database)
+        }
+        _ => {
+            let message = "The key of the database cannot be used: the database is not encrypted. Use the \
+                           'EncryptionMode' UseProvidedKey, with a 'Key'.";
+            Err(EngineError::Refused { message: message.to_owned() })
+        }
     }
 }
 

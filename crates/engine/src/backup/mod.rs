@@ -9,19 +9,26 @@
 //! | `keys` | the keys of encrypted backups |
 //! | `place` | below which directory backups are |
 //! | `backup_file` | a file that is written, and one that is read |
-//! | `run` | makes one backup |
+//! | `chain` | how the files of a backup follow each other |
+//! | `claimed_names` | names that runs are using |
+//! | `run` | runs one backup, on a thread of its own |
+//! | `writer` | writes a file of one, and decides what it follows |
 //! | `tasks` | scheduled backups: their definitions, and their runs |
 //! | `schedule` | when one is due |
 //! | `status` | how its runs went |
 //! | `retention` | removing old backups |
+//! | `leftovers` | removing what was not completed |
 //! | `restore_points` | what can be restored |
 //! | `restore` | makes a database of a backup |
 //! | `error` | why a backup or a restore failed |
 
 mod backup_file;
+mod chain;
+mod claimed_names;
 mod error;
 mod file_names;
 mod keys;
+mod leftovers;
 mod place;
 mod restore;
 mod restore_points;
@@ -30,11 +37,12 @@ mod run;
 mod schedule;
 mod status;
 mod tasks;
+mod writer;
 
 pub use backup_file::{SequentialFile, verify_backup};
 pub use error::BackupError;
 pub(crate) use place::backup_disk;
 pub(crate) use restore::LOCKED_REASON;
 pub use schedule::NextBackup;
-pub(crate) use tasks::{BackupSchedule, deletions_needed};
+pub(crate) use tasks::{BackupSchedule, tombstone_needs};
 pub use tasks::{BackupTask, BackupTaskState, ChangedBackupTask, RunningBackup};

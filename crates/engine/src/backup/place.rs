@@ -49,6 +49,12 @@ impl Engine {
     }
 }
 
+/// Creates a folder of backups, durably.
+pub(super) fn create_folder(disk: &dyn Disk, folder: &Path) -> Result<(), BackupError> {
+    let created = disk.create_dir_all(folder);
+    created.map_err(|error| BackupError::io(folder, "create the folder", error))
+}
+
 fn refused(folder: &Path, root: &Path) -> BackupError {
     let (folder, root) = (folder.display(), root.display());
     BackupError::PlaceRefused {

@@ -21,6 +21,7 @@ use wire::{
 
 use super::{
     backup_file::{SequentialFile, open_text},
+    chain::check_chain,
     error::BackupError,
     file_names::{BackupFileName, FileKind},
     keys::key_of_text,
@@ -161,15 +162,27 @@ impl Restore {
 
     /// The files that are restored.
     fn chosen(&self) -> Result<BackupFiles, EngineError> {
-        let mut backups = files_in(&*self.engine.backup_disk, &self.folder)?;
+        let disk = &*self.engine.backup_disk;
+        let mut contents = files_in(disk, &self.folder)?;
         let folder = self.folder.display();
         let nothing = |message: String| BackupError::NothingToRestore { message };
-        let chosen = match &self.configuration.last_file {
-            None => backups.pop(),
-            Some(last) => {
+        let without_full = contents.without_full_text(&self.folder);
+        let chosen = match (&self.configuration.last_file, without_full) {
+            (None, Some(reason)) => {
+                let hint = "Name the file to restore in 'LastFileNameToRestore' to leave it out.";
+                return Err(nothing(format!("{reason} {hint}")).into());
+            }
+            (None, None) => contents.backups.pop(),
+            (Some(last), without_full) => {
                 let name = Path::new(last).file_name().unwrap_or_default().to_string_lossy();
                 let is_last = |file: &BackupFileName| file.to_string() == name;
-                let found = backups.into_iter().find(|backup| backup.files.iter().any(is_last));
+                if let Some(reason) = without_full
+                    && contents.without_full.iter().any(is_last)
+                {
+                    return Err(nothing(reason).into());
+                }
+                let found =
+                    contents.backups.into_iter().find(|backup| backup.files.iter().any(is_last));
                 let mut found = found
                     .ok_or_else(|| nothing(format!("There is no backup '{name}' in {folder}")))?;
                 let position = found.files.iter().position(is_last).unwrap_or_default();
@@ -185,12 +198,11 @@ impl Restore {
             return Err(ProtocolError::new(ErrorKind::NotSupported, message).into());
         }
         let lacks_key = |file: &&BackupFileName| file.is_encrypted && self.key.is_none();
-        match chosen.files.iter().find(lacks_key) {
-            Some(file) => {
-                Err(nothing(format!("'{file}' is encrypted, and its key is missing")).into())
-            }
-            None => Ok(chosen),
+        if let Some(file) = chosen.files.iter().find(lacks_key) {
+            return Err(nothing(format!("'{file}' is encrypted, and its key is missing")).into());
         }
+        check_chain(disk, &chosen, self.key.as_ref())?;
+        Ok(chosen)
     }
 
     /// Creates the database, with its key if it is to be encrypted.

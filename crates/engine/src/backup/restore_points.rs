@@ -26,6 +26,26 @@ pub(super) struct BackupFiles {
     pub(super) files: Vec<BackupFileName>,
 }
 
+/// What is in a folder, by the names of its files.
+#[derive(Default)]
+pub(super) struct FolderContents {
+    /// The backups, in the order of their times.
+    pub(super) backups: Vec<BackupFiles>,
+    /// Incremental files that are older than every full one.
+    pub(super) without_full: Vec<BackupFileName>,
+}
+
+impl FolderContents {
+    /// Why an incremental file cannot be restored; `None` if there is none without a full one.
+    pub(super) fn without_full_text(&self, folder: &Path) -> Option<String> {
+        let file = self.without_full.first()?;
+        Some(format!(
+            "The incremental backup '{file}' in {} has no full backup before it, so it cannot be restored.",
+            folder.display()
+        ))
+    }
+}
+
 impl Engine {
     /// What can be restored from a folder that a client names, or from those below it; the newest first. Blocks.
     ///
@@ -40,18 +60,20 @@ impl Engine {
             return Err(BackupError::NothingToRestore { message }.into());
         }
         let mut points = Vec::new();
-        add_points(disk, &folder, &mut points)?;
+        let mut without_full = add_points(disk, &folder, &mut points)?;
         let below = disk.list(&folder).map_err(|error| BackupError::io(&folder, "list", error))?;
         for name in below.iter().rev() {
             if POINTS_MAX <= points.len() {
                 break;
             }
             if BackupFolderName::parse(name).is_some() {
-                add_points(disk, &folder.join(name), &mut points)?;
+                let found = add_points(disk, &folder.join(name), &mut points)?;
+                without_full = without_full.or(found);
             }
         }
         if points.is_empty() {
-            let message = "Couldn't locate any backup files.".to_owned();
+            let message =
+                without_full.unwrap_or_else(|| "Couldn't locate any backup files.".into());
             return Err(BackupError::NothingToRestore { message }.into());
         }
         points.sort_by_key(|point| Reverse(point.ticks));
@@ -60,34 +82,41 @@ impl Engine {
     }
 }
 
-/// The files in a folder that can be restored: the newest of everything, and what follows. A name may be that of a
+/// The files of backups in a folder: those of everything, each with what follows. A name may be that of a
 /// file or a folder of somebody else; it is only listed here.
-pub(super) fn files_in(disk: &dyn Disk, folder: &Path) -> Result<Vec<BackupFiles>, BackupError> {
+pub(super) fn files_in(disk: &dyn Disk, folder: &Path) -> Result<FolderContents, BackupError> {
     let names = disk.list(folder).map_err(|error| BackupError::io(folder, "list", error))?;
     let mut files: Vec<_> = names.iter().filter_map(|name| BackupFileName::parse(name)).collect();
     files.sort();
-    let mut backups: Vec<BackupFiles> = Vec::new();
+    let mut contents = FolderContents::default();
     for file in files {
-        match (file.kind, backups.last_mut()) {
+        match (file.kind, contents.backups.last_mut()) {
             (FileKind::Incremental, Some(backup)) => backup.files.push(file),
-            // Without a file of everything, what has changed is worth nothing.
-            (FileKind::Incremental, None) => {}
-            _ => backups.push(BackupFiles { folder: folder.to_owned(), files: vec![file] }),
+            (FileKind::Incremental, None) => contents.without_full.push(file),
+            _ => {
+                contents.backups.push(BackupFiles { folder: folder.to_owned(), files: vec![file] });
+            }
         }
     }
-    Ok(backups)
+    Ok(contents)
 }
 
+/// Adds what can be restored from a folder; returns what cannot, and why.
 fn add_points(
     disk: &dyn Disk,
     folder: &Path,
     points: &mut Vec<RestorePoint>,
-) -> Result<(), BackupError> {
+) -> Result<Option<String>, BackupError> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let named = name.as_deref().and_then(BackupFolderName::parse);
     let (database, node_tag) =
         named.map(|named| (named.database, named.node_tag)).unwrap_or_default();
-    for backup in files_in(disk, folder)? {
+    let contents = files_in(disk, folder)?;
+    let without_full = contents.without_full_text(folder);
+    if let Some(reason) = &without_full {
+        tracing::warn!(reason, "a file of a backup cannot be restored");
+    }
+    for backup in contents.backups {
         let Some(first) = backup.files.first().copied() else { continue };
         for (position, file) in backup.files.iter().enumerate() {
             let is_incremental = file.kind == FileKind::Incremental;
@@ -106,5 +135,5 @@ fn add_points(
             });
         }
     }
-    Ok(())
+    Ok(without_full)
 }

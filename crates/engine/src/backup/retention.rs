@@ -11,7 +11,7 @@ use super::{
 
 /// Removes the backups of a database in a folder whose newest file is from before `until`, in ticks of UTC, except the
 /// one in the folder `present`. Returns how many. Files of others are left, and so is their folder.
-pub(super) fn remove_old(
+pub(super) fn remove_expired_backups(
     disk: &dyn Disk,
     folder: &Path,
     database: &str,
@@ -79,7 +79,7 @@ mod tests {
         make("other", "2026-01-01-00-00-00.ravendb-full-backup");
         let until = date::parse("2026-02-01T00:00:00Z").unwrap().utc_ticks();
         let present = "2026-01-04-00-00-00.ravendb-x-A-backup";
-        assert_eq!(remove_old(&*disk, root, "x", present, until).unwrap(), 2);
+        assert_eq!(remove_expired_backups(&*disk, root, "x", present, until).unwrap(), 2);
         let left = [
             "2026-01-01-00-00-00.ravendb-y-A-backup",
             "2026-01-02-00-00-00.ravendb-x-A-backup",

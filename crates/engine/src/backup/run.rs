@@ -1,47 +1,34 @@
-//! Makes one backup.
+//! Runs a backup, on a thread of its own.
+//!
+//! All that may have to wait for something else, for the disk of the backups or for a program that gives a key, is done
+//! on that thread. A run that cannot begin ends like one that fails later: its task has a status that says why.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    path::Path,
+    sync::Arc,
 };
 
 use database::{DatabaseLease, Operation};
-use documents::{TombstoneKind, last_removed_tombstone};
-use model::{
-    DatabaseId,
-    ticks::{TICKS_PER_MILLISECOND, TICKS_PER_SECOND},
-};
-use platform::{Disk, Timestamp};
-use security::SecretKey;
-use smuggler::{DumpCompression, DumpEncoder};
-use storage::ReadTransaction;
+use model::ticks::TICKS_PER_MILLISECOND;
 use wire::{
-    BackupConfiguration, BackupEncryption, BackupType, ErrorKind, ProtocolError, SmugglerOptions,
-    SmugglerType, backup_result::BackupResult, operation_state::OperationStatus,
-    smuggler_result::MessageLevel,
+    BackupConfiguration, BackupType, ErrorKind, ProtocolError, backup_result::BackupResult,
+    operation_state::OperationStatus, smuggler_result::MessageLevel,
 };
 
 use super::{
-    backup_file::{BackupFile, verify_backup},
-    error::BackupError,
-    file_names::{BackupFileName, BackupFolderName, FileKind},
-    restore_points::files_in,
-    retention::remove_old,
-    status::{BackupStatus, EndedRun, WrittenRun},
+    file_names::{BackupFileName, FileKind},
+    keys::check_key,
+    leftovers::remove_leftovers,
+    place::create_folder,
+    retention::remove_expired_backups,
+    status::{EndedRun, WrittenRun},
     tasks::BackupTask,
+    writer::{BackupWriter, WrittenBackup},
 };
 use crate::{
-    engine::Engine,
-    error::EngineError,
-    operation_thread::{ShowFailure, check_wanted},
-    smuggler::{DumpExport, ExportSince, ExportSources, SmugglerProgress, VerifiedDump},
+    engine::Engine, error::EngineError, operation_thread::ShowFailure, smuggler::SmugglerProgress,
 };
-
-/// Text that is compressed at once.
-const PIECE_BYTES: usize = 64 << 10;
-/// Files of one kind and second.
-const NUMBER_MAX: u32 = 99;
 
 impl Engine {
     /// Begins to back up a database once; returns the id of the operation, which is one of the database's. `build` is
@@ -58,10 +45,22 @@ impl Engine {
         show_failure: ShowFailure,
     ) -> Result<i64, EngineError> {
         check_form(configuration)?;
+        check_key(&database.record(), &configuration.encryption)?;
+        self.backup_folder(configuration.destination()?)?;
         let id = database.operations().next_id();
-        let folder = configuration.destination()?.to_owned();
-        let run_of = RunOf::Once { folder, encryption: configuration.encryption.clone() };
-        BackupRun::begin(self, database, run_of, id, build, show_failure)
+        let run = BackupRun {
+            engine: Arc::clone(self),
+            database: database.clone(),
+            operation_id: id,
+            began_ticks: self.platform.clock.now().ticks(),
+            name: format!("One Time Backup #{id}"),
+            configuration: configuration.clone(),
+            task: None,
+            is_full: true,
+            build,
+        };
+        run.begin(show_failure)?;
+        Ok(id)
     }
 }
 
@@ -76,115 +75,54 @@ pub(super) fn check_form(configuration: &BackupConfiguration) -> Result<(), Prot
     }
 }
 
-fn create_folder(disk: &dyn Disk, folder: &Path) -> Result<(), BackupError> {
-    let created = disk.create_dir_all(folder);
-    created.map_err(|error| BackupError::io(folder, "create the folder", error))
-}
-
-/// What a run is of.
-pub(super) enum RunOf {
-    /// A single backup of everything.
-    Once {
-        /// The folder as the client named it.
-        folder: String,
-        /// How it is encrypted.
-        encryption: BackupEncryption,
-    },
-    /// A scheduled backup.
-    Task {
-        /// The task.
-        task: Box<BackupTask>,
-        /// Whether everything is backed up.
-        is_full: bool,
-    },
-}
-
 /// A backup that is being made.
 pub(super) struct BackupRun {
-    engine: Arc<Engine>,
-    database: DatabaseLease,
-    operation: Arc<Operation>,
-    operation_id: i64,
-    run_of: RunOf,
+    pub(super) engine: Arc<Engine>,
+    pub(super) database: DatabaseLease,
+    pub(super) operation_id: i64,
+    /// When it began, in ticks of UTC.
+    pub(super) began_ticks: i64,
     /// For people.
-    name: String,
-    /// Below which the folder of the backup is.
-    folder: PathBuf,
-    key: Option<SecretKey>,
-    build: u64,
-}
-
-/// What a run has written, or found unchanged.
-struct Made {
-    result: BackupResult,
-    kind: FileKind,
-    written: WrittenRun,
+    pub(super) name: String,
+    pub(super) configuration: BackupConfiguration,
+    /// `None` for a single backup.
+    pub(super) task: Option<BackupTask>,
+    /// Whether everything is to be backed up.
+    pub(super) is_full: bool,
+    pub(super) build: u64,
 }
 
 impl BackupRun {
-    /// Begins a run on a thread of its own.
-    pub(super) fn begin(
-        engine: &Arc<Engine>,
-        database: &DatabaseLease,
-        run_of: RunOf,
-        id: i64,
-        build: u64,
-        show_failure: ShowFailure,
-    ) -> Result<i64, EngineError> {
-        let (named, name, description, encryption) = match &run_of {
-            RunOf::Once { folder, encryption } => {
-                let name = format!("One Time Backup #{id}");
-                (folder.clone(), name, "Manual backup for database", encryption)
-            }
-            RunOf::Task { task, .. } => {
-                let definition = &task.definition;
-                let folder = definition.configuration.destination()?.to_owned();
-                let name = definition.name.clone();
-                let name = name.unwrap_or_else(|| format!("Backup {}", definition.id));
-                let encryption = &definition.configuration.encryption;
-                (folder, name, "Backup of database", encryption)
+    /// Begins the run on a thread of its own. If that fails, it has ended.
+    pub(super) fn begin(self, show_failure: ShowFailure) -> Result<(), EngineError> {
+        let what = if self.task.is_some() { "Backup of" } else { "Manual backup for" };
+        let description = format!("{what} database: {}", self.database.record().name);
+        let (engine, now) = (Arc::clone(&self.engine), self.engine.clock().now());
+        let (id, database, run) = (self.operation_id, self.database.clone(), Arc::new(self));
+        let begun = match database.operations().begin(id, description, "DatabaseBackup", now) {
+            Err(_) => Err(EngineError::TooManyOperations),
+            Ok(operation) => {
+                let (run, running) = (Arc::clone(&run), Arc::clone(&operation));
+                engine.run_operation(operation, show_failure, move || {
+                    run.run(&running).map(|result| OperationStatus::BackedUp(Box::new(result)))
+                })
             }
         };
-        let key = engine.backup_key(&database.record(), encryption)?;
-        let folder = engine.backup_folder(&named)?;
-        create_folder(&*engine.backup_disk, &folder)?;
-        let description = format!("{description}: {}", database.record().name);
-        let operation = database
-            .operations()
-            .begin(id, description, "DatabaseBackup", engine.platform.clock.now())
-            .map_err(|_| EngineError::TooManyOperations)?;
-        let run = BackupRun {
-            engine: Arc::clone(engine),
-            database: database.clone(),
-            operation: Arc::clone(&operation),
-            operation_id: id,
-            run_of,
-            name,
-            folder,
-            key,
-            build,
-        };
-        engine.run_operation(operation, show_failure, move || {
-            // Whatever happens, the task may run again.
-            let ran = catch_unwind(AssertUnwindSafe(|| run.run()));
-            let ran = ran.unwrap_or(Err(EngineError::Panicked));
-            if let RunOf::Task { task, .. } = &run.run_of {
-                let database = run.database.record().topology_id;
-                run.engine.note_backup_ended(database, task.definition.id, ran.is_err());
-            }
-            ran.map(|result| OperationStatus::BackedUp(Box::new(result)))
-        })?;
-        Ok(id)
+        if let Err(error) = &begun {
+            run.end(Err(error.to_string()))?;
+        }
+        begun
     }
 
-    fn run(&self) -> Result<BackupResult, EngineError> {
+    fn run(&self, operation: &Arc<Operation>) -> Result<BackupResult, EngineError> {
         let database = self.database.record().name.clone();
         let (database, name) = (database.as_str(), self.name.as_str());
         tracing::info!(database, name, "a backup was started");
         let clock = Arc::clone(self.engine.clock());
-        let began = clock.now();
-        let mut progress = SmugglerProgress::new(Some(Arc::clone(&self.operation)), clock);
-        let made = self.make(began.ticks(), &mut progress);
+        let mut progress = SmugglerProgress::new(Some(Arc::clone(operation)), clock);
+        // Whatever happens, the task may run again.
+        let made = catch_unwind(AssertUnwindSafe(|| self.make(operation, &mut progress)));
+        let made = made.unwrap_or(Err(EngineError::Panicked));
         match &made {
             Ok(made) => {
                 let directory = made.result.directory.as_deref().unwrap_or_default();
@@ -193,302 +131,100 @@ impl BackupRun {
             Err(EngineError::Stopped) => tracing::info!(database, name, "a backup was stopped"),
             Err(error) => tracing::error!(database, name, %error, "a backup failed"),
         }
-        match &self.run_of {
-            RunOf::Once { .. } => made.map(|made| made.result),
-            RunOf::Task { task, .. } => self.end_task(task, began, made, &mut progress),
-        }
-    }
-
-    /// Stores how a scheduled run went, and removes backups that are too old.
-    fn end_task(
-        &self,
-        task: &BackupTask,
-        began: Timestamp,
-        made: Result<Made, EngineError>,
-        progress: &mut SmugglerProgress,
-    ) -> Result<BackupResult, EngineError> {
-        let (engine, id) = (&self.engine, task.definition.id);
-        let database = self.database.record();
-        let took = engine.clock().now().ticks().saturating_sub(began.ticks());
-        let (result, kind, outcome) = match made {
-            Ok(made) => (Ok(made.result), made.kind, Ok(made.written)),
-            Err(error) => {
-                let reason = error.to_string();
-                (Err(error), FileKind::Full, Err(reason))
-            }
+        let ended = match &made {
+            Ok(made) => self.end(Ok(made.written.clone())),
+            Err(error) => self.end(Err(error.to_string())),
         };
-        let ended = EndedRun {
-            form: task.definition.configuration.kind,
-            kind,
-            node_tag: engine.node_tag().to_string(),
-            began_ticks: began.ticks(),
-            took_ms: took / TICKS_PER_MILLISECOND,
-            operation: self.operation_id,
-            is_encrypted: self.key.is_some(),
-            outcome,
-        };
-        let before = engine.backup_status(database.topology_id, id)?;
-        let status = before.after(id, &ended);
-        engine.store_backup_status(database.topology_id, id, &status)?;
-        let mut result = result?;
-        if let Some(kept_for) = task.definition.kept_for
-            && kind != FileKind::Incremental
-            && let Some(present) = &result.directory
-        {
-            let until = began.ticks().saturating_sub(kept_for.ticks);
-            let (disk, name) = (self.disk(), database.name.as_str());
-            let text = match remove_old(disk, &self.folder, name, present, until) {
-                Ok(0) => None,
-                Ok(count) => Some((MessageLevel::Info, format!("Removed {count} old backups."))),
-                Err(error) => {
-                    tracing::warn!(database = name, %error, "old backups could not be removed");
-                    Some((MessageLevel::Warning, format!("Old backups remain: {error}")))
-                }
-            };
-            if let Some((level, text)) = text {
-                progress.report(level, &text);
-                result.contents = progress.end();
-            }
+        let mut result = made?.result;
+        ended?;
+        if let Some((level, text)) = self.remove_expired(&result) {
+            progress.report(level, &text);
+            result.contents = progress.end();
         }
         Ok(result)
     }
 
-    fn make(&self, ticks: i64, progress: &mut SmugglerProgress) -> Result<Made, EngineError> {
+    fn make(
+        &self,
+        operation: &Operation,
+        progress: &mut SmugglerProgress,
+    ) -> Result<WrittenBackup, EngineError> {
         progress.report(MessageLevel::Info, &format!("Started task: '{}'", self.name));
-        let record = self.database.record();
-        // Read before the documents: a value that is changed in between is backed up twice and not never.
-        let values = self.database.values();
-        let values_index = values.last_change()?;
-        let tx = self.database.read();
-        let last = documents::progress(&tx)?;
-        let database_id = documents::database_identity(&tx)?.database_id;
-        let since = self.since(&tx, database_id, progress)?;
-        let kind = if since.is_some() { FileKind::Incremental } else { FileKind::Full };
-        let what = if since.is_some() { "an incremental" } else { "a full" };
-        progress.report(MessageLevel::Info, &format!("Started {what} backup"));
-        let mut written = WrittenRun {
-            directory: String::new(),
-            last_etag: last.last_etag,
-            values_index,
-            record_index: record.etag,
-            change_vector: last.change_vector.to_string(),
-            database_id,
+        let (engine, configuration) = (&*self.engine, &self.configuration);
+        check_form(configuration)?;
+        let folder = engine.backup_folder(configuration.destination()?)?;
+        let key = engine.backup_key(&self.database.record(), &configuration.encryption)?;
+        create_folder(&*engine.backup_disk, &folder)?;
+        self.remove_leftovers(&folder, progress);
+        let writer = BackupWriter {
+            engine,
+            database: &self.database,
+            operation,
+            task: self.task.as_ref().map(|task| task.definition.id),
+            is_full: self.is_full,
+            folder: &folder,
+            key: key.as_ref(),
+            build: self.build,
         };
-        if let Some((status, folder)) = &since
-            && status.last_etag() == Some(last.last_etag)
-            && status.values_index() == Some(values_index)
-            && status.record_index() == Some(record.etag)
-        {
-            progress.report(MessageLevel::Info, "Nothing has changed since the last backup.");
-            written.directory = folder.display().to_string();
-            let result = BackupResult { contents: progress.end(), ..BackupResult::default() };
-            return Ok(Made { result, kind, written });
+        writer.write(self.began_ticks, progress)
+    }
+
+    /// Removes what earlier processes left, once for each folder and database.
+    fn remove_leftovers(&self, folder: &Path, progress: &mut SmugglerProgress) {
+        let (engine, record) = (&self.engine, self.database.record());
+        let (database, node_tag) = (record.name.as_str(), engine.node_tag().to_string());
+        if !engine.backups.is_first_in(folder, record.topology_id) {
+            return;
         }
-        let (since, folder) = match since {
-            Some((status, folder)) => {
-                let etag = status.last_etag().unwrap_or_default();
-                let values_index = status.values_index().unwrap_or(0);
-                (Some(ExportSince { etag, values_index, values }), folder)
+        let (disk, claimed) = (&*engine.backup_disk, &engine.backups.names);
+        let (level, text) = match remove_leftovers(disk, claimed, folder, (database, &node_tag)) {
+            Ok(0) => return,
+            Ok(count) => {
+                tracing::info!(database, count, "unfinished files of backups were removed");
+                (MessageLevel::Info, format!("Removed {count} unfinished files of earlier runs."))
             }
-            None => (None, self.new_folder(ticks)?),
-        };
-        let sources = ExportSources {
-            build_version: self.build,
-            record,
-            agreed: self.engine.cluster_state(),
-            since,
-            now_ticks: self.engine.clock().now().ticks(),
-        };
-        let file = self.write(&tx, &sources, &folder, (kind, ticks), progress);
-        drop(tx);
-        let file = match file {
-            Ok(file) => file,
             Err(error) => {
-                // Only the folder of this run is empty.
-                drop(self.disk().remove_empty_dir(&folder));
-                return Err(error);
+                tracing::warn!(database, %error, "unfinished files of backups remain");
+                (MessageLevel::Warning, format!("Unfinished files of earlier runs remain: {error}"))
             }
         };
-        let directory = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        written.directory = folder.display().to_string();
-        let contents = progress.end();
-        let result = BackupResult { contents, is_snapshot: false, directory, file: Some(file) };
-        Ok(Made { result, kind, written })
+        progress.report(level, &text);
     }
 
-    /// The last run of the task and its folder, if this run need only back up what has changed since.
-    fn since(
-        &self,
-        tx: &ReadTransaction,
-        database_id: DatabaseId,
-        progress: &mut SmugglerProgress,
-    ) -> Result<Option<(BackupStatus, PathBuf)>, EngineError> {
-        let RunOf::Task { task, is_full: false } = &self.run_of else { return Ok(None) };
-        let database = self.database.record().topology_id;
-        let status = self.engine.backup_status(database, task.definition.id)?;
-        let reason = match (status.last_full_ticks(), status.last_etag(), status.directory()) {
-            (Some(_), Some(etag), Some(folder)) => {
-                let folder = PathBuf::from(folder);
-                let has_backup =
-                    files_in(self.disk(), &folder).is_ok_and(|found| !found.is_empty());
-                let are_deletions_kept =
-                    TombstoneKind::ALL.into_iter().try_fold(true, |all, kind| {
-                        Ok::<_, EngineError>(all && last_removed_tombstone(tx, kind, None)? <= etag)
-                    })?;
-                match () {
-                    () if status.database_id() != Some(database_id) => {
-                        "the database has other files than then"
-                    }
-                    () if !has_backup || !folder.starts_with(&self.folder) => {
-                        "its last full backup is not there"
-                    }
-                    () if !are_deletions_kept => "deletions since the last one are forgotten",
-                    () => return Ok(Some((status, folder))),
-                }
-            }
-            _ => "there is no full backup yet",
-        };
-        let text = format!("Everything is backed up, because {reason}.");
-        progress.report(MessageLevel::Info, &text);
-        Ok(None)
-    }
-
-    fn disk(&self) -> &dyn Disk {
-        &*self.engine.backup_disk
-    }
-
-    /// Creates the folder of the backup, durably. Its name is that of a later second if another backup of the database
-    /// has begun in this one: they must not get into one folder.
-    fn new_folder(&self, ticks: i64) -> Result<PathBuf, EngineError> {
-        let mut name = BackupFolderName {
-            ticks,
-            database: self.database.record().name.as_str().to_owned(),
+    /// Notes how the run of a task ended.
+    fn end(&self, outcome: Result<WrittenRun, String>) -> Result<(), EngineError> {
+        let Some(task) = &self.task else { return Ok(()) };
+        let took = self.engine.clock().now().ticks().saturating_sub(self.began_ticks);
+        let ended = EndedRun {
+            form: self.configuration.kind,
             node_tag: self.engine.node_tag().to_string(),
-            is_snapshot: false,
+            began_ticks: self.began_ticks,
+            took_ms: took / TICKS_PER_MILLISECOND,
+            operation: self.operation_id,
+            outcome,
         };
-        let _creating = self.engine.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let folder = self.folder.join(name.to_string());
-            let exists = self.disk().exists(&folder);
-            if !exists.map_err(|error| BackupError::io(&folder, "read", error))? {
-                create_folder(self.disk(), &folder)?;
-                return Ok(folder);
-            }
-            name.ticks += TICKS_PER_SECOND;
-        }
+        self.engine.end_backup_run((self.database.record().topology_id, task.definition.id), ended)
     }
 
-    /// Writes a file of the backup into its folder; returns its name.
-    fn write(
-        &self,
-        tx: &ReadTransaction,
-        sources: &ExportSources,
-        folder: &Path,
-        (kind, ticks): (FileKind, i64),
-        progress: &mut SmugglerProgress,
-    ) -> Result<String, EngineError> {
-        let name = self.free_name(folder, kind, ticks)?;
-        let mut file = BackupFile::create(self.disk(), folder.join(&name))?;
-        let elements = self.write_dump(tx, sources, &mut file, progress)?;
-        let bytes = file.bytes();
-        let verified: VerifiedDump = file.complete(|file| self.verify(file, &name, elements))?;
-        let (elements, contents) = (verified.elements(), verified.contents);
-        let text = format!(
-            "Wrote and verified '{name}': {bytes} bytes with {elements} elements, {contents} of them contents of \
-             attachments."
-        );
-        progress.report(MessageLevel::Info, &text);
-        Ok(name)
-    }
-
-    /// A name that no file has yet.
-    fn free_name(&self, folder: &Path, kind: FileKind, ticks: i64) -> Result<String, EngineError> {
-        for number in 0..=NUMBER_MAX {
-            let is_encrypted = self.key.is_some();
-            let name = BackupFileName { ticks, number, kind, is_encrypted }.to_string();
-            let exists = self.disk().exists(&folder.join(&name));
-            if !exists.map_err(|error| BackupError::io(folder, "read", error))? {
-                return Ok(name);
-            }
-        }
-        let message =
-            format!("There are too many backups of the same second in {}.", folder.display());
-        Err(BackupError::PlaceRefused { message }.into())
-    }
-
-    /// Writes all sections; returns how many elements they have.
-    fn write_dump(
-        &self,
-        tx: &ReadTransaction,
-        sources: &ExportSources,
-        file: &mut BackupFile<'_>,
-        progress: &mut SmugglerProgress,
-    ) -> Result<u64, EngineError> {
-        let options = options_of_backup();
-        let failed = |error| BackupError::io(&self.folder, "compress the backup in", error);
-        let mut encoder = Some(DumpEncoder::new(DumpCompression::Zstd).map_err(failed)?);
-        let (mut text, mut coded) = (Vec::with_capacity(2 * PIECE_BYTES), Vec::new());
-        let mut ready = Vec::new();
-        let mut encryptor =
-            self.key.as_ref().map(|key| self.engine.begin_encryption(key, &mut ready));
-        let mut export =
-            DumpExport::begin(&self.engine, tx.clone(), sources, &options, &[], &mut text)?;
-        loop {
-            let has_more = export.step(progress, &mut text)?;
-            if has_more && text.len() < PIECE_BYTES {
-                continue;
-            }
-            self.check_wanted()?;
-            if let Some(encoder) = &mut encoder {
-                encoder.write(&text, &mut coded).map_err(failed)?;
-            }
-            text.clear();
-            if !has_more && let Some(encoder) = encoder.take() {
-                encoder.finish(&mut coded).map_err(failed)?;
-            }
-            match &mut encryptor {
-                Some(encryptor) => encryptor.write(&coded, &mut ready),
-                None => ready.append(&mut coded),
-            }
-            coded.clear();
-            if !has_more && let Some(encryptor) = encryptor.take() {
-                encryptor.finish(&mut ready);
-            }
-            file.write(&ready)?;
-            ready.clear();
-            if !has_more {
-                return Ok(export.elements());
+    /// Removes backups that are to be kept no longer, after one of everything; returns what is to be reported of it.
+    fn remove_expired(&self, result: &BackupResult) -> Option<(MessageLevel, String)> {
+        let kept_for = self.task.as_ref()?.definition.kept_for?;
+        let present = result.directory.as_deref()?;
+        let is_full =
+            result.file.as_deref().and_then(BackupFileName::parse)?.kind == FileKind::Full;
+        let folder = self.configuration.folder.as_deref().filter(|_| is_full)?;
+        let until = self.began_ticks.saturating_sub(kept_for.ticks);
+        let (disk, record) = (&*self.engine.backup_disk, self.database.record());
+        let removed = self.engine.backup_folder(folder).and_then(|folder| {
+            Ok(remove_expired_backups(disk, &folder, record.name.as_str(), present, until)?)
+        });
+        match removed {
+            Ok(0) => None,
+            Ok(count) => Some((MessageLevel::Info, format!("Removed {count} old backups."))),
+            Err(error) => {
+                tracing::warn!(database = %record.name, %error, "old backups could not be removed");
+                Some((MessageLevel::Warning, format!("Old backups remain: {error}")))
             }
         }
     }
-
-    fn verify(
-        &self,
-        file: super::SequentialFile,
-        name: &str,
-        elements: u64,
-    ) -> Result<VerifiedDump, EngineError> {
-        let mut goes_on = |_| self.check_wanted().is_ok();
-        let key = self.key.as_ref().map(|key| &*key.0);
-        let verified = verify_backup(file, name, key, &mut goes_on);
-        self.check_wanted()?;
-        let verified = verified?;
-        if verified.elements() == elements {
-            return Ok(verified);
-        }
-        let found = verified.elements();
-        let detail = format!("{elements} elements were written, and {found} were read back");
-        Err(BackupError::Untrue { file: name.to_owned(), detail }.into())
-    }
-
-    fn check_wanted(&self) -> Result<(), EngineError> {
-        check_wanted(&self.operation, &self.database)
-    }
-}
-
-/// Everything that a dump can have. Documents that indexes write are left out: the indexes write them again.
-fn options_of_backup() -> SmugglerOptions {
-    let mut options = SmugglerOptions::default();
-    options.types.extend([SmugglerType::Tombstones, SmugglerType::CompareExchangeTombstones]);
-    options
 }

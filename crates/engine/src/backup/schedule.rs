@@ -20,6 +20,15 @@ pub struct NextBackup {
     pub is_full: bool,
 }
 
+/// Runs that failed, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failures {
+    /// How many.
+    pub(super) count: u32,
+    /// When the last one ended, in ticks of UTC.
+    pub(super) at_ticks: i64,
+}
+
 /// Checks the times of a task.
 ///
 /// # Errors
@@ -37,17 +46,32 @@ pub(super) fn check(task: &PeriodicBackup) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// The next run; `None` if there is none. `since` is when the task was defined, in ticks of UTC. `failures` counts the
-/// last runs that failed, one after another.
+/// The next run; `None` if there is none. `since` is when the task was defined, and `now` is now, in ticks of UTC.
+/// `failures` are those that this process knows of; what failed before is in the status.
 pub(super) fn next(
     task: &PeriodicBackup,
     status: Option<&BackupStatus>,
-    since: i64,
-    failures: u32,
+    (since, now): (i64, i64),
+    failures: Option<Failures>,
 ) -> Option<NextBackup> {
     if task.is_disabled {
         return None;
     }
+    let mut next = next_by_times(task, status, (since, now))?;
+    let before = status.and_then(BackupStatus::failed_ticks);
+    let before = before.map(|at_ticks| Failures { count: 1, at_ticks });
+    if let Some(failed) = failures.or(before).filter(|failed| failed.at_ticks <= now) {
+        let pause = RETRY_MIN_TICKS << failed.count.saturating_sub(1).min(6);
+        next.ticks = next.ticks.max(failed.at_ticks + pause.min(RETRY_MAX_TICKS));
+    }
+    Some(next)
+}
+
+fn next_by_times(
+    task: &PeriodicBackup,
+    status: Option<&BackupStatus>,
+    (since, now): (i64, i64),
+) -> Option<NextBackup> {
     let after = |frequency: &Option<String>, ticks: i64| {
         CronExpression::parse(frequency.as_deref()?).ok()?.next_after(ticks)
     };
@@ -55,8 +79,16 @@ pub(super) fn next(
     let last_incremental = status.and_then(BackupStatus::last_incremental_ticks);
     let full = after(&task.full_frequency, last_full.unwrap_or(since));
     let last = last_full.max(last_incremental);
+    // The clock was ahead then. That time says nothing, and waiting for it could take years.
+    if now < last.unwrap_or(since) {
+        let is_full = match (&task.full_frequency, &task.incremental_frequency) {
+            (Some(_), Some(_)) => last_full.is_none_or(|last| now < last),
+            (full, _) => full.is_some() || last_full.is_none(),
+        };
+        return Some(NextBackup { ticks: now, is_full });
+    }
     let incremental = after(&task.incremental_frequency, last.unwrap_or(since));
-    let mut next = match (full, incremental) {
+    Some(match (full, incremental) {
         // Without a backup of everything, what has changed since is everything.
         _ if last_full.is_none() => {
             let ticks = [full, incremental].into_iter().flatten().min()?;
@@ -68,12 +100,7 @@ pub(super) fn next(
         (Some(full), _) => NextBackup { ticks: full, is_full: true },
         (None, Some(incremental)) => NextBackup { ticks: incremental, is_full: false },
         (None, None) => return None,
-    };
-    if let Some(failed) = status.and_then(BackupStatus::failed_ticks) {
-        let pause = RETRY_MIN_TICKS << failures.saturating_sub(1).min(6);
-        next.ticks = next.ticks.max(failed + pause.min(RETRY_MAX_TICKS));
-    }
-    Some(next)
+    })
 }
 
 #[cfg(test)]
@@ -93,11 +120,7 @@ mod tests {
     }
 
     fn status(full: &str, incremental: Option<&str>, failed: Option<&str>) -> BackupStatus {
-        let error = failed.map(|at| json!({"Exception": "x", "At": at}));
-        let json = json!({
-            "LastFullBackup": full, "LastIncrementalBackup": incremental, "Error": error
-        });
-        BackupStatus::of(json)
+        BackupStatus::of_times(ticks(full), incremental.map(ticks), failed.map(ticks))
     }
 
     fn shown(next: Option<NextBackup>) -> Option<(String, bool)> {
@@ -108,7 +131,8 @@ mod tests {
     fn the_first_backup_is_of_everything_and_those_that_follow_take_turns() {
         let since = ticks("2026-11-23T12:00:00Z");
         let both = task("0 2 * * 0", "0 2 * * *");
-        let at = |status: Option<&BackupStatus>| shown(next(&both, status, since, 0));
+        let at =
+            |status: Option<&BackupStatus>| shown(next(&both, status, (since, i64::MAX), None));
         // The 29th is a Sunday.
         assert_eq!(at(None), Some(("2026-11-24T02:00".into(), true)));
         let first = status("2026-11-24T02:00:03Z", None, None);
@@ -117,20 +141,20 @@ mod tests {
         assert_eq!(at(Some(&later)), Some(("2026-11-29T02:00".into(), true)));
         let full = task("*/5 * * * *", "");
         assert_eq!(
-            shown(next(&full, Some(&first), since, 0)),
+            shown(next(&full, Some(&first), (since, i64::MAX), None)),
             Some(("2026-11-24T02:05".into(), true))
         );
         let incremental = task("", "0 * * * *");
         assert_eq!(
-            shown(next(&incremental, None, since, 0)),
+            shown(next(&incremental, None, (since, i64::MAX), None)),
             Some(("2026-11-23T13:00".into(), true))
         );
         assert_eq!(
-            shown(next(&incremental, Some(&later), since, 0)),
+            shown(next(&incremental, Some(&later), (since, i64::MAX), None)),
             Some(("2026-11-28T03:00".into(), false))
         );
         let disabled = PeriodicBackup { is_disabled: true, ..both };
-        assert_eq!(next(&disabled, None, since, 0), None);
+        assert_eq!(next(&disabled, None, (since, i64::MAX), None), None);
     }
 
     #[test]
@@ -143,9 +167,29 @@ mod tests {
             (4, "2026-11-24T03:08"),
             (40, "2026-11-24T04:00"),
         ] {
-            let next = shown(next(&often, Some(&failed), 0, failures));
+            let at_ticks = ticks("2026-11-24T03:00:00Z");
+            let known = Some(Failures { count: failures, at_ticks });
+            let next = shown(next(&often, Some(&failed), (0, i64::MAX), known));
             assert_eq!(next, Some((expected.to_owned(), true)), "{failures}");
         }
+    }
+
+    #[test]
+    fn a_time_that_lies_ahead_makes_a_run_due_at_once() {
+        let (now, at) = (ticks("2026-11-24T12:00:00Z"), "2026-11-24T12:00".to_owned());
+        let both = task("0 2 * * 0", "0 2 * * *");
+        let (before, ahead) = ("2026-11-24T02:00:00Z", "2031-01-01T00:00:00Z");
+        for (task, last, expected) in [
+            (&both, status(ahead, None, None), (at.clone(), true)),
+            (&both, status(before, Some(ahead), None), (at.clone(), false)),
+            (&both, status(before, None, Some(ahead)), ("2026-11-25T02:00".to_owned(), false)),
+            (&task("", "0 2 * * *"), status(ahead, None, None), (at.clone(), false)),
+            (&task("0 2 * * 0", ""), status(ahead, None, None), (at.clone(), true)),
+        ] {
+            assert_eq!(shown(next(task, Some(&last), (0, now), None)), Some(expected));
+        }
+        let created = ticks(ahead);
+        assert_eq!(shown(next(&both, None, (created, now), None)), Some((at, true)));
     }
 
     #[test]

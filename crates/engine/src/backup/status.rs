@@ -1,30 +1,36 @@
-//! How the runs of a scheduled backup went, as clients are shown it.
+//! How the runs of a scheduled backup went, and what the next one may follow.
 //!
 //! It is a value that all nodes agree on, under the ids of the database and of the task, and is replaced after each
-//! run. What a run needs of the one before is read from it: so it is the protocol's JSON, with two properties more.
+//! run. Clients are shown it in another form ([`BackupStatusShape`]).
+//!
+//! ```text
+//! {"Format":1,"Runs","Form","Node","Operation","IsEncrypted","IsFull","Full":[ticks,ms]|null,
+//!  "Incremental":[ticks,ms]|null,"Error":[text,ticks]|null,"End":null|
+//!   {"Directory","File","FileId","Files","Etag","ValuesIndex","RecordIndex","ChangeVector",
+//!    "Point":[environment,incarnation,transaction]|null,"Key":text|null}}
+//! ```
+//!
+//! Ids are texts of hexadecimal digits.
 
 use std::collections::BTreeMap;
 
 use cluster::Cluster;
 use cluster_state::{ClusterError, Command, ServerValueCommand};
-use model::{DatabaseId, Etag, date};
-use serde_json::{Map, Value, json};
-use wire::{BackupType, backup_result::skipped_upload};
+use model::{DatabaseId, Etag};
+use serde_json::{Value, json};
+use storage::HistoryPoint;
+use wire::{BackupStatusShape, BackupType};
 
-use super::file_names::FileKind;
+use super::{chain::FileId, file_names::FileKind};
 
 /// The names of the values begin with it.
 const PREFIX: &str = "backup-status/";
-/// Destinations that this server does not write to, by their names in a status.
-const OTHER_DESTINATIONS: [&str; 5] =
-    ["UploadToS3", "UploadToGlacier", "UploadToAzure", "UploadToGoogleCloud", "UploadToFtp"];
+const FORMAT: u64 = 1;
 
 /// A run that ended.
 pub(super) struct EndedRun {
     /// The form of the backup.
     pub(super) form: BackupType,
-    /// What it made.
-    pub(super) kind: FileKind,
     /// The node.
     pub(super) node_tag: String,
     /// When it began, in ticks of UTC.
@@ -33,154 +39,226 @@ pub(super) struct EndedRun {
     pub(super) took_ms: i64,
     /// The operation.
     pub(super) operation: i64,
-    /// Whether its file is encrypted.
-    pub(super) is_encrypted: bool,
     /// What it wrote, or why it failed.
     pub(super) outcome: Result<WrittenRun, String>,
 }
 
-/// What a run has written.
+/// What a run has written, or found unchanged.
+#[derive(Clone)]
 pub(super) struct WrittenRun {
-    /// The path of the folder.
+    /// What it made.
+    pub(super) kind: FileKind,
+    /// Where the files end now.
+    pub(super) end: ChainEnd,
+}
+
+/// Where the files of a backup end: what the next one has to follow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ChainEnd {
+    /// The path of their folder.
     pub(super) directory: String,
-    /// The change log is backed up to here.
+    /// The name of the last file.
+    pub(super) file: String,
+    /// Its id.
+    pub(super) file_id: FileId,
+    /// How many files there are, with the one of everything.
+    pub(super) files: u64,
+    /// They have the change log up to here.
     pub(super) last_etag: Etag,
-    /// Compare exchange is backed up to here.
+    /// They have the changes of compare exchange up to here.
     pub(super) values_index: u64,
-    /// The version of the record.
+    /// They have the record in this version.
     pub(super) record_index: u64,
     /// The version of the database.
     pub(super) change_vector: String,
-    /// The identity of the database's files: after they were exchanged, everything is backed up.
-    pub(super) database_id: DatabaseId,
+    /// The moment in the history of the database's files; `None` if that is not kept.
+    pub(super) point: Option<HistoryPoint>,
+    /// The fingerprint of their key; `None` if they are not encrypted.
+    pub(super) key: Option<String>,
 }
 
-/// A status as it is stored.
+/// A run that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct GoodRun {
+    began_ticks: i64,
+    took_ms: i64,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq)]
+struct FailedRun {
+    reason: String,
+    began_ticks: i64,
+}
+
+/// How the runs of a task went.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct BackupStatus(Map<String, Value>);
+pub(crate) struct BackupStatus {
+    runs: u64,
+    form: BackupType,
+    node_tag: String,
+    operation: i64,
+    /// Of the last run that did not fail, like the next.
+    is_encrypted: bool,
+    is_full: Option<bool>,
+    full: Option<GoodRun>,
+    incremental: Option<GoodRun>,
+    /// The last run, if it failed.
+    failed: Option<FailedRun>,
+    end: Option<ChainEnd>,
+}
 
 impl BackupStatus {
     #[cfg(test)]
-    pub(super) fn of(json: Value) -> BackupStatus {
-        BackupStatus(json.as_object().cloned().unwrap_or_default())
-    }
-
-    /// The JSON that clients are shown.
-    pub(crate) fn json(&self) -> &Map<String, Value> {
-        &self.0
-    }
-
-    fn ticks(&self, name: &str) -> Option<i64> {
-        let text = self.0.get(name).and_then(Value::as_str);
-        text.and_then(date::parse).map(|date| date.utc_ticks())
+    pub(super) fn of_times(full: i64, incremental: Option<i64>, failed: Option<i64>) -> Self {
+        let good = |began_ticks| GoodRun { began_ticks, took_ms: 1 };
+        let failed =
+            failed.map(|began_ticks| FailedRun { reason: "no space".to_owned(), began_ticks });
+        let (full, incremental) = (Some(good(full)), incremental.map(good));
+        BackupStatus { full, incremental, failed, ..BackupStatus::default() }
     }
 
     /// When everything was last backed up, in ticks of UTC.
     pub(crate) fn last_full_ticks(&self) -> Option<i64> {
-        self.ticks("LastFullBackup")
+        self.full.map(|run| run.began_ticks)
     }
 
     /// When what had changed was last backed up, in ticks of UTC.
     pub(crate) fn last_incremental_ticks(&self) -> Option<i64> {
-        self.ticks("LastIncrementalBackup")
+        self.incremental.map(|run| run.began_ticks)
     }
 
-    /// When the last run that failed began, if it was the last run, in ticks of UTC.
+    /// When the last run began, if it failed, in ticks of UTC.
     pub(crate) fn failed_ticks(&self) -> Option<i64> {
-        let error = self.0.get("Error").and_then(Value::as_object)?;
-        let text = error.get("At").and_then(Value::as_str);
-        text.and_then(date::parse).map(|date| date.utc_ticks())
+        self.failed.as_ref().map(|run| run.began_ticks)
     }
 
-    /// The change log is backed up to here.
-    pub(crate) fn last_etag(&self) -> Option<Etag> {
-        self.0.get("LastEtag").and_then(Value::as_u64).map(Etag)
+    /// Where the files end; `None` before the first.
+    pub(super) fn end(&self) -> Option<&ChainEnd> {
+        self.end.as_ref()
     }
 
-    /// Compare exchange is backed up to here.
-    pub(crate) fn values_index(&self) -> Option<u64> {
-        self.0.get("LastRaftIndex")?.get("LastEtag")?.as_u64()
-    }
-
-    /// The identity of the files that were backed up.
-    pub(super) fn database_id(&self) -> Option<DatabaseId> {
-        self.0.get("DatabaseId").and_then(Value::as_str).and_then(DatabaseId::parse)
-    }
-
-    /// The record is backed up in this version.
-    pub(super) fn record_index(&self) -> Option<u64> {
-        self.0.get("RecordIndex").and_then(Value::as_u64)
-    }
-
-    /// The folder with the last file.
-    pub(super) fn directory(&self) -> Option<&str> {
-        self.0.get("LocalBackup")?.get("BackupDirectory")?.as_str()
+    /// The status as clients are shown it.
+    pub(super) fn shape(&self, task: u64) -> BackupStatusShape<'_> {
+        let end = self.end();
+        let good = |run: &GoodRun| (run.began_ticks, run.took_ms);
+        BackupStatusShape {
+            task,
+            runs: self.runs,
+            form: self.form,
+            node_tag: &self.node_tag,
+            operation: self.operation,
+            is_encrypted: self.is_encrypted,
+            is_full: self.is_full,
+            last_full: self.full.as_ref().map(good),
+            last_incremental: self.incremental.as_ref().map(good),
+            directory: end.map(|end| &*end.directory),
+            last_etag: end.map(|end| end.last_etag.0),
+            last_index: end.map(|end| end.values_index),
+            change_vector: end.map(|end| &*end.change_vector),
+            error: self.failed.as_ref().map(|run| (&*run.reason, run.began_ticks)),
+        }
     }
 
     /// The status after a run.
-    pub(super) fn after(&self, task: u64, run: &EndedRun) -> BackupStatus {
-        let began = json!(date::format(run.began_ticks));
-        let is_full = run.kind != FileKind::Incremental;
-        let mut next = self.0.clone();
-        let previous = |name: &str| self.0.get(name).cloned().unwrap_or(Value::Null);
-        let mut put = |name: &str, value: Value| drop(next.insert(name.to_owned(), value));
-        put("TaskId", json!(task));
-        put("BackupType", json!(run.form.word()));
-        put("NodeTag", json!(run.node_tag));
-        put("DelayUntil", Value::Null);
-        put("OriginalBackupTime", Value::Null);
-        put("LastOperationId", json!(run.operation));
-        put("Version", json!(previous("Version").as_u64().unwrap_or(0) + 1));
-        put("IsEncrypted", json!(run.is_encrypted));
-        put("LocalRetentionDurationInMs", json!(0));
-        for name in OTHER_DESTINATIONS {
-            put(name, Value::Object(skipped_upload()));
-        }
-        let mut local = match previous("LocalBackup") {
-            Value::Object(local) => local,
-            _ => Map::new(),
+    pub(super) fn after(self, run: EndedRun) -> BackupStatus {
+        let mut next = BackupStatus {
+            runs: self.runs + 1,
+            form: run.form,
+            node_tag: run.node_tag,
+            operation: run.operation,
+            failed: None,
+            ..self
         };
-        local.insert("TempFolderUsed".to_owned(), json!(false));
-        local.insert("FileName".to_owned(), Value::Null);
-        match &run.outcome {
+        match run.outcome {
             Ok(written) => {
-                let (last, duration) = match is_full {
-                    true => ("LastFullBackup", "FullBackupDurationInMs"),
-                    false => ("LastIncrementalBackup", "IncrementalBackupDurationInMs"),
-                };
-                for name in ["LastFullBackup", "LastIncrementalBackup"] {
-                    local.entry(name).or_insert(Value::Null);
-                    put(name, if name == last { began.clone() } else { previous(name) });
-                    put(
-                        &format!("{name}Internal"),
-                        if name == last { began.clone() } else { previous(name) },
-                    );
-                }
-                local.insert(last.to_owned(), began);
-                local.insert(duration.to_owned(), json!(run.took_ms));
-                local.insert("Exception".to_owned(), Value::Null);
-                local.insert("BackupDirectory".to_owned(), json!(written.directory));
-                let folder = written.directory.rsplit('/').next().unwrap_or_default();
-                put("IsFull", json!(is_full));
-                put("LastEtag", json!(written.last_etag.0));
-                put("LastRaftIndex", json!({"LastEtag": written.values_index}));
-                put("RecordIndex", json!(written.record_index));
-                put("FolderName", json!(folder));
-                put("DurationInMs", json!(run.took_ms));
-                put("LastDatabaseChangeVector", json!(written.change_vector));
-                put("DatabaseId", json!(written.database_id.to_string()));
-                put("Error", Value::Null);
+                let is_full = written.kind != FileKind::Incremental;
+                let good = GoodRun { began_ticks: run.began_ticks, took_ms: run.took_ms };
+                *if is_full { &mut next.full } else { &mut next.incremental } = Some(good);
+                next.is_full = Some(is_full);
+                next.is_encrypted = written.end.key.is_some();
+                next.end = Some(written.end);
             }
             Err(reason) => {
-                local.insert("Exception".to_owned(), json!(reason));
-                put("Error", json!({"Exception": reason, "At": began}));
-                for name in ["LastFullBackup", "LastIncrementalBackup"] {
-                    put(name, previous(name));
-                }
+                next.failed = Some(FailedRun { reason, began_ticks: run.began_ticks });
             }
         }
-        put("LocalBackup", Value::Object(local));
-        BackupStatus(next)
+        next
+    }
+
+    fn to_stored(&self) -> Value {
+        let good = |run: &GoodRun| json!([run.began_ticks, run.took_ms]);
+        json!({
+            "Format": FORMAT, "Runs": self.runs, "Form": self.form.word(), "Node": self.node_tag,
+            "Operation": self.operation, "IsEncrypted": self.is_encrypted, "IsFull": self.is_full,
+            "Full": self.full.as_ref().map(good),
+            "Incremental": self.incremental.as_ref().map(good),
+            "Error": self.failed.as_ref().map(|run| json!([run.reason, run.began_ticks])),
+            "End": self.end().map(ChainEnd::to_stored)
+        })
+    }
+
+    fn of_stored(stored: &Value) -> Option<BackupStatus> {
+        if stored["Format"].as_u64()? != FORMAT {
+            return None;
+        }
+        let good = |name: &str| {
+            let run = &stored[name];
+            Some(GoodRun { began_ticks: run[0].as_i64()?, took_ms: run[1].as_i64()? })
+        };
+        let error = &stored["Error"];
+        let failed = error[0].as_str().zip(error[1].as_i64());
+        let end = &stored["End"];
+        Some(BackupStatus {
+            runs: stored["Runs"].as_u64()?,
+            form: BackupType::named(stored["Form"].as_str()?)?,
+            node_tag: stored["Node"].as_str()?.to_owned(),
+            operation: stored["Operation"].as_i64()?,
+            is_encrypted: stored["IsEncrypted"].as_bool()?,
+            is_full: stored["IsFull"].as_bool(),
+            full: good("Full"),
+            incremental: good("Incremental"),
+            failed: failed
+                .map(|(reason, began_ticks)| FailedRun { reason: reason.to_owned(), began_ticks }),
+            end: if end.is_null() { None } else { Some(ChainEnd::of_stored(end)?) },
+        })
+    }
+}
+
+impl ChainEnd {
+    fn to_stored(&self) -> Value {
+        let point = self.point.map(|point| {
+            let environment = format!("{:032x}", point.environment);
+            json!([environment, point.incarnation, point.transaction])
+        });
+        json!({
+            "Directory": self.directory, "File": self.file, "FileId": self.file_id.to_string(),
+            "Files": self.files, "Etag": self.last_etag.0, "ValuesIndex": self.values_index,
+            "RecordIndex": self.record_index, "ChangeVector": self.change_vector, "Point": point,
+            "Key": self.key
+        })
+    }
+
+    fn of_stored(stored: &Value) -> Option<ChainEnd> {
+        let text = |name: &str| stored[name].as_str().map(str::to_owned);
+        let point = &stored["Point"];
+        let environment = point[0].as_str().and_then(|id| u128::from_str_radix(id, 16).ok());
+        let moment = point[1].as_u64().zip(point[2].as_u64());
+        let point = environment.zip(moment).map(|(environment, (incarnation, transaction))| {
+            HistoryPoint { environment, incarnation, transaction }
+        });
+        Some(ChainEnd {
+            directory: text("Directory")?,
+            file: text("File")?,
+            file_id: FileId::parse(stored["FileId"].as_str()?)?,
+            files: stored["Files"].as_u64()?,
+            last_etag: Etag(stored["Etag"].as_u64()?),
+            values_index: stored["ValuesIndex"].as_u64()?,
+            record_index: stored["RecordIndex"].as_u64()?,
+            change_vector: text("ChangeVector")?,
+            point,
+            key: text("Key"),
+        })
     }
 }
 
@@ -227,7 +305,7 @@ pub(super) fn write(
     task: u64,
     status: &BackupStatus,
 ) -> Result<(), ClusterError> {
-    store(cluster, database, task, Value::Object(status.0.clone()).to_string().into_bytes())
+    store(cluster, database, task, status.to_stored().to_string().into_bytes())
 }
 
 /// Removes the status of a task. Blocks.
@@ -250,67 +328,66 @@ fn store(
     Ok(())
 }
 
+/// A status of an unknown form is none: the next run backs up everything.
 fn parse(bytes: &[u8]) -> Option<BackupStatus> {
-    serde_json::from_slice(bytes).ok().map(BackupStatus)
+    BackupStatus::of_stored(&serde_json::from_slice(bytes).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
+    use model::date;
+
     use super::*;
 
-    const DATABASE: DatabaseId = DatabaseId([7; 16]);
-
-    fn run(kind: FileKind, began: &str, outcome: Result<WrittenRun, String>) -> EndedRun {
+    fn run(began: &str, outcome: Result<WrittenRun, String>) -> EndedRun {
         EndedRun {
             form: BackupType::Backup,
-            kind,
             node_tag: "A".to_owned(),
             began_ticks: date::parse(began).unwrap().utc_ticks(),
             took_ms: 18,
             operation: 6,
-            is_encrypted: false,
             outcome,
         }
     }
 
-    fn written(etag: u64) -> Result<WrittenRun, String> {
-        Ok(WrittenRun {
+    fn written(kind: FileKind, etag: u64) -> Result<WrittenRun, String> {
+        let point = HistoryPoint { environment: 1 << 100, incarnation: u64::MAX, transaction: 3 };
+        let end = ChainEnd {
             directory: "/b/2026-11-20-14-38-37.ravendb-smg-A-backup".to_owned(),
+            file: "2026-11-20-14-38-37.ravendb-full-backup".to_owned(),
+            file_id: FileId(u128::MAX - 5),
+            files: 1,
             last_etag: Etag(etag),
             values_index: 321,
             record_index: 9,
             change_vector: "A:40-x".to_owned(),
-            database_id: DATABASE,
-        })
+            point: Some(point),
+            key: Some("abc".to_owned()),
+        };
+        Ok(WrittenRun { kind, end })
     }
 
     #[test]
     fn a_status_tells_of_the_last_run_of_each_kind_and_a_failure_keeps_them() {
-        let first = run(FileKind::Full, "2026-11-20T14:38:37Z", written(40));
-        let status = BackupStatus::default().after(7, &first);
-        let json = status.json();
-        assert_eq!(
-            (&json["TaskId"], &json["IsFull"], &json["LastEtag"]),
-            (&json!(7), &json!(true), &json!(40))
-        );
-        assert_eq!(json["LastFullBackup"], "2026-11-20T14:38:37.0000000Z");
-        assert_eq!(json["LastIncrementalBackup"], Value::Null);
-        assert_eq!(json["LocalBackup"]["FullBackupDurationInMs"], 18);
-        assert_eq!(json["FolderName"], "2026-11-20-14-38-37.ravendb-smg-A-backup");
-        let second = run(FileKind::Incremental, "2026-11-20T15:00:00Z", written(44));
-        let status = status.after(7, &second);
-        assert_eq!(status.last_full_ticks(), Some(first.began_ticks));
-        assert_eq!(status.last_incremental_ticks(), Some(second.began_ticks));
-        assert_eq!((status.last_etag(), status.values_index()), (Some(Etag(44)), Some(321)));
-        let third = run(FileKind::Full, "2026-11-21T15:00:00Z", Err("no space".to_owned()));
-        let failed = status.after(7, &third);
-        assert_eq!(failed.failed_ticks(), Some(third.began_ticks));
-        assert_eq!(failed.last_full_ticks(), Some(first.began_ticks));
-        assert_eq!(
-            (failed.last_etag(), failed.directory()),
-            (status.last_etag(), status.directory())
-        );
-        assert_eq!(failed.json()["Version"], 3);
-        assert_eq!(failed.database_id(), Some(DATABASE));
+        let first = run("2026-11-20T14:38:37Z", written(FileKind::Full, 40));
+        let (first_ticks, status) = (first.began_ticks, BackupStatus::default().after(first));
+        let shown = status.shape(7);
+        assert_eq!((shown.task, shown.is_full, shown.last_etag), (7, Some(true), Some(40)));
+        assert_eq!(shown.last_full, Some((first_ticks, 18)));
+        assert_eq!(shown.last_incremental, None);
+        let second = run("2026-11-20T15:00:00Z", written(FileKind::Incremental, 44));
+        let (second_ticks, status) = (second.began_ticks, status.after(second));
+        assert_eq!(status.last_full_ticks(), Some(first_ticks));
+        assert_eq!(status.last_incremental_ticks(), Some(second_ticks));
+        assert_eq!(status.end().map(|end| end.last_etag), Some(Etag(44)));
+        let third = run("2026-11-21T15:00:00Z", Err("no space".to_owned()));
+        let (third_ticks, failed) = (third.began_ticks, status.clone().after(third));
+        assert_eq!(failed.failed_ticks(), Some(third_ticks));
+        assert_eq!(failed.last_full_ticks(), Some(first_ticks));
+        assert_eq!((failed.end(), failed.runs), (status.end(), 3));
+        for status in [BackupStatus::default(), status, failed] {
+            assert_eq!(parse(status.to_stored().to_string().as_bytes()), Some(status));
+        }
+        assert_eq!(parse(br#"{"TaskId":7,"LastEtag":40}"#), None);
     }
 }

@@ -1,36 +1,40 @@
 //! Scheduled backups: their definitions in the record of a database, and their runs.
 //!
-//! Which are due is looked up about once a second, for all databases together; each run is an operation with a thread of
-//! its own. Invariant: at most one run of a task is in progress.
+//! Which are due is looked up about once a second, for all databases together; each run is an operation with a thread
+//! of its own. Invariant: at most one run of a task is in progress.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use cluster::Cluster;
 use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
-use model::{DatabaseId, DatabaseRecord, date};
+use model::{DatabaseId, DatabaseRecord, Etag, date};
 use serde_json::{Map, Value, json};
-use wire::{BackupEncryption, PeriodicBackup, RecordBody};
+use wire::{BackupEncryption, BackupType, PeriodicBackup, RecordBody};
 
 use super::{
+    claimed_names::ClaimedNames,
     keys::key_of_text,
-    run::{BackupRun, RunOf, check_form},
-    schedule::{self, NextBackup},
-    status::{self, BackupStatus},
+    run::{BackupRun, check_form},
+    schedule::{self, Failures, NextBackup},
+    status::{self, BackupStatus, EndedRun},
 };
 use crate::{engine::Engine, error::EngineError, operation_thread::ShowFailure};
 
-/// The property of a record with the tasks.
-const TASKS: &str = "PeriodicBackups";
+/// Folders in which leftovers were looked for are remembered up to this many.
+const FOLDERS_MAX: usize = 1000;
 
 /// A task of a database.
 #[derive(Clone, Debug)]
 pub struct BackupTask {
-    /// Its definition.
+    /// Its definition; what is legible of it, if this server cannot follow it.
     pub definition: PeriodicBackup,
+    /// Why this server cannot follow it; `None` if it can.
+    pub obstacle: Option<String>,
     /// The definition as it is stored, with what this server does not know.
     pub stored: Map<String, Value>,
     /// When it was defined, in ticks of UTC.
@@ -68,52 +72,93 @@ pub struct ChangedBackupTask {
     pub id: u64,
 }
 
-type TaskKey = (DatabaseId, u64);
+pub(super) type TaskKey = (DatabaseId, u64);
 
 /// The runs in progress, and which are due.
 #[derive(Default)]
 pub(crate) struct BackupSchedule {
     inner: Mutex<Inner>,
+    pub(super) names: ClaimedNames,
 }
 
 #[derive(Default)]
 struct Inner {
     running: HashMap<TaskKey, RunningBackup>,
-    /// Runs that failed, one after another, since the last that did not.
-    failures: HashMap<TaskKey, u32>,
+    /// Runs that failed since the last that did not.
+    failures: HashMap<TaskKey, Failures>,
     /// The tasks of each record, by the version of the record.
     known: HashMap<DatabaseId, (u64, Arc<Vec<BackupTask>>)>,
+    /// The folders in which leftovers were looked for, each for a database.
+    folders: HashSet<(PathBuf, DatabaseId)>,
     /// The index of the shared state that `due` was made of.
     seen_index: u64,
+    /// The last time at which what is due was looked up, in ticks of UTC.
+    seen_ticks: i64,
     /// When each task is due, with the name of its database.
     due: Vec<(i64, TaskKey, String)>,
 }
 
 impl BackupSchedule {
+    /// Whether no run of this process has been asked before for this folder and database.
+    pub(super) fn is_first_in(&self, folder: &Path, database: DatabaseId) -> bool {
+        let folders = &mut self.lock().folders;
+        if FOLDERS_MAX <= folders.len() {
+            folders.clear();
+        }
+        folders.insert((folder.to_owned(), database))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The tasks that a record defines; those that cannot be read are left out.
+/// The tasks that a record defines.
 pub(crate) fn tasks_of(record: &DatabaseRecord) -> Vec<BackupTask> {
     let body = RecordBody::of_record(record);
-    let stored = body.properties().get(TASKS).and_then(Value::as_array);
-    let tasks = stored.into_iter().flatten().filter_map(Value::as_object).filter_map(|stored| {
-        let definition = PeriodicBackup::read(stored).ok()?;
-        let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
-        let created_ticks = created.map_or(record.created_ticks, |date| date.utc_ticks());
-        Some(BackupTask { definition, stored: stored.clone(), created_ticks })
-    });
-    tasks.collect()
+    let stored = body.backup_tasks().iter().filter_map(Value::as_object);
+    stored.map(|stored| task_of(stored, record.created_ticks)).collect()
 }
 
-/// What incremental backups need of the deletions of a database.
-pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
+fn task_of(stored: &Map<String, Value>, since: i64) -> BackupTask {
+    let stored = PeriodicBackup::with_names_as_written(stored);
+    let followed = PeriodicBackup::read(&stored).and_then(|definition| {
+        check_form(&definition.configuration)?;
+        schedule::check(&definition)?;
+        Ok(definition)
+    });
+    let (definition, obstacle) = match followed {
+        Ok(definition) => (definition, None),
+        Err(error) => (PeriodicBackup::legible(&stored), Some(error.message)),
+    };
+    let created = stored.get("CreatedAt").and_then(Value::as_str).and_then(date::parse);
+    let created_ticks = created.map_or(since, |date| date.utc_ticks());
+    BackupTask { definition, obstacle, stored, created_ticks }
+}
+
+impl BackupTask {
+    /// The next run; `None` if there is none.
+    fn next(
+        &self,
+        status: Option<&BackupStatus>,
+        now: i64,
+        failures: Option<Failures>,
+    ) -> Option<NextBackup> {
+        match self.obstacle {
+            Some(_) => None,
+            None => schedule::next(&self.definition, status, (self.created_ticks, now), failures),
+        }
+    }
+}
+
+/// What incremental backups need of the deletions of a database, as a function of its record.
+pub(crate) fn tombstone_needs(
+    cluster: Arc<Cluster>,
+    backups: Arc<BackupSchedule>,
+) -> DeletionsNeeded {
     Arc::new(move |record| {
         let mut needs = Vec::new();
-        for (task, status) in incremental_tasks(&cluster, record) {
-            let Some(known) = status.last_etag() else { continue };
+        for (task, position) in incremental_tasks(&cluster, &backups, record) {
             let holder = task.definition.name.unwrap_or_default();
             needs.extend(TombstoneKind::ALL.into_iter().map(|kind| TombstoneNeed {
                 holder: holder.clone(),
@@ -121,28 +166,44 @@ pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
                 condition: "Running",
                 kind,
                 collection: None,
-                known,
+                known: position.last_etag,
             }));
         }
         needs
     })
 }
 
-/// The tasks that back up what has changed since an earlier run, and how that run went.
+/// How far a task has backed up.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    last_etag: Etag,
+    values_index: u64,
+}
+
+/// The tasks of a database that back up what has changed, and how far they have come: nowhere during the first run,
+/// after which the next is to follow it. Those that have not run need nothing yet.
 fn incremental_tasks(
     cluster: &Cluster,
+    backups: &BackupSchedule,
     record: &DatabaseRecord,
-) -> Vec<(BackupTask, BackupStatus)> {
+) -> Vec<(BackupTask, Position)> {
     let tasks = tasks_of(record).into_iter().filter(|task| {
         let definition = &task.definition;
-        !definition.is_disabled && definition.incremental_frequency.is_some()
+        let is_followed = task.obstacle.is_none() && !definition.is_disabled;
+        is_followed && definition.incremental_frequency.is_some()
     });
-    tasks
-        .filter_map(|task| {
-            let status = status::read(cluster, record.topology_id, task.definition.id).ok()??;
-            Some((task, status))
-        })
-        .collect()
+    let position = |task: &BackupTask| {
+        let key = (record.topology_id, task.definition.id);
+        // Asked first: when a run ends, its status is stored before.
+        let is_running = backups.lock().running.contains_key(&key);
+        let status = status::read(cluster, key.0, key.1).ok().flatten();
+        let known = status
+            .as_ref()
+            .and_then(BackupStatus::end)
+            .map(|end| Position { last_etag: end.last_etag, values_index: end.values_index });
+        known.or_else(|| is_running.then(Position::default))
+    };
+    tasks.filter_map(|task| position(&task).map(|position| (task, position))).collect()
 }
 
 /// Definitions.
@@ -164,11 +225,13 @@ impl Engine {
         let key = (record.topology_id, task.definition.id);
         let status = status::read(&self.cluster, key.0, key.1)?;
         let inner = self.backups.lock();
-        let failures = inner.failures.get(&key).copied().unwrap_or(0);
+        let failures = inner.failures.get(&key).copied();
         let running = inner.running.get(&key).copied();
         drop(inner);
-        let next = schedule::next(&task.definition, status.as_ref(), task.created_ticks, failures);
-        Ok(BackupTaskState { status: status.map(|status| status.json().clone()), next, running })
+        let now = self.platform.clock.now().ticks();
+        let next = task.next(status.as_ref(), now, failures);
+        let status = status.map(|status| status.shape(key.1).to_json());
+        Ok(BackupTaskState { status, next, running })
     }
 
     /// When a scheduled backup of a database was last made, in ticks of UTC; `None` if none is known.
@@ -201,9 +264,9 @@ impl Engine {
         let index = self.cluster_state().last_index()? + 1;
         let mut id = definition.id;
         let written = self.decide_record_body(database, |record, body| {
-            let tasks = body.list_mut(TASKS);
-            let number = |task: &Value| task["TaskId"].as_u64();
-            let mut stored = sent.clone();
+            let tasks = body.backup_tasks_mut();
+            let number = |task: &Value| task.as_object().map(PeriodicBackup::id_of);
+            let mut stored = PeriodicBackup::with_names_as_written(sent);
             let place = tasks.iter().position(|task| number(task) == Some(definition.id));
             match (definition.id, place) {
                 (0, _) => {
@@ -242,9 +305,10 @@ impl Engine {
         is_disabled: bool,
     ) -> Result<ChangedBackupTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list_mut(TASKS);
-            let task = tasks.iter_mut().find(|task| task["TaskId"].as_u64() == Some(id));
-            let task = task.and_then(Value::as_object_mut).ok_or_else(|| missing_task(id))?;
+            let mut tasks = body.backup_tasks_mut().iter_mut().filter_map(Value::as_object_mut);
+            let task = tasks.find(|task| PeriodicBackup::id_of(task) == id);
+            let task = task.ok_or_else(|| missing_task(id))?;
+            *task = PeriodicBackup::with_names_as_written(task);
             if !is_disabled {
                 self.check_enabled(&PeriodicBackup::read(task)?)?;
             }
@@ -264,9 +328,10 @@ impl Engine {
         id: u64,
     ) -> Result<ChangedBackupTask, EngineError> {
         let written = self.decide_record_body(database, |_, body| {
-            let tasks = body.list_mut(TASKS);
+            let tasks = body.backup_tasks_mut();
             let before = tasks.len();
-            tasks.retain(|task| task["TaskId"].as_u64() != Some(id));
+            let is_it = |task: &Map<String, Value>| PeriodicBackup::id_of(task) == id;
+            tasks.retain(|task| !task.as_object().is_some_and(is_it));
             match tasks.len() < before {
                 true => Ok(Decision::Replace),
                 false => Err(missing_task(id)),
@@ -276,6 +341,34 @@ impl Engine {
             status::remove(&self.cluster, record.topology_id, id)?;
         }
         Ok(ChangedBackupTask { index: written.index, id })
+    }
+
+    /// The scheduled backups of a record that is imported: those that could not run here arrive disabled. Adds to
+    /// `refused` which, and why.
+    pub(crate) fn imported_backup_tasks(
+        &self,
+        sent: &[Value],
+        refused: &mut Vec<String>,
+    ) -> Vec<Value> {
+        let tasks = sent.iter().map(|sent| {
+            let Some(stored) = sent.as_object() else { return sent.clone() };
+            let BackupTask { definition, obstacle, mut stored, .. } = task_of(stored, 0);
+            let enabled = match obstacle {
+                Some(reason) => Err(reason),
+                None => self.check_enabled(&definition).map_err(|error| error.to_string()),
+            };
+            if let Err(reason) = enabled
+                && !definition.is_disabled
+            {
+                let name = definition.name.unwrap_or_else(|| definition.id.to_string());
+                refused.push(format!(
+                    "The scheduled backup '{name}' cannot run here, and was disabled: {reason}"
+                ));
+                stored.insert("Disabled".to_owned(), json!(true));
+            }
+            Value::Object(stored)
+        });
+        tasks.collect()
     }
 
     fn check_enabled(&self, definition: &PeriodicBackup) -> Result<(), EngineError> {
@@ -292,7 +385,7 @@ impl Engine {
     }
 
     /// Removes statuses of databases and tasks that no longer exist.
-    pub(crate) fn remove_old_backup_statuses(&self) {
+    pub(crate) fn remove_orphaned_backup_statuses(&self) {
         let present: HashMap<DatabaseId, Vec<u64>> = self
             .catalog
             .records()
@@ -315,8 +408,8 @@ impl Engine {
 
     /// Compare exchange is backed up to here by each task that backs up what has changed.
     pub(crate) fn values_backed_up(&self, record: &DatabaseRecord) -> Option<u64> {
-        let tasks = incremental_tasks(&self.cluster, record);
-        tasks.iter().filter_map(|(_, status)| status.values_index()).min()
+        let tasks = incremental_tasks(&self.cluster, &self.backups, record);
+        tasks.iter().map(|(_, position)| position.values_index).min()
     }
 }
 
@@ -326,8 +419,8 @@ fn missing_task(id: u64) -> EngineError {
 
 /// Runs.
 impl Engine {
-    /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in progress,
-    /// that is returned. `operation` is the id that the caller has chosen.
+    /// Begins a run of a scheduled backup; returns the id of the operation, one of the database's. If one is in
+    /// progress, that is returned. `operation` is the id that the caller has chosen.
     ///
     /// # Errors
     /// There is no such task; its definition cannot be followed; there are too many operations; no thread can be
@@ -344,7 +437,9 @@ impl Engine {
         let record = database.record();
         let task = tasks_of(&record).into_iter().find(|task| task.definition.id == id);
         let task = task.ok_or_else(|| missing_task(id))?;
-        self.check_enabled(&task.definition)?;
+        if let Some(message) = task.obstacle {
+            return Err(EngineError::Refused { message });
+        }
         let key = (record.topology_id, id);
         let began_ticks = self.platform.clock.now().ticks();
         let operation_id = operation.unwrap_or_else(|| database.operations().next_id());
@@ -356,24 +451,44 @@ impl Engine {
             let running = RunningBackup { operation: operation_id, began_ticks, is_full };
             inner.running.insert(key, running);
         }
-        let run_of = RunOf::Task { task: Box::new(task), is_full };
-        let begun = BackupRun::begin(self, database, run_of, operation_id, build, show_failure);
-        if begun.is_err() {
-            self.backups.lock().running.remove(&key);
-        }
-        begun
+        let name = task.definition.name.clone();
+        let run = BackupRun {
+            engine: Arc::clone(self),
+            database: database.clone(),
+            operation_id,
+            began_ticks,
+            name: name.unwrap_or_else(|| format!("Backup {id}")),
+            configuration: task.definition.configuration.clone(),
+            task: Some(task),
+            is_full,
+            build,
+        };
+        run.begin(show_failure)?;
+        Ok(operation_id)
     }
 
-    /// Notes that a run has ended.
-    pub(super) fn note_backup_ended(&self, database: DatabaseId, task: u64, has_failed: bool) {
+    /// Ends a run of a task, whether it could begin or not: stores its status, and notes when it may run again. Blocks.
+    ///
+    /// # Errors
+    /// The status cannot be stored. The run counts as failed then.
+    pub(super) fn end_backup_run(&self, key: TaskKey, run: EndedRun) -> Result<(), EngineError> {
+        let has_failed = run.outcome.is_err();
+        let stored = self
+            .backup_status(key)
+            .and_then(|before| Ok(status::write(&self.cluster, key.0, key.1, &before.after(run))?));
+        let at_ticks = self.platform.clock.now().ticks();
         let mut inner = self.backups.lock();
-        inner.running.remove(&(database, task));
-        match has_failed {
-            true => *inner.failures.entry((database, task)).or_insert(0) += 1,
-            false => drop(inner.failures.remove(&(database, task))),
+        inner.running.remove(&key);
+        match has_failed || stored.is_err() {
+            true => {
+                let count = inner.failures.get(&key).map_or(0, |before| before.count) + 1;
+                inner.failures.insert(key, Failures { count, at_ticks });
+            }
+            false => drop(inner.failures.remove(&key)),
         }
         // When it is due again depends on its status.
         inner.seen_index = 0;
+        stored
     }
 
     /// Begins the scheduled backups that are due. To be called about once a second. Blocks while a database is opened.
@@ -382,7 +497,6 @@ impl Engine {
         for (key, name) in self.due_backups(now) {
             if let Err(error) = self.run_due(key, &name, build, show_failure) {
                 tracing::error!(database = name, %error, "a scheduled backup could not begin");
-                self.note_backup_ended(key.0, key.1, true);
             }
         }
     }
@@ -401,7 +515,18 @@ impl Engine {
                 error: AccessError::Disabled | AccessError::Locked { .. } | AccessError::Missing,
                 ..
             }) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                let run = EndedRun {
+                    form: BackupType::default(),
+                    node_tag: self.node_tag().to_string(),
+                    began_ticks: self.platform.clock.now().ticks(),
+                    took_ms: 0,
+                    operation: 0,
+                    outcome: Err(error.to_string()),
+                };
+                self.end_backup_run((id, task), run)?;
+                return Err(error);
+            }
         };
         let record = database.record();
         let found = tasks_of(&record).into_iter().find(|found| found.definition.id == task);
@@ -421,10 +546,12 @@ impl Engine {
             }
         };
         let mut inner = self.backups.lock();
-        if inner.seen_index != index {
-            inner.due = self.all_due(&mut inner);
+        // When the clock was set back, times that had come may lie ahead.
+        if inner.seen_index != index || now < inner.seen_ticks {
+            inner.due = self.all_due(&mut inner, now);
             inner.seen_index = index;
         }
+        inner.seen_ticks = now;
         let room = self.settings.backups.concurrent_max.saturating_sub(inner.running.len());
         let is_due = |(ticks, key, _): &&(i64, TaskKey, String)| {
             *ticks <= now && !inner.running.contains_key(key)
@@ -433,7 +560,7 @@ impl Engine {
         due.map(|(_, key, name)| (*key, name.clone())).collect()
     }
 
-    fn all_due(&self, inner: &mut Inner) -> Vec<(i64, TaskKey, String)> {
+    fn all_due(&self, inner: &mut Inner, now: i64) -> Vec<(i64, TaskKey, String)> {
         let (records, mut due) = (self.catalog.records(), Vec::new());
         let mut known = HashMap::with_capacity(inner.known.len());
         for record in records {
@@ -444,7 +571,7 @@ impl Engine {
             };
             if !tasks.is_empty() {
                 let statuses = status::of_database(&self.cluster, id).unwrap_or_default();
-                self.add_due(&record, &tasks, &statuses, inner, &mut due);
+                self.add_due(&record, &tasks, &statuses, (inner, now), &mut due);
             }
             known.insert(id, (record.etag, tasks));
         }
@@ -458,7 +585,7 @@ impl Engine {
         record: &DatabaseRecord,
         tasks: &[BackupTask],
         statuses: &BTreeMap<u64, BackupStatus>,
-        inner: &Inner,
+        (inner, now): (&Inner, i64),
         due: &mut Vec<(i64, TaskKey, String)>,
     ) {
         if record.disabled {
@@ -466,10 +593,8 @@ impl Engine {
         }
         for task in tasks {
             let key = (record.topology_id, task.definition.id);
-            let failures = inner.failures.get(&key).copied().unwrap_or(0);
-            let status = statuses.get(&key.1);
-            let next = schedule::next(&task.definition, status, task.created_ticks, failures);
-            if let Some(next) = next {
+            let failures = inner.failures.get(&key).copied();
+            if let Some(next) = task.next(statuses.get(&key.1), now, failures) {
                 due.push((next.ticks, key, record.name.as_str().to_owned()));
             }
         }
@@ -478,19 +603,8 @@ impl Engine {
     /// The status of a scheduled backup before a run.
     pub(super) fn backup_status(
         &self,
-        database: DatabaseId,
-        task: u64,
+        (database, task): TaskKey,
     ) -> Result<BackupStatus, EngineError> {
         Ok(status::read(&self.cluster, database, task)?.unwrap_or_default())
-    }
-
-    /// Stores the status of a scheduled backup after a run. Blocks.
-    pub(super) fn store_backup_status(
-        &self,
-        database: DatabaseId,
-        task: u64,
-        status: &BackupStatus,
-    ) -> Result<(), EngineError> {
-        Ok(status::write(&self.cluster, database, task, status)?)
     }
 }

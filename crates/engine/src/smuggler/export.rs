@@ -15,7 +15,7 @@ use documents::{
 };
 use model::{CollectionName, DatabaseRecord, DocumentFlags, DocumentId, Etag, date};
 use serde_json::Value;
-use smuggler::{DumpWriter, Section};
+use smuggler::{BACKUP_FILE, DumpWriter, Section};
 use storage::ReadTransaction;
 use wire::{
     SmugglerOptions, SmugglerType,
@@ -38,6 +38,8 @@ pub struct ExportSources {
     pub record: Arc<DatabaseRecord>,
     /// The state that all nodes agree on.
     pub agreed: ClusterState,
+    /// What the dump says of itself as a file of a backup, as a JSON object; `None` if it is none.
+    pub backup_file: Option<Value>,
     /// What was written before; `None` to write everything.
     pub since: Option<ExportSince>,
     /// The current time, in ticks of UTC: documents that expire until then are expired.
@@ -184,7 +186,11 @@ impl<'o> DumpExport<'o> {
     ) -> Result<DumpExport<'o>, EngineError> {
         let transform = Transform::of(engine, options)?;
         let transform = transform.map(|script| (script, Builder::new(limits_of(engine))));
-        let writer = DumpWriter::begin(sources.build_version, out);
+        let mut writer = DumpWriter::begin(sources.build_version, out);
+        if let Some(file) = &sources.backup_file {
+            writer.value(BACKUP_FILE, out);
+            out.extend_from_slice(format!("[{file}]").as_bytes());
+        }
         let (stage, sections, steps_of_tx) = (PausedStage::Between, SECTIONS.iter(), 0);
         Ok(DumpExport {
             tx,

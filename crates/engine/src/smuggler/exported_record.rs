@@ -23,7 +23,7 @@ const PARTS: &[(&str, &str, Empty)] = &[
     ("IndexesHistory", "IndexesHistory", Empty::Object),
     ("RavenConnectionStrings", "RavenConnectionStrings", Empty::Object),
     ("SqlConnectionStrings", "SqlConnectionStrings", Empty::Object),
-    ("PeriodicBackups", "PeriodicBackups", Empty::List),
+    (RecordBody::BACKUP_TASKS, RecordBody::BACKUP_TASKS, Empty::List),
     ("ExternalReplications", "ExternalReplications", Empty::List),
     ("RavenEtls", "RavenEtls", Empty::List),
     ("SqlEtls", "SqlEtls", Empty::List),

@@ -17,7 +17,7 @@ use documents::{
 use indexing::is_javascript;
 use model::{ContentHash, DatabaseId, DocumentFlags, date};
 use serde_json::{Map, Value};
-use smuggler::Section;
+use smuggler::{BACKUP_FILE, Section};
 use wire::{
     RecordBody, SmugglerOptions, SmugglerType, read_index_definition,
     smuggler_result::{MessageLevel, SmugglerPart, SmugglerResult},
@@ -248,7 +248,7 @@ impl DumpImport {
         match self.section {
             Some(current) if current.is_included => self.progress.begin(current.part, current.word),
             Some(current) => self.progress.skip(current.part, current.word),
-            None if name == "BuildVersion" => {}
+            None if matches!(name, "BuildVersion" | BACKUP_FILE) => {}
             None => {
                 let text = format!("The section '{name}' is not known, and was left out.");
                 self.progress.report(MessageLevel::Warning, &text);

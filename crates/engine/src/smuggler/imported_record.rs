@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use model::{DatabaseLockMode, NamedEnum as _, RetentionKind};
 use serde_json::{Map, Value};
 use wire::{
-    ProtocolError, SmugglerOptions, StoredSection, read_client_configuration,
+    ProtocolError, RecordBody, SmugglerOptions, StoredSection, read_client_configuration,
     read_conflict_revisions, read_documents_compression, read_retention_configuration,
     read_revisions_configuration, read_time_series_configuration,
 };
@@ -48,7 +48,7 @@ const KEPT: &[(&str, &str, Kept)] = &[
     ("OlapConnectionStrings", "OlapConnectionStrings", Kept::ByName),
     ("ElasticSearchConnectionStrings", "ElasticSearchConnectionStrings", Kept::ByName),
     ("QueueConnectionStrings", "QueueConnectionStrings", Kept::ByName),
-    ("PeriodicBackups", "PeriodicBackups", Kept::Task),
+    (RecordBody::BACKUP_TASKS, RecordBody::BACKUP_TASKS, Kept::Task),
     ("ExternalReplications", "ExternalReplications", Kept::Task),
     ("RavenEtls", "RavenEtls", Kept::Task),
     ("SqlEtls", "SqlEtls", Kept::Task),
@@ -85,7 +85,14 @@ impl Engine {
         if !sections.is_empty() {
             self.configure(database, &sections)?;
         }
-        let kept = kept_parts(sent, options, &mut imported);
+        let mut kept = kept_parts(sent, options, &mut imported);
+        for (name, value, _) in &mut kept {
+            if *name == RecordBody::BACKUP_TASKS
+                && let Value::Array(tasks) = value
+            {
+                *tasks = self.imported_backup_tasks(tasks, &mut imported.refused);
+            }
+        }
         let is_locked = sent.get("LockMode").and_then(Value::as_str);
         let lock_mode = is_locked
             .filter(|_| options.includes_record_part("LockMode"))

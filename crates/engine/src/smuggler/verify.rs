@@ -7,7 +7,7 @@ use std::{
 
 use documents::ContentHasher;
 use serde_json::Value;
-use smuggler::{DumpError, DumpEvent, DumpReader, Section, decode_segment};
+use smuggler::{BACKUP_FILE, DumpError, DumpEvent, DumpReader, Section, decode_segment};
 
 use super::imported_items;
 use crate::backup::BackupError;
@@ -107,12 +107,15 @@ impl Verifier<'_> {
                 let checked = imported_items::check(text);
                 checked.map_err(|reason| {
                     let property = &self.property;
-                    self.untrue(format!("'{property}' cannot be read: {reason}"))
+                    self.inconsistent(format!("'{property}' cannot be read: {reason}"))
                 })?;
                 if self.property == "BuildVersion" {
                     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                     self.found.build_version = number.unwrap_or(0);
                 }
+            }
+            DumpEvent::Element { text, position } if self.property == BACKUP_FILE => {
+                return self.element(text, position);
             }
             DumpEvent::Element { text, position } => {
                 let is_same = self.found.sections.last().is_some_and(|(n, _)| *n == self.property);
@@ -138,7 +141,7 @@ impl Verifier<'_> {
     fn element(&mut self, text: &[u8], position: u64) -> Result<Option<u64>, BackupError> {
         let unreadable = |reason: String| {
             let property = &self.property;
-            self.untrue(format!(
+            self.inconsistent(format!(
                 "an element of '{property}' at byte {position} cannot be read: {reason}"
             ))
         };
@@ -178,7 +181,7 @@ impl Verifier<'_> {
                 let found = hasher.finish().to_string();
                 match found == hash {
                     true => Ok(()),
-                    false => Err(self.untrue(format!(
+                    false => Err(self.inconsistent(format!(
                         "the content at byte {position} has the hash {found}, and should have {hash}"
                     ))),
                 }
@@ -186,15 +189,17 @@ impl Verifier<'_> {
             Some(Raw::Segment { bytes, position }) => {
                 let decoded = decode_segment(&bytes, |_| ());
                 decoded.map(drop).map_err(|error| {
-                    self.untrue(format!("the segment at byte {position} cannot be read: {error}"))
+                    self.inconsistent(format!(
+                        "the segment at byte {position} cannot be read: {error}"
+                    ))
                 })
             }
             None => Ok(()),
         }
     }
 
-    fn untrue(&self, detail: String) -> BackupError {
-        BackupError::Untrue { file: self.name.to_owned(), detail }
+    fn inconsistent(&self, detail: String) -> BackupError {
+        BackupError::Inconsistent { file: self.name.to_owned(), detail }
     }
 }
 

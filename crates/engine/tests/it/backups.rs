@@ -23,7 +23,7 @@ use crate::settings;
 const DOCUMENTS: u64 = 40;
 const ROOT: &str = "/data/Backups/b";
 
-fn show_failure(error: EngineError) -> OperationStatus {
+pub(crate) fn show_failure(error: EngineError) -> OperationStatus {
     OperationStatus::Faulted(OperationFailure {
         type_name: String::new(),
         message: error.to_string(),
@@ -32,7 +32,7 @@ fn show_failure(error: EngineError) -> OperationStatus {
     })
 }
 
-fn new_database(name: &str, body: &str) -> NewDatabase {
+pub(crate) fn new_database(name: &str, body: &str) -> NewDatabase {
     NewDatabase {
         name: DatabaseName::new(name).unwrap(),
         disabled: false,
@@ -41,7 +41,13 @@ fn new_database(name: &str, body: &str) -> NewDatabase {
     }
 }
 
-fn opened(engine: &Engine, name: &str) -> Option<DatabaseLease> {
+/// Deletes a document.
+pub(crate) fn deletion(id: &str) -> Batch {
+    let id = DocumentId::new(id).unwrap();
+    Batch::one(Command::Delete { id, expected: ExpectedVersion::Any })
+}
+
+pub(crate) fn opened(engine: &Engine, name: &str) -> Option<DatabaseLease> {
     for _ in 0..1_000_000 {
         match engine.access(name) {
             Ok(Access::Ready(lease)) => return Some(lease),
@@ -72,7 +78,7 @@ fn filled(platform: &Platform) -> Arc<Engine> {
     engine
 }
 
-fn ended(operations: &Operations, id: i64) -> OperationStatus {
+pub(crate) fn ended(operations: &Operations, id: i64) -> OperationStatus {
     loop {
         let status = operations.get(id).unwrap().state().status;
         if status != OperationStatus::InProgress {

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod backup_chains;
+mod backup_deletions;
+mod backup_schedules;
 mod backups;
 mod bulk_insert;
 mod cluster_transactions;
 mod configuration;
 mod content_upload;
+mod hooked_disk;
 mod index_wait;
 mod subscriptions;
 

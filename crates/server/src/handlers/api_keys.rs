@@ -19,6 +19,9 @@ use crate::{
 
 /// How errors name what is registered here.
 const KIND: &str = "API key";
+/// What requests may say of a key: what is listed of it, so that it can be sent back with changes.
+const PROPERTIES: [&str; 6] =
+    ["Id", "Name", "SecurityClearance", "Permissions", "NotAfter", "CreatedAt"];
 
 /// `GET /admin/api-keys`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
@@ -138,6 +141,11 @@ struct AskedKey {
 impl AskedKey {
     fn read(call: &Call) -> Result<AskedKey, ApiError> {
         let sent: Map<String, Value> = read_object(&call.body)?;
+        // A key that is less limited than its administrator believes would be worse than none.
+        let is_unknown = |name: &&String| !PROPERTIES.contains(&name.as_str());
+        if let Some(unknown) = sent.keys().find(is_unknown) {
+            return Err(ApiError::argument(format!("'{unknown}' is no property of an {KIND}")));
+        }
         let access = GrantedAccess::read(&sent, KIND)?;
         if access.clearance == Clearance::ClusterNode {
             let message =

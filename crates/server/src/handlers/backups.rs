@@ -171,6 +171,10 @@ pub(crate) fn task_json(
             "RunningBackupTaskId": running.operation
         })
     });
+    let error = match &task.obstacle {
+        Some(reason) => Some(json!(reason)),
+        None => last("Error").map(|error| error["Exception"].clone()),
+    };
     let destinations: &[&str] =
         if definition.configuration.folder.is_some() { &["Local"] } else { &[] };
     Ok(json!({
@@ -186,7 +190,7 @@ pub(crate) fn task_json(
         "TaskName": definition.name,
         "MentorNode": definition.mentor_node,
         "PinToMentorNode": definition.is_pinned,
-        "Error": last("Error").map(|error| error["Exception"].clone()),
+        "Error": error,
         "BackupType": definition.configuration.kind.word(),
         "BackupDestinations": destinations,
         "LastFullBackup": last("LastFullBackup"),

@@ -30,7 +30,7 @@ use crate::{
     call::Call,
     http::{
         body_share::{ASK_INTERVAL, BodyShare, SMALL_BODY_BYTES, charge_in_steps},
-        data_rate::silent,
+        data_rate::{YIELDING_BYTES, silent},
         request_body::RequestBody,
         request_coding::{Coding, StreamDecoder},
         router::Answering,
@@ -206,21 +206,30 @@ impl Insert {
 
     async fn insert_all(&mut self, decoder: &mut StreamDecoder) -> Result<(), ApiError> {
         let stall_max = self.state.engine.settings().http.idle_connection_timeout;
+        let grace = self.state.engine.settings().http.data_rate_grace_period;
         let mut last_piece = Instant::now();
+        // The time in which the client was waited for, and what has come meanwhile.
+        let (mut waited, mut bytes) = (Duration::ZERO, 0);
         while !self.is_closed {
             self.check_wanted()?;
-            let Ok(event) = timeout(STOP_CHECK_INTERVAL, self.next_event()).await else {
-                let silence = last_piece.elapsed();
-                if silence > stall_max {
+            let began = Instant::now();
+            let event = timeout(STOP_CHECK_INTERVAL, self.next_event()).await;
+            waited += began.elapsed();
+            if grace < waited {
+                self.yield_if_wanted()?;
+            }
+            let Ok(event) = event else {
+                if last_piece.elapsed() > stall_max {
                     return Err(silent(stall_max));
-                }
-                if silence > self.state.engine.settings().http.data_rate_grace_period {
-                    self.yield_if_wanted()?;
                 }
                 continue;
             };
             match event {
                 Event::Piece(mut piece) => {
+                    bytes += piece.len() as u64;
+                    if YIELDING_BYTES <= bytes {
+                        (waited, bytes) = (Duration::ZERO, 0);
+                    }
                     while !piece.is_empty() {
                         self.take_piece(&decoder.decode(&mut piece)?).await?;
                         self.make_room().await?;
@@ -297,7 +306,7 @@ impl Insert {
         }
     }
 
-    /// Fails when others wait for the memory, or the connection, of a silent client.
+    /// Fails when others wait for the memory, or the connection, of a client that sends almost nothing.
     fn yield_if_wanted(&self) -> Result<(), ApiError> {
         let wanted = match () {
             () if self.share.try_give_up() => "memory",
@@ -305,7 +314,7 @@ impl Insert {
             () => return Ok(()),
         };
         let message =
-            format!("Other requests wait for {wanted}, and nothing of this insert arrives.");
+            format!("Other requests wait for {wanted}, and almost nothing of this insert arrives.");
         Err(ApiError::new(ErrorKind::RequestTimeout, message))
     }
 

@@ -44,6 +44,8 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ApiError> {
             "UnflushedBytes": plan.unflushed.held_bytes(),
             "UnflushedBytesMax": plan.unflushed.bytes_max(),
             "UnflushedBytesMaxPerDatabase": plan.unflushed_bytes_max,
+            "SystemUnflushedBytes": plan.system_unflushed.held_bytes(),
+            "SystemUnflushedBytesMax": plan.system_unflushed.bytes_max(),
             "WorkBytes": plan.work.held_bytes(),
             "WorkBytesMax": plan.work.bytes_max(),
             "SmallBodiesBytes": plan.small_bodies.held_bytes(),

@@ -24,6 +24,9 @@ use tokio::{
 pub(crate) const UNUSED_AFTER: Duration = Duration::from_millis(500);
 /// How long an unused connection has to close before another one is asked to.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(50);
+/// One in so many connections in use, and at least one, may give up its place when a call for one is not answered by an
+/// unused one: behind the connection that waits, others may wait in the system's queue.
+const DEPARTING_PART: usize = 64;
 /// The limit no longer applies once one in this many places is free.
 const FREE_PART: usize = 16;
 
@@ -35,6 +38,8 @@ pub(crate) struct ConnectionLimiter {
     waiting: AtomicUsize,
     /// Connections in use that have begun to give up their places.
     departing: AtomicUsize,
+    /// How many more may begin to.
+    granted: AtomicUsize,
     /// Wakes one unused connection, which closes.
     eviction: Notify,
     /// Wakes all connections, which end at once.
@@ -69,6 +74,7 @@ impl ConnectionLimiter {
             places,
             waiting: AtomicUsize::new(0),
             departing: AtomicUsize::new(0),
+            granted: AtomicUsize::new(0),
             eviction: Notify::new(),
             cut: Notify::new(),
             is_reported: AtomicBool::new(false),
@@ -83,6 +89,7 @@ impl ConnectionLimiter {
     /// Waits for a place. It is free again when the permit is dropped.
     pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.free_places).try_acquire_owned() {
+            self.granted.store(0, Ordering::Relaxed);
             self.report_end();
             return Some(place);
         }
@@ -136,16 +143,24 @@ impl ConnectionLimiter {
     }
 
     /// Begins to give up the place of a connection in use, if a new one waits for a place and no
-    /// unused connection gives up its own. No more do so at a time than wait.
+    /// unused connection gives up its own.
     pub(crate) fn begin_departure(self: &Arc<Self>) -> Option<Departure> {
-        let is_for_unused = !pin!(self.eviction.notified()).enable();
-        if is_for_unused {
-            return None;
-        }
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        let add = |departing: usize| (departing < waiting).then_some(departing + 1);
+        let per_call = (self.places / DEPARTING_PART).max(1);
+        let departing_max = self.waiting.load(Ordering::Relaxed) * per_call;
+        let add = |departing: usize| (departing < departing_max).then_some(departing + 1);
         self.departing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Departure(Arc::clone(self)))
+        let departure = Departure(Arc::clone(self));
+        let take = |granted: usize| granted.checked_sub(1);
+        let is_granted =
+            self.granted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        if !is_granted {
+            // Otherwise an unused connection has been called, or none at all.
+            if !pin!(self.eviction.notified()).enable() {
+                return None;
+            }
+            self.granted.store(per_call - 1, Ordering::Relaxed);
+        }
+        Some(departure)
     }
 
     /// Waits until every connection has ended.
@@ -180,6 +195,22 @@ mod tests {
             assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
             assert!(limiter.begin_departure().is_some());
             drop(place);
+        });
+    }
+
+    #[test]
+    fn of_many_connections_several_depart_at_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let limiter = Arc::new(ConnectionLimiter::new(3 * DEPARTING_PART));
+            let mut places = Vec::new();
+            for _ in 0..3 * DEPARTING_PART {
+                places.push(limiter.place().await.unwrap());
+            }
+            let mut waiting = Box::pin(limiter.place());
+            assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+            let departures: Vec<_> = (0..4).map_while(|_| limiter.begin_departure()).collect();
+            assert_eq!(departures.len(), 3, "others may wait behind the one that does");
         });
     }
 

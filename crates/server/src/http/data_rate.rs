@@ -21,7 +21,7 @@ use crate::{
 /// is waited for may be asked for its connection.
 const PART_MIN: Duration = Duration::from_secs(1);
 /// A body that receives less than this in one interval yields its memory and its connection to others.
-const YIELDING_BYTES: u64 = 16 << 10;
+pub(crate) const YIELDING_BYTES: u64 = 16 << 10;
 
 /// A minimum average of bytes per second, after a grace period.
 #[derive(Clone, Copy, Debug)]

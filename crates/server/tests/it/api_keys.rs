@@ -126,6 +126,9 @@ fn a_key_is_shown_once_and_may_do_what_it_is_registered_for() {
     };
     assert_eq!(edit(&body), 201);
     assert_eq!(put("/databases/db/docs?id=a"), 403);
+    let mut unknown = body.clone();
+    unknown["Disabled"] = json!(true);
+    assert_eq!(edit(&unknown), 500, "nobody would disable it");
     assert_eq!(keyed.status(key, "GET", "/databases/db/docs?id=a"), 200);
     let part = |method: &str| {
         json!({"Url": "/databases/db/docs", "Method": method, "Query": "?id=a", "Content": "{}",

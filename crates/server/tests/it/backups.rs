@@ -360,6 +360,16 @@ fn tasks_that_cannot_run_are_refused_unless_they_are_disabled() {
         let reply = define(more.clone());
         assert!(reply.status == 500 && reply.text().contains(expected), "{more}: {}", reply.text());
     }
+    let record = json!({"DatabaseName": "other", "PeriodicBackups": [
+        {"TaskId": 3, "Name": "cloud", "FullBackupFrequency": EVERYTHING, "S3Settings": {}}
+    ]});
+    let created = server.send("PUT", "/admin/databases?name=other", record.to_string().as_bytes());
+    assert_eq!(created.status, 201, "{}", created.text());
+    let listed = server.get("/databases/other/tasks").json();
+    let shown = &listed["OngoingTasksList"][0];
+    assert_eq!((&shown["TaskName"], &shown["TaskState"]), (&json!("cloud"), &json!("Enabled")));
+    assert!(shown["Error"].as_str().unwrap().contains("'S3Settings' cannot be used"), "{shown}");
+    assert_eq!(shown["NextBackup"], Value::Null);
     let key = json!({"Key": "QV2jJkHCPGwjbOiXuZDCNmyyj/GE4OH8OZlkg5jQPRI=", "EncryptionMode": "UseProvidedKey"});
     let disabled = json!({"Disabled": true, "BackupType": "Snapshot", "LocalSettings": null, "BackupEncryptionSettings": key, "Name": "later"});
     let id = define(disabled).json()["TaskId"].as_i64().unwrap();

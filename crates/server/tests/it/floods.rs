@@ -134,6 +134,28 @@ fn bodies_that_stall_give_up_their_connections_one_for_each_that_waits() {
 }
 
 #[test]
+fn bulk_inserts_that_drip_give_up_their_connections() {
+    let server = crowded(&["--Http.MinDataRateGracePeriodInSec=1"]);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let drips: Vec<_> = (0..PLACES)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            let head = "POST /databases/db/bulk_insert?id=1 HTTP/1.1\r\nHost: localhost\r\n";
+            write!(stream, "{head}Content-Length: 9000\r\n\r\n[").unwrap();
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) && stream.write_all(b" ").is_ok() {
+                    thread::sleep(Duration::from_millis(200));
+                }
+            })
+        })
+        .collect();
+    serves(&server);
+    is_over.store(true, Ordering::Relaxed);
+    drips.into_iter().for_each(|drip| drip.join().unwrap());
+}
+
+#[test]
 fn workers_that_do_not_read_block_neither_requests_nor_writers() {
     let server = TestServer::with_database();
     let long = "x".repeat(200_000);

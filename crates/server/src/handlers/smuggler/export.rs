@@ -59,6 +59,7 @@ fn begin(call: &Call) -> Result<Job, ApiError> {
         build_version: u64::from(call.state.build().build_version),
         record: call.database()?.record(),
         agreed: engine.cluster_state(),
+        backup_file: None,
         since: None,
         now_ticks: engine.clock().now().ticks(),
     };
