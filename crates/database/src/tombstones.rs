@@ -15,8 +15,8 @@
 //! | ETL tasks | what they read and have not sent, also while they are disabled (the same) |
 //! | [registered](TombstoneHolders::register) holders | as they report |
 //!
-//! Subscriptions read the document log but send no deletions, and hold nothing. Tombstones of attachments
-//! have no reader yet.
+//! Subscriptions read the document log but send no deletions, and hold nothing. Those of
+//! attachments are read by ETL tasks alone.
 
 use std::{
     collections::HashMap,
