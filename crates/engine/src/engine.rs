@@ -116,7 +116,7 @@ impl Engine {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = deletions_needed(catalog.cluster(), &backups);
+            let needed = tombstone_needs(catalog.cluster(), &backups);
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
@@ -164,7 +164,7 @@ impl Engine {
         engine.finish_deletions();
         engine.remove_unfinished_restores();
         engine.remove_orphaned_backup_statuses();
-        engine.remove_old_etl_positions();
+        engine.remove_orphaned_etl_positions();
         engine.log_unknown_directories();
         Ok(engine)
     }
@@ -262,9 +262,9 @@ impl Engine {
 }
 
 /// What scheduled backups and ETL tasks need of the deletions of a database.
-fn deletions_needed(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
+fn tombstone_needs(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
     let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
-    let of_etl = etl::deletions_needed(Arc::clone(cluster));
+    let of_etl = etl::tombstone_needs(Arc::clone(cluster));
     Arc::new(move |record| [of_backups(record), of_etl(record)].concat())
 }
 

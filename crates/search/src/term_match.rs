@@ -126,7 +126,7 @@ impl<'q> TextPattern<'q> {
 
 /// What of a prefix is in each term of a text that begins with it, however little of a long text is; see term.rs.
 fn in_every_term(prefix: &str) -> &[u8] {
-    prefix[..prefix.floor_char_boundary(TERM_BYTES_MAX - 3)].as_bytes()
+    &prefix.as_bytes()[..prefix.floor_char_boundary(TERM_BYTES_MAX - 3)]
 }
 
 fn verdict(matches: bool) -> Verdict {

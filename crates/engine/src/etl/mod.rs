@@ -27,7 +27,7 @@ mod tasks;
 mod trials;
 
 pub use outbound::{Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest};
-pub(crate) use position::deletions_needed;
+pub(crate) use position::tombstone_needs;
 pub(crate) use processes::EtlProcesses;
 pub use statistics::{EtlProblem, EtlRun, EtlStatistics, ProcessStatistics};
 pub use tasks::{ChangedEtlTask, EtlTask};

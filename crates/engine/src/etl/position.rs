@@ -122,7 +122,7 @@ pub(crate) fn remove_old(
 }
 
 /// What ETL tasks need of the deletions of a database: everything that they have not sent, also while they are disabled.
-pub(crate) fn deletions_needed(cluster: Arc<Cluster>) -> DeletionsNeeded {
+pub(crate) fn tombstone_needs(cluster: Arc<Cluster>) -> DeletionsNeeded {
     Arc::new(move |record| {
         tasks_of(record).iter().flat_map(|task| needs_of(&cluster, record, task)).collect()
     })

@@ -340,7 +340,7 @@ impl Engine {
     }
 
     /// Removes positions of databases and transformations that no longer exist.
-    pub(crate) fn remove_old_etl_positions(&self) {
+    pub(crate) fn remove_orphaned_etl_positions(&self) {
         if let Err(error) = position::remove_old(&self.cluster, &self.catalog.records()) {
             tracing::warn!(%error, "positions of ETL tasks that no longer exist remain");
         }

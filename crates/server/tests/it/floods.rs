@@ -142,10 +142,14 @@ fn bulk_inserts_that_drip_give_up_their_connections() {
             let mut stream = TcpStream::connect(server.address).unwrap();
             let head = "POST /databases/db/bulk_insert?id=1 HTTP/1.1\r\nHost: localhost\r\n";
             write!(stream, "{head}Content-Length: 9000\r\n\r\n[").unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             let is_over = Arc::clone(&is_over);
             thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed) && stream.write_all(b" ").is_ok() {
-                    thread::sleep(Duration::from_millis(200));
+                    let is_closed = stream.read(&mut [0; 64]).is_ok_and(|count| count == 0);
+                    if is_closed {
+                        break;
+                    }
                 }
             })
         })
