@@ -12,10 +12,11 @@
 //! | readers of the live tail | documents |
 //! | policies of time series | deleted ranges |
 //! | scheduled backups | everything, up to their last one; during the first, all ([`DeletionsNeeded`](crate::DeletionsNeeded)) |
+//! | ETL tasks | what they read and have not sent, also while they are disabled (the same) |
 //! | [registered](TombstoneHolders::register) holders | as they report |
 //!
-//! Subscriptions read the document log but send no deletions, and hold nothing. Tombstones of attachments
-//! have no reader yet.
+//! Subscriptions read the document log but send no deletions, and hold nothing. Those of
+//! attachments are read by ETL tasks alone.
 
 use std::{
     collections::HashMap,
