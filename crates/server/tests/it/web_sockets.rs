@@ -28,11 +28,16 @@ fn read_text(socket: &mut WebSocket<TcpStream>) -> String {
 /// The next text that is not a heartbeat.
 pub(crate) fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
     loop {
-        let text = read_text(socket);
-        if text != "\r\n" {
-            return serde_json::from_str(&text).unwrap();
+        if let Some(message) = read_json_or_heartbeat(socket) {
+            return message;
         }
     }
+}
+
+/// The next text; `None` for a heartbeat.
+pub(crate) fn read_json_or_heartbeat(socket: &mut WebSocket<TcpStream>) -> Option<Value> {
+    let text = read_text(socket);
+    (text != "\r\n").then(|| serde_json::from_str(&text).unwrap())
 }
 
 #[test]
