@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_goes_on_when_there_is_memory() {
+    fn a_waiting_batch_goes_on_when_there_is_memory() {
         let budget = MemoryBudget::new(100);
         let places = ScriptPlaces::new(4, clock());
         places.draw_from(Arc::clone(&budget), 100);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_for_long_is_refused_where_there_is_no_memory() {
+    fn a_batch_that_has_waited_for_long_is_refused_where_there_is_no_memory() {
         let simulation = Platform::simulated(1);
         let places = ScriptPlaces::new(4, simulation.platform.clock.clone());
         places.draw_from(MemoryBudget::new(0), 100);

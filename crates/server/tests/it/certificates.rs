@@ -23,7 +23,7 @@ use rustls::{
 use security::{Authority, ClientRequest, KeyAlgorithm, KeyPair, ServerRequest};
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
+use crate::{resources::wait_until, test_server::TestServer};
 
 /// A directory that is removed at the end.
 struct Scratch(PathBuf);
@@ -1019,14 +1019,5 @@ fn an_etl_task_uses_the_certificate_of_the_server() {
         "EtlType": "Raven", "Name": "t", "ConnectionStringName": "to", "Transforms": transforms
     });
     put("/databases/db/admin/etl", task);
-    let arrives = || secured.send(own, "GET", "/databases/other/docs?id=a", "").status == 200;
-    for _ in 0..1000 {
-        if arrives() {
-            return;
-        }
-        #[expect(clippy::disallowed_methods, reason = "polls as clients do")]
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let debug = secured.send(own, "GET", "/databases/db/etl/debug/stats", "");
-    panic!("it does not arrive: {}", String::from_utf8_lossy(&debug.body));
+    wait_until(|| secured.send(own, "GET", "/databases/other/docs?id=a", "").status == 200);
 }

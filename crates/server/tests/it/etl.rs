@@ -1,23 +1,11 @@
 //! ETL tasks between two servers in this process.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use platform::{Platform, simulated::Random};
 use serde_json::{Value, json};
 
-use crate::{http_client::Reply, test_server::TestServer};
-
-/// Waits until something is so, for at most half a minute.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..3000 {
-        if is_so() {
-            return;
-        }
-        #[expect(clippy::disallowed_methods, reason = "polls as clients do")]
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never: {what}");
-}
+use crate::{http_client::Reply, resources::wait_until, test_server::TestServer};
 
 /// Leads from `db` of one server to a database of another one.
 fn connect(source: &TestServer, destination: &str, database: &str) {
@@ -83,18 +71,18 @@ fn a_document_arrives_and_goes_with_its_deletion() {
     source.put("users/1", r#"{"Name":"a","@metadata":{"@collection":"Users"}}"#);
     connect(&source, &url(&destination), "db");
     let id = added(&source, &task("t", json!([{"Name": "all", "ApplyToAllDocuments": true}])));
-    wait_until("it arrives", || destination.document("users/1")["Name"] == "a");
+    wait_until(|| destination.document("users/1")["Name"] == "a");
     source.put("users/1", r#"{"Name":"b","@metadata":{"@collection":"Users"}}"#);
-    wait_until("a change arrives", || destination.document("users/1")["Name"] == "b");
+    wait_until(|| destination.document("users/1")["Name"] == "b");
     source.batch(r#"{"Type":"DELETE","Id":"users/1"}"#);
-    wait_until("the deletion arrives", || destination.document("users/1").is_null());
+    wait_until(|| destination.document("users/1").is_null());
     let shown = details(&source, id);
     assert_eq!(shown["TaskState"], "Enabled");
     assert_eq!(shown["TaskConnectionStatus"], "Active");
     assert_eq!(shown["DestinationUrl"], url(&destination));
     assert_eq!(shown["Configuration"]["Transforms"][0]["Name"], "all");
     assert_eq!(shown["Configuration"]["EtlType"], Value::Null, "Node's client fails on it");
-    wait_until("it is counted", || statistics(&source)["LoadSuccesses"] == 3);
+    wait_until(|| statistics(&source)["LoadSuccesses"] == 3);
     let listed = source.get("/databases/db/tasks").json();
     assert_eq!(listed["OngoingTasksList"][0]["TaskType"], "RavenEtl");
 }
@@ -214,7 +202,7 @@ impl Place {
         let argument = format!("--ServerUrl=http://127.0.0.1:{}", self.port);
         let mut started = None;
         // What still runs holds the data directory for a moment.
-        wait_until("it starts again", || {
+        wait_until(|| {
             started = TestServer::try_start(self.platform.clone(), &[&argument]).ok();
             started.is_some()
         });
@@ -248,14 +236,14 @@ fn the_destination_has_exactly_what_the_scripts_say_after_restarts_of_both_sides
     let wanted = expected(&at_source);
     assert!(30 < wanted.len(), "the history is too poor: {}", wanted.len());
     let mut found = BTreeMap::new();
-    wait_until("everything has arrived", || {
+    wait_until(|| {
         found = documents(destination.server());
         found == wanted
     });
     let orders = || wanted.keys().filter(|id| id.ends_with("-Orders")).cloned();
     let counted = counters(source.server(), orders());
     assert!(counted.values().any(|total| total.is_number()));
-    wait_until("the counters have arrived", || counters(destination.server(), orders()) == counted);
+    wait_until(|| counters(destination.server(), orders()) == counted);
 }
 
 #[test]
@@ -266,7 +254,7 @@ fn a_destination_that_fails_is_tried_again_and_shown() {
     connect(&source, &address, "nope");
     source.put("users/1", r#"{"Name":"a","@metadata":{"@collection":"Users"}}"#);
     let id = added(&source, &task("t", json!([{"Name": "all", "ApplyToAllDocuments": true}])));
-    wait_until("it fails", || statistics(&source)["LoadErrors"].as_u64() >= Some(1));
+    wait_until(|| statistics(&source)["LoadErrors"].as_u64() >= Some(1));
     let shown = details(&source, id);
     assert_eq!(shown["TaskConnectionStatus"], "Reconnect");
     assert!(shown["Error"].as_str().unwrap().contains("nope"), "{}", shown["Error"]);
@@ -275,21 +263,19 @@ fn a_destination_that_fails_is_tried_again_and_shown() {
     assert_eq!(notice["AlertType"], "Etl_LoadError", "{notices}");
     assert!(notice["Message"].as_str().unwrap().contains("t/all"), "{notice}");
     destination.server().create("nope");
-    wait_until("it arrives", || {
+    wait_until(|| {
         let reply = destination.server().get("/databases/nope/docs?id=users/1");
         reply.status == 200
     });
-    wait_until("it is no longer shown", || {
-        source.get("/databases/db/notifications").json()["TotalResults"] == 0
-    });
+    wait_until(|| source.get("/databases/db/notifications").json()["TotalResults"] == 0);
     // What changes while it is down is sent once it is there again.
     let server = destination.server.take().unwrap();
     server.stop();
     source.put("users/2", r#"{"@metadata":{"@collection":"Users"}}"#);
-    wait_until("it fails", || statistics(&source)["WasLatestLoadSuccessful"] == false);
+    wait_until(|| statistics(&source)["WasLatestLoadSuccessful"] == false);
     let argument = format!("--ServerUrl=http://127.0.0.1:{}", destination.port);
     let server = TestServer::start(destination.platform.clone(), &[&argument]);
-    wait_until("it arrives", || server.get("/databases/nope/docs?id=users/2").status == 200);
+    wait_until(|| server.get("/databases/nope/docs?id=users/2").status == 200);
 }
 
 #[test]
@@ -302,9 +288,9 @@ fn a_document_whose_script_fails_is_shown_and_the_others_arrive() {
     }
     let script = "if (this.N == 3) throw new Error('not three'); loadToUsers(this)";
     added(&source, &task("t", json!([{"Name": "s", "Collections": ["Users"], "Script": script}])));
-    wait_until("the last one arrives", || !destination.document("users/4").is_null());
+    wait_until(|| !destination.document("users/4").is_null());
     assert!(destination.document("users/3").is_null());
-    wait_until("it is counted", || statistics(&source)["TransformationErrors"] == 1);
+    wait_until(|| statistics(&source)["TransformationErrors"] == 1);
     assert_eq!(statistics(&source)["LoadSuccesses"], 4);
     let debug = source.get("/databases/db/etl/debug/stats").json();
     let errors = &debug["Results"][0]["Stats"][0]["Statistics"]["TransformationErrorsInCurrentBatch"]
@@ -330,17 +316,17 @@ fn a_changed_script_and_a_reset_begin_with_the_first_change() {
         task("t", json!([{"Name": "s", "Collections": ["Users"], "Script": script}]))
     };
     let id = added(&source, &with("loadToUsers({A: 1})"));
-    wait_until("it arrives", || destination.document("users/1")["A"] == 1);
+    wait_until(|| destination.document("users/1")["A"] == 1);
     let target = format!("/databases/db/admin/etl?id={id}");
     let changed = with("loadToUsers({A: 2})").to_string();
     let reply = source.send("PUT", &target, changed.as_bytes());
     let newer = reply.json()["TaskId"].as_u64().unwrap();
     assert!(id < newer, "a changed task has another number");
-    wait_until("it is sent again", || destination.document("users/1")["A"] == 2);
+    wait_until(|| destination.document("users/1")["A"] == 2);
     destination.batch(r#"{"Type":"DELETE","Id":"users/1"}"#);
     let target = "/databases/db/admin/etl?configurationName=t&transformationName=s";
     assert_eq!(source.send("RESET", target, b"{}").status, 200);
-    wait_until("it is sent again", || destination.document("users/1")["A"] == 2);
+    wait_until(|| destination.document("users/1")["A"] == 2);
     // A disabled task sends nothing, and goes on where it was.
     let toggle = |disable: bool| {
         let target =
@@ -353,7 +339,7 @@ fn a_changed_script_and_a_reset_begin_with_the_first_change() {
     source.batch(r#"{"Type":"DELETE","Id":"users/1"}"#);
     source.send("POST", "/databases/db/admin/tombstones/cleanup", b"");
     toggle(false);
-    wait_until("the deletion arrives", || destination.document("users/1").is_null());
+    wait_until(|| destination.document("users/1").is_null());
     let target = format!("/databases/db/admin/tasks?id={newer}&type=RavenEtl");
     assert_eq!(source.send("DELETE", &target, b"").status, 200);
     assert_eq!(source.get("/databases/db/tasks").json()["OngoingTasksList"], json!([]));
@@ -516,13 +502,13 @@ fn a_document_that_the_destination_refuses_is_found_and_holds_back_only_what_fol
     assert_eq!(reply.status, 201, "{}", reply.text());
     connect(&source, &url(&destination), "db");
     added(&source, &task("t", json!([{"Name": "all", "Collections": ["As"]}])));
-    wait_until("the refused one is found", || statistics(&source)["LoadErrors"] == 1);
+    wait_until(|| statistics(&source)["LoadErrors"] == 1);
     let error = statistics(&source)["LastAlert"].as_str().unwrap().to_owned();
     assert!(error.contains("It is the change with the etag 26"), "{error}");
     let arrived = documents(&destination);
     assert_eq!(arrived.len(), 25, "{:?}", arrived.keys());
     source.put("a/25", r#"{"@metadata":{"@collection":"As"}}"#);
-    wait_until("everything arrives", || documents(&destination).len() == 40);
+    wait_until(|| documents(&destination).len() == 40);
 }
 
 #[test]

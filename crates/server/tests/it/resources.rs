@@ -36,7 +36,7 @@ const QUESTIONS_MAX: usize = 1_000_000;
 
 /// The server checks once a second; polls until the result is as expected.
 #[track_caller]
-pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     for _ in 0..QUESTIONS_MAX {
         if condition() {
             return;
