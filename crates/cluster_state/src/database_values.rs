@@ -103,7 +103,7 @@ impl DatabaseValues {
         value_log::last(&self.tx, self.database)
     }
 
-    /// The index of the newest deletion that was forgotten; 0 if none was. Whoever knows the values up to an older
+    /// The index of the newest deletion that was forgotten; 0 if none was. A reader that knows the values up to an older
     /// index cannot learn from [`changes_after`](Self::changes_after) what was deleted since.
     ///
     /// # Errors

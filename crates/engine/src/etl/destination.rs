@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(send(vec![]).0.unwrap_err(), "no way");
         let missing = r#"{"Type":"Raven.X.DatabaseDoesNotExistException","Message":"nope"}"#;
         let (sent, _) = send(vec![("http://a:1/topology", 503, missing)]);
-        assert_eq!(sent.unwrap_err(), "no way", "the first failure is told");
+        assert_eq!(sent.unwrap_err(), "no way", "the first failure is reported");
         let refused = r#"{"Type":"System.ArgumentException","Message":"too long"}"#;
         let answers = vec![("http://a:1/topology", 200, "{}"), ("http://a:1/", 400, refused)];
         let (sent, _) = send(answers);

@@ -1,6 +1,6 @@
 //! Which ETL tasks run: one thread for each that is enabled.
 //!
-//! Invariant: a task of a database has at most one process, and a process that was told to stop stores nothing more.
+//! Invariant: a task of a database has at most one process, and a process that was stopped stores nothing more.
 
 use std::{
     collections::HashMap,

@@ -1,8 +1,8 @@
 //! Requests to other servers, for the engine: HTTP/1.1 with or without TLS, one after another on a connection that is
 //! kept for each server.
 //!
-//! The server identifies itself with its own certificate, if it has one. It trusts whoever the machine trusts, and who
-//! was signed as its own certificate was.
+//! The server identifies itself with its own certificate, if it has one. It trusts the authorities that the machine
+//! trusts, and the certificates in the chain of its own.
 
 use std::{
     collections::HashMap,
