@@ -15,22 +15,31 @@
 //! | `compression` | how a dump is compressed |
 //! | `segment` | segments of time series |
 //! | `encryption` | encrypted dumps |
-//! | `error` | why a dump cannot be read any further |
+//! | `row_reader` | documents in files of CSV and of JSON lines that arrive in pieces |
+//! | `csv_reader`, `line_reader` | rows, and lines |
+//! | `csv_document` | the document of a row |
+//! | `error` | why a dump or a row cannot be read |
 #![forbid(unsafe_code)]
 
 mod compression;
+mod csv_document;
+mod csv_reader;
 mod dump_reader;
 mod dump_writer;
 mod encryption;
 mod error;
+mod line_reader;
+mod row_reader;
 mod section;
 mod segment;
 
 pub use compression::{DumpCompression, DumpEncoder, DumpText, GZIP_MAGIC, ZSTD_MAGIC};
+pub use csv_reader::CsvFormat;
 pub use dump_reader::{DumpEvent, DumpReader};
 pub use dump_writer::DumpWriter;
 pub use encryption::{DUMP_HEADER_BYTES, DUMP_KEY_BYTES, DecryptedDump, DumpEncryptor};
-pub use error::DumpError;
+pub use error::{CsvHeaderError, DumpError, RowFormatError};
+pub use row_reader::{RowEvent, RowFormat, RowReader};
 pub use section::{BACKUP_FILE, Section};
 pub use segment::{
     DamagedSegment, OFFSET_MS_MAX, SEGMENT_BYTES_MAX, SegmentEncoder, SegmentEntry, decode_segment,
