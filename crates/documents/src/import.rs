@@ -33,6 +33,9 @@ const KEPT_FLAGS: DocumentFlags = DocumentFlags::ARTIFICIAL
     .with(DocumentFlags::REVERTED)
     .with(DocumentFlags::ARCHIVED);
 
+/// As long as what a numbered id has behind its prefix.
+const LONGEST_NUMBER: &str = "0000000000000000000-00000000-0000-0000-0000-000000000000";
+
 /// One thing of a dump.
 #[derive(Clone, Debug)]
 pub enum Import {
@@ -46,6 +49,13 @@ pub enum Import {
     TimeSeries(Box<TimeSeriesChange>),
     /// Something that was deleted.
     Deletion(ImportedDeletion),
+    /// A document that has no id.
+    NewDocument {
+        /// Its id is this and the next number.
+        prefix: DocumentId,
+        /// The document, with its metadata.
+        body: BlittableBuf,
+    },
 }
 
 /// What a thing of a dump is.
@@ -149,12 +159,13 @@ impl Import {
             Self::Counters(counters) => ROW_BYTES * counters.counters.len(),
             Self::TimeSeries(change) => change.size_bytes(),
             Self::Deletion(_) => ROW_BYTES,
+            Self::NewDocument { body, .. } => body.as_bytes().len(),
         }
     }
 
     fn kind(&self) -> ImportKind {
         match self {
-            Self::Document(_) => ImportKind::Document,
+            Self::Document(_) | Self::NewDocument { .. } => ImportKind::Document,
             Self::Revision(_) => ImportKind::Revision,
             Self::Counters(_) => ImportKind::Counters,
             Self::TimeSeries(_) => ImportKind::TimeSeries,
@@ -168,6 +179,7 @@ impl Import {
             Self::Counters(counters) => &counters.id,
             Self::TimeSeries(change) => &change.id,
             Self::Deletion(deletion) => &deletion.id,
+            Self::NewDocument { prefix, .. } => prefix,
         }
     }
 }
@@ -202,6 +214,13 @@ impl DocumentWriter<'_> {
                 Ok(Imported::Stored)
             }
             Import::Deletion(deletion) => self.import_deletion(deletion),
+            Import::NewDocument { prefix, body } => {
+                let body = accepted.as_ref().map_or(body, |accepted| &*accepted.body);
+                let id = RequestedId::Numbered(prefix.as_str().to_owned());
+                let marks = Marks::with(DocumentFlags::NONE);
+                self.put_marked(&id, &ExpectedVersion::Any, body, marks)?;
+                Ok(Imported::Stored)
+            }
         }
     }
 
@@ -216,6 +235,11 @@ impl DocumentWriter<'_> {
                 let (body, id) = (&version.body, version.id.as_str());
                 self.check_size(body)?;
                 metadata::accept(body, None, id, self.now_ticks()).map(Some)
+            }
+            Import::NewDocument { prefix, body } => {
+                self.check_size(body)?;
+                DocumentId::new(format!("{prefix}{LONGEST_NUMBER}"))?;
+                metadata::accept(body, None, prefix.as_str(), self.now_ticks()).map(Some)
             }
             Import::Counters(counters) => self.owner_of_counters(&counters.id).map(|_| None),
             Import::Deletion(_) => Ok(None),

@@ -217,6 +217,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PATCH"  "/databases/*/queries/test"               Write         Whole    Waiting(patch_by_query::test);
     "POST"   "/databases/*/smuggler/export"            Read          Whole    Waiting(smuggler::export);
     "POST"   "/databases/*/smuggler/import"            Write         Streamed Waiting(smuggler::import);
+    "POST"   "/databases/*/smuggler/import/csv"        Write         Streamed Waiting(smuggler::import_csv);
+    "POST"   "/databases/*/smuggler/import/jsonl"      Write         Streamed Waiting(smuggler::import_lines);
     "POST"   "/databases/*/smuggler/validate-options"  Read          Whole    Inline(smuggler::validate_options);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
     "GET"    "/databases/*/streams/timeseries"         Read          Ignored  Inline(time_series::stream);

@@ -233,7 +233,6 @@ const FEATURES: &[Feature] = &[
         "POST /databases/*/admin/sql-migration/schema",
         "POST /databases/*/admin/sql-migration/test",
         "GET /databases/*/migrate/get-migrated-server-urls",
-        "POST /databases/*/smuggler/import/csv",
         "GET /studio-tasks/admin/migrator-path",
     ]),
     ("Index maintenance", &[
@@ -434,10 +433,10 @@ mod tests {
         let table = [
             (
                 "POST",
-                "/databases/x/smuggler/import/CSV",
-                Some("POST /databases/*/smuggler/import/csv"),
+                "/databases/x/admin/sql-migration/TEST",
+                Some("POST /databases/*/admin/sql-migration/test"),
             ),
-            ("GET", "/databases/x/smuggler/import/csv", None),
+            ("GET", "/databases/x/admin/sql-migration/test", None),
             ("GET", "/wizard/a/b.js", Some("GET /wizard/$")),
             ("GET", "/databases/*/docs", None),
             ("GET", "", None),

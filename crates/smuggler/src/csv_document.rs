@@ -16,7 +16,7 @@
 
 use std::borrow::Cow;
 
-use blittable::write_json_string;
+use blittable::{JsonReader, write_json_string};
 
 use crate::error::{CsvHeaderError, RowFormatError};
 
@@ -243,14 +243,13 @@ fn write_texts(name: &str, node: &Node, row: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the value of a field; `None` if it is in brackets and cannot be one list.
+/// Appends the value of a field; `None` if it is in brackets and is no list.
 fn write_value(field: &str, out: &mut Vec<u8>) -> Option<()> {
     match field {
         "" | "null" => out.extend_from_slice(b"null"),
         "true" | "false" => out.extend_from_slice(field.as_bytes()),
-        // The document is parsed afterwards; here it counts that nothing behind the list becomes a part of it.
         _ if field.starts_with('[') && field.ends_with(']') => {
-            if !ends_with_its_first_bracket(field.as_bytes()) {
+            if !is_json(field) {
                 return None;
             }
             out.extend_from_slice(field.as_bytes());
@@ -263,22 +262,10 @@ fn write_value(field: &str, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Whether the first bracket is closed by the last byte, and by nothing before.
-fn ends_with_its_first_bracket(list: &[u8]) -> bool {
-    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
-    for (at, byte) in list.iter().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            _ if is_text => {}
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' if depth == 1 => return at + 1 == list.len(),
-            b']' | b'}' => depth -= 1,
-            _ => {}
-        }
-    }
-    false
+/// Whether a text is one value in JSON, and nothing behind it.
+fn is_json(text: &str) -> bool {
+    let mut reader = JsonReader::new(text.as_bytes());
+    reader.skip_value().and_then(|()| reader.finish()).is_ok()
 }
 
 /// The number that a field is, as JSON writes it; digits behind the point are kept as they are.
@@ -359,6 +346,7 @@ mod tests {
             ("[1,2] ", "\"[1,2] \""),
             ("[1],\"b\":[2]", "refused"),
             ("[\"]", "refused"),
+            ("[oops]", "refused"),
             ("{\"q\":1}", "\"{\\\"q\\\":1}\""),
             ("2020-01-01T00:00:00.0000000Z", "\"2020-01-01T00:00:00.0000000Z\""),
         ];

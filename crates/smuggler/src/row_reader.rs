@@ -26,7 +26,7 @@ pub enum RowFormat {
 pub enum RowEvent<'r> {
     /// Another piece is needed.
     NeedMore,
-    /// A document in JSON. That of a row of CSV may still be damaged JSON, where a field is a list.
+    /// A document in JSON; that of a line may be damaged.
     Document {
         /// The text.
         text: &'r [u8],

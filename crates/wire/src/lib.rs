@@ -18,7 +18,7 @@
 //! | [`read_retention_configuration`] | when documents expire, or are refreshed or archived |
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
-//! | [`SmugglerOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
+//! | [`SmugglerOptions`], [`CsvImportOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
 //! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
 //! | [`ConnectionString`], [`RavenEtl`] | where tasks send documents, and which |
 //! | [`changes`] | the messages of the Changes API |
@@ -39,6 +39,7 @@ mod command_properties;
 mod connection_string;
 mod counters_body;
 mod csharp_class;
+mod csv_import_options;
 mod documents_compression;
 mod error_body;
 mod error_kind;
@@ -103,6 +104,7 @@ pub use crate::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
     },
     csharp_class::csharp_class_of,
+    csv_import_options::CsvImportOptions,
     documents_compression::read_documents_compression,
     error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,

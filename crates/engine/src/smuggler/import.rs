@@ -15,7 +15,7 @@ use documents::{
     database_identity,
 };
 use indexing::is_javascript;
-use model::{ContentHash, DatabaseId, DocumentFlags, date};
+use model::{ContentHash, DatabaseId, DocumentFlags, DocumentId, date};
 use serde_json::{Map, Value};
 use smuggler::{BACKUP_FILE, Section};
 use wire::{
@@ -28,6 +28,7 @@ use super::{
     exported_items::part_of,
     import_task::{ImportTask, Task, TaskOutcome, subscription_of},
     imported_items,
+    imported_rows::Rows,
     imported_series::{self, SegmentHead},
     imported_version::VersionElement,
     progress::SmugglerProgress,
@@ -52,11 +53,11 @@ const SHOWN_BYTES_MAX: usize = 80;
 
 /// An import that is running.
 pub struct DumpImport {
-    batches: BulkInsert,
-    options: Arc<SmugglerOptions>,
+    pub(super) batches: BulkInsert,
+    pub(super) options: Arc<SmugglerOptions>,
     own_id: DatabaseId,
     now_ticks: i64,
-    section: Option<Current>,
+    pub(super) section: Option<Current>,
     property: String,
     contents: HashMap<ContentHash, (NewContent, StagedContents)>,
     contents_bytes: usize,
@@ -67,8 +68,12 @@ pub struct DumpImport {
     identities: Vec<(String, i64)>,
     /// The segment of a time series that is being read.
     segment: Option<(SegmentHead, Vec<u8>)>,
-    progress: SmugglerProgress,
+    pub(super) progress: SmugglerProgress,
     transform: Option<Transform>,
+    /// The file of rows that is read, if it is no dump.
+    pub(super) rows: Option<Rows>,
+    /// Between a collection and the number of a document without an id.
+    pub(super) id_separator: char,
     /// Whether counters are not merged with the stored ones.
     replaces_counters: bool,
     /// Whether indexes in C# are imported, which only administrators may define.
@@ -79,11 +84,11 @@ pub struct DumpImport {
 
 /// The section that is being read.
 #[derive(Clone, Copy)]
-struct Current {
+pub(super) struct Current {
     section: Section,
-    part: SmugglerPart,
+    pub(super) part: SmugglerPart,
     word: &'static str,
-    is_included: bool,
+    pub(super) is_included: bool,
 }
 
 /// What the caller does next.
@@ -160,6 +165,8 @@ impl DumpImport {
             segment: None,
             progress,
             transform,
+            rows: None,
+            id_separator: database.queue().id_separator().character(),
             replaces_counters: false,
             may_define_csharp: is_administrator,
             shown_bytes_max: if is_encrypted { 0 } else { SHOWN_BYTES_MAX },
@@ -344,7 +351,7 @@ impl DumpImport {
         })
     }
 
-    fn refuse(&mut self, part: SmugglerPart, text: &str) {
+    pub(super) fn refuse(&mut self, part: SmugglerPart, text: &str) {
         self.progress.counts(part).errored += 1;
         self.progress.report(MessageLevel::Error, text);
     }
@@ -452,9 +459,21 @@ impl DumpImport {
             });
         }
         self.progress.count(current.part);
-        let VersionElement::Version { mut version, collection } = element? else {
+        let VersionElement::Version { version, collection } = element? else {
             return Ok(ImportNext::Read);
         };
+        let has_revisions = self.options.includes(SmugglerType::RevisionDocuments);
+        self.add_version(current, version, collection, has_revisions)
+    }
+
+    /// Adds a document or a revision. `has_revisions` if the revisions of a document that has some come with the file.
+    pub(super) fn add_version(
+        &mut self,
+        current: Current,
+        mut version: Box<ImportedVersion>,
+        collection: String,
+        has_revisions: bool,
+    ) -> Result<ImportNext, String> {
         if !current.is_included || !self.is_wanted(&version, &collection) {
             self.progress.counts(current.part).skipped += 1;
             return Ok(ImportNext::Read);
@@ -466,9 +485,7 @@ impl DumpImport {
         if !self.options.includes(SmugglerType::Attachments) {
             version.attachments.clear();
         }
-        // The revisions of a document that has some come with the dump.
-        let has_revisions = version.flags.contains(DocumentFlags::HAS_REVISIONS)
-            && self.options.includes(SmugglerType::RevisionDocuments);
+        let has_revisions = has_revisions && version.flags.contains(DocumentFlags::HAS_REVISIONS);
         version.is_revised = !self.options.skip_revision_creation && !has_revisions;
         let staged = self.take_contents(&mut version);
         let import = match current.section {
@@ -491,6 +508,20 @@ impl DumpImport {
                 Ok(true)
             }
         }
+    }
+
+    /// A document that has no id yet, and the begin of its id; `None` if the script leaves it out.
+    pub(super) fn transformed_new(
+        &self,
+        prefix: &DocumentId,
+        body: BlittableBuf,
+    ) -> Result<Option<BlittableBuf>, String> {
+        let Some(transform) = &self.transform else { return Ok(Some(body)) };
+        Ok(match transform.run(prefix, None, None, &body)? {
+            Transformed::Same => Some(body),
+            Transformed::Skipped => None,
+            Transformed::Changed(body) => Some(body),
+        })
     }
 
     /// Whether a script runs on each document, for which the caller waits.
@@ -733,7 +764,7 @@ fn shown_part(part: &&'static str) -> String {
     format!("- {}\n", part.strip_suffix("Configuration").unwrap_or(part))
 }
 
-fn import_of(import: Import) -> Command {
+pub(super) fn import_of(import: Import) -> Command {
     Command::Import(Box::new(import))
 }
 

@@ -13,6 +13,7 @@
 //! | `exported_record` | the settings of the database, and definitions of indexes |
 //! | `import` | what is done with each element |
 //! | `imported_version` | documents and revisions |
+//! | `imported_rows` | documents of files of CSV and of JSON lines |
 //! | `imported_items` | elements of the smaller kinds of data |
 //! | `exported_series`, `imported_series` | segments of time series |
 //! | `imported_record` | settings of the database |
@@ -31,6 +32,7 @@ mod import;
 mod import_task;
 mod imported_items;
 mod imported_record;
+mod imported_rows;
 mod imported_series;
 mod imported_version;
 mod load;

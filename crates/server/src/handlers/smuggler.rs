@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `export` | a dump on its way to the client |
 //! | `import` | a dump that arrives |
+//! | `rows` | files of CSV and of JSON lines that arrive |
 //! | `dump_file` | the file of a part: its compression, and its format |
 
 mod dump_file;
 mod export;
 mod import;
+mod rows;
 
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ use crate::{
 
 pub(crate) use export::export;
 pub(crate) use import::import;
+pub(crate) use rows::{import_csv, import_lines};
 
 /// The field of a form that has the options of an export.
 const FORM_FIELD: &str = "DownloadOptions";
@@ -82,11 +85,16 @@ struct Running {
 impl Running {
     /// Begins the operation that the client asks for, or a new one.
     fn begin(call: &Call, what: &str, kind: &'static str) -> Result<Running, ApiError> {
+        let what = format!("{what} database: {}", call.database()?.record().name);
+        Running::described(call, what, kind)
+    }
+
+    /// The same, with a whole description.
+    fn described(call: &Call, what: String, kind: &'static str) -> Result<Running, ApiError> {
         let database = call.database()?.clone();
         let id = call.query().long("operationId")?;
         let id = id.unwrap_or_else(|| database.operations().next_id());
         let clock = Arc::clone(call.state.engine.clock());
-        let what = format!("{what} database: {}", database.record().name);
         let begun = database.operations().begin(id, what, kind, clock.now());
         let operation = begun.map_err(|_| too_many_operations())?;
         Ok(Running { operation, database, clock, is_over: false })

@@ -24,6 +24,7 @@ mod counter_indexes;
 mod counters;
 mod database_files;
 mod databases;
+mod document_rows;
 mod documents;
 mod documents_compression;
 mod etl;

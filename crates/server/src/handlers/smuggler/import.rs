@@ -1,4 +1,4 @@
-//! `POST /smuggler/import`: a dump that arrives as a part of a form.
+//! `POST /smuggler/import`: a dump that arrives as a part of a form. `rows` adds files of CSV and of JSON lines.
 //!
 //! Memory holds one element, a batch that is being collected and one that is being stored, all of it charged; the
 //! client is not read while there is no room. The work runs in a separate task, so that the operation has an
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use engine::{BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
-use smuggler::{DumpError, DumpEvent, DumpReader};
+use smuggler::{DumpError, DumpEvent, DumpReader, RowFormat, RowReader};
 use tokio::{
     task::{block_in_place, yield_now},
     time::{Instant, timeout},
@@ -19,6 +19,7 @@ use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::Message
 
 use super::{
     Running, dump_file::DumpFile, is_administrator, leave_out_record_unless, read_options,
+    rows::CSV_OPTIONS,
 };
 use crate::{
     answers::answer::Answer,
@@ -46,86 +47,147 @@ const OPTIONS_BYTES_MAX: usize = 4 << 20;
 /// Maximum overhead of an element around its document.
 const ELEMENT_OVERHEAD_BYTES: usize = 1 << 20;
 /// Parsing a longer element takes so long that the thread passes its other tasks on.
-const LONG_ELEMENT_BYTES: usize = 256 << 10;
+pub(super) const LONG_ELEMENT_BYTES: usize = 256 << 10;
 /// How often an import that waits for its client checks whether it was stopped.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// What an import reads.
+pub(super) enum Source {
+    /// A dump.
+    Dump,
+    /// CSV or JSON lines, and what a row is called.
+    Rows { format: RowFormat, word: &'static str, collection: Option<String> },
+}
+
 /// `POST /smuggler/import`.
-pub(crate) fn import(mut call: Call) -> Answering {
+pub(crate) fn import(call: Call) -> Answering {
     Box::pin(async move {
-        let parts = call.header(header::CONTENT_TYPE).and_then(MultipartReader::of);
-        let Some(parts) = parts else {
-            let message = "This endpoint requires form content type";
-            return Err(ApiError::new(ErrorKind::BadRequest, message));
-        };
-        let (parts, decoder) = (parts?, Coding::of_request(&call.headers)?.stream_decoder()?);
-        let Some(body) = call.stream.take() else {
-            return Err(ApiError::invalid_operation("the body of the import is missing"));
-        };
-        let is_administrator = is_administrator(&call)?;
-        let running = Running::begin(&call, "Import to", "DatabaseImport")?;
-        let state = Arc::clone(&call.state);
-        let arriving = Arriving { body, decoder, undecoded: Bytes::new(), parts, is_over: false };
-        match tokio::spawn(run(state, running, arriving, is_administrator)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                Ok(error_answer(&error, &call.target).with_header("connection", "close"))
-            }
-            Err(error) => Err(ApiError::new(ErrorKind::Internal, error.to_string())),
-        }
+        let running = |call: &Call| Running::begin(call, "Import to", "DatabaseImport");
+        begin_import(call, Source::Dump, "This endpoint requires form content type", running).await
     })
 }
 
-async fn run(
+/// Reads the form, in a task of its own. Anything else is refused with that message.
+pub(super) async fn begin_import(
+    mut call: Call,
+    source: Source,
+    no_form: &str,
+    begin: impl FnOnce(&Call) -> Result<Running, ApiError>,
+) -> Result<Answer, ApiError> {
+    let parts = call.header(header::CONTENT_TYPE).and_then(MultipartReader::of);
+    let Some(parts) = parts else {
+        return Err(ApiError::new(ErrorKind::BadRequest, no_form));
+    };
+    let (parts, decoder) = (parts?, Coding::of_request(&call.headers)?.stream_decoder()?);
+    let Some(body) = call.stream.take() else {
+        return Err(ApiError::invalid_operation("the body of the import is missing"));
+    };
+    let is_administrator = is_administrator(&call)?;
+    let running = begin(&call)?;
+    let state = Arc::clone(&call.state);
+    let arriving = Arriving { body, decoder, undecoded: Bytes::new(), parts, is_over: false };
+    let begun = Begun { state, running, source, is_administrator };
+    match tokio::spawn(begun.run(arriving)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Ok(error_answer(&error, &call.target).with_header("connection", "close")),
+        Err(error) => Err(ApiError::new(ErrorKind::Internal, error.to_string())),
+    }
+}
+
+/// An import of which nothing was read.
+struct Begun {
     state: Arc<ServerState>,
     running: Running,
-    mut arriving: Arriving,
+    source: Source,
     is_administrator: bool,
-) -> Result<Answer, ApiError> {
-    match import_parts(&state, &running, &mut arriving, is_administrator).await {
-        Ok(result) => {
-            let answer = Answer::shape(StatusCode::OK, &result.to_json());
-            running.end(OperationStatus::Smuggled(Box::new(result)));
-            Ok(answer)
+}
+
+impl Begun {
+    async fn run(mut self, mut arriving: Arriving) -> Result<Answer, ApiError> {
+        match self.import_parts(&mut arriving).await {
+            Ok(result) => {
+                let answer = Answer::shape(StatusCode::OK, &result.to_json());
+                self.running.end(OperationStatus::Smuggled(Box::new(result)));
+                Ok(answer)
+            }
+            Err(error) => {
+                self.running.end_with(&error);
+                Err(error)
+            }
         }
-        Err(error) => {
-            running.end_with(&error);
-            Err(error)
+    }
+
+    /// Reads the options, if they come first, and the file.
+    async fn import_parts(
+        &mut self,
+        arriving: &mut Arriving,
+    ) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
+        let Begun { state, running, source, is_administrator } = self;
+        let mut options = Vec::new();
+        let mut result = None;
+        while let Some(headers) = arriving.next_part(state, running).await? {
+            if is_named(&headers, "importOptions") {
+                options = arriving.whole_part(state, running).await?;
+                continue;
+            }
+            if is_named(&headers, CSV_OPTIONS) {
+                let sent = arriving.whole_part(state, running).await?;
+                source.read_csv_options(&sent)?;
+                continue;
+            }
+            let mut options = read_options(&options)?;
+            leave_out_record_unless(&mut options, *is_administrator);
+            let operation = Some(Arc::clone(&running.operation));
+            let (engine, database) = (&state.engine, &running.database);
+            let import =
+                DumpImport::begin(engine, database, options, operation, *is_administrator)?;
+            let mut work = Work {
+                state: Arc::clone(state),
+                running,
+                import,
+                share: BodyShare::none_of(state),
+                in_flight: None,
+                upload: None,
+                has_lost_batch: false,
+            };
+            let text = source.begin(&mut work.import, row_bytes_max(state));
+            result = Some(work.import_file(arriving, text).await?);
+        }
+        result
+            .ok_or_else(|| ApiError::new(ErrorKind::EndOfStream, "The form has no file to import."))
+    }
+}
+
+/// The most that an element or a row may have.
+fn row_bytes_max(state: &ServerState) -> usize {
+    state.parse_limits().document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES)
+}
+
+/// What reads the text of the file.
+pub(super) enum FileText {
+    Dump(Box<DumpReader>),
+    Rows(RowReader),
+}
+
+impl FileText {
+    fn held_bytes(&self) -> usize {
+        match self {
+            FileText::Dump(reader) => reader.held_bytes(),
+            FileText::Rows(reader) => reader.held_bytes(),
         }
     }
 }
 
-/// Reads the options, if they come first, and the file.
-async fn import_parts(
-    state: &Arc<ServerState>,
-    running: &Running,
-    arriving: &mut Arriving,
-    is_administrator: bool,
-) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
-    let mut options = Vec::new();
-    let mut result = None;
-    while let Some(headers) = arriving.next_part(state, running).await? {
-        if is_named(&headers, "importOptions") {
-            options = arriving.whole_part(state, running).await?;
-            continue;
+impl Source {
+    fn begin(&self, import: &mut DumpImport, element_bytes_max: usize) -> FileText {
+        match self {
+            Source::Dump => FileText::Dump(Box::new(DumpReader::new(element_bytes_max))),
+            Source::Rows { format, word, collection } => {
+                import.begin_rows(word, collection.clone());
+                FileText::Rows(RowReader::new(format.clone(), element_bytes_max))
+            }
         }
-        let mut options = read_options(&options)?;
-        leave_out_record_unless(&mut options, is_administrator);
-        let operation = Some(Arc::clone(&running.operation));
-        let (engine, database) = (&state.engine, &running.database);
-        let import = DumpImport::begin(engine, database, options, operation, is_administrator)?;
-        let mut work = Work {
-            state: Arc::clone(state),
-            running,
-            import,
-            share: BodyShare::none_of(state),
-            in_flight: None,
-            upload: None,
-            has_lost_batch: false,
-        };
-        result = Some(work.import_file(arriving).await?);
     }
-    result.ok_or_else(|| ApiError::new(ErrorKind::EndOfStream, "The form has no file to import."))
 }
 
 fn is_named(headers: &HeaderMap, name: &str) -> bool {
@@ -254,10 +316,10 @@ impl Arriving {
 }
 
 /// An import that is running.
-struct Work<'r> {
-    state: Arc<ServerState>,
+pub(super) struct Work<'r> {
+    pub(super) state: Arc<ServerState>,
     running: &'r Running,
-    import: DumpImport,
+    pub(super) import: DumpImport,
     /// The memory charged for what is collected and for an element that is not complete.
     share: BodyShare,
     in_flight: Option<Submitted>,
@@ -271,8 +333,9 @@ impl Work<'_> {
     async fn import_file(
         &mut self,
         arriving: &mut Arriving,
+        text: FileText,
     ) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
-        let read = self.read_file(arriving).await;
+        let read = self.read_file(arriving, text).await;
         // What was read before a failure is stored, so that the result tells what is there.
         let stored = match &read {
             Err(error) if error.kind == ErrorKind::OperationCanceled => Ok(()),
@@ -297,9 +360,11 @@ impl Work<'_> {
         ApiError::new(kind, message).caused_by(error.full_text())
     }
 
-    async fn read_file(&mut self, arriving: &mut Arriving) -> Result<(), ApiError> {
-        let bytes_max = self.state.parse_limits().document_bytes_max;
-        let mut reader = DumpReader::new(bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES));
+    async fn read_file(
+        &mut self,
+        arriving: &mut Arriving,
+        mut reader: FileText,
+    ) -> Result<(), ApiError> {
         let mut file = DumpFile::default();
         loop {
             let event = arriving.next_event(&self.state, self.running, Some(&self.share)).await?;
@@ -311,14 +376,21 @@ impl Work<'_> {
             let mut coded = file.add(&piece, is_last)?;
             loop {
                 let text = file.decode(&mut coded)?;
-                self.take_text(&mut reader, &text).await?;
+                match &mut reader {
+                    FileText::Dump(reader) => self.take_text(reader, &text).await?,
+                    FileText::Rows(reader) => self.take_rows(reader, &text).await?,
+                }
+                self.make_room(reader.held_bytes()).await?;
                 yield_now().await;
                 if coded.is_empty() {
                     break;
                 }
             }
             if is_last {
-                return reader.finish().map_err(|error| damaged(&error));
+                return match reader {
+                    FileText::Dump(reader) => reader.finish().map_err(|error| damaged(&error)),
+                    FileText::Rows(reader) => self.finish_rows(reader).await,
+                };
             }
         }
     }
@@ -366,11 +438,16 @@ impl Work<'_> {
                 }
                 ImportNext::Run(task) => self.run_task(*task).await?,
             }
-            if self.import.batches().is_full() {
-                self.store_batch().await?;
-            }
+            self.store_if_full().await?;
         }
-        self.make_room(reader.held_bytes()).await
+        Ok(())
+    }
+
+    pub(super) async fn store_if_full(&mut self) -> Result<(), ApiError> {
+        if self.import.batches().is_full() {
+            self.store_batch().await?;
+        }
+        Ok(())
     }
 
     async fn end_content(&mut self) -> Result<(), ApiError> {
