@@ -16,6 +16,7 @@
 //! is used up, the key changes.
 
 use std::{
+    fmt,
     io::{self, Read},
     mem,
 };
@@ -175,6 +176,85 @@ impl DumpEncryptor {
     }
 }
 
+/// The key is not that of the file, or the file is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongKey;
+
+impl fmt::Display for WrongKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the key is not that of the file, or the file is damaged")
+    }
+}
+
+impl std::error::Error for WrongKey {}
+
+/// Decrypts a file that arrives in pieces.
+pub struct DumpDecryptor {
+    key: Zeroizing<[u8; DUMP_KEY_BYTES]>,
+    /// As soon as the header is there.
+    stream: Option<SecretStream>,
+    /// What is not decrypted yet: less than a header or a chunk.
+    coded: Vec<u8>,
+    is_over: bool,
+}
+
+impl DumpDecryptor {
+    /// For a file of which nothing has arrived.
+    pub fn new(key: &[u8; DUMP_KEY_BYTES]) -> DumpDecryptor {
+        let key = Zeroizing::new(*key);
+        DumpDecryptor { key, stream: None, coded: Vec::new(), is_over: false }
+    }
+
+    /// Takes more of the file, and appends what can be decrypted.
+    ///
+    /// # Errors
+    /// A chunk is not what was encrypted with the key.
+    pub fn write(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WrongKey> {
+        while !bytes.is_empty() && !self.is_over {
+            let wanted = match self.stream {
+                None => DUMP_HEADER_BYTES,
+                Some(_) => CHUNK_BYTES + OVERHEAD_BYTES,
+            };
+            let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.coded.len()));
+            self.coded.extend_from_slice(taken);
+            bytes = rest;
+            if self.coded.len() == wanted {
+                self.take_whole(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_whole(&mut self, out: &mut Vec<u8>) -> Result<(), WrongKey> {
+        match &mut self.stream {
+            None => {
+                let header = std::array::from_fn(|at| self.coded[at]);
+                self.stream = Some(SecretStream::new(&self.key, &header));
+            }
+            Some(stream) => {
+                let (tag, text) = stream.pull(&self.coded).ok_or(WrongKey)?;
+                let text = Zeroizing::new(text);
+                out.extend_from_slice(&text);
+                self.is_over = tag == FINAL;
+            }
+        }
+        self.coded.clear();
+        Ok(())
+    }
+
+    /// The file has ended: decrypts its last chunk, which may be shorter.
+    ///
+    /// # Errors
+    /// As for [`DumpDecryptor::write`]; the file is shorter than a header.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WrongKey> {
+        match (&self.stream, self.coded.is_empty()) {
+            (None, _) => Err(WrongKey),
+            (Some(_), true) => Ok(()),
+            (Some(_), false) => self.take_whole(out),
+        }
+    }
+}
+
 /// Reads an encrypted file.
 pub struct DecryptedDump<R> {
     file: R,
@@ -204,10 +284,7 @@ impl<R: Read> DecryptedDump<R> {
             self.is_over = true;
             return Ok(());
         }
-        let wrong = || {
-            let message = "the key is not that of the file, or the file is damaged";
-            io::Error::new(io::ErrorKind::InvalidData, message)
-        };
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, WrongKey);
         let (tag, text) = self.stream.pull(&chunk).ok_or_else(wrong)?;
         drop(mem::replace(&mut self.text, Zeroizing::new(text)));
         (self.used, self.is_over) = (0, tag == FINAL);
@@ -310,5 +387,34 @@ mod tests {
             [&file[..DUMP_HEADER_BYTES], &file[DUMP_HEADER_BYTES + chunk..]].concat();
         assert!(decrypted(&without_first, &key()).is_err());
         assert!(decrypted(&file[..10], &key()).is_err());
+    }
+
+    #[test]
+    fn a_file_that_arrives_in_pieces_is_decrypted_as_one_that_is_read() {
+        for bytes in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
+            let text: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+            let mut file = Vec::new();
+            let mut encryptor = DumpEncryptor::begin(&key(), &header(), &mut file);
+            encryptor.write(&text, &mut file);
+            encryptor.finish(&mut file);
+            for piece_bytes in [1, 23, 4000, file.len()] {
+                let (mut decryptor, mut out) = (DumpDecryptor::new(&key()), Vec::new());
+                for piece in file.chunks(piece_bytes) {
+                    decryptor.write(piece, &mut out).unwrap();
+                }
+                decryptor.finish(&mut out).unwrap();
+                assert!(out == text, "{bytes} in pieces of {piece_bytes}");
+            }
+            for at in [DUMP_HEADER_BYTES, file.len() - 1, 0] {
+                let mut damaged = file.clone();
+                damaged[at] ^= 1;
+                let (mut decryptor, mut out) = (DumpDecryptor::new(&key()), Vec::new());
+                let written = decryptor.write(&damaged, &mut out);
+                assert!(written.and_then(|()| decryptor.finish(&mut out)).is_err(), "{at}");
+            }
+        }
+        let mut decryptor = DumpDecryptor::new(&key());
+        decryptor.write(&[1; DUMP_HEADER_BYTES - 1], &mut Vec::new()).unwrap();
+        assert_eq!(decryptor.finish(&mut Vec::new()), Err(WrongKey));
     }
 }

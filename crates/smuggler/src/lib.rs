@@ -37,7 +37,9 @@ pub use compression::{DumpCompression, DumpEncoder, DumpText, GZIP_MAGIC, ZSTD_M
 pub use csv_reader::CsvFormat;
 pub use dump_reader::{DumpEvent, DumpReader};
 pub use dump_writer::DumpWriter;
-pub use encryption::{DUMP_HEADER_BYTES, DUMP_KEY_BYTES, DecryptedDump, DumpEncryptor};
+pub use encryption::{
+    DUMP_HEADER_BYTES, DUMP_KEY_BYTES, DecryptedDump, DumpDecryptor, DumpEncryptor, WrongKey,
+};
 pub use error::{CsvHeaderError, DumpError, RowFormatError};
 pub use row_reader::{RowEvent, RowFormat, RowReader};
 pub use section::{BACKUP_FILE, Section};

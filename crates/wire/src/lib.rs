@@ -128,7 +128,7 @@ pub use crate::{
         default_conflict_revisions, read_conflict_revisions, read_revisions_configuration,
     },
     size_text::{SizeText, humane_size},
-    smuggler_options::{SmugglerCompression, SmugglerOptions, SmugglerType},
+    smuggler_options::{SmugglerCompression, SmugglerKey, SmugglerOptions, SmugglerType},
     stored_section::{SectionKind, StoredSection, read_settings_section},
     studio_configuration::{StudioOf, read_studio_configuration, studio_environment_of_record},
     subscription_body::{SubscriptionBody, SubscriptionStart},

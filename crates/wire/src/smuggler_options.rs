@@ -134,6 +134,19 @@ pub struct SmugglerOptions {
     pub file_name: Option<String>,
     /// How the file is compressed.
     pub compression: SmugglerCompression,
+    /// The key of an encrypted file.
+    pub encryption_key: Option<SmugglerKey>,
+}
+
+/// A key in base64, as a client sent it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SmugglerKey(pub String);
+
+impl std::fmt::Debug for SmugglerKey {
+    /// Never shows the key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("SmugglerKey")
+    }
 }
 
 impl Default for SmugglerOptions {
@@ -151,6 +164,7 @@ impl Default for SmugglerOptions {
             transform_steps_max: None,
             file_name: None,
             compression: SmugglerCompression::default(),
+            encryption_key: None,
         }
     }
 }
@@ -160,7 +174,7 @@ impl SmugglerOptions {
     /// ones are ignored.
     ///
     /// # Errors
-    /// A property of another type than it should have, or with an unknown word; an encryption key.
+    /// A property of another type than it should have, or with an unknown word.
     pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
         let mut options = Self::default();
         for (name, value) in sent.iter().filter(|(_, value)| !value.is_null()) {
@@ -179,11 +193,7 @@ impl SmugglerOptions {
                 "maxstepsfortransformscript" => options.transform_steps_max = value.as_u64(),
                 "filename" => options.file_name = text_in(name, value)?,
                 "compressionalgorithm" => options.compression = compression_in(name, value)?,
-                "encryptionkey" if text_in(name, value)?.is_some() => {
-                    let message = "Encrypted dumps are not supported: export without \
-                                   'EncryptionKey', and encrypt the file with another tool.";
-                    return Err(ProtocolError::new(ErrorKind::NotSupported, message));
-                }
+                "encryptionkey" => options.encryption_key = text_in(name, value)?.map(SmugglerKey),
                 _ => {}
             }
         }
@@ -304,13 +314,21 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_read_and_never_shown() {
+        let options = read(json!({"EncryptionKey": "abc"})).unwrap();
+        assert_eq!(options.encryption_key, Some(SmugglerKey("abc".to_owned())));
+        assert!(!format!("{options:?}").contains("abc"));
+        assert_eq!(read(json!({"EncryptionKey": " "})).unwrap().encryption_key, None);
+    }
+
+    #[test]
     fn what_cannot_be_understood_is_refused() {
         for sent in [
             json!({"OperateOnTypes": "Documents,Foo"}),
             json!({"OperateOnTypes": 5}),
             json!({"Collections": "Us"}),
             json!({"IncludeExpired": "yes"}),
-            json!({"EncryptionKey": "abc"}),
+            json!({"EncryptionKey": 5}),
             json!({"CompressionAlgorithm": "brotli"}),
         ] {
             assert!(read(sent.clone()).is_err(), "{sent}");

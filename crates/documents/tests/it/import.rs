@@ -63,6 +63,35 @@ fn a_document_keeps_its_version_and_time_and_replaces_one_of_another_collection(
 }
 
 #[test]
+fn a_document_without_an_id_is_numbered_and_one_that_is_refused_costs_nothing_else() {
+    let database = Database::new();
+    let new = |prefix: &str, json: &str| Import::NewDocument {
+        prefix: DocumentId::new(prefix).unwrap(),
+        body: body(json),
+    };
+    let long = format!("{}/", "x".repeat(480));
+    let not_text = r#"{"@metadata":{"@collection":1}}"#;
+    let imports = vec![
+        new("Us/", &user("a")),
+        new(&long, "{}"),
+        new("Us/", not_text),
+        new("Us/", &user("b")),
+    ];
+    let imported = import(&database, imports);
+    assert_eq!((&imported[0], &imported[3]), (&Imported::Stored, &Imported::Stored));
+    for refused in &imported[1..3] {
+        assert!(matches!(refused, Imported::Refused { .. }), "{refused:?}");
+    }
+    let tx = database.read();
+    let ids: Vec<String> = documents::by_prefix(&tx, "Us/", None)
+        .unwrap()
+        .map(|row| row.unwrap().id().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 2);
+    assert!(ids.iter().all(|id| id.starts_with("Us/000") && id.ends_with("-A")), "{ids:?}");
+}
+
+#[test]
 fn what_belongs_to_a_document_changes_neither_its_time_nor_its_history() {
     let database = Database::new();
     database.keep(Some(rule(None)));

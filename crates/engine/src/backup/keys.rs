@@ -1,11 +1,11 @@
-//! The keys of encrypted backups.
+//! The keys of encrypted backups and dumps.
 //!
 //! Invariant: what is backed up of an encrypted database is encrypted.
 
 use model::DatabaseRecord;
 use security::SecretKey;
 use smuggler::{DUMP_HEADER_BYTES, DumpEncryptor};
-use wire::{BackupEncryption, RecordBody};
+use wire::{BackupEncryption, RecordBody, SmugglerOptions};
 
 use crate::{engine::Engine, error::EngineError};
 
@@ -26,8 +26,19 @@ impl Engine {
         })
     }
 
+    /// The key of an encrypted dump; `None` if it is not encrypted.
+    ///
+    /// # Errors
+    /// What the options have is no key.
+    pub fn smuggler_key(
+        &self,
+        options: &SmugglerOptions,
+    ) -> Result<Option<SecretKey>, EngineError> {
+        options.encryption_key.as_ref().map(|key| key_of_text(&key.0)).transpose()
+    }
+
     /// Begins to encrypt a file.
-    pub(super) fn begin_encryption(&self, key: &SecretKey, out: &mut Vec<u8>) -> DumpEncryptor {
+    pub fn begin_encryption(&self, key: &SecretKey, out: &mut Vec<u8>) -> DumpEncryptor {
         let mut header = [0; DUMP_HEADER_BYTES];
         self.platform.entropy.fill(&mut header);
         DumpEncryptor::begin(&key.0, &header, out)

@@ -36,7 +36,9 @@ const FORM_FIELD: &str = "DownloadOptions";
 
 /// `POST /smuggler/validate-options`.
 pub(crate) fn validate_options(call: &Call) -> Result<Answer, ApiError> {
-    call.state.engine.check_transform_script(&options_of(call)?)?;
+    let options = options_of(call)?;
+    call.state.engine.check_transform_script(&options)?;
+    call.state.engine.smuggler_key(&options)?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 

@@ -27,6 +27,7 @@ mod databases;
 mod document_rows;
 mod documents;
 mod documents_compression;
+mod encrypted_dumps;
 mod etl;
 mod exchange_indexes;
 mod exchange_queries;

@@ -17,18 +17,18 @@ pub(crate) const RECORDED: &[u8] = include_bytes!("../recorded/smuggler/ravendb-
 /// The same of RavenDB 7.1.
 const RECORDED_BY_7: &[u8] = include_bytes!("../recorded/smuggler/ravendb-7.1.ravendbdump");
 
-fn export(server: &TestServer, database: &str, options: &Value) -> Vec<u8> {
+pub(crate) fn export(server: &TestServer, database: &str, options: &Value) -> Vec<u8> {
     let target = format!("/databases/{database}/smuggler/export");
     let reply = server.send("POST", &target, options.to_string().as_bytes());
     assert_eq!(reply.status, 200, "{}", reply.text());
     reply.body
 }
 
-fn plain(dump: &[u8]) -> Vec<u8> {
+pub(crate) fn plain(dump: &[u8]) -> Vec<u8> {
     zstd::decode_all(dump).unwrap()
 }
 
-fn form(options: Option<&Value>, file: &[u8]) -> Vec<u8> {
+pub(crate) fn form(options: Option<&Value>, file: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     if let Some(options) = options {
         let head = "--bound\r\nContent-Disposition: form-data; name=\"importOptions\"\r\n\r\n";
@@ -41,12 +41,22 @@ fn form(options: Option<&Value>, file: &[u8]) -> Vec<u8> {
     body
 }
 
-fn try_import(server: &TestServer, target: &str, options: Option<&Value>, file: &[u8]) -> Reply {
+pub(crate) fn try_import(
+    server: &TestServer,
+    target: &str,
+    options: Option<&Value>,
+    file: &[u8],
+) -> Reply {
     let headers = [("Content-Type", "multipart/form-data; boundary=bound")];
     server.send_with("POST", target, &headers, &form(options, file))
 }
 
-fn import(server: &TestServer, database: &str, options: Option<&Value>, file: &[u8]) -> Value {
+pub(crate) fn import(
+    server: &TestServer,
+    database: &str,
+    options: Option<&Value>,
+    file: &[u8],
+) -> Value {
     let target = format!("/databases/{database}/smuggler/import");
     let reply = try_import(server, &target, options, file);
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -131,13 +141,13 @@ pub(crate) fn assert_same_hash(server: &TestServer, one: &str, other: &str) {
     assert_eq!(lines(one), lines(other));
 }
 
-fn two_databases() -> TestServer {
+pub(crate) fn two_databases() -> TestServer {
     let server = TestServer::with_database();
     server.create("other");
     server
 }
 
-fn operation(server: &TestServer, database: &str, id: u32) -> Value {
+pub(crate) fn operation(server: &TestServer, database: &str, id: u32) -> Value {
     server.get(&format!("/databases/{database}/operations/state?id={id}")).json()
 }
 
@@ -496,7 +506,7 @@ fn a_gzip_of_a_hundred_megabytes_is_refused_by_the_size_of_its_element() {
 }
 
 /// A request to the RavenDB that the environment names.
-fn ask_peer(peer: &str, method: &str, target: &str, kind: &str, body: &[u8]) -> Reply {
+pub(crate) fn ask_peer(peer: &str, method: &str, target: &str, kind: &str, body: &[u8]) -> Reply {
     let address = peer.trim_start_matches("http://").trim_end_matches('/');
     let mut connection = Connection::open(address.parse().unwrap());
     let length = body.len();

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use engine::{DumpExport, Engine, ExportSources, SmugglerProgress};
 use model::{CollectionName, date};
-use smuggler::{DumpCompression, DumpEncoder};
+use security::SecretKey;
+use smuggler::{DumpCompression, DumpEncoder, DumpEncryptor};
 use storage::ReadTransaction;
 use wire::{ErrorKind, SmugglerCompression, SmugglerOptions, operation_state::OperationStatus};
+use zeroize::Zeroizing;
 
 use super::{Running, is_administrator, leave_out_record_unless, options_of};
 use crate::{
@@ -45,6 +47,8 @@ struct Job {
     collections: Vec<CollectionName>,
     sources: ExportSources,
     tx: ReadTransaction,
+    /// Encrypts the file.
+    key: Option<SecretKey>,
 }
 
 fn begin(call: &Call) -> Result<Job, ApiError> {
@@ -63,7 +67,8 @@ fn begin(call: &Call) -> Result<Job, ApiError> {
         since: None,
         now_ticks: engine.clock().now().ticks(),
     };
-    Ok(Job { engine, options, collections, sources, tx: call.read()? })
+    let key = engine.smuggler_key(&options)?;
+    Ok(Job { engine, options, collections, sources, tx: call.read()?, key })
 }
 
 impl Job {
@@ -100,13 +105,15 @@ impl Job {
         sender: &PieceSender,
         out: &mut Vec<u8>,
     ) -> Result<bool, ApiError> {
-        let Job { engine, options, collections, sources, tx } = self;
+        let Job { engine, options, collections, sources, tx, key } = self;
         let mut text = Vec::with_capacity(2 * PIECE_BYTES);
         let compression = match options.compression {
             SmugglerCompression::Zstd => DumpCompression::Zstd,
             SmugglerCompression::Gzip => DumpCompression::Gzip,
         };
-        let mut encoder = DumpEncoder::new(compression).map_err(|error| failed(&error))?;
+        let encoder = DumpEncoder::new(compression).map_err(|error| failed(&error))?;
+        let encryptor = key.as_ref().map(|key| engine.begin_encryption(key, out));
+        let mut file = ExportedFile { encoder, encryptor };
         let mut export =
             DumpExport::begin(engine, tx.clone(), sources, options, collections, &mut text)?;
         loop {
@@ -115,16 +122,41 @@ impl Job {
                 continue;
             }
             running.check_wanted()?;
-            encoder.write(&text, out).map_err(|error| failed(&error))?;
+            file.write(&text, out).map_err(|error| failed(&error))?;
             text.clear();
             if !has_more {
-                encoder.finish(out).map_err(|error| failed(&error))?;
+                file.finish(out).map_err(|error| failed(&error))?;
                 return Ok(true);
             }
             if !sender.send_if_enough(out).await {
                 return Ok(false);
             }
         }
+    }
+}
+
+/// The file on its way: compressed, and then encrypted if there is a key.
+struct ExportedFile {
+    encoder: DumpEncoder,
+    encryptor: Option<DumpEncryptor>,
+}
+
+impl ExportedFile {
+    fn write(&mut self, text: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
+        let Some(encryptor) = &mut self.encryptor else { return self.encoder.write(text, out) };
+        let mut compressed = Zeroizing::new(Vec::new());
+        self.encoder.write(text, &mut compressed)?;
+        encryptor.write(&compressed, out);
+        Ok(())
+    }
+
+    fn finish(self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        let Some(mut encryptor) = self.encryptor else { return self.encoder.finish(out) };
+        let mut compressed = Zeroizing::new(Vec::new());
+        self.encoder.finish(&mut compressed)?;
+        encryptor.write(&compressed, out);
+        encryptor.finish(out);
+        Ok(())
     }
 }
 

@@ -137,6 +137,8 @@ impl Begun {
             }
             let mut options = read_options(&options)?;
             leave_out_record_unless(&mut options, *is_administrator);
+            let key = state.engine.smuggler_key(&options)?;
+            let file = DumpFile::of(key.as_ref());
             let operation = Some(Arc::clone(&running.operation));
             let (engine, database) = (&state.engine, &running.database);
             let import =
@@ -151,7 +153,7 @@ impl Begun {
                 has_lost_batch: false,
             };
             let text = source.begin(&mut work.import, row_bytes_max(state));
-            result = Some(work.import_file(arriving, text).await?);
+            result = Some(work.import_file(arriving, file, text).await?);
         }
         result
             .ok_or_else(|| ApiError::new(ErrorKind::EndOfStream, "The form has no file to import."))
@@ -333,9 +335,10 @@ impl Work<'_> {
     async fn import_file(
         &mut self,
         arriving: &mut Arriving,
+        file: DumpFile,
         text: FileText,
     ) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
-        let read = self.read_file(arriving, text).await;
+        let read = self.read_file(arriving, file, text).await;
         // What was read before a failure is stored, so that the result tells what is there.
         let stored = match &read {
             Err(error) if error.kind == ErrorKind::OperationCanceled => Ok(()),
@@ -363,9 +366,9 @@ impl Work<'_> {
     async fn read_file(
         &mut self,
         arriving: &mut Arriving,
+        mut file: DumpFile,
         mut reader: FileText,
     ) -> Result<(), ApiError> {
-        let mut file = DumpFile::default();
         loop {
             let event = arriving.next_event(&self.state, self.running, Some(&self.share)).await?;
             let (piece, is_last) = match event {
