@@ -81,6 +81,7 @@ mod key_change;
 mod known_api_keys;
 mod known_certificates;
 mod memory_plan;
+mod migration;
 mod next_identities;
 mod operation_thread;
 mod query_target;
@@ -128,7 +129,8 @@ pub use crate::{
     error::{EngineError, OpenError},
     etl::{
         Cancel, ChangedEtlTask, EtlProblem, EtlProgress, EtlRun, EtlStatistics, EtlTask, EtlTrial,
-        Outbound, OutboundAnswer, OutboundError, OutboundRequest, ProcessStatistics,
+        Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream,
+        ProcessStatistics, StillWanted,
     },
     index_builds::INDEX_CHECK_INTERVAL,
     index_definitions::{IndexSetting, check_index_name, complete_definition, would_change},
@@ -138,6 +140,7 @@ pub use crate::{
     invalid_transaction::{InvalidTransaction, Violations},
     key_change::KeyChange,
     memory_plan::MemoryPlan,
+    migration::RemoteServer,
     next_identities::NextIdentities,
     operation_thread::ShowFailure,
     query_target::{

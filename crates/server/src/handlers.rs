@@ -45,6 +45,7 @@ pub(crate) mod log_download;
 pub(crate) mod logs;
 pub(crate) mod memory;
 pub(crate) mod metrics;
+pub(crate) mod migration;
 pub(crate) mod monitoring;
 pub(crate) mod multi_get;
 pub(crate) mod notification_center;

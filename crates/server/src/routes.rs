@@ -14,9 +14,9 @@ use crate::{
         debug, delete_by_query, documents, documents_compression, etl, hilo, identities,
         index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
         index_terms, index_tests, index_trials, indexes, io_metrics, log_download, logs, memory,
-        metrics, monitoring, multi_get, notification_center, notifications, ongoing_tasks,
-        operations, patch, patch_by_query, queries, query_debug, replication, retention,
-        revision_changes, revisions, sample_data, security, server_info, server_load,
+        metrics, migration, monitoring, multi_get, notification_center, notifications,
+        ongoing_tasks, operations, patch, patch_by_query, queries, query_debug, replication,
+        retention, revision_changes, revisions, sample_data, security, server_info, server_load,
         settings_views, smuggler, snapshots, start_page, statistics, storage_report, streams,
         studio_configuration, studio_statistics, studio_tasks, subscription_performance,
         subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
@@ -130,6 +130,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
     "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
+    "GET"    "/admin/remote-server/build/version"      Operator      Ignored  Waiting(migration::remote_server);
     "POST"   "/admin/restore/points"                   Operator      Whole    Waiting(backups::restore_points);
     "POST"   "/admin/restore/database"                 Operator      Whole    Waiting(backups::restore);
     "GET"    "/periodic-backup"                        ValidUser     Ignored  Inline(backups::task);
@@ -219,6 +220,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/smuggler/import"            Write         Streamed Waiting(smuggler::import);
     "POST"   "/databases/*/smuggler/import/csv"        Write         Streamed Waiting(smuggler::import_csv);
     "POST"   "/databases/*/smuggler/import/jsonl"      Write         Streamed Waiting(smuggler::import_lines);
+    "POST"   "/databases/*/admin/smuggler/migrate/ravendb" Operator   Whole    Waiting(migration::migrate);
     "POST"   "/databases/*/smuggler/validate-options"  Read          Whole    Inline(smuggler::validate_options);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
     "GET"    "/databases/*/streams/timeseries"         Read          Ignored  Inline(time_series::stream);

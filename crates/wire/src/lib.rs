@@ -19,6 +19,7 @@
 //! | [`RecordBody`], [`sections_of`] | the record of a database: to change it, and to interpret it |
 //! | [`StoredSection`], [`TimeSeriesSectionChange`] | a section of a record, valid as it is stored; a change of a part of one |
 //! | [`SmugglerOptions`], [`CsvImportOptions`], [`smuggler_result`] | what an export or an import is to contain, and what it has done |
+//! | [`MigrationConfiguration`] | from where a database is migrated |
 //! | [`BackupConfiguration`], [`PeriodicBackup`], [`RestoreConfiguration`], [`BackupStatusShape`], [`backup_result`] | what is backed up and restored, and what was |
 //! | [`ConnectionString`], [`RavenEtl`] | where tasks send documents, and which |
 //! | [`changes`] | the messages of the Changes API |
@@ -49,6 +50,7 @@ mod hash_etag;
 mod index_definition;
 mod json_body;
 mod json_form;
+mod migration_configuration;
 mod multi_get_body;
 mod object_splitter;
 mod patch_body;
@@ -116,6 +118,7 @@ pub use crate::{
         read_index_definition,
     },
     json_body::{read_document_body, read_ids},
+    migration_configuration::MigrationConfiguration,
     multi_get_body::{InnerRequest, read_multi_get},
     object_splitter::{NotAnObject, ObjectSplitter},
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},

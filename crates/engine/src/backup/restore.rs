@@ -274,7 +274,8 @@ impl Restore {
         let key = self.key.as_ref().filter(|_| file.is_encrypted).map(|key| &*key.0);
         let mut text = open_text(opened, key).map_err(failed)?;
         let options = self.options(is_last);
-        let source = LoadSource { name: &name, options, keeps_record: true };
+        let source =
+            LoadSource { name: &name, options, keeps_record: true, replaces_counters: true };
         let (engine, operation) = (&self.engine, &*self.operation);
         DumpLoad::load(engine, database, operation, source, progress, &mut *text)
     }

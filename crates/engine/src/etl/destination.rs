@@ -172,7 +172,7 @@ fn message_of(body: &[u8]) -> String {
 }
 
 /// A text as a part of an address.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -190,6 +190,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::etl::outbound::{OutboundStream, StillWanted};
 
     /// Answers by the begin of the address; what is not listed is unreachable.
     struct Scripted {
@@ -211,6 +212,14 @@ mod tests {
                 }
                 None => Err(OutboundError::Failed { message: "no way".to_owned() }),
             }
+        }
+
+        fn open(
+            &self,
+            _: OutboundRequest,
+            _: StillWanted,
+        ) -> Result<OutboundStream, OutboundError> {
+            Err(OutboundError::Failed { message: "tasks open nothing".to_owned() })
         }
     }
 

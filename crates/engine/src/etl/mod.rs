@@ -26,7 +26,10 @@ mod statistics;
 mod tasks;
 mod trials;
 
-pub use outbound::{Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest};
+pub(crate) use destination::encoded;
+pub use outbound::{
+    Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
+};
 pub(crate) use position::tombstone_needs;
 pub(crate) use processes::EtlProcesses;
 pub use statistics::{EtlProblem, EtlRun, EtlStatistics, ProcessStatistics};

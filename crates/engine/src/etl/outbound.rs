@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    io::Read,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -31,6 +32,17 @@ pub struct OutboundAnswer {
     /// The begin of its body.
     pub body: Vec<u8>,
 }
+
+/// An answer whose body is still to come.
+pub struct OutboundStream {
+    /// The status.
+    pub status: u16,
+    /// The body; reading it blocks.
+    pub body: Box<dyn Read + Send>,
+}
+
+/// Whether an answer is still wanted; asked several times a second while it is waited for.
+pub type StillWanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +78,17 @@ pub trait Outbound: Send + Sync {
         request: OutboundRequest,
         cancel: &Cancel,
     ) -> Result<OutboundAnswer, OutboundError>;
+
+    /// Makes a request whose answer may be of any length, and returns when it begins. Blocks, as reading its body does;
+    /// both fail when nothing arrives for the time of the request, and soon after the answer is no longer wanted.
+    ///
+    /// # Errors
+    /// The answer does not begin in time.
+    fn open(
+        &self,
+        request: OutboundRequest,
+        is_wanted: StillWanted,
+    ) -> Result<OutboundStream, OutboundError>;
 }
 
 /// Ends work that waits. Cheap to clone.

@@ -159,7 +159,7 @@ impl EtlProcesses {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn outbound(&self) -> Option<Arc<dyn Outbound>> {
+    pub(crate) fn outbound(&self) -> Option<Arc<dyn Outbound>> {
         self.outbound.get().cloned()
     }
 

@@ -122,20 +122,21 @@ impl DumpImport {
         Self::begin_counting(engine, database, options, progress, is_administrator)
     }
 
-    /// An import of a file of a backup, for an administrator, adding to what was counted in those before. Each has
-    /// the state that its counters had in the database that was backed up, which one that was deleted and counted anew
-    /// in the meantime does not show.
+    /// An import of a file for an administrator, adding to what was counted in those before. Counters of a backup have the
+    /// state that they had in the database that was backed up, which one that was deleted and counted anew in the meantime
+    /// does not show: they replace what is stored.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(super) fn of_backup(
+    pub(super) fn of_file(
         engine: &Engine,
         database: &DatabaseLease,
         options: SmugglerOptions,
         progress: SmugglerProgress,
+        replaces_counters: bool,
     ) -> Result<DumpImport, EngineError> {
         let mut import = Self::begin_counting(engine, database, options, progress, true)?;
-        import.replaces_counters = true;
+        import.replaces_counters = replaces_counters;
         Ok(import)
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct LoadSource<'s> {
     pub(crate) options: SmugglerOptions,
     /// Whether the record of the database is kept for the caller instead of being merged.
     pub(crate) keeps_record: bool,
+    /// Whether each counter is what it is in the file, instead of being merged with what is stored.
+    pub(crate) replaces_counters: bool,
 }
 
 /// A dump that is being loaded.
@@ -105,7 +107,13 @@ impl<'e> DumpLoad<'e> {
             engine,
             database: database.clone(),
             operation,
-            import: DumpImport::of_backup(engine, database, source.options, counted)?,
+            import: DumpImport::of_file(
+                engine,
+                database,
+                source.options,
+                counted,
+                source.replaces_counters,
+            )?,
             builder: Builder::new(limits),
             share: engine.memory().bodies.share(ALLOWED_BYTES),
             in_flight: None,

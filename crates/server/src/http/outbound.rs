@@ -7,15 +7,22 @@
 use std::{
     collections::HashMap,
     fs,
+    io::{self, Read},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use engine::{Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest};
-use http::{Request, Uri, header};
+use engine::{
+    Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
+};
+use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{SendRequest, handshake},
+};
 use hyper_util::rt::TokioIo;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -27,7 +34,7 @@ use tokio::{
     net::TcpStream,
     runtime::Handle,
     sync::Notify,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_rustls::TlsConnector;
 
@@ -82,6 +89,91 @@ impl Outbound for HttpOutbound {
         let answered = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(work)));
         answered.unwrap_or_else(|_| Err(failed("the server is stopping".to_owned())))
     }
+
+    fn open(
+        &self,
+        request: OutboundRequest,
+        is_wanted: StillWanted,
+    ) -> Result<OutboundStream, OutboundError> {
+        let (url, silence_max) = (server_of(&request.url), request.time_max);
+        let waiting = Waiting { is_wanted, silence_max };
+        let work = async {
+            let opened = waiting.wait_for(self.begin_exchange(request)).await;
+            opened.and_then(|opened| opened).map_err(|reason| match reason.is_empty() {
+                true => OutboundError::Canceled,
+                false => failed(format!("{url}: {reason}")),
+            })
+        };
+        let opened = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(work)));
+        let opened = opened.unwrap_or_else(|_| Err(failed("the server is stopping".to_owned())));
+        let (sender, response) = opened?;
+        let (status, body) = (response.status().as_u16(), response.into_body());
+        let runtime = self.runtime.clone();
+        let (_sender, piece) = (sender, Bytes::new());
+        Ok(OutboundStream {
+            status,
+            body: Box::new(ArrivingBody { runtime, _sender, body, piece, waiting }),
+        })
+    }
+}
+
+/// How often it is asked whether what is waited for is still wanted.
+const WANTED_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long something is waited for.
+struct Waiting {
+    is_wanted: StillWanted,
+    silence_max: Duration,
+}
+
+impl Waiting {
+    /// The reason why it did not happen; an empty one if it is no longer wanted.
+    async fn wait_for<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        let (began, mut work) = (Instant::now(), std::pin::pin!(work));
+        loop {
+            match timeout(WANTED_CHECK_INTERVAL, &mut work).await {
+                Ok(done) => return Ok(done),
+                Err(_) if !(self.is_wanted)() => return Err(String::new()),
+                Err(_) if self.silence_max < began.elapsed() => {
+                    let seconds = self.silence_max.as_secs();
+                    return Err(format!("nothing arrived for {seconds} seconds"));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The body of an answer, which is read as it arrives. A thread of the runtime must not read it.
+struct ArrivingBody {
+    runtime: Handle,
+    /// The connection lives as long as it.
+    _sender: Sender,
+    body: Incoming,
+    piece: Bytes,
+    waiting: Waiting,
+}
+
+impl Read for ArrivingBody {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            let (waiting, body) = (&self.waiting, &mut self.body);
+            let work = async { waiting.wait_for(body.frame()).await };
+            // A runtime that ends meanwhile panics.
+            let frame = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(work)));
+            let frame = frame.unwrap_or_else(|_| Err("the server is stopping".to_owned()));
+            match frame.map_err(io::Error::other)? {
+                None => return Ok(0),
+                Some(Err(error)) => {
+                    return Err(io::Error::other(format!("the connection broke: {error}")));
+                }
+                Some(Ok(frame)) => self.piece = frame.into_data().unwrap_or_default(),
+            }
+        }
+        let taken = buffer.len().min(self.piece.len());
+        buffer[..taken].copy_from_slice(&self.piece.split_to(taken));
+        Ok(taken)
+    }
 }
 
 /// A body that several requests may have.
@@ -111,6 +203,19 @@ impl HttpOutbound {
             kept: Mutex::default(),
             system_roots: OnceLock::new(),
         }
+    }
+
+    /// Sends a request on a connection of its own, and waits until the answer begins.
+    async fn begin_exchange(
+        &self,
+        request: OutboundRequest,
+    ) -> Result<(Sender, Response<Incoming>), String> {
+        let uri: Uri = request.url.parse().map_err(|error| format!("invalid address: {error}"))?;
+        let origin = origin_of(&uri)?;
+        let made = made(request, &uri)?;
+        let mut sender = self.connect(&origin).await?;
+        let answered = sender.send_request(made).await;
+        Ok((sender, answered.map_err(|error| format!("the connection broke: {error}"))?))
     }
 
     async fn exchange(&self, request: OutboundRequest) -> Result<OutboundAnswer, String> {
@@ -179,14 +284,17 @@ impl HttpOutbound {
         config.with_client_auth_cert(chain.collect(), pair.private_key()).map_err(unusable)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a file of the system")]
     fn system_roots(&self) -> &[CertificateDer<'static>] {
         self.system_roots.get_or_init(|| {
-            let found = SYSTEM_ROOTS.iter().find_map(|path| fs::read(path).ok());
-            let bytes = found.unwrap_or_default();
-            CertificateDer::pem_slice_iter(&bytes).filter_map(Result::ok).collect()
+            CertificateDer::pem_slice_iter(&system_certificates()).filter_map(Result::ok).collect()
         })
     }
+}
+
+/// The certificates that this machine trusts, as PEM; nothing if it has no such file.
+#[expect(clippy::disallowed_methods, reason = "a file of the system")]
+pub fn system_certificates() -> Vec<u8> {
+    SYSTEM_ROOTS.iter().find_map(|path| fs::read(path).ok()).unwrap_or_default()
 }
 
 fn origin_of(uri: &Uri) -> Result<Origin, String> {

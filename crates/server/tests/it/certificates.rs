@@ -990,7 +990,7 @@ fn routes_that_are_not_implemented_need_a_clearance_too() {
     secured.create("db");
     let client = secured.client("app");
     secured.register(&secured.own, &client, "ValidUser", json!({"db": "Read"}));
-    let import = "/databases/db/smuggler/import/csv?operationId=9223372036854775807";
+    let import = "/databases/db/admin/smuggler/migrate?operationId=9223372036854775807";
     assert_eq!(secured.status_of(Some(&client), "POST", import), 403);
     assert_eq!(secured.status_of(Some(&secured.own), "POST", import), 500);
     let next = "/databases/db/operations/next-operation-id";

@@ -55,6 +55,7 @@ mod lost_writes;
 mod lucene_queries;
 mod map_reduce;
 mod metrics;
+mod migration;
 mod monitoring;
 mod notification_centers;
 mod operations;

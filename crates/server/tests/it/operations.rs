@@ -235,7 +235,7 @@ fn a_compacted_database_keeps_its_documents() {
 fn an_operation_of_an_unimplemented_route_ends_with_the_error() {
     let server = TestServer::with_database();
     let id = server.get("/databases/db/operations/next-operation-id").json()["Id"].clone();
-    let export = format!("/databases/db/smuggler/import/csv?operationId={id}");
+    let export = format!("/databases/db/admin/smuggler/migrate?operationId={id}");
     let refused = server.send("POST", &export, b"{}").json();
     assert_eq!(refused["Type"], "System.NotSupportedException");
     let state = wait(&server, "/databases/db", &json!({"OperationId": id}));
@@ -248,10 +248,10 @@ fn an_operation_of_an_unimplemented_route_ends_with_the_error() {
         server.send("DELETE", "/databases/db/queries", br#"{"Query":"from Nope"}"#).json();
     assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Completed");
     let export =
-        format!("/databases/db/smuggler/import/csv?operationId={}", started["OperationId"]);
+        format!("/databases/db/admin/smuggler/migrate?operationId={}", started["OperationId"]);
     assert_eq!(server.send("POST", &export, b"{}").status, 500);
     assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Completed");
     let missing =
-        server.send("POST", "/databases/no/smuggler/import/csv?operationId=1", b"{}").json();
+        server.send("POST", "/databases/no/admin/smuggler/migrate?operationId=1", b"{}").json();
     assert!(missing["Type"].as_str().unwrap().ends_with("DatabaseDoesNotExistException"));
 }
