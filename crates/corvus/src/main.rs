@@ -16,7 +16,11 @@ mod offline_adopt;
 mod offline_keys;
 mod offline_refusal;
 mod parent_process;
+mod remote_server;
 mod setup;
+mod transfer;
+mod transfer_options;
+mod transfer_progress;
 
 use std::{
     io::{self, Read, Write},
@@ -54,7 +58,11 @@ fn main() -> ExitCode {
     match (word(0), word(1)) {
         (Some("offline"), _) => return offline::run(&arguments[1..]),
         (Some("backup"), _) => return backup::run(&arguments[1..]),
+        (Some("export"), _) => return transfer::export(&arguments[1..]),
+        (Some("import"), _) => return transfer::import(&arguments[1..]),
         (Some("setup"), _) => return setup::run(&arguments[1..]),
+        (Some("help"), Some("export")) => return transfer::export(&["--help".into()]),
+        (Some("help"), Some("import")) => return transfer::import(&["--help".into()]),
         (Some("help"), Some("setup")) => return setup::run(&["--help".into()]),
         (Some("help"), Some("backup")) => return backup::run(&["--help".into()]),
         (Some("help"), Some("offline")) => return offline::run(&["--help".into()]),

@@ -227,8 +227,11 @@ Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` 
        corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
                                     `corvus offline --help` describes them
        corvus backup verify <file>… read backups through and report what is damaged
+       corvus export|import <url> <database> <file>
+                                    a dump, CSV or JSON lines of a running server
        corvus version               show the version
-       corvus help [setup|offline|backup]  show this help, or that of a command
+       corvus help [setup|offline|backup|export|import]
+                                    show this help, or that of a command
 
 Examples:
   corvus

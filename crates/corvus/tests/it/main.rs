@@ -12,3 +12,4 @@ mod encryption;
 mod logs;
 mod process;
 mod secrets;
+mod transfer;

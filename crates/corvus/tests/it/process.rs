@@ -83,6 +83,11 @@ impl Server {
         Server { address: address.to_owned(), child, log, reader: Some(reader) }
     }
 
+    /// Its host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// The number of the process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()

@@ -1,0 +1,174 @@
+//! Requests of `corvus export` and `corvus import` to a running server: HTTP/1.1 with or without TLS, by `ureq`, which
+//! blocks.
+
+use std::{io::Read, path::PathBuf, sync::Arc, time::Duration};
+
+use platform::Disk;
+use security::KeyPair;
+use ureq::{
+    Agent, Body, SendBody,
+    http::Response,
+    tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
+};
+
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(20);
+/// Of a text that is shown, or read as JSON.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// How the user is known to a server, and how the server is.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    /// A file with the client's certificate and its key, PEM or PKCS #12.
+    pub(crate) certificate: Option<PathBuf>,
+    /// A file with the password of that one.
+    pub(crate) password: Option<PathBuf>,
+    /// A file with an API key.
+    pub(crate) api_key: Option<PathBuf>,
+    /// A file with certificates that are trusted besides those of the system, PEM.
+    pub(crate) trust: Option<PathBuf>,
+}
+
+/// A server.
+pub(crate) struct RemoteServer {
+    agent: Agent,
+    url: String,
+    api_key: Option<String>,
+}
+
+impl RemoteServer {
+    /// Connects to nothing yet.
+    pub(crate) fn new(disk: &dyn Disk, url: &str, access: &Access) -> Result<RemoteServer, String> {
+        let url = url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!(
+                "'{url}' is no address of a server: it begins with http:// or https://"
+            ));
+        }
+        let read = |path: &PathBuf| {
+            let read = disk.read_file(path);
+            read.map_err(|error| format!("Cannot read {}: {error}", path.display()))
+        };
+        let api_key = access.api_key.as_ref().map(read).transpose()?;
+        let api_key = api_key.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIME_MAX))
+            .user_agent(concat!("corvus/", env!("CARGO_PKG_VERSION")))
+            .max_redirects(0)
+            .tls_config(tls_config(access, &read)?)
+            .build();
+        Ok(RemoteServer { agent: config.into(), url, api_key })
+    }
+
+    /// `GET`. The path begins with a slash.
+    pub(crate) fn get(&self, path: &str) -> Result<Response<Body>, String> {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(key) = &self.api_key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        request.call().map_err(|error| self.failed(&error))
+    }
+
+    /// `POST` with a body that is sent as it is read.
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: &mut dyn Read,
+    ) -> Result<Response<Body>, String> {
+        let request = self.agent.post(format!("{}{path}", self.url));
+        let mut request = request.header("content-type", content_type);
+        if let Some(key) = &self.api_key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let mut body = body;
+        let body = SendBody::from_reader(&mut body);
+        request.send(body).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &ureq::Error) -> String {
+        format!("{}: {error}", self.url)
+    }
+}
+
+/// The body of an answer that is short.
+pub(crate) fn text_of(response: Response<Body>) -> Result<String, String> {
+    let mut text = Vec::new();
+    let mut body = response.into_body().into_reader().take(TEXT_BYTES_MAX);
+    body.read_to_end(&mut text).map_err(|error| format!("the answer breaks off: {error}"))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What a server says of an error.
+pub(crate) fn message_of(status: u16, text: &str) -> String {
+    let body: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let said = body["Message"].as_str().or_else(|| body["Error"].as_str());
+    match said {
+        Some(said) => said.lines().next().unwrap_or_default().to_owned(),
+        None => format!("the server answered with status {status}"),
+    }
+}
+
+/// A name as a part of a path or a value of a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let encode = |byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+fn tls_config(
+    access: &Access,
+    read: &dyn Fn(&PathBuf) -> Result<Vec<u8>, String>,
+) -> Result<TlsConfig, String> {
+    let mut roots = certificates_in(&server::system_certificates());
+    if let Some(path) = &access.trust {
+        let trusted = certificates_in(&read(path)?);
+        if trusted.is_empty() {
+            return Err(format!("{} has no certificate in PEM", path.display()));
+        }
+        roots.extend(trusted);
+    }
+    let mut client = None;
+    if let Some(path) = &access.certificate {
+        let password = access.password.as_ref().map(read).transpose()?.unwrap_or_default();
+        let password = String::from_utf8_lossy(&password).trim_end_matches(['\r', '\n']).to_owned();
+        let pair = KeyPair::from_file(&read(path)?, None, &password);
+        let pair = pair.map_err(|error| format!("{}: {error}", path.display()))?;
+        // The authority of the certificate is that of the server, too, where `corvus setup` made both.
+        let chain = certificates_in(pair.chain_pem().as_bytes());
+        roots.extend(chain.iter().cloned());
+        let key = PrivateKey::from_pem(pair.key_pem().as_bytes());
+        let key = key.map_err(|error| format!("{}: {error}", path.display()))?;
+        client = Some(ClientCert::new_with_certs(&chain, key));
+    }
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .client_cert(client)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+fn certificates_in(pem: &[u8]) -> Vec<Certificate<'static>> {
+    let items = parse_pem(pem).filter_map(Result::ok);
+    let certificate = |item| match item {
+        PemItem::Certificate(certificate) => Some(certificate),
+        _ => None,
+    };
+    items.filter_map(certificate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_and_errors_are_shown_in_a_line() {
+        assert_eq!(encoded("Shöp/1 a"), "Sh%C3%B6p%2F1%20a");
+        let text = r#"{"Message":"No.\n  at x","Error":"long"}"#;
+        assert_eq!(message_of(500, text), "No.");
+        assert_eq!(message_of(502, "<html>"), "the server answered with status 502");
+    }
+}
