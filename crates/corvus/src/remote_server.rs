@@ -10,6 +10,7 @@ use ureq::{
     http::Response,
     tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
 };
+use zeroize::Zeroizing;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(20);
 /// Of a text that is shown, or read as JSON.
@@ -18,8 +19,10 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// How the user is known to a server, and how the server is.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
-    /// A file with the client's certificate and its key, PEM or PKCS #12.
+    /// A file with the client's certificate, PEM or PKCS #12, and its key, unless that is in another one.
     pub(crate) certificate: Option<PathBuf>,
+    /// A file with the key, PEM.
+    pub(crate) certificate_key: Option<PathBuf>,
     /// A file with the password of that one.
     pub(crate) password: Option<PathBuf>,
     /// A file with an API key.
@@ -135,7 +138,8 @@ fn tls_config(
     if let Some(path) = &access.certificate {
         let password = access.password.as_ref().map(read).transpose()?.unwrap_or_default();
         let password = String::from_utf8_lossy(&password).trim_end_matches(['\r', '\n']).to_owned();
-        let pair = KeyPair::from_file(&read(path)?, None, &password);
+        let key = access.certificate_key.as_ref().map(read).transpose()?.map(Zeroizing::new);
+        let pair = KeyPair::from_file(&read(path)?, key.as_ref().map(|key| &key[..]), &password);
         let pair = pair.map_err(|error| format!("{}: {error}", path.display()))?;
         // The authority of the certificate is that of the server, too, where `corvus setup` made both.
         let chain = certificates_in(pair.chain_pem().as_bytes());
@@ -143,6 +147,8 @@ fn tls_config(
         let key = PrivateKey::from_pem(pair.key_pem().as_bytes());
         let key = key.map_err(|error| format!("{}: {error}", path.display()))?;
         client = Some(ClientCert::new_with_certs(&chain, key));
+    } else if access.certificate_key.is_some() || access.password.is_some() {
+        return Err("--certificate-key and --password-file belong to --certificate".to_owned());
     }
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::Specific(Arc::new(roots)))

@@ -33,7 +33,8 @@ Reads a file into a database of a running server. The database must exist.
 ";
 
 pub(crate) const COMMON_HELP: &str = "
-  --certificate=<file>     the client's certificate and key, PEM or PKCS #12
+  --certificate=<file>     the client's certificate, PEM or PKCS #12
+  --certificate-key=<file> its key, if that is a file of its own (PEM)
   --password-file=<file>   the password of a PKCS #12 file
   --api-key-file=<file>    an API key, instead of a certificate
   --trust=<file>           certificates that are trusted besides those of the system, PEM
@@ -120,6 +121,9 @@ impl TransferOptions {
                 Arg::Long("types") => options.types = Some(text(&mut parser)?),
                 Arg::Long("key") => options.key = Some(path(&mut parser)?),
                 Arg::Long("certificate") => options.access.certificate = Some(path(&mut parser)?),
+                Arg::Long("certificate-key") => {
+                    options.access.certificate_key = Some(path(&mut parser)?);
+                }
                 Arg::Long("password-file") => options.access.password = Some(path(&mut parser)?),
                 Arg::Long("api-key-file") => options.access.api_key = Some(path(&mut parser)?),
                 Arg::Long("trust") => options.access.trust = Some(path(&mut parser)?),

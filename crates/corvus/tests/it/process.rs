@@ -68,7 +68,8 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("the server says where it is").unwrap();
-        let address = line.strip_prefix(AVAILABLE).unwrap().strip_prefix("http://").unwrap();
+        let url = line.strip_prefix(AVAILABLE).unwrap();
+        let (_, address) = url.split_once("://").unwrap();
         let log = Arc::<(Mutex<String>, Condvar)>::default();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let reader = {

@@ -117,3 +117,40 @@ fn failures_end_with_their_exit_code_and_the_reason() {
     assert_eq!(count(&server, "Copy"), "3");
     assert!(!place.join("x.ravendbdump").exists() && !place.join("x.csv").exists());
 }
+
+#[test]
+fn a_server_with_certificates_is_used_with_one() {
+    let place = directory("transfer_certificates");
+    let server = Server::start(&place, &["--DataDir=data"]);
+    create(&server, "Shop");
+    put(&server, "users/1", "{}");
+    server.stop();
+    let set_up = run(&place, &["setup", "secure", "s", "--password=pw"]);
+    assert!(set_up.status.success(), "{}", text(&set_up.stderr));
+    fs::write(place.join("pw.txt"), "pw\n").unwrap();
+    let data = format!("--DataDir={}", place.join("data").display());
+    let mut command = crate::process::corvus(
+        &place,
+        &["--config-path=s/settings.json", "--ServerUrl=https://127.0.0.1:0", &data],
+    );
+    let server = Server::of(&mut command);
+    let (_, port) = server.address().rsplit_once(':').unwrap();
+    for (options, code, part) in [
+        ("--certificate=s/admin.crt --certificate-key=s/admin.key", 0, "x.jsonl has "),
+        ("--certificate=s/admin.pfx --password-file=pw.txt", 0, "x.jsonl has "),
+        ("--trust=s/authority.crt", 1, "corvus: "),
+        ("", 1, "UnknownIssuer"),
+        ("--certificate=s/admin.pfx", 1, "s/admin.pfx: "),
+        ("--certificate-key=s/admin.key", 1, "belong to --certificate"),
+        ("--trust=pw.txt", 1, "pw.txt has no certificate in PEM"),
+    ] {
+        let line = format!("corvus export https://localhost:{port} Shop x.jsonl {options}");
+        let (found, wrote) = corvus(&place, &server, &line);
+        assert!(found == code && wrote.contains(part), "{options}: {found} {wrote}");
+    }
+    let line = format!(
+        "corvus import https://localhost:{port} Shop x.jsonl --certificate=s/admin.crt --certificate-key=s/admin.key"
+    );
+    let (code, wrote) = corvus(&place, &server, &line);
+    assert!(code == 0 && wrote.contains("1 Documents, 0"), "{wrote}");
+}

@@ -70,7 +70,7 @@ fn a_document_without_an_id_is_numbered_and_one_that_is_refused_costs_nothing_el
         body: body(json),
     };
     let long = format!("{}/", "x".repeat(480));
-    let not_text = r#"{"@metadata":{"@collection":1}}"#;
+    let not_text = r#"{"@metadata":{"@id":1}}"#;
     let imports = vec![
         new("Us/", &user("a")),
         new(&long, "{}"),
