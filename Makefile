@@ -23,7 +23,7 @@ build: tools
 	cargo build --release --locked --package corvus
 
 ## make test        everything: units, power cuts, official clients, kill -9
-test: build
+test: tools
 	.ci/test
 
 ## make verify      read-only checks: formatting, lints, layers, documents, scripts

@@ -29,7 +29,9 @@ use std::{
     sync::Arc,
 };
 
-use platform::{Platform, secret_memory, wiping_allocator::WipingAllocator};
+use platform::{
+    Platform, secret_memory, separate_blocks::SeparateBlocks, wiping_allocator::WipingAllocator,
+};
 use server::AuditSink;
 use settings::{Inputs, Loaded, SETTINGS_JSON_BYTES_MAX, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,9 +39,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{log_files::LogFiles, logging::Log};
 
 /// Threads of the allocator's own choice scale with the writers; the system's allocator does not. Freed memory is
-/// zeroed while an encrypted database is open.
+/// zeroed while an encrypted database is open; large blocks of it are returned at once where memory is scarce.
 #[global_allocator]
-static ALLOCATOR: WipingAllocator<mimalloc::MiMalloc> = WipingAllocator(mimalloc::MiMalloc);
+static ALLOCATOR: WipingAllocator<SeparateBlocks<mimalloc::MiMalloc>> =
+    WipingAllocator(SeparateBlocks(mimalloc::MiMalloc));
 
 /// Could not start, for a reason that is not the configuration.
 const EXIT_NOT_STARTED: u8 = 1;

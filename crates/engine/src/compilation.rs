@@ -1,68 +1,45 @@
-//! Compiling definitions of indexes: a few at a time, in memory that is reserved before.
+//! Compiling definitions of indexes, and changing large records: a few at a time, in memory that is reserved before.
 //!
 //! The compiled form of a C# text, with what exists only while it is made, was measured to take up to 62
 //! bytes for each token of the text (`1+1+1+…`). JavaScript is compiled within the heap of its
 //! thread, which has a limit of its own. What an open index keeps is not reserved here: it is bounded
 //! by the size of the record with the definitions.
 //!
-//! Invariant: a holder of a [`RoomToCompile`] waits for no other one.
+//! A change of a record holds it several times: parsed, as it is sent to the log, in its entry, as it is applied, and
+//! parsed again by the open database. Most records are small; one with many definitions has megabytes.
+//!
+//! Invariant: who has room to compile waits for no other such room, and who has room for a record for neither.
 
-use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use indexing::{IndexSet, Turn};
 use model::IndexDefinition;
 use platform::ProcessMemory;
-use storage::MemoryShare;
+use storage::{MemoryExhausted, MemoryShare};
 
 use crate::{engine::Engine, error::EngineError};
 
 /// How many definitions are compiled at a time to define indexes.
-const COMPILED_AT_ONCE_MAX: usize = 4;
+pub(crate) const COMPILED_AT_ONCE_MAX: usize = 4;
 /// How long a definition waits for its turn, and for memory.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Memory of a compiled C# text for each of its tokens, besides its copies.
 const TOKEN_BYTES: u64 = 64;
 /// How many copies of a text exist.
 const COPIES: u64 = 4;
+/// A change of a smaller record needs no reservation.
+const RECORD_BYTES_MIN: usize = 256 << 10;
+/// How often a change of a record holds it.
+const RECORD_COPIES: u64 = 8;
 /// After a larger one is compiled, the thread releases what its allocator keeps: each thread keeps
 /// its own.
 const RELEASED_BYTES_MIN: u64 = 1 << 20;
 
-/// The definitions that are being compiled.
-#[derive(Debug, Default)]
-pub(crate) struct Compilations {
-    running: Mutex<usize>,
-    ended: Condvar,
-}
-
-/// One of the places, until it is dropped.
-pub(crate) struct CompilationTurn<'c>(&'c Compilations);
-
-impl Compilations {
-    fn running(&self) -> MutexGuard<'_, usize> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a place.
-    fn take_turn(&self, wait_max: Duration) -> Result<CompilationTurn<'_>, EngineError> {
-        let is_full = |running: &mut usize| COMPILED_AT_ONCE_MAX <= *running;
-        let waited = self.ended.wait_timeout_while(self.running(), wait_max, is_full);
-        let (mut running, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if is_full(&mut running) {
-            return Err(EngineError::TooManyDefinitions);
-        }
-        *running += 1;
-        Ok(CompilationTurn(self))
-    }
-}
-
-impl Drop for CompilationTurn<'_> {
-    fn drop(&mut self) {
-        *self.0.running() -= 1;
-        self.0.ended.notify_one();
-    }
+/// A turn to define an index, with a place and memory to compile it, until it is dropped.
+pub(crate) struct TurnToDefine<'t> {
+    _room: RoomToCompile,
+    _place: Turn<'t>,
+    _defining: Turn<'t>,
 }
 
 /// Memory for the compiled forms of a definition, until it is dropped. Stays on the thread that
@@ -90,37 +67,76 @@ impl Engine {
         definition: &IndexDefinition,
         forms: u64,
     ) -> Result<RoomToCompile, EngineError> {
-        let bytes = compiled_bytes(definition).saturating_mul(forms);
+        self.room_of(compiled_bytes(definition).saturating_mul(forms), WAIT_MAX)
+    }
+
+    fn room_of(&self, bytes: u64, wait_max: Duration) -> Result<RoomToCompile, EngineError> {
         let mut share = self.memory.definitions.share(0);
-        let wait_max = if bytes <= share.budget().bytes_max() { WAIT_MAX } else { Duration::ZERO };
-        share
-            .grow_to_within(bytes, wait_max)
+        grow_within(&mut share, bytes, wait_max)
             .map_err(|exhausted| EngineError::NoRoomToCompile { exhausted })?;
         Ok(RoomToCompile { share, memory: Arc::clone(&self.platform.memory) })
     }
 
-    /// A turn to compile a definition, and memory for it. Blocks.
+    /// A turn to define an index in this set, and memory to compile it and to add it to the record. Blocks, for some
+    /// seconds altogether.
     ///
     /// # Errors
     /// [`EngineError::TooManyDefinitions`], and those of [`Engine::room_to_compile`].
-    pub(crate) fn turn_to_compile(
-        &self,
+    pub(crate) fn turn_to_define<'t>(
+        &'t self,
+        indexes: &'t IndexSet,
         definition: &IndexDefinition,
-    ) -> Result<(RoomToCompile, CompilationTurn<'_>), EngineError> {
-        let turn = self.compilations.take_turn(WAIT_MAX)?;
-        Ok((self.room_to_compile(definition, 1)?, turn))
+    ) -> Result<TurnToDefine<'t>, EngineError> {
+        let clock = &self.platform.clock;
+        let until = clock.monotonic() + WAIT_MAX;
+        let left = || until.saturating_sub(clock.monotonic());
+        // In this order: definitions of one database wait for each other without a place.
+        let defining = indexes.begin_defining(left());
+        let defining = defining.ok_or(EngineError::TooManyDefinitions)?;
+        let place = self.compiling.take(left()).ok_or(EngineError::TooManyDefinitions)?;
+        let recorded_bytes =
+            RECORD_COPIES * texts_of(definition).map(|text| text.len() as u64).sum::<u64>();
+        let room = self.room_of(compiled_bytes(definition) + recorded_bytes, left())?;
+        Ok(TurnToDefine { _room: room, _place: place, _defining: defining })
+    }
+
+    /// Memory for a change of a record of that many bytes, as soon as there is enough. Small records need none. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRoomForRecord`] when there is not within some seconds.
+    pub(crate) fn room_for_record(&self, body_bytes: usize) -> Result<MemoryShare, EngineError> {
+        let mut share = self.memory.records.share(0);
+        if RECORD_BYTES_MIN <= body_bytes {
+            let bytes = RECORD_COPIES * body_bytes as u64;
+            grow_within(&mut share, bytes, WAIT_MAX)
+                .map_err(|exhausted| EngineError::NoRoomForRecord { exhausted })?;
+        }
+        Ok(share)
     }
 }
 
-fn compiled_bytes(definition: &IndexDefinition) -> u64 {
+/// Grows as soon as there is room, unless there could never be any.
+fn grow_within(
+    share: &mut MemoryShare,
+    bytes: u64,
+    wait_max: Duration,
+) -> Result<(), MemoryExhausted> {
+    let wait_max = if bytes <= share.budget().bytes_max() { wait_max } else { Duration::ZERO };
+    share.grow_to_within(bytes, wait_max)
+}
+
+fn texts_of(definition: &IndexDefinition) -> impl Iterator<Item = &String> {
     let texts = definition.maps.iter().chain(&definition.reduce);
-    let texts = texts.chain(definition.additional_sources.values());
+    texts.chain(definition.additional_sources.values())
+}
+
+fn compiled_bytes(definition: &IndexDefinition) -> u64 {
     let is_script = definition.maps.iter().any(|map| indexing::is_javascript(map));
     let bytes_of = |text: &String| {
         let tokens = if is_script { 0 } else { tokens_in(text) };
         COPIES * text.len() as u64 + TOKEN_BYTES * tokens
     };
-    texts.map(bytes_of).sum()
+    texts_of(definition).map(bytes_of).sum()
 }
 
 /// The number of tokens in a text, at least.
@@ -138,21 +154,6 @@ fn tokens_in(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_some_are_compiled_at_a_time_and_others_get_the_next_turn() {
-        let compilations = Compilations::default();
-        let take = |wait_max| compilations.take_turn(wait_max);
-        let mut turns: Vec<_> =
-            (0..COMPILED_AT_ONCE_MAX).map(|_| take(Duration::ZERO).ok().unwrap()).collect();
-        assert!(matches!(take(Duration::ZERO), Err(EngineError::TooManyDefinitions)));
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| take(Duration::MAX).is_ok());
-            turns.pop();
-            assert!(waits.join().unwrap());
-        });
-        assert!(take(Duration::ZERO).is_ok());
-    }
 
     #[test]
     fn memory_is_counted_by_the_tokens_of_the_texts() {

@@ -14,6 +14,7 @@ use database::{
     DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions,
     ResourceWatch, Retention, ServerCatalog,
 };
+use indexing::Turns;
 use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
@@ -23,7 +24,7 @@ use storage::{EnvironmentOptions, StorageError, environment_id_in};
 use crate::{
     auto_indexes::AutoIndexes,
     backup::{self, BackupSchedule, backup_disk},
-    compilation::Compilations,
+    compilation::COMPILED_AT_ONCE_MAX,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log,
     encryption_keys::EncryptionKeys,
@@ -70,7 +71,8 @@ pub struct Engine {
     pub(crate) api_keys: KnownKeys,
     running_queries: RunningQueries,
     pub(crate) auto_indexes: AutoIndexes,
-    pub(crate) compilations: Compilations,
+    /// Places to compile definitions of indexes.
+    pub(crate) compiling: Turns,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
     retention: Retention,
@@ -150,7 +152,7 @@ impl Engine {
             api_keys: KnownKeys::default(),
             running_queries: RunningQueries::default(),
             auto_indexes: AutoIndexes::default(),
-            compilations: Compilations::default(),
+            compiling: Turns::new(COMPILED_AT_ONCE_MAX),
             flusher,
             watch,
             retention,

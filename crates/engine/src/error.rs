@@ -182,6 +182,11 @@ pub enum EngineError {
         /// The budget, and what it would have to hold.
         exhausted: MemoryExhausted,
     },
+    /// There is no memory for changing a large record.
+    NoRoomForRecord {
+        /// The budget, and what it would have to hold.
+        exhausted: MemoryExhausted,
+    },
     /// The operation was stopped.
     Stopped,
     /// The operation panicked, which is a bug.
@@ -382,6 +387,9 @@ impl fmt::Display for EngineError {
             EngineError::NoRoomToCompile { exhausted } => {
                 write!(f, "The definition of the index cannot be compiled now: {exhausted}")
             }
+            EngineError::NoRoomForRecord { exhausted } => {
+                write!(f, "The record of the database cannot be changed now: {exhausted}")
+            }
             EngineError::Panicked => f.write_str("The operation panicked"),
             EngineError::Stopped => f.write_str("The operation was stopped"),
             EngineError::ContentTooLong => f.write_str("An attachment has too many bytes"),
@@ -443,6 +451,7 @@ impl Error for EngineError {
             | EngineError::TooManyOperations
             | EngineError::TooManyDefinitions
             | EngineError::NoRoomToCompile { .. }
+            | EngineError::NoRoomForRecord { .. }
             | EngineError::Internal { .. }
             | EngineError::Stopped
             | EngineError::Panicked

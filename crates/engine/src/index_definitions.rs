@@ -55,17 +55,15 @@ impl Engine {
     /// effect. Blocks.
     ///
     /// # Errors
-    /// The definition does not compile, or there is no memory to compile it; the existing one is locked; another index
-    /// has the name in another case; the record cannot be written, or the index not be opened.
+    /// The definition does not compile, or there is no turn or no memory to compile it; the existing one is locked;
+    /// another index has the name in another case; the record cannot be written, or the index not be opened.
     pub fn define_index(
         &self,
         database: &DatabaseLease,
         definition: &IndexDefinition,
     ) -> Result<u64, EngineError> {
         let indexes = database.indexes();
-        // In this order: definitions of one database wait for each other without a turn.
-        let _defining = indexes.begin_defining();
-        let _compiling = self.turn_to_compile(definition)?;
+        let _turn = self.turn_to_define(indexes, definition)?;
         indexes.check(&IndexKind::Static(Box::new(definition.clone())))?;
         // If the definition exists but its index could not be opened, it is written again, which
         // creates the index.

@@ -16,8 +16,8 @@
 //! ([`UncountedMemory`]).
 //!
 //! All work draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so that no
-//! single kind of work starves the others: request bodies, responses, open transactions, and
-//! batches of indexes. Heaps of patches' scripts have a part of the whole that leaves room for all
+//! single kind of work starves the others: request bodies, responses, open transactions,
+//! batches of indexes, definitions, and changes of large records. Heaps of patches' scripts have a part of the whole that leaves room for all
 //! other work, since they can wait and requests are refused. What is small and bounded in number is
 //! not counted; each user defines its own threshold.
 
@@ -144,6 +144,8 @@ pub struct MemoryPlan {
     pub indexing: Arc<MemoryBudget>,
     /// Compiling definitions of indexes, a part of `work`.
     pub definitions: Arc<MemoryBudget>,
+    /// Changes of large records, a part of `work`.
+    pub records: Arc<MemoryBudget>,
     /// Limit of the scripts of one thread.
     pub script_bytes_max: usize,
     /// The heaps of patches' scripts, all but one.
@@ -198,7 +200,7 @@ impl MemoryPlan {
         let kind_bytes = work.bytes_max() / KIND_PART;
         let kind = || work.part_that_leaves(bytes / INDEXING_PART, kind_bytes);
         let (bodies, answers, transactions, definitions) = (kind(), kind(), kind(), kind());
-        let plaintext = kind();
+        let (plaintext, records) = (kind(), kind());
         let plaintext_bytes_max = part(PLAINTEXT_PART).min(PLAINTEXT_BYTES_MAX);
         let indexing = work.part(kind_bytes);
         let small_bodies = process.part(bytes / SMALL_BODIES_PART);
@@ -240,6 +242,7 @@ impl MemoryPlan {
             transactions,
             indexing,
             definitions,
+            records,
             script_bytes_max,
             script_heaps,
             commit_threads,

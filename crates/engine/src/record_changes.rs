@@ -79,6 +79,7 @@ impl Engine {
         new: NewDatabase,
         kept_files: KeptFiles,
     ) -> Result<WrittenRecord, EngineError> {
+        let _room = self.room_for_record(new.body.len())?;
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
         check_settings(self.settings(), name.as_str(), settings)?;
@@ -111,6 +112,7 @@ impl Engine {
         &self,
         mut replacement: Replacement,
     ) -> Result<WrittenRecord, EngineError> {
+        let _room = self.room_for_record(replacement.body.len())?;
         let configuration = RecordConfiguration::new(&replacement.body);
         self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
         let mut body = RecordBody::read(&replacement.body);
@@ -301,6 +303,9 @@ impl Engine {
         name: &str,
         mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Result<Decision, EngineError>,
     ) -> Result<WrittenRecord, EngineError> {
+        let present = self.catalog.record(name);
+        let _room =
+            self.room_for_record(present.map_or(0, |record| record.configuration.json().len()))?;
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
             change(record, draft).unwrap_or_else(|error| {

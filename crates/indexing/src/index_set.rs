@@ -35,6 +35,7 @@ use crate::{
     reopening::{Reopenings, ScheduledTask, TaskKind},
     replacement::{replaced_key, replacement_key},
     static_definition::REPLACEMENT_PREFIX,
+    turns::{Turn, Turns},
 };
 
 /// The maximum number of indexes of one database.
@@ -144,7 +145,7 @@ pub struct IndexSet {
     /// Held while opening, closing and deleting, so that each directory has one user.
     changing: Mutex<()>,
     /// Held while a definition is checked and opened, so that no two are accepted that conflict.
-    defining: Mutex<()>,
+    defining: Turns,
     listed: Mutex<Listed>,
     /// Whether an index was found that had seen later documents than there are.
     documents_are_older: AtomicBool,
@@ -183,7 +184,7 @@ impl IndexSet {
             itself: Weak::clone(itself),
             context,
             changing: Mutex::default(),
-            defining: Mutex::default(),
+            defining: Turns::new(1),
             listed: Mutex::default(),
             documents_are_older: AtomicBool::new(false),
         });
@@ -214,9 +215,10 @@ impl IndexSet {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks other definitions: what [`IndexSet::check`] returns holds until the guard is dropped.
-    pub fn begin_defining(&self) -> MutexGuard<'_, ()> {
-        self.defining.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The only turn to define an index here: what [`IndexSet::check`] returns holds until it is dropped. `None` if
+    /// others take longer than that. Blocks.
+    pub fn begin_defining(&self, wait_max: Duration) -> Option<Turn<'_>> {
+        self.defining.take(wait_max)
     }
 
     /// Checks whether an index of this definition can be created.

@@ -28,6 +28,7 @@
 //! | `batch_log`, `batch_outcome`, `fan_out` | statistics and results of the last batches; documents with very many entries |
 //! | `definition_views` | the compiled form of a definition; merging with others |
 //! | `trial`, `trial_index` | trying a definition on some documents, without an index or with one in memory |
+//! | `turns` | [`Turns`]: only so many threads do something at a time |
 //! | `indexing_pool` | the threads of all indexes |
 //! | `index_set`, `index_opening` | all indexes of a database |
 //! | `replacement` | side-by-side replacement of indexes |
@@ -91,6 +92,7 @@ mod static_fields;
 mod tombstones;
 mod trial;
 mod trial_index;
+mod turns;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
@@ -130,3 +132,4 @@ pub use static_fields::static_field_options;
 pub use tombstones::{IndexCondition, IndexNeeds};
 pub use trial::{TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
 pub use trial_index::{TrialIndex, TrialRefusal};
+pub use turns::{Turn, Turns};

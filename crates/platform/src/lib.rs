@@ -21,6 +21,7 @@
 //! | [`program`] | programs of the operator whose output is a secret |
 //! | [`descriptors`] | how many files may be open at the same time |
 //! | [`processor_time`] | processor time used, and which processors may be used |
+//! | [`separate_blocks`] | gives large blocks pages of their own, where memory is scarce |
 //! | [`wiping_allocator`] | zeroes memory that is freed, while there are secrets |
 //! | [`thread_priority`] | threads that yield to others |
 
@@ -37,6 +38,7 @@ pub mod processor_time;
 pub mod program;
 pub mod real;
 pub mod secret_memory;
+pub mod separate_blocks;
 pub mod simulated;
 pub mod sockets;
 pub mod thread_priority;

@@ -6,7 +6,7 @@
 
 use std::{fs, io, path::Path};
 
-use crate::{control_group, memory::content};
+use crate::{control_group, memory::content, separate_blocks::separate_large_blocks};
 
 /// The most memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub trait ProcessMemory: Send + Sync + 'static {
     /// sleep.
     fn release_unused(&self);
     /// From now on the allocator returns freed memory to the system after a millisecond, not after
-    /// a second: what is freed within a second may be a hundred megabytes. For processes with a
-    /// small memory limit. A delay set in the environment (`MIMALLOC_PURGE_DELAY`) takes
+    /// a second: what is freed within a second may be a hundred megabytes. Large blocks are returned
+    /// as soon as they are freed. For processes with a small memory limit. A delay set in the environment (`MIMALLOC_PURGE_DELAY`) takes
     /// precedence.
     fn return_freed_at_once(&self);
 }
@@ -111,6 +111,7 @@ impl ProcessMemory for RealProcessMemory {
         // SAFETY: the number is that of an option, as a test checks; options are plain numbers that
         // may be set at any time, and have no effect where the process uses another allocator.
         unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS) }
+        separate_large_blocks();
     }
 }
 

@@ -87,6 +87,8 @@ const PROBE_BUDGET: Budget = Budget {
     time_max: Duration::from_millis(200),
     result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
 };
+/// The part of an engine's memory that compiling a definition may leave in use.
+const KEPT_PART: usize = 16;
 /// Represents a name, or a part of one, that is not known without a document.
 const UNKNOWN: char = '\u{1}';
 
@@ -123,6 +125,8 @@ impl MapScript {
         let group_fields = if has_reduce { probe_group(engine, &program) } else { Vec::new() };
         // State that the functions keep between calls must not include the search for names.
         engine.forget(&program);
+        // Many threads compile, and each has an engine of its own.
+        engine.shrink_to(engine.memory_bytes_max() / KEPT_PART);
         Ok(MapScript { program, maps, fields, reduced_fields, group_fields })
     }
 

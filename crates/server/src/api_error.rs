@@ -171,6 +171,9 @@ fn engine_error(error: EngineError) -> ProtocolError {
         EngineError::NoRoomToCompile { exhausted } => {
             no_room("Definitions of indexes", exhausted).0
         }
+        EngineError::NoRoomForRecord { exhausted } => {
+            no_room("Changes of large database records", exhausted).0
+        }
         EngineError::TooManyOperations
         | EngineError::TooManyDefinitions
         | EngineError::NoThread { .. } => ProtocolError::new(ErrorKind::Overloaded, message),

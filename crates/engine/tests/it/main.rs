@@ -11,6 +11,7 @@ mod cluster_transactions;
 mod configuration;
 mod content_upload;
 mod hooked_disk;
+mod index_definitions;
 mod index_wait;
 mod subscriptions;
 
@@ -23,8 +24,12 @@ use platform::Platform;
 use settings::{Inputs, Settings, Start};
 
 fn settings() -> Settings {
+    settings_with(&[])
+}
+
+fn settings_with(arguments: &[&str]) -> Settings {
     let inputs = Inputs {
-        arguments: vec!["--DataDir=/data".into()],
+        arguments: ["--DataDir=/data"].iter().chain(arguments).map(Into::into).collect(),
         environment: Vec::new(),
         read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
     };
@@ -40,7 +45,11 @@ fn with_database() -> (Engine, DatabaseLease) {
 }
 
 fn with_database_on(platform: Platform) -> (Engine, DatabaseLease) {
-    let engine = Engine::open(settings(), platform).unwrap();
+    with_database_of(settings(), platform)
+}
+
+fn with_database_of(settings: Settings, platform: Platform) -> (Engine, DatabaseLease) {
+    let engine = Engine::open(settings, platform).unwrap();
     let new = NewDatabase {
         name: DatabaseName::new("db").unwrap(),
         disabled: false,

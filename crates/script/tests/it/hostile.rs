@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use platform::real::RealClock;
+use platform::simulated::SimulatedClock;
 use platform::{Clock, Timestamp};
 use script::{
     Argument, Budget, Engine, Exhausted, NoHost, PatchScript, PatchText, Projection,
@@ -177,6 +178,11 @@ fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
     Ok(actual.map_or("absent".to_owned(), |value| format!("{value:?}")))
 }
 
+/// An engine for which time stands still: only memory and steps end its scripts, however busy the machine is.
+fn engine_without_time(heap_bytes: usize) -> Engine {
+    Engine::with_memory(Arc::new(SimulatedClock::new()), heap_bytes)
+}
+
 #[test]
 fn hostile_scripts_end_and_leave_the_engine_usable() {
     let clock = RealClock::new();
@@ -268,7 +274,7 @@ fn query(number: usize, bytes: usize) -> String {
 #[test]
 fn what_other_programs_keep_is_not_the_need_of_a_script() {
     const HEAP_BYTES: usize = 4 << 20;
-    let engine = Engine::with_memory(Arc::new(RealClock::default()), HEAP_BYTES);
+    let engine = engine_without_time(HEAP_BYTES);
     let call = |declaration: &str| {
         let projection = script::Projection::new(&[], &[declaration], "f()");
         let bound = projection.bind(&engine, |_| None)?;
@@ -295,7 +301,7 @@ fn what_other_programs_keep_is_not_the_need_of_a_script() {
 #[test]
 fn what_runs_leave_behind_can_be_freed() {
     const KEPT_BYTES: usize = 1 << 20;
-    let engine = Engine::with_memory(Arc::new(RealClock::default()), 16 << 20);
+    let engine = engine_without_time(16 << 20);
     engine.make_ready();
     assert!(engine.used_bytes() < KEPT_BYTES, "{}", engine.used_bytes());
     // Values that refer to each other, and a function that keeps a value from run to run.
@@ -317,7 +323,7 @@ fn what_runs_leave_behind_can_be_freed() {
 
 #[test]
 fn an_engine_with_little_memory_keeps_its_realm() {
-    let engine = Engine::with_memory(Arc::new(RealClock::default()), 4 << 20);
+    let engine = engine_without_time(4 << 20);
     for _ in 0..3 {
         assert_eq!(run(&engine, "this.r = 4").unwrap(), "4");
         engine.shrink_to(64 << 10);
