@@ -94,6 +94,7 @@ mod revision_operation;
 mod running_queries;
 mod shared_by_name;
 mod smuggler;
+mod stored_tasks;
 mod submission;
 mod subscription_key;
 mod subscription_progress;
@@ -152,7 +153,7 @@ pub use crate::{
     shared_by_name::SharedByName,
     smuggler::{
         CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSince, ExportSources, ImportNext,
-        ImportTask, SmugglerProgress, TaskOutcome, VerifiedDump,
+        ImportTask, Importer, SmugglerProgress, TaskOutcome, VerifiedDump,
     },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,

@@ -115,12 +115,24 @@ impl RecordBody {
 
     /// The definitions of scheduled backups.
     pub fn backup_tasks(&self) -> &[Value] {
-        self.properties.get(Self::BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.list(Self::BACKUP_TASKS)
     }
 
     /// The definitions of scheduled backups, to be changed.
     pub fn backup_tasks_mut(&mut self) -> &mut Vec<Value> {
         self.list_mut(Self::BACKUP_TASKS)
+    }
+
+    /// The name of the property with the definitions of ETL tasks that send to databases of Corvus and RavenDB.
+    pub const RAVEN_ETLS: &'static str = "RavenEtls";
+
+    /// The properties with lists of ETL tasks, of all kinds.
+    pub const ETL_TASKS: [&'static str; 5] =
+        [Self::RAVEN_ETLS, "SqlEtls", "OlapEtls", "ElasticSearchEtls", "QueueEtls"];
+
+    /// A list of tasks by the name of its property; empty if there is none.
+    pub fn list(&self, name: &str) -> &[Value] {
+        self.properties.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// Adds settings, which replace those of the same names.

@@ -156,7 +156,7 @@ pub(crate) fn tombstone_needs(
     cluster: Arc<Cluster>,
     backups: Arc<BackupSchedule>,
 ) -> DeletionsNeeded {
-    Arc::new(move |record| {
+    Arc::new(move |record, _| {
         let mut needs = Vec::new();
         for (task, position) in incremental_tasks(&cluster, &backups, record) {
             let holder = task.definition.name.unwrap_or_default();

@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
@@ -60,8 +60,8 @@ pub(super) struct ProcessShared {
     pub(super) task: EtlTask,
     pub(super) cancel: Cancel,
     pub(super) signal: Signal,
-    /// Whether it is done with a database that was closed.
-    pub(super) is_lost: AtomicBool,
+    /// If it is done with a database that was closed: how often that was opened until then; otherwise 0.
+    pub(super) done_at_opening: AtomicU64,
     /// Held while a position is stored.
     storing: Mutex<()>,
     pub(super) statistics: Mutex<ProcessStatistics>,
@@ -220,7 +220,7 @@ impl Drop for EtlProcesses {
 
 /// Whether a task is to run.
 fn is_wanted(record: &DatabaseRecord, task: &EtlTask) -> bool {
-    !record.disabled && !task.definition.is_disabled && task.connection.is_some()
+    !record.disabled && !task.definition.is_disabled && task.connection.is_ok()
 }
 
 impl Engine {
@@ -262,9 +262,8 @@ impl Engine {
         drop(inner);
         // A process does not open a database that it is done with, but it follows one that was opened again.
         for process in shared {
-            if process.is_lost.load(Ordering::SeqCst)
-                && self.if_open(process.database_name.as_str()).is_some()
-            {
+            let done = process.done_at_opening.load(Ordering::SeqCst);
+            if done != 0 && done != self.registry.openings(process.database_name.as_str()) {
                 process.signal.wake();
             }
         }
@@ -290,6 +289,7 @@ impl Engine {
                 record.topology_id == shared.database
                     && task.stored == shared.task.stored
                     && task.connection == shared.task.connection
+                    && task.requires_encryption == shared.task.requires_encryption
             };
             if !wanted.iter().any(is_same) {
                 shared.stop();
@@ -327,7 +327,7 @@ impl Engine {
             task,
             cancel: Cancel::default(),
             signal: Signal::default(),
-            is_lost: AtomicBool::new(false),
+            done_at_opening: AtomicU64::new(0),
             storing: Mutex::default(),
             statistics: Mutex::default(),
         });

@@ -39,7 +39,7 @@ mod transform;
 mod verify;
 
 pub use export::{DumpExport, ExportSince, ExportSources};
-pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
+pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, Importer};
 pub use import_task::{ImportTask, TaskOutcome};
 pub(crate) use imported_record::RecordUse;
 pub(crate) use load::{DumpLoad, LoadSource};

@@ -7,7 +7,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use engine::{BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask};
+use engine::{
+    BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask, Importer,
+};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use smuggler::{DumpError, DumpEvent, DumpReader};
@@ -17,9 +19,7 @@ use tokio::{
 };
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
-use super::{
-    Running, dump_file::DumpFile, is_administrator, leave_out_record_unless, read_options,
-};
+use super::{Running, dump_file::DumpFile, importer, leave_out_record_unless, read_options};
 use crate::{
     answers::answer::Answer,
     api_error::ApiError,
@@ -62,11 +62,11 @@ pub(crate) fn import(mut call: Call) -> Answering {
         let Some(body) = call.stream.take() else {
             return Err(ApiError::invalid_operation("the body of the import is missing"));
         };
-        let is_administrator = is_administrator(&call)?;
+        let importer = importer(&call)?;
         let running = Running::begin(&call, "Import to", "DatabaseImport")?;
         let state = Arc::clone(&call.state);
         let arriving = Arriving { body, decoder, undecoded: Bytes::new(), parts, is_over: false };
-        match tokio::spawn(run(state, running, arriving, is_administrator)).await {
+        match tokio::spawn(run(state, running, arriving, importer)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 Ok(error_answer(&error, &call.target).with_header("connection", "close"))
@@ -80,9 +80,9 @@ async fn run(
     state: Arc<ServerState>,
     running: Running,
     mut arriving: Arriving,
-    is_administrator: bool,
+    importer: Importer,
 ) -> Result<Answer, ApiError> {
-    match import_parts(&state, &running, &mut arriving, is_administrator).await {
+    match import_parts(&state, &running, &mut arriving, importer).await {
         Ok(result) => {
             let answer = Answer::shape(StatusCode::OK, &result.to_json());
             running.end(OperationStatus::Smuggled(Box::new(result)));
@@ -100,7 +100,7 @@ async fn import_parts(
     state: &Arc<ServerState>,
     running: &Running,
     arriving: &mut Arriving,
-    is_administrator: bool,
+    importer: Importer,
 ) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
     let mut options = Vec::new();
     let mut result = None;
@@ -110,10 +110,10 @@ async fn import_parts(
             continue;
         }
         let mut options = read_options(&options)?;
-        leave_out_record_unless(&mut options, is_administrator);
+        leave_out_record_unless(&mut options, importer.is_administrator);
         let operation = Some(Arc::clone(&running.operation));
         let (engine, database) = (&state.engine, &running.database);
-        let import = DumpImport::begin(engine, database, options, operation, is_administrator)?;
+        let import = DumpImport::begin(engine, database, options, operation, importer)?;
         let mut work = Work {
             state: Arc::clone(state),
             running,
