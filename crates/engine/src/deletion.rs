@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
-use database::INDEXES_DIRECTORY;
+use database::{DeletedFiles, INDEXES_DIRECTORY};
 use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
 use storage::{
     EnvironmentOptions, Removal, environment_id_in, remove_environment, remove_unfinished,
@@ -118,14 +118,22 @@ impl Engine {
         Ok(finished)
     }
 
-    /// Removes a database that is not restored completely, with its files, whatever its lock mode; nothing if there is
-    /// none of that name by now, or it is complete.
+    /// Removes a database that is not restored completely, with its files, whatever its lock mode; nothing if it is
+    /// complete or gone by now, also if there is another one of that name.
     ///
     /// # Errors
     /// The deletion cannot be recorded or completed.
-    pub(crate) fn delete_unfinished_restore(&self, name: &str) -> Result<(), EngineError> {
-        if self.catalog.record(name).is_some_and(|record| is_restoring(&record)) {
-            self.delete_approved(name, true, is_restoring)?;
+    pub(crate) fn delete_unfinished_restore(
+        &self,
+        name: &str,
+        database: DatabaseId,
+    ) -> Result<(), EngineError> {
+        let decide = |record: &DatabaseRecord| {
+            let is_it = record.topology_id == database && is_restoring(record);
+            is_it.then_some(DeletedFiles::Removed)
+        };
+        if self.catalog.record(name).is_some_and(|record| decide(&record).is_some()) {
+            self.delete_decided(name, decide)?;
         }
         Ok(())
     }
@@ -138,46 +146,57 @@ impl Engine {
     ) -> Result<Option<FinishedDeletion>, EngineError> {
         // The lock mode may have changed since it was checked.
         let mut refusal = None;
-        // A part of a backup is nothing to keep: another database of the name would adopt it.
-        let record = self.catalog.record(name);
-        let removes_files = removes_files || record.is_some_and(|record| is_restoring(&record));
-        let deleted = self.delete_approved(name, removes_files, |record| {
-            may_delete(name, record).unwrap_or_else(|error| {
+        let deleted = self.delete_decided(name, |record| {
+            let may_delete = may_delete(name, record).unwrap_or_else(|error| {
                 refusal = Some(error);
                 false
-            })
+            });
+            may_delete.then(|| files_after(record, removes_files))
         });
         refusal.map_or(deleted, Err)
     }
 
-    /// Deletes a database if `may_delete` approves the record that is deleted.
-    fn delete_approved(
+    /// Deletes a database if `decide` agrees on the record that is deleted.
+    fn delete_decided(
         &self,
         name: &str,
-        removes_files: bool,
-        may_delete: impl FnMut(&DatabaseRecord) -> bool,
+        mut decide: impl FnMut(&DatabaseRecord) -> Option<DeletedFiles>,
     ) -> Result<Option<FinishedDeletion>, EngineError> {
         let key = lower_case(name);
         if self.catalog.record(name).is_none() && !is_unfinished(self, &key)? {
             return Ok(None);
         }
         self.registry.with_closed(name, || {
-            let deleted = self.catalog.delete(name, removes_files, may_delete)?;
+            let mut files = DeletedFiles::Kept;
+            let deleted = self.catalog.delete(name, |record| {
+                let decided = decide(record);
+                files = decided.unwrap_or(files);
+                decided
+            })?;
             if deleted.is_none() && self.catalog.record(name).is_some() {
                 return Ok(None);
             }
             if deleted.is_some() {
-                match removes_files {
-                    true => {
-                        tracing::info!(database = name, "a database was deleted with its files")
+                match files {
+                    DeletedFiles::Removed => {
+                        tracing::info!(database = name, "a database was deleted with its files");
                     }
-                    false => {
-                        tracing::info!(database = name, "a database was deleted; its files remain")
+                    DeletedFiles::Kept => {
+                        tracing::info!(database = name, "a database was deleted; its files remain");
                     }
                 }
             }
             finish_of(self, &key)
         })
+    }
+}
+
+/// What becomes of the files of a database that is deleted by a request.
+fn files_after(record: &DatabaseRecord, removes_files: bool) -> DeletedFiles {
+    // A part of a backup is nothing to keep: another database of the name would adopt it.
+    match removes_files || is_restoring(record) {
+        true => DeletedFiles::Removed,
+        false => DeletedFiles::Kept,
     }
 }
 
@@ -251,6 +270,7 @@ fn finish(engine: &Engine, deletion: &PendingDeletion) -> Result<Option<FilesLef
 /// Removes the cluster's entries of a database that is gone. Until then they are invisible: a
 /// database of the same name has another id.
 fn remove_entries(engine: &Engine, database: DatabaseId) -> Result<(), EngineError> {
+    engine.remove_etl_positions_of(database)?;
     loop {
         let command = Command::RemoveDatabase { database };
         let applied = engine.cluster.submit_and_wait(&command)?;

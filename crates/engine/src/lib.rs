@@ -124,7 +124,7 @@ pub use crate::{
     cron_expression::{CronExpression, InvalidCron},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
-    encryption_keys::{EncryptionKeys, KeyError},
+    encryption_keys::{EncryptionKeys, KeyError, ReplacedKey},
     engine::Engine,
     error::{EngineError, OpenError},
     etl::{

@@ -58,18 +58,11 @@ impl Engine {
         }
         let Some(key) = key else { return self.create(new, KeptFiles::Refused) };
         let keys = &self.encryption_keys;
-        let former = match keys.secret(name.as_str()) {
-            // Nothing can need a key that cannot be decrypted, and whose database is gone with its files.
-            Err(KeyError::Missing { .. } | KeyError::Undecryptable { .. }) => None,
-            former => Some(former?),
-        };
-        keys.store(name.as_str(), key, true)?;
+        // Files that were moved away may need a key that is there.
+        let replaced = keys.replace(name.as_str(), key)?;
         let created = self.create(new, KeptFiles::Refused);
         if created.is_err() {
-            match former {
-                Some(former) => keys.store(name.as_str(), &former, true)?,
-                None => keys.remove(name.as_str())?,
-            }
+            keys.put_back(name.as_str(), replaced)?;
         }
         created
     }

@@ -104,6 +104,15 @@ fn store(cluster: &Cluster, name: String, bytes: Vec<u8>) -> Result<(), ClusterE
     Ok(())
 }
 
+/// Removes the positions of a database. Blocks.
+pub(crate) fn remove_all(cluster: &Cluster, database: DatabaseId) -> Result<(), ClusterError> {
+    let beginning = format!("{PREFIX}{database}/");
+    let stored = cluster.store().read().server_values(&beginning)?;
+    stored
+        .into_iter()
+        .try_for_each(|(name, _)| store(cluster, format!("{beginning}{name}"), Vec::new()))
+}
+
 /// Removes positions of databases and transformations that no longer exist. Blocks.
 pub(crate) fn remove_old(
     cluster: &Cluster,

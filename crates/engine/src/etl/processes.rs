@@ -254,8 +254,9 @@ impl Engine {
         }
         let is_settled = !inner.running.iter().any(|running| running.thread.is_finished());
         if inner.seen_index != index || !is_settled {
-            self.follow_records(&mut inner, &outbound);
-            inner.seen_index = index;
+            let do_all_run = self.follow_records(&mut inner, &outbound);
+            // What could not begin is tried again.
+            inner.seen_index = if do_all_run { index } else { 0 };
         }
         let shared: Vec<_> =
             inner.running.iter().map(|running| Arc::clone(&running.shared)).collect();
@@ -269,7 +270,8 @@ impl Engine {
         }
     }
 
-    fn follow_records(self: &Arc<Self>, inner: &mut Inner, outbound: &Arc<dyn Outbound>) {
+    /// Returns whether all tasks run that are to.
+    fn follow_records(self: &Arc<Self>, inner: &mut Inner, outbound: &Arc<dyn Outbound>) -> bool {
         let records = self.catalog.records();
         let mut known = HashMap::with_capacity(inner.known.len());
         let mut wanted: Vec<(Arc<DatabaseRecord>, EtlTask)> = Vec::new();
@@ -296,6 +298,7 @@ impl Engine {
             }
         }
         inner.running.retain(|running| !running.thread.is_finished());
+        let mut do_all_run = true;
         for (record, task) in wanted {
             let is_taken = inner
                 .running
@@ -306,13 +309,17 @@ impl Engine {
             }
             if PROCESSES_MAX <= inner.running.len() {
                 tracing::error!("there are too many ETL tasks; some do not run");
-                return;
+                return true;
             }
             match self.begin_process(&record, task, outbound) {
                 Ok(running) => inner.running.push(running),
-                Err(error) => tracing::error!(%error, "an ETL task could not begin"),
+                Err(error) => {
+                    tracing::error!(%error, "an ETL task could not begin");
+                    do_all_run = false;
+                }
             }
         }
+        do_all_run
     }
 
     fn begin_process(
@@ -337,6 +344,19 @@ impl Engine {
         let thread = thread.spawn(move || process::run(process));
         let thread = thread.map_err(|source| EngineError::NoThread { source })?;
         Ok(Running { shared, thread })
+    }
+
+    /// Ends the tasks of a database that is deleted, and forgets how far they have come. Blocks.
+    ///
+    /// # Errors
+    /// The shared state cannot be changed.
+    pub(crate) fn remove_etl_positions_of(&self, database: DatabaseId) -> Result<(), EngineError> {
+        for running in &self.etl.lock().running {
+            if running.shared.database == database {
+                running.shared.stop();
+            }
+        }
+        Ok(position::remove_all(&self.cluster, database)?)
     }
 
     /// Removes positions of databases and transformations that no longer exist.
