@@ -99,6 +99,11 @@ struct Inner {
 }
 
 impl BackupSchedule {
+    /// Has the next run look for leftovers in a folder again.
+    pub(super) fn look_again_in(&self, folder: &Path, database: DatabaseId) {
+        self.lock().folders.remove(&(folder.to_owned(), database));
+    }
+
     /// Whether no run of this process has been asked before for this folder and database.
     pub(super) fn is_first_in(&self, folder: &Path, database: DatabaseId) -> bool {
         let folders = &mut self.lock().folders;
@@ -512,7 +517,11 @@ impl Engine {
             Ok(database) => database,
             // It is due when it can be used again.
             Err(EngineError::NotOpened {
-                error: AccessError::Disabled | AccessError::Locked { .. } | AccessError::Missing,
+                error:
+                    AccessError::Disabled
+                    | AccessError::Locked { .. }
+                    | AccessError::Missing
+                    | AccessError::ShuttingDown,
                 ..
             }) => return Ok(()),
             Err(error) => {

@@ -6,9 +6,12 @@ use database::{Decision, WrittenRecord};
 use etl::{Plan, PlanError};
 use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
-use wire::{ProtocolError, RavenConnectionString, RavenEtl, RecordBody};
+use wire::{ConnectionStringKind, ProtocolError, RavenConnectionString, RavenEtl, RecordBody};
 
-use super::{connection_strings::raven_string, position};
+use super::{
+    connection_strings::{raven_string, strings_of},
+    position,
+};
 use crate::{engine::Engine, error::EngineError, stored_tasks::settle_tasks};
 
 /// How many tasks a database may have: each has a thread.
@@ -74,6 +77,15 @@ fn invalid(task: &RavenEtl, reason: impl std::fmt::Display) -> EngineError {
 
 /// Checks that there is a destination, and that what the database has may be sent there.
 fn check_destination(body: &RecordBody, task: &RavenEtl) -> Result<(), EngineError> {
+    if !strings_of(body, ConnectionStringKind::Raven).contains_key(&task.connection) {
+        let name = &task.connection;
+        return Err(invalid(
+            task,
+            format!(
+                "Could not find connection string named '{name}'. Please supply an existing connection string."
+            ),
+        ));
+    }
     let connection = raven_string(body, &task.connection).map_err(|error| invalid(task, error))?;
     let is_plain = connection.addresses.iter().any(|address| !address.is_encrypted());
     if body.is_encrypted() && !task.allows_unencrypted && is_plain {
