@@ -332,3 +332,69 @@ fn remove(
 ) -> Result<Removal, storage::StorageError> {
     remove_environment(platform, environment, id, &[INDEXES_DIRECTORY])
 }
+
+#[cfg(test)]
+mod tests {
+    use database::NewDatabase;
+    use model::DatabaseName;
+    use platform::Platform;
+    use settings::{Inputs, Start};
+    use storage::is_encrypted_in;
+
+    use super::*;
+
+    fn engine() -> Engine {
+        let inputs = Inputs {
+            arguments: vec!["--DataDir=/data".into()],
+            environment: Vec::new(),
+            read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let Start::Serve(loaded) = settings::load(inputs).unwrap() else { panic!("it serves") };
+        Engine::open(loaded.settings, Platform::memory()).unwrap()
+    }
+
+    /// A database that is being restored, with files.
+    fn restoring(engine: &Engine) -> DatabaseId {
+        let mut body = RecordBody::read(br#"{"DatabaseName":"db"}"#);
+        body.set_restoring(true);
+        let name = DatabaseName::new("db").unwrap();
+        let new = NewDatabase { name, disabled: false, body: body.to_json(), request_id: None };
+        let created = engine.create_restored_database(new, None).unwrap();
+        drop(engine.open_blocking("db").unwrap());
+        created.record.topology_id
+    }
+
+    fn has_files(engine: &Engine) -> bool {
+        let options =
+            engine.files.options_with(&DatabaseName::new("db").unwrap(), &Default::default());
+        is_encrypted_in(&options.platform, &options.environment.directory).unwrap().is_some()
+    }
+
+    #[test]
+    fn a_restore_that_fails_removes_its_own_database_alone() {
+        let engine = engine();
+        let first = restoring(&engine);
+        engine.delete_databases(&["db".to_owned()], false).unwrap();
+        assert!(!has_files(&engine), "a part of a backup is nothing to keep");
+        let second = restoring(&engine);
+        engine.delete_unfinished_restore("db", first).unwrap();
+        assert!(engine.catalog.record("db").is_some() && has_files(&engine));
+        engine.delete_unfinished_restore("db", second).unwrap();
+        assert!(engine.catalog.record("db").is_none() && !has_files(&engine));
+    }
+
+    #[test]
+    fn whether_files_go_is_decided_on_the_record_that_is_deleted() {
+        let engine = engine();
+        let id = restoring(&engine);
+        let mut record = (*engine.catalog.record("db").unwrap()).clone();
+        assert_eq!(files_after(&record, false), DeletedFiles::Removed);
+        engine.change_record_body("db", |body| body.set_restoring(false)).unwrap();
+        record = (*engine.catalog.record("db").unwrap()).clone();
+        assert_eq!(files_after(&record, false), DeletedFiles::Kept);
+        assert_eq!(files_after(&record, true), DeletedFiles::Removed);
+        engine.delete_unfinished_restore("db", id).unwrap();
+        engine.delete_databases(&["db".to_owned()], false).unwrap();
+        assert!(has_files(&engine), "it was complete, and its files were to be kept");
+    }
+}

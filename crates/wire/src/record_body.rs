@@ -163,7 +163,10 @@ impl RecordBody {
                     if let Some(task) = task.as_object_mut() {
                         task.insert("Disabled".to_owned(), true.into());
                     }
-                    tasks.retain(|known| known["Name"] != task["Name"]);
+                    let name = |task: &Value| task["Name"].as_str().map(str::to_lowercase);
+                    let merged = name(&task);
+                    // Tasks without names are different ones.
+                    tasks.retain(|known| merged.is_none() || name(known) != merged);
                     tasks.push(task);
                 }
             }
@@ -323,6 +326,19 @@ mod tests {
         );
         assert_eq!(body.to_json(), expected.as_bytes());
         assert_eq!(RecordBody::default().lock_mode(), DatabaseLockMode::Unlock);
+    }
+
+    #[test]
+    fn tasks_are_merged_by_their_names_and_disabled() {
+        let mut body = RecordBody::read(br#"{"T":[{"Name":"a","N":1},{"Name":null},{"Name":"b"}]}"#);
+        body.merge("T", &json!([{"Name": "A", "N": 2}, {"Name": null, "N": 3}]), true);
+        assert_eq!(
+            body.properties()["T"],
+            json!([
+                {"Name": null}, {"Name": "b"}, {"Name": "A", "N": 2, "Disabled": true},
+                {"Name": null, "N": 3, "Disabled": true}
+            ])
+        );
     }
 
     #[test]
