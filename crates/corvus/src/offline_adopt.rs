@@ -11,7 +11,7 @@ use std::{io::Write, path::Path};
 
 use database::{Decision, NewDatabase, ServerCatalog, foreign_product};
 use engine::{DATABASES_DIRECTORY, EncryptionKeys, KeyError, SYSTEM_DIRECTORY, has_databases};
-use model::{DatabaseName, DatabaseRecord, lower_case};
+use model::{DatabaseName, DatabaseRecord};
 use platform::Platform;
 use security::SecretKey;
 use storage::{
@@ -128,7 +128,7 @@ fn adopt(
     }
     check_database(platform, options.clone())?;
     if let Some(key) = given.filter(|_| is_encrypted) {
-        store_key(&keys, name.as_str(), &key)?;
+        keys.replace(name.as_str(), &key)?;
     }
     let Some(record) = record else {
         let encrypted = if is_encrypted { ",\"Encrypted\":true" } else { "" };
@@ -194,23 +194,6 @@ fn settle_key_change(
         options.encryption_key = Some(kept(&secret, &options)?);
     }
     Ok(settle_prepared(platform, &options)?)
-}
-
-/// Stores the key that has just opened the files of a database. Another one, which the files that were replaced may need,
-/// stays under a name of its own.
-fn store_key(keys: &EncryptionKeys, name: &str, key: &SecretKey) -> Result<(), Refusal> {
-    match keys.secret(name) {
-        Ok(stored) if *stored.0 == *key.0 => Ok(()),
-        Ok(stored) => {
-            let known = keys.names()?;
-            let is_free = |name: &String| !known.contains(&lower_case(name).into_owned());
-            let former = (1..).map(|number| format!("{name} (former {number})")).find(is_free);
-            keys.store(&former.expect("numbers do not end"), &stored, false)?;
-            Ok(keys.store(name, key, true)?)
-        }
-        Err(KeyError::Missing { .. }) => Ok(keys.store(name, key, false)?),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Opens the environment, through recovery, to see that it is whole and holds documents.

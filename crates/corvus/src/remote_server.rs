@@ -112,21 +112,14 @@ pub(crate) fn message_of(status: u16, text: &str) -> String {
     }
 }
 
-/// A name as a part of a path or a value of a query.
-pub(crate) fn encoded(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let encode = |byte| match is_plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
 fn tls_config(
     access: &Access,
     read: &dyn Fn(&PathBuf) -> Result<Vec<u8>, String>,
 ) -> Result<TlsConfig, String> {
-    let mut roots = certificates_in(&server::system_certificates());
+    // Those that cannot be read are missing when they are needed.
+    let of_system = rustls_native_certs::load_native_certs().certs;
+    let mut roots: Vec<_> =
+        of_system.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
     if let Some(path) = &access.trust {
         let trusted = certificates_in(&read(path)?);
         if trusted.is_empty() {
@@ -171,8 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_encoded_and_errors_are_shown_in_a_line() {
-        assert_eq!(encoded("Shöp/1 a"), "Sh%C3%B6p%2F1%20a");
+    fn errors_are_shown_in_a_line() {
         let text = r#"{"Message":"No.\n  at x","Error":"long"}"#;
         assert_eq!(message_of(500, text), "No.");
         assert_eq!(message_of(502, "<html>"), "the server answered with status 502");

@@ -16,10 +16,11 @@ use engine::SequentialFile;
 use platform::{Access, Disk, Platform};
 use security::SecretKey;
 use serde_json::{Map, Value, json};
+use wire::percent_encode;
 use zeroize::Zeroizing;
 
 use crate::{
-    remote_server::{RemoteServer, encoded, message_of, text_of},
+    remote_server::{RemoteServer, message_of, text_of},
     transfer_options::{Asked, COMMON_HELP, EXPORT_HELP, FileFormat, IMPORT_HELP, TransferOptions},
     transfer_progress::{Counted, TransferProgress},
 };
@@ -101,7 +102,7 @@ impl Transfer<'_> {
     }
 
     fn database(&self) -> String {
-        format!("/databases/{}", encoded(&self.options.database))
+        format!("/databases/{}", percent_encode(&self.options.database))
     }
 
     /// The options of a dump.
@@ -174,7 +175,7 @@ impl Transfer<'_> {
         };
         let mut target = match query {
             Some(query) => {
-                let (database, query) = (self.database(), encoded(&query));
+                let (database, query) = (self.database(), percent_encode(&query));
                 // An index that is behind would leave documents out.
                 let wait = "waitForNonStaleResults=true&waitForNonStaleResultsTimeout=00:10:00";
                 format!("{database}/streams/queries?format={format}&{wait}&query={query}")
@@ -182,7 +183,7 @@ impl Transfer<'_> {
             None => format!("{}/streams/docs?format={format}", self.database()),
         };
         for field in &self.options.fields {
-            target += &format!("&field={}", encoded(field));
+            target += &format!("&field={}", percent_encode(field));
         }
         target
     }
@@ -277,7 +278,7 @@ impl Transfer<'_> {
         if options.format != FileFormat::Dump
             && let Some(collection) = options.collections.first()
         {
-            target += &format!("&collection={}", encoded(collection));
+            target += &format!("&collection={}", percent_encode(collection));
         }
         target
     }

@@ -32,6 +32,15 @@ const NODE: &[u8] = b"Node";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
+/// What becomes of the files of a database that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletedFiles {
+    /// They remain for a new database of that name.
+    Kept,
+    /// They are removed.
+    Removed,
+}
+
 /// The databases of the server, and the server's own values.
 pub struct ServerCatalog {
     platform: Platform,
@@ -308,9 +317,9 @@ impl ServerCatalog {
         Ok(None)
     }
 
-    /// Deletes a database, if `may_delete` agrees on the record that is deleted; returns the index of the change.
-    /// `None` if the database does not exist, or `may_delete` did not agree. In the same transaction, what is to be
-    /// removed of it is noted: its entries in the shared state ([`ClusterState::deleted_databases`]), and its files
+    /// Deletes a database, if `decide` agrees on the record that is deleted, and says what becomes of its files;
+    /// returns the index of the change. `None` if the database does not exist, or `decide` did not agree. In the same
+    /// transaction, what is to be removed of it is noted: its entries in the shared state ([`ClusterState::deleted_databases`]), and its files
     /// ([`Self::pending_deletions`]) unless they are to be kept for a new database of that name. Blocks.
     ///
     /// [`ClusterState::deleted_databases`]: cluster_state::ClusterState::deleted_databases
@@ -320,15 +329,13 @@ impl ServerCatalog {
     pub fn delete(
         &self,
         name: &str,
-        removes_files: bool,
-        mut may_delete: impl FnMut(&DatabaseRecord) -> bool,
+        mut decide: impl FnMut(&DatabaseRecord) -> Option<DeletedFiles>,
     ) -> Result<Option<u64>, CatalogError> {
         let Some(record) = self.record(name) else { return Ok(None) };
         let _changing = self.changing.lock(&record.name);
         while let Some(record) = self.record(name) {
-            if !may_delete(&record) {
-                break;
-            }
+            let Some(files) = decide(&record) else { break };
+            let removes_files = files == DeletedFiles::Removed;
             let change = RecordChange::Delete { expected: Some(record.etag), removes_files };
             let name = record.name.clone();
             match self.submit(RecordCommand { name, request_id: None, change })? {

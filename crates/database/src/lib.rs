@@ -65,7 +65,7 @@ mod usage_gate;
 
 pub use crate::{
     activity::{Activity, RunningRequest, StoredMeters},
-    catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
+    catalog::{Decision, DeletedFiles, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
     changes::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerBudget,
         ListenerEnd, ListenerOptions, ListenerView, TooManyWatches, Wake,

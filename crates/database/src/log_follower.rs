@@ -17,6 +17,7 @@ use crate::{changes::Wake, open_database::Database, tombstones::TombstoneNeed};
 #[derive(Default)]
 pub struct LogFollowers {
     count: AtomicUsize,
+    growth: AtomicU64,
     wakes: Mutex<Wakes>,
 }
 
@@ -50,6 +51,12 @@ impl LogWatch {
     /// Whether the log is that of an open database.
     pub fn is_of(&self, database: &Database) -> bool {
         Arc::ptr_eq(&self.followers, database.followers())
+    }
+
+    /// How often the log has grown while it was watched. If this is the same before a snapshot is taken and later, the
+    /// log has nothing that the snapshot lacks, also once the database is closed.
+    pub fn growth(&self) -> u64 {
+        self.followers.growth.load(Ordering::SeqCst)
     }
 }
 
@@ -117,8 +124,18 @@ impl LogFollowers {
         LogWatch { followers: Arc::clone(self), number }
     }
 
-    /// Called when the log may have grown, or has ended.
-    pub(crate) fn wake(&self) {
+    /// Called when the log may have grown.
+    pub(crate) fn grow(&self) {
+        self.growth.fetch_add(1, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Called when the log has ended.
+    pub(crate) fn end(&self) {
+        self.wake();
+    }
+
+    fn wake(&self) {
         if self.count.load(Ordering::SeqCst) != 0 {
             self.lock().by_number.values().for_each(|following| (following.wake)());
         }
@@ -149,11 +166,22 @@ mod tests {
             followers.follow(wake, Vec::new(), Etag::ZERO)
         };
         let (one, ten) = (follow(1), follow(10));
-        followers.wake();
+        followers.grow();
         drop(one);
-        followers.wake();
+        followers.end();
         drop(ten);
-        followers.wake();
+        followers.grow();
         assert_eq!(woken.load(Ordering::Relaxed), 21);
+    }
+
+    #[test]
+    fn a_watch_tells_growth_from_the_end() {
+        let followers = Arc::new(LogFollowers::default());
+        let watch = followers.watch(Box::new(|| ()));
+        let seen = watch.growth();
+        followers.end();
+        assert_eq!(watch.growth(), seen);
+        followers.grow();
+        assert_ne!(watch.growth(), seen);
     }
 }

@@ -105,8 +105,9 @@ pub struct IndexingOptions {
     pub on_event: OnDatabaseIndexEvent,
 }
 
-/// Which deletions of a database with this record are needed outside of it, by backups.
-pub type DeletionsNeeded = Arc<dyn Fn(&DatabaseRecord) -> Vec<TombstoneNeed> + Send + Sync>;
+/// Which deletions of a database with this record and these files are needed outside of it, by backups and ETL tasks.
+pub type DeletionsNeeded =
+    Arc<dyn Fn(&DatabaseRecord, &Environment) -> Vec<TombstoneNeed> + Send + Sync>;
 
 /// Notified of the database's name and of an event of one of its indexes.
 pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sync>;
@@ -345,12 +346,12 @@ impl Database {
         &self.tombstone_holders
     }
 
-    /// How often unneeded tombstones are removed.
     /// Which deletions are needed outside of it.
     pub(crate) fn deletions_needed(&self) -> Vec<TombstoneNeed> {
-        (self.deletions_needed)(&self.record())
+        (self.deletions_needed)(&self.record(), &self.environment)
     }
 
+    /// How often unneeded tombstones are removed.
     pub(crate) fn tombstones_interval(&self) -> Duration {
         self.tombstones_interval
     }
@@ -488,7 +489,7 @@ impl Database {
         self.gate.close();
         self.held_snapshots.close();
         self.changes.close();
-        self.followers.wake();
+        self.followers.end();
         self.subscriptions.close();
         let emptied = self.gate.wait_until_empty(timeout);
         self.indexes.close();
@@ -588,7 +589,7 @@ fn notify_readers(
 ) {
     let (followers, subscriptions) = (Arc::clone(followers), Arc::clone(subscriptions));
     environment.on_published(move || {
-        followers.wake();
+        followers.grow();
         subscriptions.published();
     });
 }

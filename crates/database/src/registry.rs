@@ -10,7 +10,7 @@ use std::{
     collections::{HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -104,6 +104,8 @@ struct Shared {
     flusher: Arc<Flusher>,
     /// By lower-case name.
     slots: RwLock<HashMap<String, Slot>>,
+    /// How often each database was opened, by lower-case name.
+    openings: Mutex<HashMap<String, u64>>,
     loads: Mutex<Loads>,
     idle_checks: AtomicU64,
     closing: AtomicBool,
@@ -130,6 +132,7 @@ impl DatabaseRegistry {
             options_of: Box::new(options_of),
             flusher,
             slots: RwLock::new(HashMap::new()),
+            openings: Mutex::default(),
             loads: Mutex::new(Loads::default()),
             idle_checks: AtomicU64::new(0),
             closing: AtomicBool::new(false),
@@ -152,6 +155,12 @@ impl DatabaseRegistry {
             Slot::Open(database) => DatabaseLease::take(&database),
             Slot::Moving(_) => None,
         }
+    }
+
+    /// How often a database of that name was opened so far: a reader that has seen all of it needs to look again only if
+    /// this has changed.
+    pub fn openings(&self, name: &str) -> u64 {
+        self.shared.openings().get(&*model::lower_case(name)).copied().unwrap_or(0)
     }
 
     /// Closes the database if it is open, and runs `action` while it cannot be opened. Blocks.
@@ -346,6 +355,10 @@ impl Shared {
         open.collect()
     }
 
+    fn openings(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.openings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn begin_load(self: &Arc<Self>, key: &str) -> Result<Access, AccessError> {
         if self.closing.load(Ordering::Acquire) {
             return Err(AccessError::ShuttingDown);
@@ -427,6 +440,7 @@ impl Shared {
                 return self.release(key);
             };
             if record.etag <= database.record().etag {
+                *self.openings().entry(key.to_owned()).or_default() += 1;
                 slots.insert(key.to_owned(), Slot::Open(database));
                 return;
             }

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
-use database::INDEXES_DIRECTORY;
+use database::{DeletedFiles, INDEXES_DIRECTORY};
 use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
 use storage::{
     EnvironmentOptions, Removal, environment_id_in, remove_environment, remove_unfinished,
@@ -118,14 +118,22 @@ impl Engine {
         Ok(finished)
     }
 
-    /// Removes a database that is not restored completely, with its files, whatever its lock mode; nothing if there is
-    /// none of that name by now, or it is complete.
+    /// Removes a database that is not restored completely, with its files, whatever its lock mode; nothing if it is
+    /// complete or gone by now, also if there is another one of that name.
     ///
     /// # Errors
     /// The deletion cannot be recorded or completed.
-    pub(crate) fn delete_unfinished_restore(&self, name: &str) -> Result<(), EngineError> {
-        if self.catalog.record(name).is_some_and(|record| is_restoring(&record)) {
-            self.delete_approved(name, true, is_restoring)?;
+    pub(crate) fn delete_unfinished_restore(
+        &self,
+        name: &str,
+        database: DatabaseId,
+    ) -> Result<(), EngineError> {
+        let decide = |record: &DatabaseRecord| {
+            let is_it = record.topology_id == database && is_restoring(record);
+            is_it.then_some(DeletedFiles::Removed)
+        };
+        if self.catalog.record(name).is_some_and(|record| decide(&record).is_some()) {
+            self.delete_decided(name, decide)?;
         }
         Ok(())
     }
@@ -138,46 +146,57 @@ impl Engine {
     ) -> Result<Option<FinishedDeletion>, EngineError> {
         // The lock mode may have changed since it was checked.
         let mut refusal = None;
-        // A part of a backup is nothing to keep: another database of the name would adopt it.
-        let record = self.catalog.record(name);
-        let removes_files = removes_files || record.is_some_and(|record| is_restoring(&record));
-        let deleted = self.delete_approved(name, removes_files, |record| {
-            may_delete(name, record).unwrap_or_else(|error| {
+        let deleted = self.delete_decided(name, |record| {
+            let may_delete = may_delete(name, record).unwrap_or_else(|error| {
                 refusal = Some(error);
                 false
-            })
+            });
+            may_delete.then(|| files_after(record, removes_files))
         });
         refusal.map_or(deleted, Err)
     }
 
-    /// Deletes a database if `may_delete` approves the record that is deleted.
-    fn delete_approved(
+    /// Deletes a database if `decide` agrees on the record that is deleted.
+    fn delete_decided(
         &self,
         name: &str,
-        removes_files: bool,
-        may_delete: impl FnMut(&DatabaseRecord) -> bool,
+        mut decide: impl FnMut(&DatabaseRecord) -> Option<DeletedFiles>,
     ) -> Result<Option<FinishedDeletion>, EngineError> {
         let key = lower_case(name);
         if self.catalog.record(name).is_none() && !is_unfinished(self, &key)? {
             return Ok(None);
         }
         self.registry.with_closed(name, || {
-            let deleted = self.catalog.delete(name, removes_files, may_delete)?;
+            let mut files = DeletedFiles::Kept;
+            let deleted = self.catalog.delete(name, |record| {
+                let decided = decide(record);
+                files = decided.unwrap_or(files);
+                decided
+            })?;
             if deleted.is_none() && self.catalog.record(name).is_some() {
                 return Ok(None);
             }
             if deleted.is_some() {
-                match removes_files {
-                    true => {
-                        tracing::info!(database = name, "a database was deleted with its files")
+                match files {
+                    DeletedFiles::Removed => {
+                        tracing::info!(database = name, "a database was deleted with its files");
                     }
-                    false => {
-                        tracing::info!(database = name, "a database was deleted; its files remain")
+                    DeletedFiles::Kept => {
+                        tracing::info!(database = name, "a database was deleted; its files remain");
                     }
                 }
             }
             finish_of(self, &key)
         })
+    }
+}
+
+/// What becomes of the files of a database that is deleted by a request.
+fn files_after(record: &DatabaseRecord, removes_files: bool) -> DeletedFiles {
+    // A part of a backup is nothing to keep: another database of the name would adopt it.
+    match removes_files || is_restoring(record) {
+        true => DeletedFiles::Removed,
+        false => DeletedFiles::Kept,
     }
 }
 
@@ -251,6 +270,7 @@ fn finish(engine: &Engine, deletion: &PendingDeletion) -> Result<Option<FilesLef
 /// Removes the cluster's entries of a database that is gone. Until then they are invisible: a
 /// database of the same name has another id.
 fn remove_entries(engine: &Engine, database: DatabaseId) -> Result<(), EngineError> {
+    engine.remove_etl_positions_of(database)?;
     loop {
         let command = Command::RemoveDatabase { database };
         let applied = engine.cluster.submit_and_wait(&command)?;
@@ -311,4 +331,70 @@ fn remove(
     id: u128,
 ) -> Result<Removal, storage::StorageError> {
     remove_environment(platform, environment, id, &[INDEXES_DIRECTORY])
+}
+
+#[cfg(test)]
+mod tests {
+    use database::NewDatabase;
+    use model::DatabaseName;
+    use platform::Platform;
+    use settings::{Inputs, Start};
+    use storage::is_encrypted_in;
+
+    use super::*;
+
+    fn engine() -> Engine {
+        let inputs = Inputs {
+            arguments: vec!["--DataDir=/data".into()],
+            environment: Vec::new(),
+            read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let Start::Serve(loaded) = settings::load(inputs).unwrap() else { panic!("it serves") };
+        Engine::open(loaded.settings, Platform::memory()).unwrap()
+    }
+
+    /// A database that is being restored, with files.
+    fn restoring(engine: &Engine) -> DatabaseId {
+        let mut body = RecordBody::read(br#"{"DatabaseName":"db"}"#);
+        body.set_restoring(true);
+        let name = DatabaseName::new("db").unwrap();
+        let new = NewDatabase { name, disabled: false, body: body.to_json(), request_id: None };
+        let created = engine.create_restored_database(new, None).unwrap();
+        drop(engine.open_blocking("db").unwrap());
+        created.record.topology_id
+    }
+
+    fn has_files(engine: &Engine) -> bool {
+        let options =
+            engine.files.options_with(&DatabaseName::new("db").unwrap(), &Default::default());
+        is_encrypted_in(&options.platform, &options.environment.directory).unwrap().is_some()
+    }
+
+    #[test]
+    fn a_restore_that_fails_removes_its_own_database_alone() {
+        let engine = engine();
+        let first = restoring(&engine);
+        engine.delete_databases(&["db".to_owned()], false).unwrap();
+        assert!(!has_files(&engine), "a part of a backup is nothing to keep");
+        let second = restoring(&engine);
+        engine.delete_unfinished_restore("db", first).unwrap();
+        assert!(engine.catalog.record("db").is_some() && has_files(&engine));
+        engine.delete_unfinished_restore("db", second).unwrap();
+        assert!(engine.catalog.record("db").is_none() && !has_files(&engine));
+    }
+
+    #[test]
+    fn whether_files_go_is_decided_on_the_record_that_is_deleted() {
+        let engine = engine();
+        let id = restoring(&engine);
+        let mut record = (*engine.catalog.record("db").unwrap()).clone();
+        assert_eq!(files_after(&record, false), DeletedFiles::Removed);
+        engine.change_record_body("db", |body| body.set_restoring(false)).unwrap();
+        record = (*engine.catalog.record("db").unwrap()).clone();
+        assert_eq!(files_after(&record, false), DeletedFiles::Kept);
+        assert_eq!(files_after(&record, true), DeletedFiles::Removed);
+        engine.delete_unfinished_restore("db", id).unwrap();
+        engine.delete_databases(&["db".to_owned()], false).unwrap();
+        assert!(has_files(&engine), "it was complete, and its files were to be kept");
+    }
 }

@@ -152,6 +152,17 @@ impl std::error::Error for KeyError {
 
 type Wrapped = BTreeMap<String, Vec<u8>>;
 
+/// What a key has replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReplacedKey {
+    /// There was none.
+    Nothing,
+    /// The same one was there.
+    Same,
+    /// Another one, which is kept under this name.
+    Former(String),
+}
+
 /// The store of keys.
 pub struct EncryptionKeys {
     platform: Platform,
@@ -197,7 +208,7 @@ impl EncryptionKeys {
     /// Stores a key under a name.
     ///
     /// # Errors
-    /// There is one and `overwrites` is false; none of the other keys can be decrypted with the master key
+    /// There is one and `overwrites` is false; none of the present keys can be decrypted with the master key
     /// ([`KeyError::Undecryptable`]); the files cannot be read or written.
     pub fn store(&self, name: &str, key: &SecretKey, overwrites: bool) -> Result<(), KeyError> {
         self.handle_secrets();
@@ -212,17 +223,57 @@ impl EncryptionKeys {
         let is_master_of = |(name, wrapped): (&String, &Vec<u8>)| {
             SecretKey::unwrap_with(&master, name, wrapped).is_some()
         };
-        let mut others = keys.iter().filter(|(other, _)| **other != name).peekable();
-        if let Some((other, _)) = others.peek().copied()
-            && !others.any(is_master_of)
+        if let Some((known, _)) = keys.first_key_value()
+            && !keys.iter().any(is_master_of)
         {
-            return Err(KeyError::Undecryptable { name: other.clone() });
+            return Err(KeyError::Undecryptable { name: known.clone() });
         }
         let mut nonce = [0; WRAPPING_NONCE_BYTES];
         self.platform.entropy.fill(&mut nonce);
         let wrapped = key.wrapped(&master, &name, nonce);
         keys.insert(name, wrapped);
         self.write(&keys)
+    }
+
+    /// Stores a key under a name. Another one that is there stays under a name of its own, `<name> (former <number>)`: files
+    /// may need it. What was replaced is returned for [`EncryptionKeys::put_back`].
+    ///
+    /// # Errors
+    /// The present key cannot be decrypted, which may be the fault of the master key alone; those of
+    /// [`EncryptionKeys::store`].
+    pub fn replace(&self, name: &str, key: &SecretKey) -> Result<ReplacedKey, KeyError> {
+        let former = match self.secret(name) {
+            Ok(former) if *former.0 == *key.0 => return Ok(ReplacedKey::Same),
+            Ok(former) => former,
+            Err(KeyError::Missing { .. }) => {
+                self.store(name, key, false)?;
+                return Ok(ReplacedKey::Nothing);
+            }
+            Err(error) => return Err(error),
+        };
+        let known = self.names()?;
+        let is_free = |name: &String| !known.contains(&lower_case(name).into_owned());
+        let free = (1..).map(|number| format!("{name} (former {number})")).find(is_free);
+        let free = free.expect("numbers do not end");
+        // The former one is stored first: there is no moment at which it could be lost.
+        self.store(&free, &former, false)?;
+        self.store(name, key, true)?;
+        Ok(ReplacedKey::Former(free))
+    }
+
+    /// Takes a replacement back.
+    ///
+    /// # Errors
+    /// The files cannot be read or written; a former key stays under its own name then.
+    pub fn put_back(&self, name: &str, replaced: ReplacedKey) -> Result<(), KeyError> {
+        match replaced {
+            ReplacedKey::Same => Ok(()),
+            ReplacedKey::Nothing => self.remove(name),
+            ReplacedKey::Former(kept) => {
+                self.store(name, &self.secret(&kept)?, true)?;
+                self.remove(&kept)
+            }
+        }
     }
 
     /// Removes a key for good, if there is one.
@@ -385,6 +436,34 @@ mod tests {
         keys.remove("Orders").unwrap();
         assert!(matches!(keys.check("orders"), Err(KeyError::Missing { .. })));
         assert_eq!(keys.names().unwrap(), ["shop"]);
+    }
+
+    #[test]
+    fn a_key_that_is_replaced_stays_under_a_name_of_its_own() {
+        let simulation = Platform::simulated(1);
+        let keys = store(&simulation);
+        let of = |name: &str| keys.secret(name).map(|key| key.0[0]).ok();
+        assert_eq!(keys.replace("Vault", &secret(1)).unwrap(), ReplacedKey::Nothing);
+        assert_eq!(keys.replace("vault", &secret(1)).unwrap(), ReplacedKey::Same);
+        let second = keys.replace("vault", &secret(2)).unwrap();
+        assert_eq!(second, ReplacedKey::Former("vault (former 1)".to_owned()));
+        let third = keys.replace("vault", &secret(3)).unwrap();
+        let kept = ["vault (former 1)", "vault (former 2)", "vault"].map(of);
+        assert_eq!(kept, [Some(1), Some(2), Some(3)]);
+        keys.put_back("vault", third).unwrap();
+        assert_eq!(["vault", "vault (former 2)"].map(of), [Some(2), None]);
+        keys.put_back("vault", second).unwrap();
+        keys.put_back("vault", ReplacedKey::Same).unwrap();
+        assert_eq!((of("vault"), keys.names().unwrap().len()), (Some(1), 1));
+        keys.put_back("vault", ReplacedKey::Nothing).unwrap();
+        assert_eq!(of("vault"), None);
+        keys.store("vault", &secret(1), false).unwrap();
+        let another = Path::new("/data/master.key");
+        simulation.platform.disk.write_file_atomically(another, &[9; 32]).unwrap();
+        let error = keys.replace("vault", &secret(2)).unwrap_err();
+        assert!(matches!(error, KeyError::Undecryptable { .. }), "{error}");
+        let error = keys.store("vault", &secret(2), true).unwrap_err();
+        assert!(matches!(error, KeyError::Undecryptable { .. }), "{error}");
     }
 
     #[test]

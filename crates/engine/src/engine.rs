@@ -267,7 +267,9 @@ impl Engine {
 fn tombstone_needs(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
     let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
     let of_etl = etl::tombstone_needs(Arc::clone(cluster));
-    Arc::new(move |record| [of_backups(record), of_etl(record)].concat())
+    Arc::new(move |record, environment| {
+        [of_backups(record, environment), of_etl(record, environment)].concat()
+    })
 }
 
 fn registry_of(

@@ -95,6 +95,7 @@ mod revision_operation;
 mod running_queries;
 mod shared_by_name;
 mod smuggler;
+mod stored_tasks;
 mod submission;
 mod subscription_key;
 mod subscription_progress;
@@ -124,7 +125,7 @@ pub use crate::{
     cron_expression::{CronExpression, InvalidCron},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
     deletion::{FilesLeft, FinishedDeletion},
-    encryption_keys::{EncryptionKeys, KeyError},
+    encryption_keys::{EncryptionKeys, KeyError, ReplacedKey},
     engine::Engine,
     error::{EngineError, OpenError},
     etl::{
@@ -155,7 +156,7 @@ pub use crate::{
     shared_by_name::SharedByName,
     smuggler::{
         CARRIED_CONTENT_BYTES_MAX, DumpExport, DumpImport, ExportSince, ExportSources, ImportNext,
-        ImportTask, SmugglerProgress, TaskOutcome, VerifiedDump,
+        ImportTask, Importer, SmugglerProgress, TaskOutcome, VerifiedDump,
     },
     submission::{Preparation, PreparedBatch, SubmittedBatch},
     subscription_key::SubscriptionKey,

@@ -9,13 +9,14 @@ use database::{DatabaseLease, Operation};
 use serde_json::Value;
 use smuggler::DumpText;
 use wire::{
-    MigrationConfiguration, operation_state::OperationStatus, smuggler_result::MessageLevel,
+    MigrationConfiguration, NodeAddress, operation_state::OperationStatus, percent_encode,
+    smuggler_result::MessageLevel,
 };
 
 use crate::{
     engine::Engine,
     error::EngineError,
-    etl::{Outbound, OutboundError, OutboundRequest, OutboundStream, encoded},
+    etl::{Outbound, OutboundError, OutboundRequest, OutboundStream},
     operation_thread::ShowFailure,
     smuggler::{DumpLoad, LoadSource, SmugglerProgress},
 };
@@ -70,17 +71,17 @@ impl Engine {
     ///
     /// # Errors
     /// It does not answer, or refuses to.
-    pub fn remote_server(&self, url: &str) -> Result<RemoteServer, EngineError> {
+    pub fn remote_server(&self, server: &NodeAddress) -> Result<RemoteServer, EngineError> {
         let outbound = self.requests_to_others()?;
         let ask = |path: &str| {
-            let request = request("GET", format!("{}{path}", url.trim_end_matches('/')), "");
+            let request = request("GET", server, path.to_owned(), "");
             let stream = outbound.open(request, Arc::new(|| true)).map_err(refused)?;
             let status = stream.status;
             let text = text_of(stream);
             let answer = serde_json::from_slice::<Value>(&text).ok();
             match (status, answer) {
                 (200, Some(answer)) => Ok(answer),
-                (_, answer) => Err(no_dump(url, status, answer.as_ref())),
+                (_, answer) => Err(no_dump(server, status, answer.as_ref())),
             }
         };
         let build = ask("/build/version")?;
@@ -127,10 +128,11 @@ impl Migration {
     fn load(&self, progress: &mut SmugglerProgress) -> Result<(), EngineError> {
         let MigrationConfiguration { server_url, database, options, export_options } =
             &self.configuration;
-        let target = format!("{server_url}/databases/{}/smuggler/export", encoded(database));
+        let path = format!("/databases/{}/smuggler/export", percent_encode(database));
         let (operation, lease) = (Arc::clone(&self.operation), self.database.clone());
         let is_wanted = Arc::new(move || !operation.should_stop() && !lease.is_closing());
-        let opened = self.outbound.open(request("POST", target, export_options), is_wanted);
+        let opened =
+            self.outbound.open(request("POST", server_url, path, export_options), is_wanted);
         let stream = opened.map_err(|error| match error {
             OutboundError::Canceled => EngineError::Stopped,
             error => refused(error),
@@ -162,10 +164,16 @@ impl Migration {
     }
 }
 
-fn request(method: &'static str, url: String, body: &str) -> OutboundRequest {
+fn request(
+    method: &'static str,
+    server: &NodeAddress,
+    path: String,
+    body: &str,
+) -> OutboundRequest {
     OutboundRequest {
         method,
-        url,
+        server: server.clone(),
+        path,
         content_type: if body.is_empty() { String::new() } else { JSON.to_owned() },
         body: Arc::new(body.as_bytes().to_vec()),
         time_max: SILENCE_MAX,
@@ -185,9 +193,9 @@ fn refused(error: OutboundError) -> EngineError {
     EngineError::Refused { message: format!("{}.", error.to_string().trim_end_matches('.')) }
 }
 
-fn no_dump(url: &str, status: u16, answer: Option<&Value>) -> EngineError {
+fn no_dump(server: &NodeAddress, status: u16, answer: Option<&Value>) -> EngineError {
     let said = answer.and_then(|answer| answer["Message"].as_str()).unwrap_or_default();
     let said = said.lines().next().unwrap_or_default();
     let said = if said.is_empty() { "it does not say why" } else { said.trim_end_matches('.') };
-    EngineError::Refused { message: format!("{url} answered with status {status}: {said}.") }
+    EngineError::Refused { message: format!("{server} answered with status {status}: {said}.") }
 }

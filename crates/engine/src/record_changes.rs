@@ -11,6 +11,7 @@ use wire::RecordBody;
 
 use crate::{
     database_files::check_settings, encryption_keys::KeyError, engine::Engine, error::EngineError,
+    etl::EtlTask, stored_tasks::settle_tasks,
 };
 
 /// What becomes of the files that a deleted database has left, when another one of its name is created.
@@ -57,18 +58,11 @@ impl Engine {
         }
         let Some(key) = key else { return self.create(new, KeptFiles::Refused) };
         let keys = &self.encryption_keys;
-        let former = match keys.secret(name.as_str()) {
-            // Nothing can need a key that cannot be decrypted, and whose database is gone with its files.
-            Err(KeyError::Missing { .. } | KeyError::Undecryptable { .. }) => None,
-            former => Some(former?),
-        };
-        keys.store(name.as_str(), key, true)?;
+        // Files that were moved away may need a key that is there.
+        let replaced = keys.replace(name.as_str(), key)?;
         let created = self.create(new, KeptFiles::Refused);
         if created.is_err() {
-            match former {
-                Some(former) => keys.store(name.as_str(), &former, true)?,
-                None => keys.remove(name.as_str())?,
-            }
+            keys.put_back(name.as_str(), replaced)?;
         }
         created
     }
@@ -76,16 +70,20 @@ impl Engine {
     /// `creating` is locked.
     fn create(
         &self,
-        new: NewDatabase,
+        mut new: NewDatabase,
         kept_files: KeptFiles,
     ) -> Result<WrittenRecord, EngineError> {
         let _room = self.room_for_record(new.body.len())?;
+        let mut body = RecordBody::read(&new.body);
+        if settle_tasks(&mut body, self.cluster_state().last_index()? + 1) {
+            new.body = body.to_json();
+        }
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
         check_settings(self.settings(), name.as_str(), settings)?;
         self.check_encryption(&name, &new.body)?;
         self.check_named_directories(&name, settings)?;
-        let is_encrypted = RecordBody::read(&new.body).is_encrypted();
+        let is_encrypted = body.is_encrypted();
         let adopts_files = || {
             let finds_kept = self.check_new_directories(&name, settings)?;
             match kept_files {
@@ -124,9 +122,19 @@ impl Engine {
             body.set_restoring(is_restoring);
             replacement.body = body.to_json();
         }
+        if settle_tasks(&mut body, self.cluster_state().last_index()? + 1) {
+            replacement.body = body.to_json();
+        }
         self.check_same_encryption(&replacement.name, &body)?;
-        let written = self.registry.replace_record(replacement, |replaced| {
-            !RecordBody::of_record(replaced).has_same_client_configuration(&body)
+        let written = self.change_etl_tasks(|tasks| {
+            tasks.after = EtlTask::stored_in(&body);
+            // What a repeated request finds replaced changes nothing.
+            tasks.before = tasks.after.clone();
+            Ok(self.registry.replace_record(replacement, |replaced| {
+                let replaced = RecordBody::of_record(replaced);
+                tasks.before = EtlTask::stored_in(&replaced);
+                !replaced.has_same_client_configuration(&body)
+            })?)
         })?;
         self.note_client_configuration(&written);
         Ok(written)

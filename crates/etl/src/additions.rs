@@ -12,7 +12,7 @@ use documents::{
 use model::{AttachmentName, CounterName, DocumentId, TimeSeriesName, date, ticks};
 use storage::Transaction;
 
-use crate::{command_list::CommandList, document::TransformError};
+use crate::{command_list::CommandList, document::TransformError, outgoing::Outgoing};
 
 /// Larger attachments are not sent: a request is in memory as a whole.
 const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
@@ -28,7 +28,7 @@ pub(crate) struct Ids<'i> {
 pub(crate) fn put_attachments(
     tx: &impl Transaction,
     ids: Ids<'_>,
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     for row in documents::attachments_of(tx, ids.source)? {
         let row = row?;
@@ -42,7 +42,7 @@ pub(crate) fn put_attachment(
     tx: &impl Transaction,
     ids: Ids<'_>,
     (name, new_name): (&str, &str),
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     let Ok(name) = AttachmentName::new(name) else { return Ok(()) };
     match documents::attachment(tx, ids.source, &name)? {
@@ -56,7 +56,7 @@ fn put_row(
     ids: Ids<'_>,
     name: &str,
     row: &AttachmentRow<'_>,
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     if ATTACHMENT_BYTES_MAX < row.content_bytes() {
         return Err(TransformError::Problem(format!(
@@ -67,30 +67,30 @@ fn put_row(
     }
     let missing = DocumentError::Corrupt { detail: "the content of an attachment is missing" };
     let content = documents::content(tx, &row.hash())?.ok_or(missing)?;
-    let mut bytes = Vec::with_capacity(content.bytes() as usize);
-    while (bytes.len() as u64) < content.bytes() {
+    let length = usize::try_from(content.bytes()).unwrap_or(usize::MAX);
+    list.reserve(0, length)?;
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        list.check_wanted()?;
         bytes.extend_from_slice(content.read_at(tx, bytes.len() as u64)?);
     }
     list.put_attachment(ids.destination, name, row.content_type(), bytes);
     Ok(())
 }
 
-/// Sets counters of a document to the values that they have.
+/// Sets all counters of a document to the values that they have.
 pub(crate) fn put_counters(
     tx: &impl Transaction,
     ids: Ids<'_>,
-    mut wants: impl FnMut(&str) -> Result<bool, TransformError>,
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     let mut values = Vec::new();
     for row in documents::counters_of(tx, ids.source)? {
         let row = row?;
-        if wants(row.name())? {
-            values.push((row.name(), row.total()));
-        }
+        values.push((row.name(), row.total()));
     }
     set_counters(ids.destination, &values, list);
-    Ok(())
+    list.reserve(0, 0)
 }
 
 /// Sets one counter of a document; nothing if there is none.
@@ -98,7 +98,7 @@ pub(crate) fn put_counter(
     tx: &impl Transaction,
     ids: Ids<'_>,
     name: &str,
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     let Ok(name) = CounterName::new(name) else { return Ok(()) };
     if let Some(row) = documents::counter(tx, ids.source, &name)? {
@@ -107,7 +107,8 @@ pub(crate) fn put_counter(
     Ok(())
 }
 
-fn set_counters(id: &str, values: &[(&str, i64)], list: &mut CommandList) {
+/// Sets counters; nothing if there are none.
+pub(crate) fn set_counters(id: &str, values: &[(&str, i64)], list: &mut CommandList) {
     if values.is_empty() {
         return;
     }
@@ -146,29 +147,13 @@ pub(crate) fn range_of(from: Option<f64>, to: Option<f64>) -> MomentRange {
     MomentRange { from: from.map_or(0, moment), to: to.map_or(MOMENT_MAX, moment) }
 }
 
-/// Appends the entries of all series of a document that are wanted.
-pub(crate) fn put_all_series(
-    tx: &impl Transaction,
-    ids: Ids<'_>,
-    mut wants: impl FnMut(&str) -> Result<Option<MomentRange>, TransformError>,
-    list: &mut CommandList,
-) -> Result<(), TransformError> {
-    for series in documents::time_series::series_of(tx, ids.source)? {
-        let series = series?;
-        if let Some(range) = wants(&series.name)? {
-            put_series(tx, ids, &series.name, range, list)?;
-        }
-    }
-    Ok(())
-}
-
 /// Appends the entries of a series in a range. What policies made of others is left out: the destination has its own.
 pub(crate) fn put_series(
     tx: &impl Transaction,
     ids: Ids<'_>,
     name: &str,
     range: MomentRange,
-    list: &mut CommandList,
+    list: &mut Outgoing<'_>,
 ) -> Result<(), TransformError> {
     let name = TimeSeriesName::new(name).map_err(DocumentError::from)?;
     if name.is_rollup() {
@@ -195,6 +180,7 @@ pub(crate) fn put_series(
             write_entry(&entry, json);
         }
         json.extend_from_slice(b"]},\"FromEtl\":true}");
+        list.reserve(0, 0)?;
     }
     Ok(())
 }
@@ -206,7 +192,7 @@ fn write_entry(entry: &TimeSeriesEntry<'_>, json: &mut Vec<u8>) {
         if at != 0 {
             json.push(b',');
         }
-        print(json, format_args!("{value:?}"));
+        write_double(*value, json);
     }
     json.push(b']');
     if let Some(tag) = entry.tag {
@@ -214,6 +200,16 @@ fn write_entry(entry: &TimeSeriesEntry<'_>, json: &mut Vec<u8>) {
         write_json_string(tag, json);
     }
     json.push(b'}');
+}
+
+/// One that is not finite is the text as which it is read, too.
+fn write_double(value: f64, json: &mut Vec<u8>) {
+    match value {
+        f64::INFINITY => json.extend_from_slice(b"\"Infinity\""),
+        f64::NEG_INFINITY => json.extend_from_slice(b"\"-Infinity\""),
+        value if value.is_nan() => json.extend_from_slice(b"\"NaN\""),
+        value => print(json, format_args!("{value:?}")),
+    }
 }
 
 /// Deletes a range of a series.

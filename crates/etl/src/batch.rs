@@ -13,6 +13,7 @@ use storage::{MemoryShare, StorageError, Transaction};
 use crate::{
     command_list::CommandList,
     document::{TransformError, Transformer},
+    outgoing::Outgoing,
     plan::Plan,
 };
 
@@ -24,8 +25,21 @@ const PROBLEMS_MAX: usize = 128;
 pub struct BatchLimits {
     /// After this many changes.
     pub changes_max: usize,
-    /// Once its commands have this many bytes.
+    /// Once its commands take this much memory.
     pub bytes_max: usize,
+    /// A document that takes more with what belongs to it is a problem.
+    pub document_bytes_max: usize,
+}
+
+/// Whether a batch goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It does.
+    GoOn,
+    /// It ends with the change that is being read.
+    Enough,
+    /// It ends without that.
+    Stop,
 }
 
 /// What scripts run with.
@@ -69,10 +83,11 @@ pub struct EtlBatch {
     pub is_last: bool,
 }
 
-/// Reads changes after an etag. `share` holds the memory of the commands, and `may_go_on` is asked after each change.
+/// Reads changes after an etag: at least one unless it is stopped or there is none. `share` holds the memory of the
+/// commands and of the request that is made of them. `pace` is asked after each change and each part of one.
 ///
 /// # Errors
-/// The database cannot be read; there is no memory for a single change.
+/// The database cannot be read; there is no memory for a single change now.
 pub fn read_batch<T: Transaction>(
     tx: &T,
     plan: &Plan,
@@ -80,9 +95,10 @@ pub fn read_batch<T: Transaction>(
     after: Etag,
     limits: BatchLimits,
     share: &mut MemoryShare,
-    may_go_on: &dyn Fn() -> bool,
+    pace: &dyn Fn() -> Pace,
 ) -> Result<EtlBatch, DocumentError> {
-    let mut transformer = transformer(tx, plan, run, false);
+    let outgoing = Outgoing::new(share, pace, limits.document_bytes_max);
+    let mut transformer = transformer(tx, plan, run, outgoing, false);
     let mut batch = EtlBatch {
         commands: CommandList::default(),
         read_to: after,
@@ -103,26 +119,28 @@ pub fn read_batch<T: Transaction>(
         let entry = entry?;
         let is_full = limits.changes_max as u64 <= batch.changes
             || limits.bytes_max <= transformer.list.size_bytes();
-        if is_full || (batch.changes != 0 && !may_go_on()) {
+        let is_over = match pace() {
+            Pace::GoOn => false,
+            Pace::Enough => batch.changes != 0,
+            Pace::Stop => true,
+        };
+        if is_full || is_over {
             break;
         }
-        let mark = transformer.list.mark();
-        match transformer.send(&entry) {
-            Ok(()) => {
-                let bytes = transformer.list.size_bytes() as u64;
-                if let Err(exhausted) = share.try_grow_to(bytes) {
-                    transformer.list.cut(mark);
-                    if batch.changes != 0 {
-                        break;
-                    }
-                    return Err(StorageError::from(exhausted).into());
-                }
+        transformer.list.begin_change();
+        let sent = transformer.send(&entry).and_then(|()| transformer.list.reserve(0, 0));
+        if sent.is_err() {
+            transformer.list.undo_change();
+        }
+        match sent {
+            Ok(()) => {}
+            Err(TransformError::Stopped) => break,
+            Err(TransformError::NoMemory(_)) if batch.changes != 0 => break,
+            Err(TransformError::NoMemory(exhausted)) => {
+                return Err(StorageError::from(exhausted).into());
             }
             Err(TransformError::Documents(error)) => return Err(error),
-            Err(TransformError::Problem(message)) => {
-                transformer.list.cut(mark);
-                batch.note(&entry, message);
-            }
+            Err(TransformError::Problem(message)) => batch.note(&entry, message),
         }
         batch.changes += 1;
         batch.last_etag = entry.etag();
@@ -130,7 +148,7 @@ pub fn read_batch<T: Transaction>(
         batch.change_vector.clear();
         batch.change_vector.push_str(&entry.change_vector());
     }
-    batch.commands = transformer.list;
+    batch.commands = transformer.list.into_list();
     Ok(batch)
 }
 
@@ -160,7 +178,7 @@ pub struct TestRun {
 }
 
 /// Runs a transformation over one document without sending anything; `None` if there is no such document. With
-/// `as_deleted` it is taken for deleted.
+/// `as_deleted` it is taken for deleted. Limits are those of a batch.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -168,11 +186,13 @@ pub fn test<T: Transaction>(
     tx: &T,
     plan: &Plan,
     run: &ScriptRun<'_>,
-    id: &DocumentId,
-    as_deleted: bool,
+    (id, as_deleted): (&DocumentId, bool),
+    document_bytes_max: usize,
+    share: &mut MemoryShare,
 ) -> Result<Option<TestRun>, DocumentError> {
     let Some(row) = documents::get(tx, id)? else { return Ok(None) };
-    let mut transformer = transformer(tx, plan, run, true);
+    let outgoing = Outgoing::new(share, &|| Pace::GoOn, document_bytes_max);
+    let mut transformer = transformer(tx, plan, run, outgoing, true);
     let sent = match as_deleted {
         true => transformer.send_deleted(&row),
         false => transformer.send(&LogEntry::Document(row)),
@@ -180,19 +200,23 @@ pub fn test<T: Transaction>(
     let problem = match sent {
         Ok(()) => None,
         Err(TransformError::Documents(error)) => return Err(error),
-        Err(TransformError::Problem(message)) => {
-            transformer.list = CommandList::default();
-            Some(message)
+        Err(TransformError::NoMemory(exhausted)) => {
+            return Err(StorageError::from(exhausted).into());
+        }
+        Err(error @ (TransformError::Problem(_) | TransformError::Stopped)) => {
+            transformer.list.undo_change();
+            Some(error.to_string())
         }
     };
     let output = transformer.output.unwrap_or_default();
-    Ok(Some(TestRun { commands: transformer.list, problem, output }))
+    Ok(Some(TestRun { commands: transformer.list.into_list(), problem, output }))
 }
 
 fn transformer<'t, T: Transaction>(
     tx: &'t T,
     plan: &'t Plan,
     run: &ScriptRun<'t>,
+    list: Outgoing<'t>,
     shows_output: bool,
 ) -> Transformer<'t, T> {
     Transformer {
@@ -201,7 +225,7 @@ fn transformer<'t, T: Transaction>(
         engine: Rc::clone(&run.engine),
         budget: run.budget,
         node_tag: run.node_tag,
-        list: CommandList::default(),
+        list,
         output: shows_output.then(Vec::new),
     }
 }

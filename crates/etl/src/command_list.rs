@@ -31,7 +31,15 @@ pub struct RequestBody {
 pub(crate) struct Mark {
     json: usize,
     contents: usize,
+    contents_bytes: usize,
     count: u64,
+}
+
+impl Mark {
+    /// The memory of the list at that place.
+    pub(crate) fn size_bytes(&self) -> usize {
+        CommandList::memory_of(self.json, self.contents_bytes)
+    }
 }
 
 impl CommandList {
@@ -45,9 +53,14 @@ impl CommandList {
         self.count == 0
     }
 
-    /// The memory that it takes, about.
+    /// The memory that it takes, about, until the request was sent.
     pub fn size_bytes(&self) -> usize {
-        self.json.len() + self.contents_bytes
+        Self::memory_of(self.json.len(), self.contents_bytes)
+    }
+
+    /// That of so many bytes of JSON and of contents, which are copied into the request.
+    pub(crate) fn memory_of(json_bytes: usize, content_bytes: usize) -> usize {
+        json_bytes.saturating_add(content_bytes.saturating_mul(2))
     }
 
     /// The commands, as the elements of a JSON array.
@@ -56,16 +69,20 @@ impl CommandList {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { json: self.json.len(), contents: self.contents.len(), count: self.count }
+        Mark {
+            json: self.json.len(),
+            contents: self.contents.len(),
+            contents_bytes: self.contents_bytes,
+            count: self.count,
+        }
     }
 
     /// Removes what was added since.
     pub(crate) fn cut(&mut self, mark: Mark) {
         self.json.truncate(mark.json);
         self.count = mark.count;
-        for content in self.contents.drain(mark.contents..) {
-            self.contents_bytes -= content.len();
-        }
+        self.contents.truncate(mark.contents);
+        self.contents_bytes = mark.contents_bytes;
     }
 
     /// Begins a command; the caller appends further properties, each after a comma, and a brace.

@@ -14,12 +14,13 @@ use documents::{
 };
 use model::{CollectionName, DocumentId, Etag};
 use script::{Budget, DocumentInfo, Engine, EtlScript, ScriptDocument, ScriptError, ScriptValue};
-use storage::Transaction;
+use storage::{MemoryExhausted, Transaction};
 
 use crate::{
     additions::{self, Ids},
     command_list::CommandList,
     loads::{Load, Loads},
+    outgoing::Outgoing,
     plan::{DELETES, Decision, Plan},
 };
 
@@ -43,6 +44,10 @@ pub(crate) enum TransformError {
     Documents(DocumentError),
     /// This document cannot be sent.
     Problem(String),
+    /// There is no memory for it now.
+    NoMemory(MemoryExhausted),
+    /// The work is to end.
+    Stopped,
 }
 
 impl<E: Into<DocumentError>> From<E> for TransformError {
@@ -56,6 +61,8 @@ impl fmt::Display for TransformError {
         match self {
             TransformError::Documents(error) => error.fmt(f),
             TransformError::Problem(message) => f.write_str(message),
+            TransformError::NoMemory(exhausted) => exhausted.fmt(f),
+            TransformError::Stopped => f.write_str("the work was stopped"),
         }
     }
 }
@@ -73,7 +80,7 @@ pub(crate) struct Transformer<'t, T> {
     pub(crate) budget: Budget,
     /// The node, which ends the ids of what is loaded.
     pub(crate) node_tag: &'t str,
-    pub(crate) list: CommandList,
+    pub(crate) list: Outgoing<'t>,
     /// Kept only if somebody wants to see it.
     pub(crate) output: Option<Vec<String>>,
 }
@@ -200,8 +207,11 @@ impl<T: Transaction> Transformer<'_, T> {
         put(row.id(), &row.body()?.root(), None, &mut self.list)?;
         let ids = Ids { source: &id, destination: row.id() };
         additions::put_attachments(self.tx, ids, &mut self.list)?;
-        additions::put_counters(self.tx, ids, |_| Ok(true), &mut self.list)?;
-        additions::put_all_series(self.tx, ids, |_| Ok(Some(EVERYTHING)), &mut self.list)
+        additions::put_counters(self.tx, ids, &mut self.list)?;
+        for series in documents::time_series::series_of(self.tx, &id)? {
+            additions::put_series(self.tx, ids, &series?.name, EVERYTHING, &mut self.list)?;
+        }
+        Ok(())
     }
 
     fn run_script(
@@ -301,28 +311,40 @@ impl<T: Transaction> Transformer<'_, T> {
         ids: Ids<'_>,
         collection: &str,
     ) -> Result<(), TransformError> {
-        let (tx, mut list) = (self.tx, std::mem::take(&mut self.list));
+        let tx = self.tx;
         if script.has_behavior(&Decision::Counters.function_of(collection)) {
-            let wants = |name: &str| self.wants_counter(ids.source, name);
-            additions::put_counters(tx, ids, wants, &mut list)?;
+            let mut values = Vec::new();
+            for row in documents::counters_of(tx, ids.source)? {
+                let row = row?;
+                if self.wants_counter(ids.source, row.name())? {
+                    values.push((row.name(), row.total()));
+                }
+            }
+            additions::set_counters(ids.destination, &values, &mut self.list);
+            self.list.reserve(0, 0)?;
         }
         if script.has_behavior(&Decision::TimeSeries.function_of(collection)) {
-            let wants = |name: &str| self.wanted_range(ids.source, name);
-            additions::put_all_series(tx, ids, wants, &mut list)?;
+            for series in documents::time_series::series_of(tx, ids.source)? {
+                let name = series?.name;
+                if let Some(range) = self.wanted_range(ids.source, &name)? {
+                    additions::put_series(tx, ids, &name, range, &mut self.list)?;
+                }
+            }
         }
-        self.list = list;
         Ok(())
     }
 
     fn send_tombstone(&mut self, row: &TombstoneRow<'_>) -> Result<(), TransformError> {
         let live = documents::get(self.tx, &DocumentId::new(row.id())?)?;
-        // It was written again, or moved to a collection that is read as well.
-        if let Some(live) = live
-            && self.plan.reads(&CollectionName::new(live.collection()?)?)
-        {
-            return Ok(());
-        }
         let collection = documents::collection_numbered(self.tx, row.collection_number())?.name;
+        if let Some(live) = live {
+            let live = CollectionName::new(live.collection()?)?;
+            // It was written again, or moved to a collection that is read as well. What a script has loaded of it depends
+            // on its collection, so that of another one is deleted: the document comes later in the log.
+            if self.plan.reads(&live) && (self.plan.script().is_none() || live == collection) {
+                return Ok(());
+            }
+        }
         self.delete_document(row.id(), &collection)
     }
 
@@ -365,9 +387,9 @@ impl<T: Transaction> Transformer<'_, T> {
                 .unwrap_or_default()
                 .iter()
                 .filter(|load| load.collection.eq_ignore_ascii_case(loaded));
-            // A document is replaced with what was added to it.
-            let is_replaced = of_same.clone().all(|load| !load.has_additions());
-            if of_same.next().is_none() || !is_replaced {
+            // Replacing a document leaves what an earlier version has added to it.
+            let has_additions = of_same.clone().any(Load::has_additions);
+            if of_same.next().is_none() || has_additions || self.plan.may_add() {
                 self.list.delete(id);
             }
         }

@@ -11,6 +11,7 @@
 //! | `document` | the commands for one document |
 //! | `additions` | attachments, counters and time series of a document |
 //! | `loads` | what a script loads: its host |
+//! | `outgoing` | the commands while they are made, within the limits of a batch |
 //! | `command_list` | the commands as they are sent |
 #![forbid(unsafe_code)]
 
@@ -19,8 +20,11 @@ mod batch;
 mod command_list;
 mod document;
 mod loads;
+mod outgoing;
 mod plan;
 
-pub use batch::{BatchLimits, DocumentProblem, EtlBatch, ScriptRun, TestRun, read_batch, test};
+pub use batch::{
+    BatchLimits, DocumentProblem, EtlBatch, Pace, ScriptRun, TestRun, read_batch, test,
+};
 pub use command_list::{CommandList, RequestBody};
 pub use plan::{Plan, PlanError, deletions_read};

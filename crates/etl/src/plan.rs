@@ -12,6 +12,8 @@ use wire::EtlTransformation;
 
 /// A function that decides about deletions, whatever the collection.
 pub(crate) const DELETES: &str = "deleteDocumentsBehavior";
+/// Functions of what was loaded, which add something to it.
+const ADDERS: [&str; 3] = ["addAttachment", "addCounter", "addTimeSeries"];
 
 /// A transformation that is ready to run.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Plan {
     collections: Vec<CollectionName>,
     /// `None` if documents are sent as they are.
     script: Option<EtlScript>,
+    /// Whether the script may add something to what it loads.
+    may_add: bool,
 }
 
 /// Why a transformation cannot run.
@@ -102,7 +106,10 @@ impl Plan {
             CollectionName::new(name.as_str()).map_err(|error| invalid(error.to_string()))
         });
         let collections = collections.collect::<Result<Vec<_>, _>>()?;
-        let Some(text) = &transform.script else { return Ok(Plan { collections, script: None }) };
+        let Some(text) = &transform.script else {
+            return Ok(Plan { collections, script: None, may_add: false });
+        };
+        let may_add = ADDERS.iter().any(|name| text.contains(name));
         let script = EtlScript::compile(engine, text).map_err(PlanError::Script)?;
         if script.collections().is_empty() {
             let name = &transform.name;
@@ -113,12 +120,12 @@ impl Plan {
         for decision in Decision::ALL {
             check_decision(&script, transform, decision).map_err(invalid)?;
         }
-        Ok(Plan { collections, script: Some(script) })
+        Ok(Plan { collections, script: Some(script), may_add })
     }
 
-    /// The collections that it reads; none if it reads all documents.
-    pub fn collections(&self) -> &[CollectionName] {
-        &self.collections
+    /// Whether attachments, counters or time series may have been added to what an earlier version of a document loaded.
+    pub(crate) fn may_add(&self) -> bool {
+        self.may_add
     }
 
     pub(crate) fn script(&self) -> Option<&EtlScript> {
@@ -260,7 +267,7 @@ mod tests {
                 "var a = 1",
                 "No `loadTo<CollectionName>()` method call found in 's' script.",
             ),
-            (&["Users"], "loadToUsers(", ""),
+            (&["Users"], "loadToUsers(", "unexpected token"),
             (
                 &["Users"],
                 "loadToUsers(this); function deleteDocumentsOfPeopleBehavior() {}",

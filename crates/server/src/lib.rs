@@ -45,7 +45,6 @@ pub use crate::{
     audit::AuditSink,
     error::StartError,
     feeds::log_feed::{LogEntry, LogFeed},
-    http::outbound::system_certificates,
     log_file_names::LogFileName,
     routes::route_requirements,
     running_server::{RunningServer, start, start_audited},

@@ -352,8 +352,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/subscriptions/performance/live" Read      Ignored  WebSocket(subscription_performance::live);
     "POST"   "/databases/*/subscriptions/try"          Read          Whole    Waiting(subscription_workers::try_out);
     "GET"    "/databases/*/debug/subscriptions/running" Read         Ignored  Blocking(subscription_workers::running);
-    "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Blocking(ongoing_tasks::delete);
-    "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Blocking(ongoing_tasks::set_state);
+    "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Blocking(ongoing_tasks::delete_subscription);
+    "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Blocking(ongoing_tasks::set_subscription_state);
     "GET"    "/databases/*/task"                       Read          Ignored  Inline(ongoing_tasks::get);
     "POST"   "/databases/*/admin/tasks/state"          DatabaseAdmin Ignored  Blocking(ongoing_tasks::set_state);
     "DELETE" "/databases/*/admin/tasks"                DatabaseAdmin Ignored  Blocking(ongoing_tasks::delete);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
-    sent_properties::{flag, object, property, text},
+    sent_properties::{flag, object, property, text, with_names_as_written},
 };
 
 /// The form of a backup.
@@ -252,18 +252,8 @@ impl PeriodicBackup {
     /// A task with the names of its properties as they are written: clients may send them in any case, and a property
     /// must not be stored under two names. Of two, the one that is written so counts.
     pub fn with_names_as_written(sent: &Map<String, Value>) -> Map<String, Value> {
-        let known = TASK_PROPERTIES.iter().chain(&OTHER_DESTINATIONS);
-        let mut named = Map::new();
-        for (name, value) in sent {
-            let written = known.clone().find(|known| known.eq_ignore_ascii_case(name));
-            match written {
-                Some(written) if written != name => {
-                    named.entry(*written).or_insert_with(|| value.clone());
-                }
-                _ => drop(named.insert(name.clone(), value.clone())),
-            }
-        }
-        named
+        let known: Vec<_> = TASK_PROPERTIES.iter().chain(&OTHER_DESTINATIONS).copied().collect();
+        with_names_as_written(sent, &known)
     }
 }
 

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
+    node_address::{InvalidNodeAddress, NodeAddress},
+    record_body::RecordBody,
     sent_properties::{object, property, text, texts},
 };
 
@@ -63,6 +65,18 @@ impl ConnectionStringKind {
         }
     }
 
+    /// The names of the tasks in a record that use a connection string of this kind, enabled or not.
+    pub fn users_in(self, body: &RecordBody, name: &str) -> Vec<String> {
+        let tasks = self.task_sections().iter().flat_map(|section| body.list(section));
+        let text = |task: &Value, name: &str| {
+            let found = task.as_object().and_then(|task| property(task, name));
+            found.and_then(Value::as_str).map(str::to_owned)
+        };
+        let users =
+            tasks.filter(|task| text(task, "ConnectionStringName").as_deref() == Some(name));
+        users.map(|task| text(task, "Name").unwrap_or_default()).collect()
+    }
+
     /// Reads the word.
     ///
     /// # Errors
@@ -114,7 +128,7 @@ impl ConnectionString {
         }
         match kind {
             ConnectionStringKind::Raven => {
-                problems.extend(RavenConnectionString::read(sent)?.problems());
+                problems.extend(RavenConnectionString::parse(sent)?.1);
             }
             ConnectionStringKind::Sql => problems.extend(sql_problems(sent)?),
             ConnectionStringKind::Olap => {}
@@ -126,9 +140,7 @@ impl ConnectionString {
             ConnectionStringKind::Queue => problems.extend(queue_problems(sent)?),
         }
         if !problems.is_empty() {
-            let message =
-                format!("Invalid connection string configuration. Errors: {}", problems.join("\n"));
-            return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+            return Err(invalid(&problems));
         }
         let mut stored = sent.clone();
         stored.retain(|name, _| name != "Type" && name != "Name");
@@ -138,48 +150,50 @@ impl ConnectionString {
     }
 }
 
+fn invalid(problems: &[String]) -> ProtocolError {
+    let message =
+        format!("Invalid connection string configuration. Errors: {}", problems.join("\n"));
+    ProtocolError::new(ErrorKind::BadRequest, message)
+}
+
 /// Where another database of Corvus or RavenDB is.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RavenConnectionString {
     /// The name of the database.
     pub database: String,
-    /// Addresses of servers of its cluster, without a slash at the end.
-    pub urls: Vec<String>,
+    /// Servers of its cluster, at least one.
+    pub addresses: Vec<NodeAddress>,
 }
 
 impl RavenConnectionString {
-    /// Reads one that is sent or stored. It may lack everything.
+    /// Reads one that is sent or stored.
     ///
     /// # Errors
-    /// A property is not what it should be.
+    /// A property is missing, or is not what it should be.
     pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
-        let urls = texts(sent, "TopologyDiscoveryUrls")?;
-        let urls = urls.iter().map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
-        Ok(Self { database: text(sent, "Database")?.unwrap_or_default(), urls })
+        let (read, problems) = Self::parse(sent)?;
+        if problems.is_empty() { Ok(read) } else { Err(invalid(&problems)) }
     }
 
-    fn problems(&self) -> Vec<String> {
+    /// What can be read of it, and what is wrong with it.
+    fn parse(sent: &Map<String, Value>) -> Result<(Self, Vec<String>), ProtocolError> {
+        let urls = texts(sent, "TopologyDiscoveryUrls")?;
+        let database = text(sent, "Database")?.unwrap_or_default();
         let mut problems = Vec::new();
-        if self.database.is_empty() {
+        if database.is_empty() {
             problems.push("Database cannot be empty".to_owned());
         }
-        if self.urls.is_empty() {
+        if urls.is_empty() {
             problems.push("TopologyDiscoveryUrls cannot be empty".to_owned());
         }
-        if self.urls.iter().any(|url| !is_web_address(url)) {
-            problems.push(
-                "TopologyDiscoveryUrls must be addresses that begin with http:// or https://"
-                    .to_owned(),
-            );
-        }
-        problems
+        let addresses: Result<Vec<_>, InvalidNodeAddress> =
+            urls.iter().map(|url| url.parse()).collect();
+        let addresses = addresses.unwrap_or_else(|error| {
+            problems.push(format!("TopologyDiscoveryUrls: {error}"));
+            Vec::new()
+        });
+        Ok((Self { database, addresses }, problems))
     }
-}
-
-fn is_web_address(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
-    let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    is_known && !rest.is_empty() && !rest.starts_with('/') && !rest.contains([' ', '@'])
 }
 
 /// The drivers of relational databases, as .NET names them.
@@ -275,6 +289,10 @@ mod tests {
             (
                 json!({"Type": "Raven", "Name": "n", "Database": "d", "TopologyDiscoveryUrls": ["https://u:p@x"]}),
                 "http://",
+            ),
+            (
+                json!({"Type": "Raven", "Name": "n", "Database": "d", "TopologyDiscoveryUrls": ["http://x", "http://y?z"]}),
+                "no path, query or credentials",
             ),
             (
                 json!({"Type": "Raven", "Name": "n", "Database": "d", "TopologyDiscoveryUrls": "http://x"}),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     error_body::ProtocolError,
     error_kind::ErrorKind,
-    sent_properties::{flag, property, text, texts, unfit},
+    sent_properties::{flag, property, text, texts, unfit, with_names_as_written},
 };
 
 /// How long a destination may take for one request unless a task says otherwise.
@@ -14,6 +14,23 @@ const LOAD_TIMEOUT_SECONDS: u64 = 60;
 const LOAD_TIMEOUT_SECONDS_MAX: u64 = 60 * 60;
 /// Each script of a task reads the log by itself.
 const SCRIPTS_MAX: usize = 64;
+const TRANSFORMS: &str = "Transforms";
+/// The properties of a task that this server knows, as they are written.
+const TASK_PROPERTIES: [&str; 10] = [
+    "EtlType",
+    "TaskId",
+    "Name",
+    "Disabled",
+    "ConnectionStringName",
+    "MentorNode",
+    "PinToMentorNode",
+    "LoadRequestTimeoutInSec",
+    "AllowEtlOnNonEncryptedChannel",
+    TRANSFORMS,
+];
+/// Those of a transformation.
+const TRANSFORM_PROPERTIES: [&str; 5] =
+    ["Name", "Disabled", "ApplyToAllDocuments", "Collections", "Script"];
 
 /// A task that sends documents to another database of Corvus or RavenDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +71,36 @@ pub struct EtlTransformation {
 }
 
 impl RavenEtl {
+    /// The number of a stored task; `None` if it has none.
+    pub fn id_of(stored: &Map<String, Value>) -> Option<u64> {
+        property(stored, "TaskId").and_then(Value::as_u64).filter(|id| *id != 0)
+    }
+
+    /// A task and its transformations with the names of their properties as they are written: clients may send them in any
+    /// case, and a property must not be stored under two names.
+    pub fn with_names_as_written(sent: &Map<String, Value>) -> Map<String, Value> {
+        let mut named = with_names_as_written(sent, &TASK_PROPERTIES);
+        if let Some(Value::Array(transforms)) = named.get_mut(TRANSFORMS) {
+            for transform in transforms.iter_mut().filter_map(Value::as_object_mut) {
+                *transform = with_names_as_written(transform, &TRANSFORM_PROPERTIES);
+            }
+        }
+        named
+    }
+
+    /// Reads a task of a list of tasks of this kind, which need not say that they are.
+    ///
+    /// # Errors
+    /// As [`RavenEtl::read`].
+    pub fn read_stored(stored: &Map<String, Value>) -> Result<Self, ProtocolError> {
+        if property(stored, "EtlType").is_some() {
+            return Self::read(stored);
+        }
+        let mut stored = stored.clone();
+        stored.insert("EtlType".to_owned(), "Raven".into());
+        Self::read(&stored)
+    }
+
     /// Reads a task of this kind, as it is sent or stored.
     ///
     /// # Errors
@@ -67,7 +114,7 @@ impl RavenEtl {
             return Err(other_kind(kind));
         }
         let etl = Self {
-            id: property(sent, "TaskId").and_then(Value::as_u64).unwrap_or(0),
+            id: Self::id_of(sent).unwrap_or(0),
             name: text(sent, "Name")?.unwrap_or_default(),
             is_disabled: flag(sent, "Disabled")?,
             connection: text(sent, "ConnectionStringName")?.unwrap_or_default(),
@@ -157,15 +204,15 @@ fn other_kind(kind: &str) -> ProtocolError {
 }
 
 fn transforms(sent: &Map<String, Value>) -> Result<Vec<EtlTransformation>, ProtocolError> {
-    let sent = match property(sent, "Transforms") {
+    let sent = match property(sent, TRANSFORMS) {
         None => return Ok(Vec::new()),
         Some(Value::Array(sent)) => sent,
-        Some(other) => return Err(unfit("Transforms", other, "an array")),
+        Some(other) => return Err(unfit(TRANSFORMS, other, "an array")),
     };
     sent.iter()
         .map(|sent| match sent {
             Value::Object(sent) => EtlTransformation::read(sent),
-            other => Err(unfit("Transforms", other, "an array of objects")),
+            other => Err(unfit(TRANSFORMS, other, "an array of objects")),
         })
         .collect()
 }
@@ -233,6 +280,20 @@ mod tests {
         assert_eq!(second.collections, ["Users", "Orders"]);
         assert!(second.is_disabled && !first.is_disabled);
         assert_eq!(read.load_timeout_seconds, LOAD_TIMEOUT_SECONDS);
+    }
+
+    #[test]
+    fn a_task_is_stored_with_the_names_that_every_reader_knows() {
+        let sent = json!({
+            "etltype": "Raven", "name": "n", "NAME": "other", "Extra": {"name": 1}, "disabled": true, "Disabled": false,
+            "transforms": [{"script": "s", "collections": ["A"], "more": 1}]
+        });
+        let expected = json!({
+            "EtlType": "Raven", "Name": "n", "Extra": {"name": 1}, "Disabled": false,
+            "Transforms": [{"Script": "s", "Collections": ["A"], "more": 1}]
+        });
+        let named = RavenEtl::with_names_as_written(sent.as_object().unwrap());
+        assert_eq!(Value::Object(named), expected);
     }
 
     #[test]

@@ -52,6 +52,7 @@ mod json_body;
 mod json_form;
 mod migration_configuration;
 mod multi_get_body;
+mod node_address;
 mod object_splitter;
 mod patch_body;
 mod query_body;
@@ -120,10 +121,11 @@ pub use crate::{
     json_body::{read_document_body, read_ids},
     migration_configuration::MigrationConfiguration,
     multi_get_body::{InnerRequest, read_multi_get},
+    node_address::{InvalidNodeAddress, NodeAddress},
     object_splitter::{NotAnObject, ObjectSplitter},
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
-    query_string::{QueryString, percent_decode},
+    query_string::{QueryString, percent_decode, percent_encode},
     record_body::{RecordBody, check_record_settings},
     record_sections::sections_of,
     retention_configuration::read_retention_configuration,

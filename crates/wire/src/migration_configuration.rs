@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind, smuggler_options::SmugglerOptions};
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    node_address::{InvalidNodeAddress, NodeAddress},
+    smuggler_options::SmugglerOptions,
+};
 
 /// Credentials of servers before RavenDB 4, which had no certificates.
 const CREDENTIALS: [&str; 4] = ["UserName", "Password", "Domain", "ApiKey"];
@@ -12,8 +17,8 @@ const OF_THE_SOURCE: [&str; 2] = ["OperateOnTypes", "Collections"];
 /// What is migrated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationConfiguration {
-    /// The address of the source, without a slash at its end.
-    pub server_url: String,
+    /// The address of the source.
+    pub server_url: NodeAddress,
     /// The database there.
     pub database: String,
     /// What is imported of it.
@@ -30,10 +35,12 @@ impl MigrationConfiguration {
     pub fn read(sent: &Map<String, Value>) -> Result<Self, ProtocolError> {
         let given = |name: &str| sent.get(name).filter(|value| !value.is_null());
         let server_url = given("ServerUrl").and_then(Value::as_str).unwrap_or_default();
-        let server_url = server_url.trim().trim_end_matches('/').to_owned();
-        if server_url.is_empty() {
+        if server_url.trim().is_empty() {
             return Err(ProtocolError::argument("Url cannot be null or empty"));
         }
+        let server_url = server_url.parse().map_err(|invalid: InvalidNodeAddress| {
+            ProtocolError::argument(format!("'ServerUrl': {invalid}"))
+        })?;
         let is_text = |value: &Value| value.as_str().is_none_or(|text| !text.is_empty());
         if CREDENTIALS.iter().any(|name| given(name).is_some_and(is_text)) {
             let message = "User names and keys of the source are not supported: it must accept the certificate of \
@@ -87,7 +94,10 @@ mod tests {
             "MigrationSettings": {"DatabaseName": "d", "OperateOnTypes": "Documents",
             "Collections": ["As"], "RemoveAnalyzers": true, "TransformScript": "this.x = 1"}});
         let read = read(sent).unwrap();
-        assert_eq!((read.server_url.as_str(), read.database.as_str()), ("http://a:1", "d"));
+        assert_eq!(
+            (read.server_url.to_string().as_str(), read.database.as_str()),
+            ("http://a:1", "d")
+        );
         assert!(read.options.remove_analyzers && read.options.transform_script.is_some());
         let expected = r#"{"OperateOnTypes":"Documents","Collections":["As"]}"#;
         assert_eq!(read.export_options, expected);

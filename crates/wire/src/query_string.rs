@@ -145,6 +145,22 @@ fn not_a_number(name: &str, text: &str, type_name: &str) -> ProtocolError {
     ))
 }
 
+/// Encodes a text as a part of a path, a query or a header: only letters, digits and `-._~` stay as they are.
+pub fn percent_encode(text: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    encoded
+}
+
 /// Decodes `%XX` and `+`. A `%` that is not followed by two hexadecimal digits stands for itself, and
 /// so does each `%XX` whose byte belongs to no UTF-8 character: two texts that differ stay different.
 pub fn percent_decode(text: &str) -> Cow<'_, str> {

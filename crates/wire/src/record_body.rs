@@ -115,12 +115,24 @@ impl RecordBody {
 
     /// The definitions of scheduled backups.
     pub fn backup_tasks(&self) -> &[Value] {
-        self.properties.get(Self::BACKUP_TASKS).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.list(Self::BACKUP_TASKS)
     }
 
     /// The definitions of scheduled backups, to be changed.
     pub fn backup_tasks_mut(&mut self) -> &mut Vec<Value> {
         self.list_mut(Self::BACKUP_TASKS)
+    }
+
+    /// The name of the property with the definitions of ETL tasks that send to databases of Corvus and RavenDB.
+    pub const RAVEN_ETLS: &'static str = "RavenEtls";
+
+    /// The properties with lists of ETL tasks, of all kinds.
+    pub const ETL_TASKS: [&'static str; 5] =
+        [Self::RAVEN_ETLS, "SqlEtls", "OlapEtls", "ElasticSearchEtls", "QueueEtls"];
+
+    /// A list of tasks by the name of its property; empty if there is none.
+    pub fn list(&self, name: &str) -> &[Value] {
+        self.properties.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// Adds settings, which replace those of the same names.
@@ -151,7 +163,10 @@ impl RecordBody {
                     if let Some(task) = task.as_object_mut() {
                         task.insert("Disabled".to_owned(), true.into());
                     }
-                    tasks.retain(|known| known["Name"] != task["Name"]);
+                    let name = |task: &Value| task["Name"].as_str().map(str::to_lowercase);
+                    let merged = name(&task);
+                    // Tasks without names are different ones.
+                    tasks.retain(|known| merged.is_none() || name(known) != merged);
                     tasks.push(task);
                 }
             }
@@ -311,6 +326,20 @@ mod tests {
         );
         assert_eq!(body.to_json(), expected.as_bytes());
         assert_eq!(RecordBody::default().lock_mode(), DatabaseLockMode::Unlock);
+    }
+
+    #[test]
+    fn tasks_are_merged_by_their_names_and_disabled() {
+        let mut body =
+            RecordBody::read(br#"{"T":[{"Name":"a","N":1},{"Name":null},{"Name":"b"}]}"#);
+        body.merge("T", &json!([{"Name": "A", "N": 2}, {"Name": null, "N": 3}]), true);
+        assert_eq!(
+            body.properties()["T"],
+            json!([
+                {"Name": null}, {"Name": "b"}, {"Name": "A", "N": 2, "Disabled": true},
+                {"Name": null, "N": 3, "Disabled": true}
+            ])
+        );
     }
 
     #[test]

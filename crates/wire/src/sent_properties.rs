@@ -15,6 +15,25 @@ pub(crate) fn property<'s>(sent: &'s Map<String, Value>, name: &str) -> Option<&
     found.filter(|value| !value.is_null())
 }
 
+/// The same properties with the names that are `known` written as there: clients may send them in any case, and a
+/// property must not be stored under two names. Of two, the one that is written so counts.
+pub(crate) fn with_names_as_written(
+    sent: &Map<String, Value>,
+    known: &[&'static str],
+) -> Map<String, Value> {
+    let mut named = Map::new();
+    for (name, value) in sent {
+        let written = known.iter().find(|known| known.eq_ignore_ascii_case(name));
+        match written {
+            Some(written) if written != name => {
+                named.entry(*written).or_insert_with(|| value.clone());
+            }
+            _ => drop(named.insert(name.clone(), value.clone())),
+        }
+    }
+    named
+}
+
 /// An object; `None` if it is missing or null.
 ///
 /// # Errors

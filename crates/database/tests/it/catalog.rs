@@ -1,7 +1,7 @@
 //! Records and values of the server.
 
 use cluster_state::{Command, RecordChange, RecordCommand, RecordDraft};
-use database::{CatalogError, Decision, NewDatabase, ServerCatalog};
+use database::{CatalogError, Decision, DeletedFiles, NewDatabase, ServerCatalog};
 use platform::Platform;
 use storage::TreeName;
 
@@ -55,9 +55,9 @@ fn what_was_removed_is_gone_and_can_be_made_again_as_something_new() {
     let platform = Platform::memory();
     let catalog = open(&platform);
     let first = catalog.create(record("a")).unwrap().record;
-    let index = catalog.delete("A", false, |_| true).unwrap().unwrap();
+    let index = catalog.delete("A", |_| Some(DeletedFiles::Kept)).unwrap().unwrap();
     assert!(index > first.etag);
-    assert_eq!(catalog.delete("a", false, |_| true).unwrap(), None);
+    assert_eq!(catalog.delete("a", |_| Some(DeletedFiles::Kept)).unwrap(), None);
     assert!(catalog.record("a").is_none());
     let again = catalog.create(record("a")).unwrap().record;
     assert_ne!(again.topology_id, first.topology_id);
@@ -98,7 +98,7 @@ fn a_request_that_is_sent_again_is_answered_again_and_changes_nothing() {
     assert_eq!(again.index, changed.index, "the old version is not expected a second time");
     assert_eq!(catalog.create(request("a", "one")).unwrap().index, first.index);
 
-    catalog.delete("a", false, |_| true).unwrap();
+    catalog.delete("a", |_| Some(DeletedFiles::Kept)).unwrap();
     assert!(first.index < catalog.create(request("a", "one")).unwrap().index);
 }
 
@@ -115,17 +115,17 @@ fn a_deletion_is_decided_on_the_record_that_is_deleted() {
     let catalog = open(&Platform::memory());
     let etag = catalog.create(record("a")).unwrap().record.etag;
     let mut seen = Vec::new();
-    let kept = catalog.delete("a", true, |record| {
+    let kept = catalog.delete("a", |record| {
         seen.push(record.etag);
-        false
+        None
     });
     assert_eq!((kept.unwrap(), seen), (None, vec![etag]));
     assert!(catalog.record("a").is_some());
     // Another node is faster each time, until it has locked the database.
     let mut changes = 0;
-    let refused = catalog.delete("a", true, |record| {
+    let refused = catalog.delete("a", |record| {
         if changes == 3 {
-            return false;
+            return None;
         }
         changes += 1;
         let mut draft = RecordDraft::of(record);
@@ -133,7 +133,7 @@ fn a_deletion_is_decided_on_the_record_that_is_deleted() {
         let change = RecordChange::Replace { expected: record.etag, draft };
         let command = RecordCommand { name: record.name.clone(), request_id: None, change };
         catalog.cluster().submit_and_wait(&Command::Record(command)).unwrap();
-        true
+        Some(DeletedFiles::Removed)
     });
     assert_eq!(refused.unwrap(), None);
     assert_eq!(catalog.record("a").unwrap().configuration.json(), b"{\"Change\":3}");

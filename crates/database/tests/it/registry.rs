@@ -65,7 +65,7 @@ impl House {
                     huge_documents: HugeDocumentLimits::default(),
                     activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval: Duration::from_secs(300),
-                    deletions_needed: Arc::new(|_| Vec::new()),
+                    deletions_needed: Arc::new(|_, _| Vec::new()),
                     on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits::NONE,
                     scripts: ScriptPool::new(Arc::clone(&platform.clock)),

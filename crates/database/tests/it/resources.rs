@@ -76,7 +76,7 @@ impl Machine {
                     huge_documents: HugeDocumentLimits::default(),
                     activity,
                     tombstones_interval: Duration::from_secs(300),
-                    deletions_needed: Arc::new(|_| Vec::new()),
+                    deletions_needed: Arc::new(|_, _| Vec::new()),
                     on_refused: |_, _| (),
                 })
             }
@@ -387,7 +387,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
                 huge_documents: HugeDocumentLimits::default(),
                 activity,
                 tombstones_interval: Duration::from_secs(300),
-                deletions_needed: Arc::new(|_| Vec::new()),
+                deletions_needed: Arc::new(|_, _| Vec::new()),
                 on_refused: |_, _| (),
             })
         }

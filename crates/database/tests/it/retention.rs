@@ -57,7 +57,7 @@ impl Machine {
                     huge_documents: HugeDocumentLimits::default(),
                     activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval,
-                    deletions_needed: Arc::new(|_| Vec::new()),
+                    deletions_needed: Arc::new(|_, _| Vec::new()),
                     on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits {
                         alert_bytes: 0,

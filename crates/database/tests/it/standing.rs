@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cluster_state::{ClusterError, Command, IdentityCommand, Outcome, RecordChange, RecordCommand};
-use database::{AccessError, CatalogError, LoadError};
+use database::{AccessError, CatalogError, DeletedFiles, LoadError};
 use model::DatabaseId;
 use platform::{Access, Disk, Platform};
 use storage::{EnvironmentOptions, HistoryMismatch, TreeName};
@@ -147,7 +147,7 @@ fn a_deleted_database_leaves_nothing_that_refuses_the_next_of_its_name() {
     let house = start(&platform, &["a"]);
     put(&house.open("a").unwrap(), "x");
     house.registry.with_closed("a", || {
-        house.catalog.delete("a", false, |_| true).unwrap();
+        house.catalog.delete("a", |_| Some(DeletedFiles::Kept)).unwrap();
         platform.disk.remove_dir_all(&directory("a")).unwrap();
     });
     house.catalog.create(crate::record("a")).unwrap();
@@ -167,7 +167,9 @@ fn the_next_database_of_a_name_takes_over_its_newest_files_and_no_older_copy() {
     let name = house.catalog.record("a").unwrap().name.clone();
     let own = house.catalog.environment_of(&name).unwrap();
     assert!(own.is_some());
-    house.registry.with_closed("a", || house.catalog.delete("a", false, |_| true).unwrap());
+    house
+        .registry
+        .with_closed("a", || house.catalog.delete("a", |_| Some(DeletedFiles::Kept)).unwrap());
     stop(house);
     let newest = copy_of(disk, &directory("a"));
 
@@ -188,7 +190,7 @@ fn a_deletion_knows_whose_files_it_removes_until_it_has_ended() {
     put(&house.open("a").unwrap(), "x");
     let name = house.catalog.record("a").unwrap().name.clone();
     let own = house.catalog.environment_of(&name).unwrap();
-    let delete = || house.catalog.delete("a", true, |_| true).unwrap();
+    let delete = || house.catalog.delete("a", |_| Some(DeletedFiles::Removed)).unwrap();
     assert!(house.registry.with_closed("a", delete).is_some());
     assert_eq!(house.catalog.environment_of(&name).unwrap(), None, "the next starts without it");
     let refused = house.catalog.create(crate::record("A"));

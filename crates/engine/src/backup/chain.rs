@@ -87,7 +87,7 @@ impl FileLink {
         })
     }
 
-    /// Reads the begin of a dump as far as what the file says of itself; `None` if it does not. `file` is its name.
+    /// Reads the beginning of a dump as far as what the file says of itself; `None` if it does not. `file` is its name.
     fn read(text: &mut dyn Read, file: &str) -> Result<Option<FileLink>, BackupError> {
         let mut reader = DumpReader::new(ELEMENT_BYTES_MAX);
         let mut buffer = [0; PIECE_BYTES];
@@ -126,7 +126,7 @@ impl FileLink {
 /// what their names are.
 ///
 /// # Errors
-/// A file is missing, or belongs to another backup; the begin of one cannot be read.
+/// A file is missing, or belongs to another backup; the beginning of one cannot be read.
 pub(super) fn check_chain(
     disk: &dyn Disk,
     backup: &BackupFiles,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use database::{DatabaseLease, NewDatabase, Operation};
-use model::{DatabaseLockMode, DatabaseName};
+use model::{DatabaseId, DatabaseLockMode, DatabaseName};
 use security::SecretKey;
 use serde_json::{Map, Value, json};
 use wire::{
@@ -105,15 +105,15 @@ impl Engine {
                     database,
                     "a restore was interrupted; what there is of it is removed"
                 );
-                remove(self, database);
+                remove(self, database, record.topology_id);
             }
         }
     }
 }
 
 /// Removes what was not completed, and nothing else that has its name by now.
-fn remove(engine: &Engine, database: &str) {
-    if let Err(error) = engine.delete_unfinished_restore(database) {
+fn remove(engine: &Engine, database: &str, id: DatabaseId) {
+    if let Err(error) = engine.delete_unfinished_restore(database, id) {
         tracing::error!(database, %error, "what a restore has begun could not be removed");
     }
 }
@@ -149,10 +149,10 @@ impl Restore {
 
     fn restore(&self, progress: &mut SmugglerProgress) -> Result<RestoreResult, EngineError> {
         let backup = self.chosen()?;
-        self.create()?;
+        let id = self.create()?;
         let restored = self.fill(&backup, progress);
         if restored.is_err() {
-            remove(&self.engine, self.name.as_str());
+            remove(&self.engine, self.name.as_str(), id);
         }
         let data_directory = restored?.environment().options().directory.display().to_string();
         let files = backup.files.len() as u64;
@@ -206,11 +206,11 @@ impl Restore {
     }
 
     /// Creates the database, with its key if it is to be encrypted.
-    fn create(&self) -> Result<(), EngineError> {
+    fn create(&self) -> Result<DatabaseId, EngineError> {
         let key = self.configuration.database_key.as_ref().map(|text| key_of_text(text));
         let created =
             self.engine.create_restored_database(self.new_database(), key.transpose()?.as_ref());
-        created.map(drop)
+        created.map(|created| created.record.topology_id)
     }
 
     fn new_database(&self) -> NewDatabase {

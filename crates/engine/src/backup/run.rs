@@ -185,6 +185,7 @@ impl BackupRun {
             }
             Err(error) => {
                 tracing::warn!(database, %error, "unfinished files of backups remain");
+                engine.backups.look_again_in(folder, record.topology_id);
                 (MessageLevel::Warning, format!("Unfinished files of earlier runs remain: {error}"))
             }
         };

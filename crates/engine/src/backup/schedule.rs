@@ -109,6 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::backup::{file_names::FileKind, status::tests};
 
     fn ticks(text: &str) -> i64 {
         date::parse(text).unwrap().utc_ticks()
@@ -190,6 +191,35 @@ mod tests {
         }
         let created = ticks(ahead);
         assert_eq!(shown(next(&both, None, (created, now), None)), Some((at, true)));
+    }
+
+    #[test]
+    fn a_run_after_a_time_that_lies_ahead_is_not_due_again_at_once() {
+        let (began, ahead) = ("2026-11-24T12:00:00Z", "2031-01-01T00:00:00Z");
+        let before = "2026-11-24T02:00:00Z";
+        for task in [task("0 2 * * 0", "0 2 * * *"), task("", "0 2 * * *"), task("0 2 * * 0", "")] {
+            for last in [
+                status(ahead, None, None),
+                status(before, Some(ahead), None),
+                status(ahead, Some(ahead), None),
+            ] {
+                let mut last = last;
+                let mut now = ticks(began);
+                // A task with both kinds may need one of each.
+                for _ in 0..2 {
+                    let due = next(&task, Some(&last), (0, now), None).unwrap();
+                    if now < due.ticks {
+                        break;
+                    }
+                    let kind = if due.is_full { FileKind::Full } else { FileKind::Incremental };
+                    let at = date::format(now);
+                    last = last.after(tests::run(&at, tests::written(kind, 1)));
+                    now += TICKS_PER_MINUTE;
+                }
+                let due = next(&task, Some(&last), (0, now), None).unwrap();
+                assert!(now < due.ticks && due.ticks < now + 8 * 24 * TICKS_PER_HOUR, "{due:?}");
+            }
+        }
     }
 
     #[test]

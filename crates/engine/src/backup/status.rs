@@ -6,7 +6,7 @@
 //! ```text
 //! {"Format":1,"Runs","Form","Node","Operation","IsEncrypted","IsFull","Full":[ticks,ms]|null,
 //!  "Incremental":[ticks,ms]|null,"Error":[text,ticks]|null,"End":null|
-//!   {"Directory","File","FileId","Files","Etag","ValuesIndex","RecordIndex","ChangeVector",
+//!   {"Directory","File","FileId","Files","Etag","ValuesIndex","RecordIndex","AgreedHash","ChangeVector",
 //!    "Point":[environment,incarnation,transaction]|null,"Key":text|null}}
 //! ```
 //!
@@ -69,6 +69,8 @@ pub(crate) struct ChainEnd {
     pub(super) values_index: u64,
     /// They have the record in this version.
     pub(super) record_index: u64,
+    /// They have the identities and subscriptions with this hash; `None` in statuses of older builds.
+    pub(super) agreed_hash: Option<String>,
     /// The version of the database.
     pub(super) change_vector: String,
     /// The moment in the history of the database's files; `None` if that is not kept.
@@ -174,6 +176,10 @@ impl BackupStatus {
             Ok(written) => {
                 let is_full = written.kind != FileKind::Incremental;
                 let good = GoodRun { began_ticks: run.began_ticks, took_ms: run.took_ms };
+                // The clock was ahead when the others began: from now on their times count from this run.
+                for other in [&mut next.full, &mut next.incremental].into_iter().flatten() {
+                    other.began_ticks = other.began_ticks.min(run.began_ticks);
+                }
                 *if is_full { &mut next.full } else { &mut next.incremental } = Some(good);
                 next.is_full = Some(is_full);
                 next.is_encrypted = written.end.key.is_some();
@@ -234,7 +240,7 @@ impl ChainEnd {
         json!({
             "Directory": self.directory, "File": self.file, "FileId": self.file_id.to_string(),
             "Files": self.files, "Etag": self.last_etag.0, "ValuesIndex": self.values_index,
-            "RecordIndex": self.record_index, "ChangeVector": self.change_vector, "Point": point,
+            "RecordIndex": self.record_index, "AgreedHash": self.agreed_hash, "ChangeVector": self.change_vector, "Point": point,
             "Key": self.key
         })
     }
@@ -255,6 +261,7 @@ impl ChainEnd {
             last_etag: Etag(stored["Etag"].as_u64()?),
             values_index: stored["ValuesIndex"].as_u64()?,
             record_index: stored["RecordIndex"].as_u64()?,
+            agreed_hash: text("AgreedHash"),
             change_vector: text("ChangeVector")?,
             point,
             key: text("Key"),
@@ -334,12 +341,12 @@ fn parse(bytes: &[u8]) -> Option<BackupStatus> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use model::date;
 
     use super::*;
 
-    fn run(began: &str, outcome: Result<WrittenRun, String>) -> EndedRun {
+    pub(in super::super) fn run(began: &str, outcome: Result<WrittenRun, String>) -> EndedRun {
         EndedRun {
             form: BackupType::Backup,
             node_tag: "A".to_owned(),
@@ -350,7 +357,7 @@ mod tests {
         }
     }
 
-    fn written(kind: FileKind, etag: u64) -> Result<WrittenRun, String> {
+    pub(in super::super) fn written(kind: FileKind, etag: u64) -> Result<WrittenRun, String> {
         let point = HistoryPoint { environment: 1 << 100, incarnation: u64::MAX, transaction: 3 };
         let end = ChainEnd {
             directory: "/b/2026-11-20-14-38-37.ravendb-smg-A-backup".to_owned(),
@@ -360,6 +367,7 @@ mod tests {
             last_etag: Etag(etag),
             values_index: 321,
             record_index: 9,
+            agreed_hash: Some("h".to_owned()),
             change_vector: "A:40-x".to_owned(),
             point: Some(point),
             key: Some("abc".to_owned()),

@@ -99,6 +99,11 @@ struct Inner {
 }
 
 impl BackupSchedule {
+    /// Has the next run look for leftovers in a folder again.
+    pub(super) fn look_again_in(&self, folder: &Path, database: DatabaseId) {
+        self.lock().folders.remove(&(folder.to_owned(), database));
+    }
+
     /// Whether no run of this process has been asked before for this folder and database.
     pub(super) fn is_first_in(&self, folder: &Path, database: DatabaseId) -> bool {
         let folders = &mut self.lock().folders;
@@ -156,7 +161,7 @@ pub(crate) fn tombstone_needs(
     cluster: Arc<Cluster>,
     backups: Arc<BackupSchedule>,
 ) -> DeletionsNeeded {
-    Arc::new(move |record| {
+    Arc::new(move |record, _| {
         let mut needs = Vec::new();
         for (task, position) in incremental_tasks(&cluster, &backups, record) {
             let holder = task.definition.name.unwrap_or_default();
@@ -512,7 +517,11 @@ impl Engine {
             Ok(database) => database,
             // It is due when it can be used again.
             Err(EngineError::NotOpened {
-                error: AccessError::Disabled | AccessError::Locked { .. } | AccessError::Missing,
+                error:
+                    AccessError::Disabled
+                    | AccessError::Locked { .. }
+                    | AccessError::Missing
+                    | AccessError::ShuttingDown,
                 ..
             }) => return Ok(()),
             Err(error) => {

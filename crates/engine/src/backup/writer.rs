@@ -27,7 +27,10 @@ use crate::{
     engine::Engine,
     error::EngineError,
     operation_thread::check_wanted,
-    smuggler::{DumpExport, ExportSince, ExportSources, SmugglerProgress, VerifiedDump},
+    smuggler::{
+        DumpExport, ExportSince, ExportSources, SmugglerProgress, VerifiedDump,
+        hash_of_counters_and_positions,
+    },
 };
 
 /// Text that is compressed at once.
@@ -63,11 +66,13 @@ impl BackupWriter<'_> {
         progress: &mut SmugglerProgress,
     ) -> Result<WrittenBackup, EngineError> {
         let record = self.database.record();
-        // Read before the documents: a value that is changed in between is backed up twice and not never.
+        // Read before the documents: what is changed in between is backed up twice and not never.
         let values = self.database.values();
         // Forgetting a deletion takes the last change back; what was backed up once stays so.
         let forgotten_index = values.last_forgotten_deletion()?;
         let values_index = values.last_change()?.max(forgotten_index);
+        let agreed = self.engine.cluster_state();
+        let agreed_hash = hash_of_counters_and_positions(&agreed, record.topology_id)?;
         let tx = self.database.read();
         let last_etag = documents::progress(&tx)?.last_etag;
         let before = self.before(&tx, forgotten_index, progress)?;
@@ -77,6 +82,7 @@ impl BackupWriter<'_> {
         if let Some(end) = &before
             && (end.last_etag, end.values_index, end.record_index)
                 == (last_etag, values_index, record.etag)
+            && end.agreed_hash.as_ref() == Some(&agreed_hash)
         {
             progress.report(MessageLevel::Info, "Nothing has changed since the last backup.");
             let result = BackupResult { contents: progress.end(), ..BackupResult::default() };
@@ -88,12 +94,12 @@ impl BackupWriter<'_> {
         };
         let name = self.new_name(&folder, kind, ticks)?.to_string();
         let files = before.as_ref().map_or(0, |end| end.files) + 1;
-        let indexes = (values_index, record.etag);
+        let indexes = (values_index, record.etag, agreed_hash);
         let end = self.end_of((&folder, name), files, &tx, indexes)?;
         let sources = ExportSources {
             build_version: self.build,
             record,
-            agreed: self.engine.cluster_state(),
+            agreed,
             backup_file: Some(link_of(&end, before.as_ref()).to_json()),
             since: before.map(|end| ExportSince {
                 etag: end.last_etag,
@@ -121,7 +127,7 @@ impl BackupWriter<'_> {
         (folder, name): (&Path, String),
         files: u64,
         tx: &ReadTransaction,
-        (values_index, record_index): (u64, u64),
+        (values_index, record_index, agreed_hash): (u64, u64, String),
     ) -> Result<ChainEnd, EngineError> {
         let last = documents::progress(tx)?;
         Ok(ChainEnd {
@@ -132,6 +138,7 @@ impl BackupWriter<'_> {
             last_etag: last.last_etag,
             values_index,
             record_index,
+            agreed_hash: Some(agreed_hash),
             change_vector: last.change_vector.to_string(),
             point: self.database.environment().point_of(tx)?,
             key: self.fingerprint(),

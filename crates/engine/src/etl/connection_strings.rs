@@ -7,6 +7,7 @@ use wire::{
     ConnectionString, ConnectionStringKind, ProtocolError, RavenConnectionString, RecordBody,
 };
 
+use super::tasks::check_users;
 use crate::{engine::Engine, error::EngineError};
 
 /// How many connection strings of one kind a database may have.
@@ -35,15 +36,6 @@ pub(crate) fn raven_string(
     Ok(RavenConnectionString::read(found)?)
 }
 
-/// The names of the tasks that use a connection string.
-fn users_of(body: &RecordBody, kind: ConnectionStringKind, name: &str) -> Vec<String> {
-    let sections = kind.task_sections().iter();
-    let tasks = sections.filter_map(|section| body.properties().get(*section)?.as_array());
-    let uses = |task: &&Value| task["ConnectionStringName"].as_str() == Some(name);
-    let named = tasks.flatten().filter(uses);
-    named.map(|task| task["Name"].as_str().unwrap_or_default().to_owned()).collect()
-}
-
 impl Engine {
     /// The connection strings of a database of one kind, by name, as they are stored.
     pub fn connection_strings(
@@ -57,7 +49,8 @@ impl Engine {
     /// Adds a connection string, or replaces the one of its name. Blocks.
     ///
     /// # Errors
-    /// There are too many; the database does not exist; the record cannot be written.
+    /// There are too many; an enabled task may not send there; the database does not exist; the record cannot be
+    /// written.
     pub fn put_connection_string(
         &self,
         database: &str,
@@ -71,6 +64,9 @@ impl Engine {
                 return Err(ProtocolError::invalid_operation(message).into());
             }
             body.put(string.kind.section(), Value::Object(strings));
+            if string.kind == ConnectionStringKind::Raven {
+                check_users(body, &string.name)?;
+            }
             Ok(Decision::Replace)
         })
     }
@@ -86,7 +82,7 @@ impl Engine {
         name: &str,
     ) -> Result<WrittenRecord, EngineError> {
         self.decide_record_body(database, |_, body| {
-            let users = users_of(body, kind, name);
+            let users = kind.users_in(body, name);
             if !users.is_empty() {
                 let message = format!(
                     "Could not delete connection string with name: {name}. It is used by the tasks: '{}'.",

@@ -13,6 +13,7 @@
 //! | `process` | the run of one task |
 //! | `destination` | sending a batch to a database |
 //! | `position` | how far a transformation has come, as it is stored |
+//! | `script_run` | what scripts run with |
 //! | `statistics` | what a process has done, and what went wrong |
 //! | `trials` | trying a transformation, or a connection |
 
@@ -22,11 +23,11 @@ mod outbound;
 mod position;
 mod process;
 mod processes;
+mod script_run;
 mod statistics;
 mod tasks;
 mod trials;
 
-pub(crate) use destination::encoded;
 pub use outbound::{
     Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
 };

@@ -7,13 +7,17 @@ use std::{
     time::Duration,
 };
 
+use wire::NodeAddress;
+
 /// A request.
 #[derive(Debug)]
 pub struct OutboundRequest {
     /// The method.
     pub method: &'static str,
-    /// The address, with `http://` or `https://`, a path and perhaps a query.
-    pub url: String,
+    /// The server.
+    pub server: NodeAddress,
+    /// The path, which begins with a slash, and perhaps a query.
+    pub path: String,
     /// The type of the body; empty without one.
     pub content_type: String,
     /// The body; several requests may have it.
@@ -29,7 +33,7 @@ pub struct OutboundRequest {
 pub struct OutboundAnswer {
     /// The status.
     pub status: u16,
-    /// The begin of its body.
+    /// The beginning of its body.
     pub body: Vec<u8>,
 }
 

@@ -13,10 +13,11 @@ use documents::TombstoneKind;
 use etl::deletions_read;
 use model::{DatabaseId, DatabaseRecord, Etag, base64_bytes, base64_text};
 use serde_json::{Value, json};
-use storage::HistoryPoint;
-use wire::EtlTransformation;
+use storage::{Environment, HistoryPoint};
+use wire::{EtlTransformation, RavenEtl};
 
-use super::tasks::{EtlTask, tasks_of};
+use super::tasks::tasks_of;
+use crate::error::EngineError;
 
 /// The names of the values begin with it.
 const PREFIX: &str = "etl-position/";
@@ -103,6 +104,15 @@ fn store(cluster: &Cluster, name: String, bytes: Vec<u8>) -> Result<(), ClusterE
     Ok(())
 }
 
+/// Removes the positions of a database. Blocks.
+pub(crate) fn remove_all(cluster: &Cluster, database: DatabaseId) -> Result<(), ClusterError> {
+    let beginning = format!("{PREFIX}{database}/");
+    let stored = cluster.store().read().server_values(&beginning)?;
+    stored
+        .into_iter()
+        .try_for_each(|(name, _)| store(cluster, format!("{beginning}{name}"), Vec::new()))
+}
+
 /// Removes positions of databases and transformations that no longer exist. Blocks.
 pub(crate) fn remove_old(
     cluster: &Cluster,
@@ -128,17 +138,39 @@ pub(crate) fn remove_old(
 
 /// What ETL tasks need of the deletions of a database: everything that they have not sent, also while they are disabled.
 pub(crate) fn tombstone_needs(cluster: Arc<Cluster>) -> DeletionsNeeded {
-    Arc::new(move |record| {
-        tasks_of(record).iter().flat_map(|task| needs_of(&cluster, record, task)).collect()
+    Arc::new(move |record, environment| {
+        let position = |task: &RavenEtl, transform: &EtlTransformation| {
+            valid(&cluster, environment, record.topology_id, (&task.name, transform))
+        };
+        let tasks = tasks_of(record);
+        tasks.iter().flat_map(|task| needs_of(&task.definition, &position)).collect()
     })
 }
 
-fn needs_of(cluster: &Cluster, record: &DatabaseRecord, task: &EtlTask) -> Vec<TombstoneNeed> {
-    let definition = &task.definition;
+/// The stored position, if it is of this definition and these files.
+pub(crate) fn valid(
+    cluster: &Cluster,
+    environment: &Environment,
+    database: DatabaseId,
+    (task, transform): (&str, &EtlTransformation),
+) -> Result<Option<Position>, EngineError> {
+    let stored = read(cluster, database, task, &transform.name)?;
+    let of_definition = stored.filter(|stored| stored.definition == definition_of(transform));
+    let Some(stored) = of_definition else { return Ok(None) };
+    let Some(point) = &stored.point else { return Ok(None) };
+    let is_vouched = environment.vouches_for(point)?.is_ok();
+    Ok(is_vouched.then_some(stored))
+}
+
+type ReadPosition<'r> =
+    dyn Fn(&RavenEtl, &EtlTransformation) -> Result<Option<Position>, EngineError> + 'r;
+
+fn needs_of(definition: &RavenEtl, position: &ReadPosition<'_>) -> Vec<TombstoneNeed> {
     let mut needs = Vec::new();
     for transform in &definition.transforms {
-        let stored = read(cluster, record.topology_id, &definition.name, &transform.name);
-        let known = stored.ok().flatten().map_or(Etag::ZERO, |position| position.etag);
+        // Where it will begin with the first change, and where that cannot be told, it needs everything.
+        let stored = position(definition, transform).ok().flatten();
+        let known = stored.map_or(Etag::ZERO, |position| position.etag);
         let is_disabled = definition.is_disabled || transform.is_disabled;
         let need = |kind: TombstoneKind, collection| TombstoneNeed {
             holder: format!("{}/{}", definition.name, transform.name),

@@ -10,18 +10,18 @@ use std::{
 };
 
 use database::{AccessError, DatabaseLease, LogWatch};
-use etl::{BatchLimits, EtlBatch, Plan, ScriptRun, read_batch};
+use etl::{BatchLimits, EtlBatch, Pace, Plan, read_batch};
 use model::{Etag, ticks};
 use platform::Clock;
-use script::Budget;
 use storage::{HistoryPoint, MemoryShare};
 use wire::EtlTransformation;
 
 use super::{
-    destination::{Destination, SendError},
+    destination::{Destination, DestinationOptions, SendError},
     outbound::Outbound,
     position::{self, Position, definition_of},
     processes::ProcessShared,
+    script_run::{document_bytes_max, script_run},
     statistics::{EtlRun, EtlStatistics},
 };
 use crate::{engine::Engine, error::EngineError};
@@ -36,8 +36,6 @@ const BATCH_PART: u64 = 16;
 const ALLOWED_BYTES: u64 = 256 << 10;
 /// How long a batch is read: a snapshot is held meanwhile.
 const READ_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long a script may run for one document.
-const SCRIPT_TIME_MAX: Duration = Duration::from_secs(2);
 /// The first pause after a failure; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
@@ -52,8 +50,14 @@ pub(super) struct Process {
     shared: Arc<ProcessShared>,
     destination: Destination,
     transforms: Vec<Transform>,
-    /// Wakes it when the log grows.
-    watch: Option<LogWatch>,
+    watch: Option<Watch>,
+}
+
+/// Wakes the process when the log grows, and tells whether it has.
+struct Watch {
+    watch: LogWatch,
+    /// How often the database was opened until then.
+    opening: u64,
 }
 
 /// A transformation, and where it is.
@@ -67,8 +71,8 @@ struct Transform {
     read_to: Etag,
     /// Whether it has read the log to its end, and not been woken since.
     is_idle: bool,
-    /// Whether it had sent everything when it last read.
-    is_at_end: bool,
+    /// If it had sent everything when it last read: how often the log had grown before that.
+    end_seen: Option<u64>,
     changes_max: usize,
     pause: Duration,
     /// Not before this moment of the monotonic clock.
@@ -81,17 +85,19 @@ struct Prepared {
     boundary: String,
     /// The moment at which it was read.
     point: Option<HistoryPoint>,
+    /// How often the log had grown before that.
+    growth: u64,
     /// Holds the memory of the batch.
     share: MemoryShare,
     began: Duration,
     began_ticks: i64,
 }
 
-/// What came of a step.
+/// The outcome of a step.
 enum Step {
     /// There may be more to do.
     Again,
-    /// There is nothing to do until the log grows.
+    /// There is nothing to do until the log grows, or until a database that is closed is opened.
     Idle,
     /// It is tried again later.
     Later,
@@ -122,15 +128,19 @@ impl Process {
             .iter()
             .map(|transform| (transform.definition.name.clone(), EtlStatistics::default()));
         shared.statistics().transforms = named.collect();
-        let connection = shared.task.connection.clone().unwrap_or_default();
-        let time_max = Duration::from_secs(definition.load_timeout_seconds);
-        let destination = Destination::new(outbound, connection, time_max);
+        let options = DestinationOptions {
+            connection: shared.task.connection.clone().unwrap_or_default(),
+            requires_encryption: shared.task.requires_encryption,
+            time_max: Duration::from_secs(definition.load_timeout_seconds),
+        };
+        let destination = Destination::new(outbound, options);
         Process { engine, shared, destination, transforms, watch: None }
     }
 
     /// Reads and sends until there is nothing more to do now; returns how long to wait, or `None` to end.
     fn pass(&mut self) -> Option<Duration> {
         self.shared.signal.clear();
+        self.shared.done_at_opening.store(0, Ordering::SeqCst);
         self.transforms.iter_mut().for_each(|transform| transform.is_idle = false);
         loop {
             let mut has_more = false;
@@ -145,10 +155,7 @@ impl Process {
                     Step::Again => has_more = true,
                     Step::Idle => self.transforms[at].is_idle = true,
                     Step::Later => {}
-                    Step::Closed => {
-                        let is_lost = self.shared.is_lost.load(Ordering::SeqCst);
-                        return Some(if is_lost { IDLE_TIME } else { CLOSED_PAUSE });
-                    }
+                    Step::Closed => return Some(CLOSED_PAUSE),
                     Step::End => return None,
                 }
             }
@@ -158,9 +165,7 @@ impl Process {
         }
         let engine = self.engine.upgrade()?;
         engine.scripts().engine().shrink_to(0);
-        let now = engine.clock().monotonic();
-        let retries = self.transforms.iter().filter_map(|transform| transform.retry_at);
-        Some(retries.min().map_or(IDLE_TIME, |retry| retry.saturating_sub(now)))
+        Some(time_to_retry(&self.transforms, engine.clock().monotonic()))
     }
 
     /// Whether a transformation has nothing to do now; `None` if the process is to end.
@@ -179,7 +184,11 @@ impl Process {
         let clock = Arc::clone(engine.clock());
         let prepared = match self.prepare(&engine, at) {
             Ok(Ready::Batch(prepared)) => prepared,
-            Ok(Ready::Nothing) => return Step::Idle,
+            Ok(Ready::Nothing) => {
+                self.note_success(at);
+                return Step::Idle;
+            }
+            Ok(Ready::AtEnd) => return Step::Idle,
             Ok(Ready::Closed) => return Step::Closed,
             Ok(Ready::End) => return Step::End,
             Err(error) => {
@@ -189,7 +198,7 @@ impl Process {
         };
         // A destination that does not answer must not keep the engine alive.
         drop(engine);
-        let Prepared { mut batch, boundary, point, share, began, began_ticks } = *prepared;
+        let Prepared { mut batch, boundary, point, growth, share, began, began_ticks } = *prepared;
         let read_at = clock.monotonic();
         let commands = std::mem::take(&mut batch.commands);
         let (count, is_empty) = (commands.len(), commands.is_empty());
@@ -216,11 +225,11 @@ impl Process {
         };
         {
             let mut statistics = self.shared.statistics();
-            statistics.destination_url = self.destination.url().map(str::to_owned);
+            statistics.destination_url = self.destination.url();
             statistics.transforms[at].1.note_run(run);
         }
         match sent {
-            Ok(()) => self.succeed(at, &batch, point, now),
+            Ok(()) => self.succeed(at, &batch, (point, growth), now),
             Err(SendError::Canceled) => Step::End,
             Err(SendError::Refused { .. }) if 1 < batch.changes => {
                 let transform = &mut self.transforms[at];
@@ -243,12 +252,12 @@ impl Process {
 
     /// Reads a batch.
     fn prepare(&mut self, engine: &Arc<Engine>, at: usize) -> Result<Ready, EngineError> {
-        let Some(database) = self.open(engine, at)? else { return Ok(Ready::Closed) };
-        if self.watch.as_ref().is_none_or(|watch| !watch.is_of(&database)) {
-            let shared = Arc::clone(&self.shared);
-            let wake = Box::new(move || shared.signal.wake());
-            self.watch = Some(database.followers().watch(wake));
-        }
+        let database = match self.open(engine, at)? {
+            Found::Open(database) => database,
+            Found::AtEnd => return Ok(Ready::AtEnd),
+            Found::Closed => return Ok(Ready::Closed),
+        };
+        let growth = self.watch(engine, &database);
         let transform = &mut self.transforms[at];
         if transform.plan.is_none() {
             let plan = Plan::compile(&engine.scripts().engine(), &transform.definition);
@@ -258,7 +267,8 @@ impl Process {
         }
         let tx = database.read();
         if transform.position.is_none() {
-            let position = stored_position(engine, &self.shared, &transform.definition, &database)?;
+            let position = first_position(engine, &self.shared, &transform.definition, &database)?;
+            let Some(position) = position else { return Ok(Ready::End) };
             self.shared.statistics().transforms[at].1.last_etag = position.etag;
             transform.read_to = position.etag;
             transform.position = Some(position);
@@ -271,70 +281,80 @@ impl Process {
         let limits = BatchLimits {
             changes_max: transform.changes_max,
             bytes_max: BATCH_BYTES_MAX.min(part),
+            document_bytes_max: document_bytes_max(work),
         };
         let mut share = work.share(ALLOWED_BYTES);
         let node_tag = engine.node_tag().to_string();
-        let run = ScriptRun {
-            engine: engine.scripts().engine(),
-            budget: Budget {
-                time_max: SCRIPT_TIME_MAX,
-                result_bytes_max: engine.settings().documents.document_bytes_max,
-                ..Budget::default()
-            },
-            node_tag: &node_tag,
-        };
-        let may_go_on = || {
-            clock.monotonic().saturating_sub(began) < READ_TIME_MAX
-                && !self.shared.cancel.is_canceled()
-                && !database.is_closing()
+        let run = script_run(engine, &node_tag);
+        let pace = || match () {
+            () if self.shared.cancel.is_canceled() || database.is_closing() => Pace::Stop,
+            () if READ_TIME_MAX <= clock.monotonic().saturating_sub(began) => Pace::Enough,
+            () => Pace::GoOn,
         };
         let Some(plan) = &transform.plan else { return Ok(Ready::Nothing) };
-        let batch = read_batch(&tx, plan, &run, transform.read_to, limits, &mut share, &may_go_on)?;
+        let batch = read_batch(&tx, plan, &run, transform.read_to, limits, &mut share, &pace)?;
         transform.read_to = batch.read_to;
         // Until what was read is sent.
-        transform.is_at_end = batch.is_last && batch.changes == 0;
-        if batch.changes == 0 {
-            return Ok(Ready::Nothing);
+        transform.end_seen = (batch.is_last && batch.changes == 0).then_some(growth);
+        match (batch.changes, batch.is_last) {
+            (0, true) => return Ok(Ready::Nothing),
+            (0, false) => return Ok(Ready::Closed),
+            _ => {}
         }
         let boundary = format!("{:016x}{:016x}", engine.random_number(), engine.random_number());
         let point = database.environment().point_of(&tx)?;
-        let prepared = Prepared { batch, boundary, point, share, began, began_ticks };
+        let prepared = Prepared { batch, boundary, point, growth, share, began, began_ticks };
         Ok(Ready::Batch(Box::new(prepared)))
     }
 
     /// The database, if it can be used. It is opened only for a transformation that may not be at its end.
-    fn open(
-        &mut self,
-        engine: &Arc<Engine>,
-        at: usize,
-    ) -> Result<Option<DatabaseLease>, EngineError> {
+    fn open(&self, engine: &Arc<Engine>, at: usize) -> Result<Found, EngineError> {
         let name = self.shared.database_name.as_str();
         // Another database may have its name by now.
         let is_it =
             |database: &DatabaseLease| database.record().topology_id == self.shared.database;
         if let Some(database) = engine.if_open(name).filter(is_it) {
-            self.shared.is_lost.store(false, Ordering::SeqCst);
-            return Ok(Some(database));
+            return Ok(Found::Open(database));
         }
-        self.watch = None;
-        let transform = &self.transforms[at];
-        if transform.position.is_some() && transform.retry_at.is_none() && transform.is_at_end {
-            // Nobody has used it: nothing has changed.
-            self.shared.is_lost.store(true, Ordering::SeqCst);
-            return Ok(None);
+        let opening = engine.registry.openings(name);
+        let seen = self.watch.as_ref().filter(|watch| watch.opening == opening);
+        if seen.is_some_and(|watch| self.transforms[at].is_at_end(watch.watch.growth())) {
+            self.shared.done_at_opening.store(opening, Ordering::SeqCst);
+            return Ok(Found::AtEnd);
         }
         match engine.open_blocking(name) {
-            Ok(database) => Ok(Some(database).filter(is_it)),
-            Err(EngineError::NotOpened {
+            Ok(database) if is_it(&database) => Ok(Found::Open(database)),
+            Ok(_)
+            | Err(EngineError::NotOpened {
                 error:
                     AccessError::Disabled
                     | AccessError::Locked { .. }
                     | AccessError::Missing
                     | AccessError::ShuttingDown,
                 ..
-            }) => Ok(None),
+            }) => Ok(Found::Closed),
             Err(error) => Err(error),
         }
+    }
+
+    /// Watches the log of an open database; returns how often it has grown. What was seen of it before it was opened
+    /// counts no more.
+    fn watch(&mut self, engine: &Engine, database: &DatabaseLease) -> u64 {
+        if let Some(watch) = self.watch.as_ref().filter(|watch| watch.watch.is_of(database)) {
+            return watch.watch.growth();
+        }
+        // Read first: if it is opened again meanwhile, it is looked at again.
+        let opening = engine.registry.openings(self.shared.database_name.as_str());
+        let shared = Arc::clone(&self.shared);
+        let watch = database.followers().watch(Box::new(move || shared.signal.wake()));
+        for transform in &mut self.transforms {
+            (transform.end_seen, transform.is_idle) = (None, false);
+        }
+        let growth = watch.growth();
+        self.watch = Some(Watch { watch, opening });
+        // Those before this one in turn look at it, too.
+        self.shared.signal.wake();
+        growth
     }
 
     /// Stores how far a transformation has come.
@@ -342,7 +362,7 @@ impl Process {
         &mut self,
         at: usize,
         batch: &EtlBatch,
-        point: Option<HistoryPoint>,
+        (point, growth): (Option<HistoryPoint>, u64),
         now: i64,
     ) -> Step {
         let Some(engine) = self.engine.upgrade() else { return Step::End };
@@ -367,20 +387,10 @@ impl Process {
             Some(Ok(())) => {}
         }
         transform.changes_max = transform.changes_max.saturating_mul(2).min(CHANGES_MAX);
-        transform.pause = PAUSE_MIN;
-        transform.retry_at = None;
-        transform.is_at_end = batch.is_last;
-        let mut statistics = shared.statistics();
+        transform.end_seen = batch.is_last.then_some(growth);
+        self.note_success(at);
+        let mut statistics = self.shared.statistics();
         let statistics = &mut statistics.transforms[at].1;
-        if statistics.is_failing {
-            tracing::info!(
-                database = shared.database_name.as_str(),
-                task = names.0,
-                transformation = names.1,
-                "an ETL task goes on"
-            );
-        }
-        statistics.note_success();
         statistics.last_etag = batch.last_etag;
         statistics.transformed += batch.changes - batch.problems_count;
         statistics.transform_errors += batch.problems_count;
@@ -389,6 +399,23 @@ impl Process {
             statistics.note_document(&problem.id, &problem.message, now);
         }
         Step::Again
+    }
+
+    /// Notes that there is nothing to try again.
+    fn note_success(&mut self, at: usize) {
+        let transform = &mut self.transforms[at];
+        (transform.pause, transform.retry_at) = (PAUSE_MIN, None);
+        let mut statistics = self.shared.statistics();
+        let statistics = &mut statistics.transforms[at].1;
+        if statistics.is_failing {
+            tracing::info!(
+                database = self.shared.database_name.as_str(),
+                task = self.shared.task.definition.name.as_str(),
+                transformation = transform.definition.name.as_str(),
+                "an ETL task works again"
+            );
+        }
+        statistics.note_success();
     }
 
     /// Notes a failure, after which a transformation pauses.
@@ -416,28 +443,49 @@ impl Process {
 }
 
 /// Where a transformation continues: at its stored position, or with the first change if that is not of this definition
-/// and these files.
-fn stored_position(
+/// and these files. That it begins is stored before anything is read: the older position must not let deletions be
+/// forgotten. `None` if the process is to end.
+fn first_position(
     engine: &Engine,
     shared: &ProcessShared,
     transform: &EtlTransformation,
     database: &DatabaseLease,
-) -> Result<Position, EngineError> {
-    let (task, definition) = (&shared.task.definition.name, definition_of(transform));
-    let stored = position::read(&engine.cluster, shared.database, task, &transform.name)?;
-    if let Some(stored) = stored.filter(|stored| stored.definition == definition)
-        && let Some(point) = &stored.point
-        && database.environment().vouches_for(point)?.is_ok()
-    {
-        return Ok(stored);
+) -> Result<Option<Position>, EngineError> {
+    let (environment, task) = (database.environment(), shared.task.definition.name.as_str());
+    let known = (task, transform);
+    if let Some(stored) = position::valid(&engine.cluster, environment, shared.database, known)? {
+        return Ok(Some(stored));
     }
-    Ok(Position { definition, ..Position::default() })
+    let point = environment.point_of(&database.read())?;
+    let position = Position { point, definition: definition_of(transform), ..Position::default() };
+    let names = (task, transform.name.as_str());
+    let stored =
+        shared.store(|| position::write(&engine.cluster, shared.database, names, &position));
+    Ok(stored.transpose()?.map(|()| position))
+}
+
+/// How long a process may sleep.
+fn time_to_retry(transforms: &[Transform], now: Duration) -> Duration {
+    let waiting = transforms.iter().filter(|transform| !transform.is_idle);
+    let retries = waiting.filter_map(|transform| transform.retry_at);
+    retries.min().map_or(IDLE_TIME, |retry| retry.saturating_sub(now))
+}
+
+/// The database of a process.
+enum Found {
+    Open(DatabaseLease),
+    /// It is closed, and has nothing that was not sent.
+    AtEnd,
+    /// It cannot be used now.
+    Closed,
 }
 
 /// What was read.
 enum Ready {
     Batch(Box<Prepared>),
     Nothing,
+    /// The database is closed, and everything was sent.
+    AtEnd,
     Closed,
     End,
 }
@@ -450,11 +498,16 @@ impl Transform {
             position: None,
             read_to: Etag::ZERO,
             is_idle: false,
-            is_at_end: false,
+            end_seen: None,
             changes_max: CHANGES_MAX,
             pause: PAUSE_MIN,
             retry_at: None,
         }
+    }
+
+    /// Whether it has sent everything, if the log has grown so often.
+    fn is_at_end(&self, growth: u64) -> bool {
+        self.position.is_some() && self.retry_at.is_none() && self.end_seen == Some(growth)
     }
 
     /// What was read and not sent is read again.

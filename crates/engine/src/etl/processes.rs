@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
@@ -60,8 +60,8 @@ pub(super) struct ProcessShared {
     pub(super) task: EtlTask,
     pub(super) cancel: Cancel,
     pub(super) signal: Signal,
-    /// Whether it is done with a database that was closed.
-    pub(super) is_lost: AtomicBool,
+    /// If it is done with a database that was closed: how often that was opened until then; otherwise 0.
+    pub(super) done_at_opening: AtomicU64,
     /// Held while a position is stored.
     storing: Mutex<()>,
     pub(super) statistics: Mutex<ProcessStatistics>,
@@ -220,7 +220,7 @@ impl Drop for EtlProcesses {
 
 /// Whether a task is to run.
 fn is_wanted(record: &DatabaseRecord, task: &EtlTask) -> bool {
-    !record.disabled && !task.definition.is_disabled && task.connection.is_some()
+    !record.disabled && !task.definition.is_disabled && task.connection.is_ok()
 }
 
 impl Engine {
@@ -254,23 +254,24 @@ impl Engine {
         }
         let is_settled = !inner.running.iter().any(|running| running.thread.is_finished());
         if inner.seen_index != index || !is_settled {
-            self.follow_records(&mut inner, &outbound);
-            inner.seen_index = index;
+            let do_all_run = self.follow_records(&mut inner, &outbound);
+            // What could not begin is tried again.
+            inner.seen_index = if do_all_run { index } else { 0 };
         }
         let shared: Vec<_> =
             inner.running.iter().map(|running| Arc::clone(&running.shared)).collect();
         drop(inner);
         // A process does not open a database that it is done with, but it follows one that was opened again.
         for process in shared {
-            if process.is_lost.load(Ordering::SeqCst)
-                && self.if_open(process.database_name.as_str()).is_some()
-            {
+            let done = process.done_at_opening.load(Ordering::SeqCst);
+            if done != 0 && done != self.registry.openings(process.database_name.as_str()) {
                 process.signal.wake();
             }
         }
     }
 
-    fn follow_records(self: &Arc<Self>, inner: &mut Inner, outbound: &Arc<dyn Outbound>) {
+    /// Returns whether all tasks run that are to.
+    fn follow_records(self: &Arc<Self>, inner: &mut Inner, outbound: &Arc<dyn Outbound>) -> bool {
         let records = self.catalog.records();
         let mut known = HashMap::with_capacity(inner.known.len());
         let mut wanted: Vec<(Arc<DatabaseRecord>, EtlTask)> = Vec::new();
@@ -290,12 +291,14 @@ impl Engine {
                 record.topology_id == shared.database
                     && task.stored == shared.task.stored
                     && task.connection == shared.task.connection
+                    && task.requires_encryption == shared.task.requires_encryption
             };
             if !wanted.iter().any(is_same) {
                 shared.stop();
             }
         }
         inner.running.retain(|running| !running.thread.is_finished());
+        let mut do_all_run = true;
         for (record, task) in wanted {
             let is_taken = inner
                 .running
@@ -306,13 +309,17 @@ impl Engine {
             }
             if PROCESSES_MAX <= inner.running.len() {
                 tracing::error!("there are too many ETL tasks; some do not run");
-                return;
+                return true;
             }
             match self.begin_process(&record, task, outbound) {
                 Ok(running) => inner.running.push(running),
-                Err(error) => tracing::error!(%error, "an ETL task could not begin"),
+                Err(error) => {
+                    tracing::error!(%error, "an ETL task could not begin");
+                    do_all_run = false;
+                }
             }
         }
+        do_all_run
     }
 
     fn begin_process(
@@ -327,7 +334,7 @@ impl Engine {
             task,
             cancel: Cancel::default(),
             signal: Signal::default(),
-            is_lost: AtomicBool::new(false),
+            done_at_opening: AtomicU64::new(0),
             storing: Mutex::default(),
             statistics: Mutex::default(),
         });
@@ -337,6 +344,19 @@ impl Engine {
         let thread = thread.spawn(move || process::run(process));
         let thread = thread.map_err(|source| EngineError::NoThread { source })?;
         Ok(Running { shared, thread })
+    }
+
+    /// Ends the tasks of a database that is deleted, and forgets how far they have come. Blocks.
+    ///
+    /// # Errors
+    /// The shared state cannot be changed.
+    pub(crate) fn remove_etl_positions_of(&self, database: DatabaseId) -> Result<(), EngineError> {
+        for running in &self.etl.lock().running {
+            if running.shared.database == database {
+                running.shared.stop();
+            }
+        }
+        Ok(position::remove_all(&self.cluster, database)?)
     }
 
     /// Removes positions of databases and transformations that no longer exist.

@@ -4,26 +4,23 @@ use std::time::Duration;
 
 use database::Database;
 use documents::log::{self, EntryKind, EntryKinds, Selection};
-use etl::{Plan, ScriptRun, TestRun};
+use etl::{Plan, TestRun};
 use model::{CollectionName, DatabaseRecord, DocumentId, Etag};
-use script::Budget;
 use serde_json::{Map, Value};
-use wire::{EtlTransformation, ProtocolError, RavenEtl};
+use wire::{EtlTransformation, NodeAddress, ProtocolError, RavenEtl, percent_encode};
 
 use super::{
-    destination::encoded,
+    destination::{ANSWER_BYTES_MAX, message_of},
     outbound::{Cancel, OutboundRequest},
     position,
+    script_run::{document_bytes_max, script_run},
 };
 use crate::{engine::Engine, error::EngineError};
 
-/// How long a script may run for one document.
-const SCRIPT_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a server may take that is tried.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
-const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Debug)]
 pub struct EtlTrial {
     /// The commands, as the elements of a JSON array.
@@ -62,17 +59,15 @@ impl Engine {
         let [transform] = &definition.transforms[..] else {
             return Err(invalid("A trial needs exactly one transformation.".to_owned()));
         };
-        let engine = self.scripts().engine();
-        let plan = Plan::compile(&engine, transform).map_err(|error| invalid(error.to_string()))?;
         let node_tag = self.node_tag().to_string();
-        let budget = Budget {
-            time_max: SCRIPT_TIME_MAX,
-            result_bytes_max: self.settings().documents.document_bytes_max,
-            ..Budget::default()
-        };
-        let run = ScriptRun { engine, budget, node_tag: &node_tag };
+        let run = script_run(self, &node_tag);
+        let plan = Plan::compile(&run.engine, transform);
+        let plan = plan.map_err(|error| invalid(error.to_string()))?;
         let id = DocumentId::new(id).map_err(|error| invalid(error.to_string()))?;
-        let ran = etl::test(&database.read(), &plan, &run, &id, as_deleted)?;
+        let work = &self.memory().work;
+        let (bytes_max, mut share) = (document_bytes_max(work), work.share(0));
+        let (tx, of) = (database.read(), (&id, as_deleted));
+        let ran = etl::test(&tx, &plan, &run, of, bytes_max, &mut share)?;
         let Some(TestRun { commands, problem, output }) = ran else {
             return Err(invalid(format!("Document {id} does not exist")));
         };
@@ -120,14 +115,18 @@ impl Engine {
         let outbound = self.etl.outbound().ok_or_else(|| EngineError::Internal {
             what: "nobody makes requests to other servers".to_owned(),
         })?;
-        let url = url.trim_end_matches('/');
+        let server: NodeAddress = match url.parse() {
+            Ok(server) => server,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
         let path = match database {
-            Some(database) => format!("/topology?name={}", encoded(database)),
+            Some(database) => format!("/topology?name={}", percent_encode(database)),
             None => "/build/version".to_owned(),
         };
         let request = OutboundRequest {
             method: "GET",
-            url: format!("{url}{path}"),
+            server: server.clone(),
+            path,
             content_type: String::new(),
             body: std::sync::Arc::default(),
             time_max: CONNECTION_TIME_MAX,
@@ -136,9 +135,8 @@ impl Engine {
         Ok(match outbound.send(request, &Cancel::default()) {
             Ok(answer) if answer.status == 200 => Ok(()),
             Ok(answer) => {
-                let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                let message = error["Message"].as_str().unwrap_or_default();
-                Err(format!("{url} answered with the status {}. {message}", answer.status))
+                let message = message_of(&answer.body);
+                Err(format!("{server} answered with the status {}. {message}", answer.status))
             }
             Err(error) => Err(error.to_string()),
         })

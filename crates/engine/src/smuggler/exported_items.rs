@@ -1,10 +1,10 @@
 //! Elements of the smaller kinds of data.
 
 use blittable::write_json_string;
-use cluster_state::{CompareExchangeEntry, SubscriptionRecord};
+use cluster_state::{ClusterState, CompareExchangeEntry, SubscriptionRecord};
 use documents::{
-    CounterRow, CounterTombstoneRow, DocumentError, DocumentRow, collection_numbered, counters_of,
-    log::LogEntry,
+    ContentHasher, CounterRow, CounterTombstoneRow, DocumentError, DocumentRow,
+    collection_numbered, counters_of, log::LogEntry,
 };
 use model::{AttachmentName, ChangeVector, DatabaseId, DocumentId, date};
 use serde_json::{Value, json};
@@ -78,6 +78,31 @@ pub(super) fn subscription(record: &SubscriptionRecord) -> Value {
         "LastClientConnectionTime": time(record.last_connected_ticks),
         "Disabled": settings.is_disabled, "RaftCommandIndex": record.index
     })
+}
+
+/// A hash of the identities and subscriptions of a database, which differs if an export of them would. When workers were
+/// last connected is left out: each connection would change it.
+pub(crate) fn hash_of_counters_and_positions(
+    agreed: &ClusterState,
+    database: DatabaseId,
+) -> Result<String, EngineError> {
+    let mut hasher = ContentHasher::default();
+    let mut element = Vec::new();
+    for (name, value) in agreed.identities(database)? {
+        element.clear();
+        write_identity(&name, value, &mut element);
+        hasher.update(&element);
+    }
+    for record in agreed.subscriptions(database)? {
+        let mut shown = subscription(&record?);
+        if let Some(shown) = shown.as_object_mut() {
+            shown.retain(|name, _| {
+                !["LastBatchAckTime", "LastClientConnectionTime"].contains(&&**name)
+            });
+        }
+        hasher.update(shown.to_string().as_bytes());
+    }
+    Ok(String::from_utf8_lossy(&hasher.finish().text()).into_owned())
 }
 
 /// The counters of a document: what each database has counted, by the position of its id in `@dbIds`.

@@ -76,8 +76,7 @@ pub struct DumpImport {
     pub(super) id_separator: char,
     /// Whether counters are not merged with the stored ones.
     replaces_counters: bool,
-    /// Whether indexes in C# are imported, which only administrators may define.
-    may_define_csharp: bool,
+    importer: Importer,
     /// The most that messages show of an element: nothing of what is going to be encrypted.
     shown_bytes_max: usize,
 }
@@ -89,6 +88,15 @@ pub(super) struct Current {
     pub(super) part: SmugglerPart,
     word: &'static str,
     pub(super) is_included: bool,
+}
+
+/// What the one who imports may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Importer {
+    /// Administers the database: the record and indexes in C# are imported.
+    pub is_administrator: bool,
+    /// Operates the server: connection strings that tasks use are replaced.
+    pub is_operator: bool,
 }
 
 /// What the caller does next.
@@ -106,8 +114,7 @@ pub enum ImportNext {
 }
 
 impl DumpImport {
-    /// An import of which nothing is read. Only for an administrator of the database are its record and indexes in
-    /// C# imported.
+    /// An import of which nothing is read.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -116,10 +123,10 @@ impl DumpImport {
         database: &DatabaseLease,
         options: SmugglerOptions,
         operation: Option<Arc<Operation>>,
-        is_administrator: bool,
+        importer: Importer,
     ) -> Result<DumpImport, EngineError> {
         let progress = SmugglerProgress::new(operation, Arc::clone(engine.clock()));
-        Self::begin_counting(engine, database, options, progress, is_administrator)
+        Self::begin_counting(engine, database, options, progress, importer)
     }
 
     /// An import of a file for an administrator, adding to what was counted in those before. Counters of a backup have the
@@ -135,7 +142,8 @@ impl DumpImport {
         progress: SmugglerProgress,
         replaces_counters: bool,
     ) -> Result<DumpImport, EngineError> {
-        let mut import = Self::begin_counting(engine, database, options, progress, true)?;
+        let importer = Importer { is_administrator: true, is_operator: true };
+        let mut import = Self::begin_counting(engine, database, options, progress, importer)?;
         import.replaces_counters = replaces_counters;
         Ok(import)
     }
@@ -145,7 +153,7 @@ impl DumpImport {
         database: &DatabaseLease,
         options: SmugglerOptions,
         progress: SmugglerProgress,
-        is_administrator: bool,
+        importer: Importer,
     ) -> Result<DumpImport, EngineError> {
         let now_ticks = engine.clock().now().ticks();
         let transform = Transform::of(engine, &options)?;
@@ -169,7 +177,7 @@ impl DumpImport {
             rows: None,
             id_separator: database.queue().id_separator().character(),
             replaces_counters: false,
-            may_define_csharp: is_administrator,
+            importer,
             shown_bytes_max: if is_encrypted { 0 } else { SHOWN_BYTES_MAX },
         })
     }
@@ -294,7 +302,9 @@ impl DumpImport {
         match imported_items::parse(text) {
             Ok(sent) => {
                 let options = Arc::clone(&self.options);
-                ImportNext::Run(Box::new(ImportTask(Task::Record { sent, options })))
+                let may_redirect = self.importer.is_operator;
+                let task = Task::Record { sent, options, may_redirect };
+                ImportNext::Run(Box::new(ImportTask(task)))
             }
             Err(reason) => {
                 self.refuse(
@@ -751,7 +761,8 @@ impl DumpImport {
             }
         }
         let definition = read_index_definition(definition).map_err(|error| error.message)?;
-        if !self.may_define_csharp && !definition.maps.iter().all(|map| is_javascript(map)) {
+        if !self.importer.is_administrator && !definition.maps.iter().all(|map| is_javascript(map))
+        {
             return Err(
                 "Only an administrator of the database may import indexes in C#.".to_owned()
             );

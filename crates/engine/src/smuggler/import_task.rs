@@ -30,7 +30,7 @@ const SUBMITTED_MAX: usize = 64;
 pub struct ImportTask(pub(super) Task);
 
 pub(super) enum Task {
-    Record { sent: Map<String, Value>, options: Arc<SmugglerOptions> },
+    Record { sent: Map<String, Value>, options: Arc<SmugglerOptions>, may_redirect: bool },
     Index(Box<IndexDefinition>),
     Identities(Vec<(String, i64)>),
     Values(Vec<(String, BlittableBuf)>),
@@ -65,10 +65,11 @@ impl ImportTask {
         database: &DatabaseLease,
     ) -> Result<TaskOutcome, EngineError> {
         match self.0 {
-            Task::Record { sent, options } => {
+            Task::Record { sent, options, may_redirect } => {
                 let name = database.record().name.as_str().to_owned();
+                let use_of = RecordUse::Import { may_redirect };
                 let ImportedRecord { parts, refused, .. } =
-                    engine.import_record(&name, &sent, &options, RecordUse::Import)?;
+                    engine.import_record(&name, &sent, &options, use_of)?;
                 let mut outcome = TaskOutcome::of(SmugglerPart::DatabaseRecord);
                 (outcome.record_parts, outcome.notes) = (parts, refused);
                 Ok(outcome)

@@ -9,18 +9,25 @@ use std::collections::BTreeMap;
 use model::{DatabaseLockMode, NamedEnum as _, RetentionKind};
 use serde_json::{Map, Value};
 use wire::{
-    ProtocolError, RecordBody, SmugglerOptions, StoredSection, read_client_configuration,
-    read_conflict_revisions, read_documents_compression, read_retention_configuration,
-    read_revisions_configuration, read_time_series_configuration,
+    ConnectionStringKind, ProtocolError, RavenConnectionString, RavenEtl, RecordBody,
+    SmugglerOptions, StoredSection, read_client_configuration, read_conflict_revisions,
+    read_documents_compression, read_retention_configuration, read_revisions_configuration,
+    read_time_series_configuration,
 };
 
-use crate::{database_files::check_settings, engine::Engine, error::EngineError};
+use crate::{
+    database_files::check_settings, engine::Engine, error::EngineError, etl::EtlTask,
+    stored_tasks::settle_tasks,
+};
 
 /// What is done with the record of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordUse {
     /// It is merged into that of a database. Tasks arrive disabled, and settings stay as they are here.
-    Import,
+    Import {
+        /// Whether connection strings that tasks use may be replaced: the server sends with its own certificate.
+        may_redirect: bool,
+    },
     /// It becomes that of a new database, with its settings.
     Restore {
         /// Whether tasks arrive disabled.
@@ -43,14 +50,26 @@ pub(crate) struct ImportedRecord {
 /// With the name that results use, and whether they are tasks.
 const KEPT: &[(&str, &str, Kept)] = &[
     ("ConflictSolverConfig", "ConflictSolverConfig", Kept::AsSent),
-    ("RavenConnectionStrings", "RavenConnectionStrings", Kept::ByName),
-    ("SqlConnectionStrings", "SqlConnectionStrings", Kept::ByName),
-    ("OlapConnectionStrings", "OlapConnectionStrings", Kept::ByName),
-    ("ElasticSearchConnectionStrings", "ElasticSearchConnectionStrings", Kept::ByName),
-    ("QueueConnectionStrings", "QueueConnectionStrings", Kept::ByName),
+    (
+        "RavenConnectionStrings",
+        "RavenConnectionStrings",
+        Kept::Strings(ConnectionStringKind::Raven),
+    ),
+    ("SqlConnectionStrings", "SqlConnectionStrings", Kept::Strings(ConnectionStringKind::Sql)),
+    ("OlapConnectionStrings", "OlapConnectionStrings", Kept::Strings(ConnectionStringKind::Olap)),
+    (
+        "ElasticSearchConnectionStrings",
+        "ElasticSearchConnectionStrings",
+        Kept::Strings(ConnectionStringKind::ElasticSearch),
+    ),
+    (
+        "QueueConnectionStrings",
+        "QueueConnectionStrings",
+        Kept::Strings(ConnectionStringKind::Queue),
+    ),
     (RecordBody::BACKUP_TASKS, RecordBody::BACKUP_TASKS, Kept::Task),
     ("ExternalReplications", "ExternalReplications", Kept::Task),
-    ("RavenEtls", "RavenEtls", Kept::Task),
+    (RecordBody::RAVEN_ETLS, RecordBody::RAVEN_ETLS, Kept::Task),
     ("SqlEtls", "SqlEtls", Kept::Task),
     ("OlapEtls", "OlapEtls", Kept::Task),
     ("ElasticSearchEtls", "ElasticSearchEtls", Kept::Task),
@@ -62,8 +81,8 @@ const KEPT: &[(&str, &str, Kept)] = &[
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     AsSent,
-    /// An object of definitions by name.
-    ByName,
+    /// Connection strings by name.
+    Strings(ConnectionStringKind),
     /// A list of tasks.
     Task,
 }
@@ -87,10 +106,14 @@ impl Engine {
         }
         let mut kept = kept_parts(sent, options, &mut imported);
         for (name, value, _) in &mut kept {
-            if *name == RecordBody::BACKUP_TASKS
-                && let Value::Array(tasks) = value
-            {
+            let Value::Array(tasks) = value else { continue };
+            if *name == RecordBody::BACKUP_TASKS {
                 *tasks = self.imported_backup_tasks(tasks, &mut imported.refused);
+            }
+            if *name == RecordBody::RAVEN_ETLS {
+                for task in tasks.iter_mut().filter_map(Value::as_object_mut) {
+                    *task = RavenEtl::with_names_as_written(task);
+                }
             }
         }
         let is_locked = sent.get("LockMode").and_then(Value::as_str);
@@ -98,21 +121,23 @@ impl Engine {
             .filter(|_| options.includes_record_part("LockMode"))
             .and_then(DatabaseLockMode::named);
         imported.lock_mode = lock_mode;
-        let applied_mode = lock_mode.filter(|_| use_of == RecordUse::Import);
+        let is_import = matches!(use_of, RecordUse::Import { .. });
+        let applied_mode = lock_mode.filter(|_| is_import);
         if !kept.is_empty() || applied_mode.is_some() {
-            self.change_record_body(database, |body| {
-                for (name, value, kind) in &kept {
-                    match (kind, use_of) {
-                        (Kept::Task, RecordUse::Restore { disables_tasks: false }) => {
-                            body.put(name, value.clone());
-                        }
-                        _ => body.merge(name, value, *kind == Kept::Task),
+            let number_min = self.cluster_state().last_index()? + 1;
+            let mut left_out = Vec::new();
+            self.change_etl_tasks(|tasks| {
+                self.change_record_body(database, |body| {
+                    tasks.before = EtlTask::stored_in(body);
+                    left_out = merge(body, &kept, use_of);
+                    settle_tasks(body, number_min);
+                    tasks.after = EtlTask::stored_in(body);
+                    if let Some(mode) = applied_mode {
+                        body.set_lock_mode(mode);
                     }
-                }
-                if let Some(mode) = applied_mode {
-                    body.set_lock_mode(mode);
-                }
+                })
             })?;
+            imported.refused.append(&mut left_out);
         }
         if lock_mode.is_some() {
             imported.parts.push("LockMode");
@@ -131,7 +156,7 @@ impl Engine {
         let settings = settings_in(sent);
         match use_of {
             _ if settings.is_empty() => {}
-            RecordUse::Import => imported.refused.push(
+            RecordUse::Import { .. } => imported.refused.push(
                 "The settings of the database in the dump were not applied: configure them here."
                     .to_owned(),
             ),
@@ -141,6 +166,60 @@ impl Engine {
         }
         Ok(imported)
     }
+}
+
+/// Merges parts into a record; returns what was left out, and why.
+fn merge(
+    body: &mut RecordBody,
+    parts: &[(&'static str, Value, Kept)],
+    use_of: RecordUse,
+) -> Vec<String> {
+    let mut left_out = Vec::new();
+    for (name, value, kind) in parts {
+        match (kind, use_of, value) {
+            (Kept::Task, RecordUse::Restore { disables_tasks: false }, _) => {
+                body.put(name, value.clone());
+            }
+            (Kept::Strings(kind), RecordUse::Import { may_redirect }, Value::Object(strings)) => {
+                let fit = fit_strings(body, *kind, strings, may_redirect, &mut left_out);
+                body.merge(name, &Value::Object(fit), false);
+            }
+            _ => body.merge(name, value, *kind == Kept::Task),
+        }
+    }
+    left_out
+}
+
+/// The connection strings that are imported. Where tasks of the database send to is not changed by those who may not
+/// define that, and what leads nowhere is left out.
+fn fit_strings(
+    body: &RecordBody,
+    kind: ConnectionStringKind,
+    sent: &Map<String, Value>,
+    may_redirect: bool,
+    left_out: &mut Vec<String>,
+) -> Map<String, Value> {
+    let mut fit = Map::new();
+    for (name, string) in sent {
+        let present = body.properties().get(kind.section()).and_then(|known| known.get(name));
+        let obstacle = match (string, kind) {
+            _ if present == Some(string) => None,
+            _ if !may_redirect && !kind.users_in(body, name).is_empty() => Some(
+                "a task uses it, and only clients with the clearance Operator may change where it sends to".to_owned(),
+            ),
+            (Value::Object(string), ConnectionStringKind::Raven) => {
+                RavenConnectionString::read(string).err().map(|error| error.message)
+            }
+            _ => None,
+        };
+        match obstacle {
+            None => drop(fit.insert(name.clone(), string.clone())),
+            Some(reason) => {
+                left_out.push(format!("The connection string '{name}' was not imported: {reason}."))
+            }
+        }
+    }
+    fit
 }
 
 /// Settings that name places of the machine that the dump is of, or say what was decided when the database was created.

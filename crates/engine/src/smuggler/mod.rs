@@ -41,7 +41,8 @@ mod transform;
 mod verify;
 
 pub use export::{DumpExport, ExportSince, ExportSources};
-pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
+pub(crate) use exported_items::hash_of_counters_and_positions;
+pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, Importer};
 pub use import_task::{ImportTask, TaskOutcome};
 pub(crate) use imported_record::RecordUse;
 pub(crate) use load::{DumpLoad, LoadSource};

@@ -125,7 +125,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
+pub(crate) fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
     disk.create_dir_all(to).unwrap();
     for name in disk.list(from).unwrap() {
         let (from, to) = (from.join(&name), to.join(&name));
@@ -140,7 +140,7 @@ fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
 }
 
 /// As `corvus offline adopt` does.
-fn adopt(platform: &Platform) {
+pub(crate) fn adopt(platform: &Platform) {
     let catalog = ServerCatalog::open(platform, "/data/System".into()).unwrap();
     let name = DatabaseName::new("db").unwrap();
     catalog.adopt(&name, EnvironmentOptions::new(FILES)).unwrap();

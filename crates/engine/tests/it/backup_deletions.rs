@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blittable::{Builder, ParseLimits};
-use cluster_state::{Command, CompareExchangeCommand};
+use cluster_state::{Command, CompareExchangeCommand, IdentityCommand};
 use database::DatabaseLease;
 use engine::Engine;
 use serde_json::json;
@@ -84,4 +84,27 @@ fn deletions_during_the_first_run_are_kept_for_the_next() {
     assert!(has_value(&bench, "copy", "a") && !has_value(&bench, "copy", "b"));
     let is_there = ["a", "b", "c"].map(|id| bench.document("copy", id).is_some());
     assert_eq!(is_there, [true, false, true]);
+}
+
+/// They are agreed, and not in the change log: numbers of documents do not tell that they have changed.
+#[test]
+fn identities_and_subscriptions_alone_are_backed_up_and_restored() {
+    let bench = Bench::new(json!({}));
+    bench.put("a", "{}");
+    bench.run(true);
+    let (_, messages) = bench.run(false);
+    assert!(messages.contains("Nothing has changed"), "{messages}");
+    let database = bench.database("db").record().topology_id;
+    let names = vec!["orders|".to_owned()];
+    let next = Command::Identity(IdentityCommand::Next { database, names });
+    bench.engine.submit_to_cluster(&next, None).unwrap().wait().unwrap();
+    let (_, messages) = bench.run(false);
+    assert!(!messages.contains("Nothing has changed"), "{messages}");
+    let (_, messages) = bench.run(false);
+    assert!(messages.contains("Nothing has changed"), "{messages}");
+    bench.restore("copy", &bench.folders()[0], json!({})).unwrap();
+    let copy = bench.database("copy").record().topology_id;
+    let identities = |of| bench.engine.cluster_state().identities(of).unwrap();
+    assert_eq!(identities(copy), identities(database));
+    assert_eq!(identities(copy), [("orders|".to_owned(), 1)]);
 }

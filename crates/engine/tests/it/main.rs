@@ -10,6 +10,7 @@ mod bulk_insert;
 mod cluster_transactions;
 mod configuration;
 mod content_upload;
+mod etl;
 mod hooked_disk;
 mod index_definitions;
 mod index_wait;

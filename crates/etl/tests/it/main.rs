@@ -10,13 +10,15 @@ use documents::{
     ExpectedVersion, NewContent, PutAttachment, RequestedId, WriteContext,
     time_series::{Entry, MomentRange, TimeSeriesChange, YEAR_1970_MS},
 };
-use etl::{BatchLimits, EtlBatch, Plan, ScriptRun, read_batch};
+use etl::{BatchLimits, EtlBatch, Pace, Plan, ScriptRun, read_batch};
 use model::{AttachmentName, CounterName, DatabaseId, DocumentId, Etag, NodeTag, TimeSeriesName};
 use platform::{Platform, real::RealClock};
 use script::{Budget, Engine};
 use serde_json::Value;
 use storage::{Environment, EnvironmentOptions, MemoryBudget};
 use wire::EtlTransformation;
+
+const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 
 struct Stage {
     platform: Platform,
@@ -114,9 +116,10 @@ impl Stage {
             node_tag: "A",
         };
         let mut share = MemoryBudget::unlimited().share(0);
-        let limits = BatchLimits { changes_max, bytes_max: 1 << 20 };
+        let limits =
+            BatchLimits { changes_max, bytes_max: 1 << 20, document_bytes_max: DOCUMENT_BYTES_MAX };
         let tx = self.environment.read();
-        read_batch(&tx, &plan, &run, after, limits, &mut share, &|| true).unwrap()
+        read_batch(&tx, &plan, &run, after, limits, &mut share, &|| Pace::GoOn).unwrap()
     }
 
     fn last(&self) -> Etag {
@@ -292,6 +295,110 @@ fn a_document_that_moves_is_deleted_only_where_it_is_no_longer_read() {
     let put = r#"a {"@metadata":{"@collection":"Orders"}}"#;
     assert_eq!(stage.sent(&["Users", "Orders"], "", before), [put]);
     assert_eq!(stage.sent(&[], "", before), [put]);
+}
+
+/// What a script loads depends on the collection, so what it has loaded of a document in another one goes.
+#[test]
+fn a_document_that_moves_leaves_nothing_of_what_scripts_loaded_of_it() {
+    let script = "loadToUsers({ N: this.N }); loadToParts({ Of: id(this) })";
+    let stage = Stage::new();
+    stage.put("a", r#"{"N":1,"@metadata":{"@collection":"Users"}}"#);
+    let before = stage.last();
+    stage.delete("a");
+    stage.put("a", r#"{"N":2,"@metadata":{"@collection":"People"}}"#);
+    let moved = [
+        "-a",
+        "-a/parts/*",
+        "-a/parts/*",
+        "-a/users/*",
+        r#"a/users/0000000000000000001-A {"N":2,"@metadata":{"@collection":"Users"}}"#,
+        r#"a/parts/0000000000000000001-A {"Of":"a","@metadata":{"@collection":"Parts"}}"#,
+    ];
+    let mut sent = stage.sent(&["Users", "People"], script, before);
+    sent[..4].sort();
+    assert_eq!(sent, moved);
+    stage.delete("a");
+    stage.put("a", r#"{"N":3,"@metadata":{"@collection":"People"}}"#);
+    let again = stage.sent(&["People"], script, before);
+    assert_eq!(again.iter().filter(|line| line.starts_with('-')).count(), 2, "{again:?}");
+}
+
+/// What an earlier version has added stays unless the document is deleted first.
+#[test]
+fn a_script_that_may_add_something_replaces_what_it_added_before() {
+    let stage = Stage::new();
+    stage.put("a", r#"{"N":0,"@metadata":{"@collection":"Users"}}"#);
+    let script = "const loaded = loadToUsers({ N: this.N });
+        if (this.N) loaded.addCounter(loadCounter('c'))";
+    let put = r#"a {"N":0,"@metadata":{"@collection":"Users"}}"#;
+    assert_eq!(stage.sent(&["Users"], script, Etag::ZERO), ["-a", put]);
+    assert_eq!(stage.sent(&["Users"], "loadToUsers({ N: this.N })", Etag::ZERO), [put]);
+}
+
+#[test]
+fn values_that_are_not_finite_are_sent_as_the_protocol_has_them() {
+    let stage = Stage::new();
+    stage.put("a", r#"{"@metadata":{"@collection":"Users"}}"#);
+    let values = [f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e308, 5e-324];
+    let mut change = TimeSeriesChange::new(id("a"), TimeSeriesName::new("s").unwrap());
+    change.appends.push(Entry { timestamp_ms: YEAR_1970_MS, values: &values, tag: None });
+    stage.write(|writer| drop(writer.change_time_series(&change).unwrap()));
+    let batch = stage.read(&[], "", Etag::ZERO, usize::MAX);
+    let json = [b"[", batch.commands.commands(), b"]"].concat();
+    let commands: Value = serde_json::from_slice(&json).unwrap();
+    let sent = &commands[1]["TimeSeries"]["Appends"][0]["Values"];
+    assert_eq!(sent.to_string(), r#"["Infinity","-Infinity",-0.0,1e+308,5e-324]"#);
+}
+
+/// A document with much attached neither takes memory without a limit nor holds back what follows.
+#[test]
+fn a_document_with_too_much_attached_is_a_problem() {
+    let stage = Stage::new();
+    let content = vec![7; DOCUMENT_BYTES_MAX / 8];
+    for number in 0..6 {
+        stage.put("a", r#"{"@metadata":{"@collection":"Users"}}"#);
+        stage.attach("a", &number.to_string(), &content);
+    }
+    stage.put("b", r#"{"@metadata":{"@collection":"Users"}}"#);
+    let batch = stage.read(&[], "", Etag::ZERO, usize::MAX);
+    assert_eq!((batch.problems_count, batch.problems[0].id.as_str()), (1, "a"));
+    assert!(batch.problems[0].message.contains("4194304 bytes"), "{:?}", batch.problems);
+    assert_eq!(lines(&batch), [r#"b {"@metadata":{"@collection":"Users"}}"#]);
+}
+
+/// Memory is asked for before contents are read, and the work can be stopped between them.
+#[test]
+fn a_document_takes_no_memory_that_is_not_there_and_can_be_stopped() {
+    let stage = Stage::new();
+    let content = vec![7; 1 << 20];
+    stage.put("a", r#"{"@metadata":{"@collection":"Users"}}"#);
+    stage.attach("a", "x", &content);
+    let transform = EtlTransformation {
+        name: "s".to_owned(),
+        is_disabled: false,
+        reads_all: true,
+        collections: Vec::new(),
+        script: None,
+    };
+    let plan = Plan::compile(&stage.engine, &transform).unwrap();
+    let engine = std::rc::Rc::clone(&stage.engine);
+    let run = ScriptRun { engine, budget: Budget::default(), node_tag: "A" };
+    let limits = BatchLimits { changes_max: 10, bytes_max: 16 << 20, document_bytes_max: 16 << 20 };
+    let tx = stage.environment.read();
+    // The content and its copy in the request do not fit.
+    let budget = MemoryBudget::new((3 << 20) / 2);
+    let mut share = budget.share(0);
+    let refused = read_batch(&tx, &plan, &run, Etag::ZERO, limits, &mut share, &|| Pace::GoOn);
+    assert!(refused.is_err());
+    assert_eq!(share.bytes(), 0, "nothing was taken");
+    let asked = std::cell::Cell::new(0);
+    let pace = || {
+        asked.set(asked.get() + 1);
+        if asked.get() < 2 { Pace::GoOn } else { Pace::Stop }
+    };
+    let mut share = MemoryBudget::unlimited().share(0);
+    let stopped = read_batch(&tx, &plan, &run, Etag::ZERO, limits, &mut share, &pace).unwrap();
+    assert_eq!((stopped.changes, stopped.is_last, stopped.commands.len()), (0, false, 0));
 }
 
 #[test]

@@ -263,7 +263,7 @@ impl Described {
     fn of(row: &AttachmentRow<'_>) -> Described {
         // A name may look like a path; clients save the file under its last part.
         let file = row.name().rsplit('/').next().unwrap_or_default();
-        let file = percent_encode(file);
+        let file = wire::percent_encode(file);
         Described {
             content_type: row.content_type().to_owned(),
             change_vector: row.change_vector().to_owned(),
@@ -285,20 +285,4 @@ impl Described {
             .with_header(ATTACHMENT_HASH, &self.hash.to_string())
             .with_header("attachment-size", &self.content_bytes.to_string())
     }
-}
-
-/// Percent-encodes everything but letters, digits and `-._~`.
-pub(crate) fn percent_encode(text: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push('%');
-            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
-    encoded
 }

@@ -279,7 +279,7 @@ pub(crate) fn task_json(
         statistics.problems.back().map(|problem| problem.message.clone())
     };
     let error = match (&task.connection, failing.first()) {
-        (None, _) => Some(format!("Connection string '{}' was not found.", definition.connection)),
+        (Err(reason), _) => Some(reason.clone()),
         (_, Some(first)) => last(first),
         (_, None) => None,
     };
@@ -289,6 +289,7 @@ pub(crate) fn task_json(
         (Some(_), false) => "Reconnect",
     };
     let connection = task.connection.clone().unwrap_or_default();
+    let addresses: Vec<String> = connection.addresses.iter().map(ToString::to_string).collect();
     let shown = json!({
         "TaskId": definition.id,
         "TaskType": "RavenEtl",
@@ -306,7 +307,7 @@ pub(crate) fn task_json(
         "DestinationUrl": statistics.and_then(|process| process.destination_url),
         "DestinationDatabase": connection.database,
         "ConnectionStringName": definition.connection,
-        "TopologyDiscoveryUrls": connection.urls,
+        "TopologyDiscoveryUrls": addresses,
     });
     match shown {
         Value::Object(shown) => shown,

@@ -3,7 +3,7 @@
 use engine::RemoteServer;
 use http::StatusCode;
 use serde_json::{Value, json};
-use wire::MigrationConfiguration;
+use wire::{InvalidNodeAddress, MigrationConfiguration, NodeAddress};
 
 use crate::{
     answers::answer::Answer, api_error::ApiError, blocking::blocking, call::Call,
@@ -33,9 +33,12 @@ pub(crate) fn remote_server(call: Call) -> Answering {
         let url = url.ok_or_else(|| {
             ApiError::argument("Query string value 'serverUrl' must have a non empty value")
         })?;
-        let (url, state) = (url.to_owned(), call.state);
+        let server: NodeAddress = url.parse().map_err(|invalid: InvalidNodeAddress| {
+            ApiError::argument(format!("'serverUrl': {invalid}"))
+        })?;
+        let state = call.state;
         blocking(move || {
-            let remote = state.engine.remote_server(&url)?;
+            let remote = state.engine.remote_server(&server)?;
             Ok(Answer::shape(StatusCode::OK, &shown(&remote)))
         })
         .await

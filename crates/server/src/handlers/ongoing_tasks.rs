@@ -43,6 +43,17 @@ fn kind_of(call: &Call) -> Result<Kind, ApiError> {
     Err(ApiError::new(ErrorKind::NotSupported, message))
 }
 
+/// The kind of a request that may be about subscriptions alone.
+fn subscription_kind(call: &Call) -> Result<Kind, ApiError> {
+    let kind = kind_of(call)?;
+    if kind == Kind::Subscription {
+        return Ok(kind);
+    }
+    let message =
+        "This route is for subscriptions alone: use /admin/tasks for tasks of other types";
+    Err(ApiError::new(ErrorKind::NotSupported, message))
+}
+
 fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ApiError> {
     let query = call.query();
     let id = query.long("key")?.and_then(|id| u64::try_from(id).ok());
@@ -150,9 +161,17 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(StatusCode::OK, &task))
 }
 
-/// `POST /admin/tasks/state`, and the same for subscriptions alone.
+/// `POST /admin/tasks/state`.
 pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
-    let kind = kind_of(call)?;
+    set_state_of(call, kind_of(call)?)
+}
+
+/// `POST /subscription-tasks/state`: the same for subscriptions alone, for clients that do not administer the database.
+pub(crate) fn set_subscription_state(call: &Call) -> Result<Answer, ApiError> {
+    set_state_of(call, subscription_kind(call)?)
+}
+
+fn set_state_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
     let query = call.query();
     let is_disabled = query.bool("disable")?.ok_or_else(|| {
         ApiError::argument("Query string disable is mandatory, but wasn't specified.")
@@ -191,7 +210,15 @@ pub(crate) fn set_state(call: &Call) -> Result<Answer, ApiError> {
 
 /// `DELETE /admin/tasks`.
 pub(crate) fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let kind = kind_of(call)?;
+    delete_of(call, kind_of(call)?)
+}
+
+/// `DELETE /subscription-tasks`: the same for subscriptions alone.
+pub(crate) fn delete_subscription(call: &Call) -> Result<Answer, ApiError> {
+    delete_of(call, subscription_kind(call)?)
+}
+
+fn delete_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
     let query = call.query();
     let id = query.long("id")?.unwrap_or(0);
     if kind == Kind::Backup {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use ::security::Requirement;
 use database::{DatabaseLease, Operation};
+use engine::Importer;
 use http::{StatusCode, header};
 use wire::{ErrorKind, SmugglerOptions, SmugglerType};
 
@@ -67,6 +68,11 @@ fn read_options(body: &[u8]) -> Result<SmugglerOptions, ApiError> {
 fn is_administrator(call: &Call) -> Result<bool, ApiError> {
     let name = call.database()?.record().name.as_str().to_owned();
     Ok(call.caller.check(Requirement::DatabaseAdmin, Some(&name)).is_ok())
+}
+
+fn importer(call: &Call) -> Result<Importer, ApiError> {
+    let is_operator = call.caller.check(Requirement::Operator, None).is_ok();
+    Ok(Importer { is_administrator: is_administrator(call)?, is_operator })
 }
 
 /// Leaves the record out for a client that does not administer the database.

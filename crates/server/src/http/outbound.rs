@@ -2,22 +2,23 @@
 //! kept for each server.
 //!
 //! The server identifies itself with its own certificate, if it has one. It trusts the authorities that the machine
-//! trusts, and the certificates in the chain of its own.
+//! trusts, and the certificates in the chain of its own. Connections that were made with a certificate that it no longer
+//! has are not used again.
 
 use std::{
     collections::HashMap,
-    fs,
     io::{self, Read},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
+use ::security::KeyPair;
 use bytes::Bytes;
 use engine::{
     Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
 };
-use http::{Request, Response, Uri, header};
+use http::{Request, Response, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
@@ -26,7 +27,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use rustls::{
     ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, ServerName},
     version::{TLS12, TLS13},
 };
 use tokio::{
@@ -37,31 +38,41 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tokio_rustls::TlsConnector;
+use wire::NodeAddress;
 
 use crate::server_state::ServerState;
 
-/// Where systems keep the certificates that they trust; the first that is there counts.
-const SYSTEM_ROOTS: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 /// Servers to which a connection is kept.
 const KEPT_MAX: usize = 64;
+/// A connection on which nothing was sent for so long is closed.
+const KEPT_IDLE_MAX: Duration = Duration::from_secs(60);
 
 type Sender = SendRequest<Full<Bytes>>;
-
-/// A server: whether it encrypts, its host and its port.
-type Origin = (bool, String, u16);
 
 /// See the module.
 pub(crate) struct HttpOutbound {
     runtime: Handle,
     state: Weak<ServerState>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
     /// Connections on which nothing is in progress.
-    kept: Mutex<HashMap<Origin, Sender>>,
-    system_roots: OnceLock<Vec<CertificateDer<'static>>>,
+    kept: HashMap<NodeAddress, Kept>,
+    /// How connections are encrypted, with the certificate that it was made for.
+    encryption: Option<(Option<Arc<KeyPair>>, Arc<ClientConfig>)>,
+}
+
+struct Kept {
+    sender: Sender,
+    used_at: Instant,
+}
+
+impl Kept {
+    fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && self.used_at.elapsed() < KEPT_IDLE_MAX
+    }
 }
 
 impl Outbound for HttpOutbound {
@@ -73,13 +84,13 @@ impl Outbound for HttpOutbound {
         let canceled = Arc::new(Notify::new());
         let notified = Arc::clone(&canceled);
         cancel.on_cancel(move || notified.notify_one());
-        let (url, time_max) = (server_of(&request.url), request.time_max);
+        let (server, time_max) = (request.server.clone(), request.time_max);
         let work = async {
             tokio::select! {
                 answered = timeout(time_max, self.exchange(request)) => match answered {
-                    Ok(answered) => answered.map_err(|reason| failed(format!("{url}: {reason}"))),
+                    Ok(answered) => answered.map_err(|reason| failed(format!("{server}: {reason}"))),
                     Err(_) => Err(failed(format!(
-                        "{url} did not answer within {} seconds", time_max.as_secs()
+                        "{server} did not answer within {} seconds", time_max.as_secs()
                     ))),
                 },
                 () = canceled.notified() => Err(OutboundError::Canceled),
@@ -95,13 +106,13 @@ impl Outbound for HttpOutbound {
         request: OutboundRequest,
         is_wanted: StillWanted,
     ) -> Result<OutboundStream, OutboundError> {
-        let (url, silence_max) = (server_of(&request.url), request.time_max);
+        let (server, silence_max) = (request.server.clone(), request.time_max);
         let waiting = Waiting { is_wanted, silence_max };
         let work = async {
             let opened = waiting.wait_for(self.begin_exchange(request)).await;
             opened.and_then(|opened| opened).map_err(|reason| match reason.is_empty() {
                 true => OutboundError::Canceled,
-                false => failed(format!("{url}: {reason}")),
+                false => failed(format!("{server}: {reason}")),
             })
         };
         let opened = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(work)));
@@ -189,19 +200,13 @@ fn failed(message: String) -> OutboundError {
     OutboundError::Failed { message }
 }
 
-/// The scheme, host and port of an address: what an operator needs to know of it.
-fn server_of(url: &str) -> String {
-    url.split('/').take(3).collect::<Vec<_>>().join("/")
-}
-
 impl HttpOutbound {
     /// Requests run on the runtime of the caller.
     pub(crate) fn new(state: &Arc<ServerState>) -> HttpOutbound {
         HttpOutbound {
             runtime: Handle::current(),
             state: Arc::downgrade(state),
-            kept: Mutex::default(),
-            system_roots: OnceLock::new(),
+            inner: Mutex::default(),
         }
     }
 
@@ -210,111 +215,106 @@ impl HttpOutbound {
         &self,
         request: OutboundRequest,
     ) -> Result<(Sender, Response<Incoming>), String> {
-        let uri: Uri = request.url.parse().map_err(|error| format!("invalid address: {error}"))?;
-        let origin = origin_of(&uri)?;
-        let made = made(request, &uri)?;
-        let mut sender = self.connect(&origin).await?;
+        let server = request.server.clone();
+        let made = made(request)?;
+        let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
+        let mut sender = connect(&server, encryption).await?;
         let answered = sender.send_request(made).await;
         Ok((sender, answered.map_err(|error| format!("the connection broke: {error}"))?))
     }
 
     async fn exchange(&self, request: OutboundRequest) -> Result<OutboundAnswer, String> {
-        let uri: Uri = request.url.parse().map_err(|error| format!("invalid address: {error}"))?;
-        let origin = origin_of(&uri)?;
-        let answer_bytes_max = request.answer_bytes_max;
-        let made = made(request, &uri)?;
-        let kept = self.kept().remove(&origin).filter(|sender| !sender.is_closed());
-        if let Some(mut sender) = kept {
+        let (server, answer_bytes_max) = (request.server.clone(), request.answer_bytes_max);
+        let made = made(request)?;
+        let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
+        let kept = self.inner().kept.remove(&server).filter(Kept::is_usable);
+        if let Some(Kept { mut sender, .. }) = kept {
             // The server may have closed it meanwhile.
             if let Ok(answer) = exchange_on(&mut sender, made.clone(), answer_bytes_max).await {
-                self.keep(origin, sender);
+                self.keep(server, sender);
                 return Ok(answer);
             }
         }
-        let mut sender = self.connect(&origin).await?;
+        let mut sender = connect(&server, encryption).await?;
         let answer = exchange_on(&mut sender, made, answer_bytes_max).await?;
-        self.keep(origin, sender);
+        self.keep(server, sender);
         Ok(answer)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<Origin, Sender>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, origin: Origin, sender: Sender) {
-        let mut kept = self.kept();
-        kept.retain(|_, sender| !sender.is_closed());
+    fn keep(&self, server: NodeAddress, sender: Sender) {
+        let kept = &mut self.inner().kept;
+        kept.retain(|_, kept| kept.is_usable());
         if kept.len() < KEPT_MAX && !sender.is_closed() {
-            kept.insert(origin, sender);
+            kept.insert(server, Kept { sender, used_at: Instant::now() });
         }
     }
 
-    async fn connect(&self, (encrypts, host, port): &Origin) -> Result<Sender, String> {
-        let connected = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = connected.map_err(|error| format!("cannot connect: {error}"))?;
-        // Without this, small requests wait for the acknowledgement of the one before. If it fails, they do.
-        drop(stream.set_nodelay(true));
-        if !encrypts {
-            return begin(stream).await;
-        }
-        let name = ServerName::try_from(host.clone())
-            .map_err(|error| format!("no certificate can have this host: {error}"))?;
-        let connector = TlsConnector::from(Arc::new(self.config()?));
-        let stream = connector.connect(name, stream).await;
-        begin(stream.map_err(|error| format!("the handshake failed: {error}"))?).await
-    }
-
-    /// How connections are encrypted: with the certificate that the server has now.
-    fn config(&self) -> Result<ClientConfig, String> {
+    /// How connections are encrypted with the certificate that the server has now. Those of the former one are closed.
+    fn encryption(&self) -> Result<Arc<ClientConfig>, String> {
         let pair = self.state.upgrade().and_then(|state| Some(state.tls()?.key_pair()));
-        let mut roots = RootCertStore::empty();
-        let own = pair.iter().flat_map(|pair| pair.chain());
-        let own = own.map(|one| CertificateDer::from(one.der().to_vec()));
-        // One that cannot be an authority is none.
-        roots.add_parsable_certificates(own);
-        roots.add_parsable_certificates(self.system_roots().iter().cloned());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let unusable = |error: rustls::Error| format!("the certificate cannot be used: {error}");
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(unusable)?
-            .with_root_certificates(roots);
-        let Some(pair) = pair else { return Ok(config.with_no_client_auth()) };
-        let chain = pair.chain().iter().map(|one| CertificateDer::from(one.der().to_vec()));
-        config.with_client_auth_cert(chain.collect(), pair.private_key()).map_err(unusable)
-    }
-
-    fn system_roots(&self) -> &[CertificateDer<'static>] {
-        self.system_roots.get_or_init(|| {
-            CertificateDer::pem_slice_iter(&system_certificates()).filter_map(Result::ok).collect()
-        })
+        let mut inner = self.inner();
+        if let Some((known, config)) = &inner.encryption
+            && known.as_ref().map(Arc::as_ptr) == pair.as_ref().map(Arc::as_ptr)
+        {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(config_of(pair.as_deref())?);
+        inner.kept.retain(|server, _| !server.is_encrypted());
+        inner.encryption = Some((pair, Arc::clone(&config)));
+        Ok(config)
     }
 }
 
-/// The certificates that this machine trusts, as PEM; nothing if it has no such file.
-#[expect(clippy::disallowed_methods, reason = "a file of the system")]
-pub fn system_certificates() -> Vec<u8> {
-    SYSTEM_ROOTS.iter().find_map(|path| fs::read(path).ok()).unwrap_or_default()
+async fn connect(
+    server: &NodeAddress,
+    encryption: Option<Arc<ClientConfig>>,
+) -> Result<Sender, String> {
+    let connected = TcpStream::connect((server.host(), server.port())).await;
+    let stream = connected.map_err(|error| format!("cannot connect: {error}"))?;
+    // Without this, small requests wait for the acknowledgement of the one before. If it fails, they do.
+    drop(stream.set_nodelay(true));
+    let Some(encryption) = encryption else { return begin(stream).await };
+    let name = ServerName::try_from(server.host().to_owned())
+        .map_err(|error| format!("no certificate can have this host: {error}"))?;
+    let stream = TlsConnector::from(encryption).connect(name, stream).await;
+    begin(stream.map_err(|error| format!("the handshake failed: {error}"))?).await
 }
 
-fn origin_of(uri: &Uri) -> Result<Origin, String> {
-    let encrypts = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return Err("an address begins with http:// or https://".to_owned()),
+fn config_of(pair: Option<&KeyPair>) -> Result<ClientConfig, String> {
+    let chain = |pair: &KeyPair| -> Vec<CertificateDer<'static>> {
+        pair.chain().iter().map(|one| CertificateDer::from(one.der().to_vec())).collect()
     };
-    let host = uri.host().filter(|host| !host.is_empty()).ok_or("an address needs a host")?;
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok((encrypts, host, uri.port_u16().unwrap_or(if encrypts { 443 } else { 80 })))
+    let mut roots = RootCertStore::empty();
+    // One that cannot be an authority is none.
+    roots.add_parsable_certificates(pair.map(chain).unwrap_or_default());
+    let of_system = rustls_native_certs::load_native_certs();
+    for error in of_system.errors {
+        tracing::warn!(%error, "a certificate that the system trusts could not be read");
+    }
+    roots.add_parsable_certificates(of_system.certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let unusable = |error: rustls::Error| format!("the certificate cannot be used: {error}");
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(unusable)?
+        .with_root_certificates(roots);
+    match pair {
+        None => Ok(config.with_no_client_auth()),
+        Some(pair) => {
+            config.with_client_auth_cert(chain(pair), pair.private_key()).map_err(unusable)
+        }
+    }
 }
 
-fn made(request: OutboundRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, String> {
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+fn made(request: OutboundRequest) -> Result<Request<Full<Bytes>>, String> {
     let mut made = Request::builder()
         .method(request.method)
-        .uri(path)
-        .header(header::HOST, authority)
+        .uri(request.path)
+        .header(header::HOST, request.server.authority())
         .header(header::USER_AGENT, concat!("corvus/", env!("CARGO_PKG_VERSION")));
     if !request.content_type.is_empty() {
         made = made.header(header::CONTENT_TYPE, request.content_type);
@@ -351,19 +351,4 @@ async fn exchange_on(
         }
     }
     Ok(OutboundAnswer { status, body })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_name_servers() {
-        let origin = |url: &str| origin_of(&url.parse().unwrap());
-        assert_eq!(origin("http://a/x?y=1").unwrap(), (false, "a".to_owned(), 80));
-        assert_eq!(origin("https://[::1]/").unwrap(), (true, "::1".to_owned(), 443));
-        assert_eq!(origin("https://a:8443/").unwrap().2, 8443);
-        assert!(origin("ftp://a/").is_err() && origin("/a").is_err());
-        assert_eq!(server_of("https://a:1/databases/secret?x"), "https://a:1");
-    }
 }

@@ -1021,3 +1021,56 @@ fn an_etl_task_uses_the_certificate_of_the_server() {
     put("/databases/db/admin/etl", task);
     wait_until(|| secured.send(own, "GET", "/databases/other/docs?id=a", "").status == 200);
 }
+
+/// The server sends with its own certificate, so where tasks send to is not changed by a dump of somebody who could not
+/// change it otherwise.
+#[test]
+fn a_dump_changes_no_connection_string_of_a_task_unless_an_operator_imports_it() {
+    let secured = secured();
+    secured.create("db");
+    let (admin, own) = (secured.client("admin"), Some(&secured.own));
+    secured.register(&secured.own, &admin, "ValidUser", json!({"db": "Admin"}));
+    let string = |name: &str, url: &str| json!({"Type": "Raven", "Name": name, "Database": "d", "TopologyDiscoveryUrls": [url]});
+    let put = |target: &str, body: Value| {
+        assert_eq!(secured.send(own, "PUT", target, &body.to_string()).status, 200);
+    };
+    put("/databases/db/admin/connection-strings", string("used", "https://127.0.0.1:1"));
+    put("/databases/db/admin/connection-strings", string("unused", "https://127.0.0.1:1"));
+    let transforms = json!([{"Name": "all", "ApplyToAllDocuments": true}]);
+    let task = json!({
+        "EtlType": "Raven", "Name": "t", "ConnectionStringName": "used", "Transforms": transforms
+    });
+    put("/databases/db/admin/etl", task);
+    let sent = |name: &str| {
+        let mut string = string(name, "https://127.0.0.1:2");
+        string.as_object_mut().unwrap().remove("Type");
+        string
+    };
+    let invalid = json!({"Database": "d", "TopologyDiscoveryUrls": ["https://u:hush@a"]});
+    let strings = json!({
+        "used": sent("used"), "unused": sent("unused"), "new": sent("new"), "invalid": invalid
+    });
+    let dump =
+        json!({"BuildVersion": 54000, "DatabaseRecord": {"RavenConnectionStrings": strings}});
+    let body = format!(
+        "--bound\r\nContent-Disposition: form-data; name=\"file\"; filename=\"n\"\r\n\r\n{dump}\r\n--bound--\r\n"
+    );
+    let import = |client: &KeyPair| {
+        let headers = "Content-Type: multipart/form-data; boundary=bound\r\n";
+        let target = "/databases/db/smuggler/import";
+        let reply = secured.send_with(Some(client), "POST", target, headers, &body);
+        let shown = String::from_utf8_lossy(&reply.body).into_owned();
+        assert_eq!(reply.status, 200, "{shown}");
+        assert!(shown.contains("'invalid' was not imported") && !shown.contains("hush"), "{shown}");
+        let known = secured.send(own, "GET", "/databases/db/admin/connection-strings", "").json();
+        let known = known["RavenConnectionStrings"].clone();
+        let url = |name: &str| known[name]["TopologyDiscoveryUrls"][0].as_str().map(str::to_owned);
+        (["used", "unused", "new", "invalid"].map(url), shown)
+    };
+    let (one, two) =
+        (Some("https://127.0.0.1:1".to_owned()), Some("https://127.0.0.1:2".to_owned()));
+    let (known, shown) = import(&admin);
+    assert_eq!(known, [one, two.clone(), two.clone(), None]);
+    assert!(shown.contains("'used' was not imported: a task uses it"), "{shown}");
+    assert_eq!(import(&secured.own).0, [two.clone(), two.clone(), two, None]);
+}

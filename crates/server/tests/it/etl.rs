@@ -529,3 +529,81 @@ fn deletions_are_kept_until_they_are_sent() {
     assert_eq!(info["Identifier"], "RavenEtl 't/s'", "{state}");
     assert_eq!(info["Collection"], "As");
 }
+
+/// Clients that may only write reach them.
+#[test]
+fn the_routes_for_subscriptions_change_no_other_tasks() {
+    let server = TestServer::with_database();
+    connect(&server, "http://127.0.0.1:1", "d");
+    let etl = added(&server, &task("t", json!([{"Name": "a", "ApplyToAllDocuments": true}])));
+    let backup = json!({
+        "Name": "b", "FullBackupFrequency": "0 2 * * 0", "Disabled": true,
+        "LocalSettings": {"FolderPath": "b"}
+    });
+    let target = "/databases/db/admin/periodic-backup";
+    let reply = server.send("POST", target, backup.to_string().as_bytes());
+    let backup = reply.json()["TaskId"].as_u64().unwrap();
+    let state = |id: u64, kind: &str| {
+        server.get(&format!("/databases/db/task?key={id}&type={kind}")).json()["TaskState"].clone()
+    };
+    for (id, kind, expected) in [(etl, "RavenEtl", "Enabled"), (backup, "Backup", "Disabled")] {
+        let tasks = "/databases/db/subscription-tasks";
+        for disable in ["true", "false"] {
+            let set = format!("{tasks}/state?key={id}&type={kind}&disable={disable}");
+            let reply = server.send("POST", &set, b"");
+            assert!(reply.text().contains("for subscriptions alone"), "{}", reply.text());
+        }
+        let reply = server.send("DELETE", &format!("{tasks}?id={id}&type={kind}"), b"");
+        assert!(reply.text().contains("for subscriptions alone"), "{}", reply.text());
+        assert_eq!(state(id, kind), expected);
+    }
+}
+
+/// Only requests that define them check them: a record may have anything.
+#[test]
+fn tasks_of_a_record_are_followed_as_far_as_they_can_be_and_show_no_passwords() {
+    let server = TestServer::start(platform::Platform::memory(), &[]);
+    let transforms = json!([{"name": "a", "applyToAllDocuments": true}]);
+    let one = |name: &str, connection: &str| json!({"name": name, "connectionStringName": connection, "transforms": transforms});
+    let record = json!({
+        "DatabaseName": "db",
+        "RavenConnectionStrings": {
+            "to": {"Database": "d", "TopologyDiscoveryUrls": ["http://user:hush@127.0.0.1:1"]},
+            "fine": {"Database": "d", "TopologyDiscoveryUrls": ["http://127.0.0.1:1"]}
+        },
+        "RavenEtls": [one("low", "to"), one("LOW", "fine")]
+    });
+    let created = server.send("PUT", "/admin/databases", record.to_string().as_bytes());
+    assert_eq!(created.status, 201, "{}", created.text());
+    let listed = server.get("/databases/db/tasks").json();
+    let tasks = listed["OngoingTasksList"].as_array().unwrap();
+    let names: Vec<_> = tasks.iter().map(|task| task["TaskName"].as_str().unwrap()).collect();
+    assert_eq!(names, ["low", "LOW (2)"]);
+    assert!(!listed.to_string().contains("hush"), "{listed}");
+    assert!(tasks[0]["Error"].as_str().unwrap().contains("no path, query or credentials"));
+    let delete = "/databases/db/admin/connection-strings?connectionString=to&type=Raven";
+    assert!(server.send("DELETE", delete, b"").text().contains("used by the tasks: 'low'"));
+    let ids: Vec<_> = tasks.iter().map(|task| task["TaskId"].as_u64().unwrap()).collect();
+    assert!(ids[0] != 0 && ids[0] != ids[1], "{ids:?}");
+    for id in ids {
+        let target = format!("/databases/db/admin/tasks/state?key={id}&type=RavenEtl&disable=true");
+        assert_eq!(server.send("POST", &target, b"").status, 200);
+        let target = format!("/databases/db/admin/tasks?id={id}&type=RavenEtl");
+        assert_eq!(server.send("DELETE", &target, b"").status, 200);
+    }
+    assert_eq!(server.get("/databases/db/tasks").json()["OngoingTasksList"], json!([]));
+}
+
+#[test]
+fn a_connection_is_tried_to_a_server_alone() {
+    let server = TestServer::with_database();
+    let tried = |address: &str| {
+        let address = address.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F");
+        let target = format!("/admin/test-connection?url={address}&database=db");
+        server.send("POST", &target, b"").json()
+    };
+    assert_eq!(tried(&url(&server))["Success"], true);
+    let refused = tried(&format!("{}/admin/anything?x=", url(&server)));
+    assert_eq!(refused["Success"], false);
+    assert!(refused["Error"].as_str().unwrap().contains("no path, query"), "{refused}");
+}

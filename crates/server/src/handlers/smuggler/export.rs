@@ -22,7 +22,6 @@ use crate::{
     },
     api_error::ApiError,
     call::Call,
-    handlers::attachments::percent_encode,
     http::router::Answering,
 };
 
@@ -80,7 +79,8 @@ impl Job {
             let minute = minute.replace(':', "-");
             format!("Dump of {} {day} {minute}", self.sources.record.name)
         });
-        let disposition = format!("attachment; filename={}.ravendbdump", percent_encode(&name));
+        let disposition =
+            format!("attachment; filename={}.ravendbdump", wire::percent_encode(&name));
         let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
             let operation = Arc::clone(&running.operation);
             let mut progress = SmugglerProgress::new(Some(operation), Arc::clone(&running.clock));

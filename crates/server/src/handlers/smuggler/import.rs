@@ -7,7 +7,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use engine::{BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask};
+use engine::{
+    BulkInsertStep, CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, ImportTask, Importer,
+};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use smuggler::{DumpError, DumpEvent, DumpReader, RowFormat, RowReader};
@@ -18,7 +20,7 @@ use tokio::{
 use wire::{ErrorKind, operation_state::OperationStatus, smuggler_result::MessageLevel};
 
 use super::{
-    Running, dump_file::DumpFile, is_administrator, leave_out_record_unless, read_options,
+    Running, dump_file::DumpFile, importer, leave_out_record_unless, read_options,
     rows::CSV_OPTIONS,
 };
 use crate::{
@@ -82,11 +84,11 @@ pub(super) async fn begin_import(
     let Some(body) = call.stream.take() else {
         return Err(ApiError::invalid_operation("the body of the import is missing"));
     };
-    let is_administrator = is_administrator(&call)?;
+    let importer = importer(&call)?;
     let running = begin(&call)?;
     let state = Arc::clone(&call.state);
     let arriving = Arriving { body, decoder, undecoded: Bytes::new(), parts, is_over: false };
-    let begun = Begun { state, running, source, is_administrator };
+    let begun = Begun { state, running, source, importer };
     match tokio::spawn(begun.run(arriving)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Ok(error_answer(&error, &call.target).with_header("connection", "close")),
@@ -99,7 +101,7 @@ struct Begun {
     state: Arc<ServerState>,
     running: Running,
     source: Source,
-    is_administrator: bool,
+    importer: Importer,
 }
 
 impl Begun {
@@ -122,7 +124,7 @@ impl Begun {
         &mut self,
         arriving: &mut Arriving,
     ) -> Result<wire::smuggler_result::SmugglerResult, ApiError> {
-        let Begun { state, running, source, is_administrator } = self;
+        let Begun { state, running, source, importer } = self;
         let mut options = Vec::new();
         let mut result = None;
         while let Some(headers) = arriving.next_part(state, running).await? {
@@ -136,13 +138,12 @@ impl Begun {
                 continue;
             }
             let mut options = read_options(&options)?;
-            leave_out_record_unless(&mut options, *is_administrator);
+            leave_out_record_unless(&mut options, importer.is_administrator);
             let key = state.engine.smuggler_key(&options)?;
             let file = DumpFile::of(key.as_ref());
             let operation = Some(Arc::clone(&running.operation));
             let (engine, database) = (&state.engine, &running.database);
-            let import =
-                DumpImport::begin(engine, database, options, operation, *is_administrator)?;
+            let import = DumpImport::begin(engine, database, options, operation, *importer)?;
             let mut work = Work {
                 state: Arc::clone(state),
                 running,
