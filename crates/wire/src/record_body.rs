@@ -330,7 +330,8 @@ mod tests {
 
     #[test]
     fn tasks_are_merged_by_their_names_and_disabled() {
-        let mut body = RecordBody::read(br#"{"T":[{"Name":"a","N":1},{"Name":null},{"Name":"b"}]}"#);
+        let mut body =
+            RecordBody::read(br#"{"T":[{"Name":"a","N":1},{"Name":null},{"Name":"b"}]}"#);
         body.merge("T", &json!([{"Name": "A", "N": 2}, {"Name": null, "N": 3}]), true);
         assert_eq!(
             body.properties()["T"],
