@@ -57,7 +57,9 @@ impl ConnectionStringKind {
     /// The properties of a record with lists of tasks that use connection strings of this kind.
     pub fn task_sections(self) -> &'static [&'static str] {
         match self {
-            Self::Raven => &["RavenEtls", "ExternalReplications", "SinkPullReplications"],
+            Self::Raven => {
+                &[RecordBody::RAVEN_ETLS, "ExternalReplications", "SinkPullReplications"]
+            }
             Self::Sql => &["SqlEtls"],
             Self::Olap => &["OlapEtls"],
             Self::ElasticSearch => &["ElasticSearchEtls"],

@@ -47,7 +47,7 @@ fn name_of(database: DatabaseId, task: &str, transform: &str) -> String {
 }
 
 /// The stored position; `None` if there is none.
-pub(crate) fn read(
+fn read(
     cluster: &Cluster,
     database: DatabaseId,
     task: &str,

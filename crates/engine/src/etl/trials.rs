@@ -87,7 +87,8 @@ impl Engine {
         transform: &EtlTransformation,
         kinds: &[EntryKind],
     ) -> Result<Vec<EtlProgress>, EngineError> {
-        let stored = position::read(&self.cluster, record.topology_id, task, &transform.name)?;
+        let (environment, of) = (database.environment(), (task, transform));
+        let stored = position::valid(&self.cluster, environment, record.topology_id, of)?;
         let after = stored.map_or(Etag::ZERO, |position| position.etag);
         let names = transform.collections.iter();
         let names = names.map(|name| CollectionName::new(name.as_str()));
