@@ -189,7 +189,7 @@ impl<'js> Converter<'js> {
         array: &Array<'js>,
         stored: Option<(&Rc<Source>, Stored<'_>)>,
     ) -> rquickjs::Result<ScriptValue> {
-        let length = array.len();
+        let length = length_of(array)?;
         if length > ARRAY_LENGTH_MAX {
             return Err(self.refuse("an array of the result is too long"));
         }
@@ -417,4 +417,11 @@ pub(crate) fn well_formed<'js>(
         }
         Err(other) => Err(other),
     }
+}
+
+/// The length of an array, which scripts may set to anything below 2³²: the library's own function panics from 2³¹ on.
+fn length_of(array: &Array<'_>) -> rquickjs::Result<usize> {
+    let length: f64 = array.as_object().get("length")?;
+    // Lengths are whole numbers, and not negative.
+    Ok(length as usize)
 }

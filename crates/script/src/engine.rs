@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -298,7 +299,11 @@ impl Realm {
                 self.meter.exhausted().map_or(Ok(done), |bound| Err(ScriptError::Exhausted(bound)))
             })
         };
-        CURRENT.set(host, || self.meter.measure(run))
+        // A bug of this code or of the library must not end more than the run; what it leaves is discarded.
+        let ran = || CURRENT.set(host, || self.meter.measure(run));
+        catch_unwind(AssertUnwindSafe(ran)).unwrap_or_else(|_| {
+            Err(ScriptError::Engine("the script made the engine panic, which is a bug".to_owned()))
+        })
     }
 
     /// What the text of `program` evaluates to, from the cache.

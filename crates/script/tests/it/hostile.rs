@@ -45,6 +45,8 @@ const SCRIPTS: &[(&str, End)] = &[
     ("'a'.padStart(2 ** 29)", Memory),
     ("new Array(1e9) + ''", Stopped),
     ("this.r = new Array(1e9)", Throws),
+    ("this.r = new Array(4294967295)", Throws),
+    ("var a = []; a[4294967294] = 1; this.r = { deep: [a] }", Throws),
     ("Array(5e7).fill(1).sort()", Stopped),
     ("Array(3e6).fill(1).sort()", Stopped),
     ("var a = Array(1e6).fill('x'); a.sort(); a.sort(); a.sort()", Stopped),

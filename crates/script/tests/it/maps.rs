@@ -137,6 +137,24 @@ fn whole_documents_can_be_entries() {
 }
 
 #[test]
+fn an_array_of_any_length_fails_for_its_document_alone() {
+    let engine = engine();
+    let text = "map('D', d => { var a = []; a[d.N] = 1; return { A: a, B: [a] } })";
+    let script = MapScript::compile(&engine, &[text], None, &[]).unwrap();
+    let map = |number: u32| {
+        let (document, mut entries) =
+            (document("d/1", &format!(r#"{{"N":{number}}}"#)), Vec::new());
+        let budget = Budget::default();
+        script.map(&engine, 0, &document, budget, &mut Notes::default(), &mut entries)
+    };
+    for number in [2_147_483_646, 2_147_483_647, 4_294_967_294] {
+        let refused = map(number).unwrap_err();
+        assert!(matches!(refused, ScriptError::Result(_)), "{number}: {refused:?}");
+        map(1).unwrap();
+    }
+}
+
+#[test]
 fn definitions_report_what_they_map() {
     let engine = engine();
     let text =
