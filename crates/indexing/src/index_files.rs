@@ -12,6 +12,7 @@
 //!     Replacement           there while the index is to take the place of the other one
 //! <name>~gone <name>~2~gone files that are being deleted
 //! <name>~new  <name>~2~new  files that take the place of others, or do not when those are still there
+//! <name>~new~gone           such files of a deleted index, which are being deleted; also with ~2
 //! ```
 //!
 //! Invariant: at every moment, whatever is interrupted, the database record and these keys
@@ -127,6 +128,14 @@ impl Owner {
         }
     }
 
+    /// The name of the index.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Auto(name) => name,
+            Self::Static(definition) => &definition.name,
+        }
+    }
+
     /// Whether files of this index can be used for the other.
     fn serves(&self, other: &Self) -> bool {
         match (self, other) {
@@ -227,6 +236,11 @@ impl IndexFiles {
         self.owner.as_ref().is_some_and(|owner| owner.serves(&Owner::of(kind)))
     }
 
+    /// Whether nothing was ever written to them.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.environment.read().id() == 0
+    }
+
     /// Lets go of them.
     pub(crate) fn close(self) {
         // What could not be flushed is still in the journal and is recovered from it.
@@ -272,7 +286,8 @@ pub(crate) fn delete(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
     delete_files(disk, place)
 }
 
-fn delete_files(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
+/// As [`delete`], but keeps new files for the place.
+pub(crate) fn delete_files(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
     let gone = with_suffix(place, GONE);
     let delete = || {
         disk.remove_dir_all(&gone)?;
@@ -303,6 +318,25 @@ pub(crate) fn is_there(disk: &dyn Disk, place: &Path) -> Result<bool, IndexError
         Ok(false)
     };
     look().map_err(|source| failed(place, source))
+}
+
+/// The name of the place that a directory of this name belongs to; `None` when no index has such a directory.
+pub(crate) fn place_of(name: &str) -> Option<&str> {
+    let place = name.strip_suffix(GONE).unwrap_or(name);
+    let place = place.strip_suffix(NEW).unwrap_or(place);
+    let is_of_place =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_%~".contains(&byte);
+    (!place.is_empty() && place.bytes().all(is_of_place)).then_some(place)
+}
+
+/// Whether a directory of this name has files that are being deleted.
+pub(crate) fn is_being_deleted(name: &str) -> bool {
+    name.ends_with(GONE)
+}
+
+/// Deletes a directory whose files are being deleted.
+pub(crate) fn finish_deletion(disk: &dyn Disk, path: &Path) -> Result<(), IndexError> {
+    disk.remove_dir_all(path).map_err(|source| failed(path, source))
 }
 
 fn failed(place: &Path, source: io::Error) -> IndexError {

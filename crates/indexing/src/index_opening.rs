@@ -8,12 +8,13 @@ use std::{
 };
 
 use model::lower_case;
-use platform::Disk;
+use platform::{Disk, Platform};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::{
+    definition_format::DefinitionFormat,
     error::IndexError,
     index::{Index, IndexContext, IndexParts},
     index_change::IndexChange,
@@ -44,13 +45,26 @@ impl IndexSet {
         index_files::places(&self.context.directory.join(directory_name(key)))
     }
 
-    fn options_of(&self, place: &Path) -> EnvironmentOptions {
+    pub(crate) fn options_of(&self, place: &Path) -> EnvironmentOptions {
         let directory = place.to_path_buf();
         EnvironmentOptions { directory, ..self.context.environment.clone() }
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {
         self.context.platform.disk.as_ref()
+    }
+
+    pub(crate) fn platform(&self) -> &Platform {
+        &self.context.platform
+    }
+
+    /// The parent of the indexes' directories.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.context.directory
+    }
+
+    pub(crate) fn definition_format(&self) -> DefinitionFormat {
+        self.context.definition_format
     }
 
     pub(crate) fn scripts(&self) -> &ScriptPool {

@@ -157,6 +157,10 @@ pub(crate) struct Listed {
     pub(crate) indexes: BTreeMap<String, Arc<Index>>,
     pub(crate) faulty: BTreeMap<String, FaultyIndex>,
     reopenings: BTreeMap<String, Reopenings>,
+    /// The keys of the indexes in the record; `None` before it is first followed.
+    pub(crate) recorded: Option<BTreeSet<String>>,
+    /// The keys of those whose places may have files of an earlier index.
+    pub(crate) unclean: BTreeSet<String>,
     is_paused: bool,
     is_disabled: bool,
     pub(crate) is_closed: bool,
@@ -221,14 +225,16 @@ impl IndexSet {
         self.defining.take(wait_max)
     }
 
-    /// Checks whether an index of this definition can be created.
+    /// Checks whether an index of this definition can be created. If its name is new, removes files that a deleted
+    /// index of the name left: once the definition is recorded, they would be taken for those that it replaces.
     ///
     /// # Errors
     ///
     /// [`IndexError::Definition`] when it cannot, [`IndexError::Invalid`] when its outputs cannot
-    /// be written.
+    /// be written, [`IndexError::Directory`] when the files cannot be removed.
     pub fn check(&self, kind: &IndexKind) -> Result<(), IndexError> {
         let mapper = mapper_of(kind, &self.context.scripts)?;
+        self.clean_for(&lower_case(&kind.name()))?;
         let Some(target) = kind.output_target()? else { return Ok(()) };
         let name = kind.name();
         let flow = Flow::of(&name, mapper.as_ref(), Some(&target));
@@ -248,7 +254,7 @@ impl IndexSet {
     }
 
     /// Opens the indexes in a record that are not open, and deletes those that are not in it. Those
-    /// that cannot be opened are kept as faulty.
+    /// that cannot be opened are kept as faulty. The first time, files of other indexes are removed.
     pub fn follow_record(&self, record: &RecordedIndexes) {
         let autos = record.auto_indexes.iter().map(|(name, shape)| {
             (name.clone(), IndexKind::Auto(AutoIndexDefinition::of_shape(shape)))
@@ -261,10 +267,12 @@ impl IndexSet {
         for name in self.names() {
             let key = lower_case(&name);
             if !keys.contains(replaced_key(&key).unwrap_or(&key)) {
-                // Remaining files are deleted when an index of that name is created again.
+                // Remaining files are deleted when the database is opened, or an index of that name is
+                // created again.
                 drop(self.delete(&name));
             }
         }
+        self.note_recorded(&keys);
         for (name, kind) in listed {
             // The reason is kept with the faulty index.
             drop(self.open(&name, kind));
@@ -342,10 +350,10 @@ impl IndexSet {
     ) -> Result<Arc<Index>, Arc<IndexError>> {
         refuse_if_full(&self.lock())?;
         self.unlist(key);
-        let opened = match &kind {
+        let opened = self.clean_if_new(key).and_then(|()| match &kind {
             IndexKind::Auto(_) => self.open_alone(key, name, &kind),
             IndexKind::Static(_) => self.open_pair(key, name, &kind),
-        };
+        });
         match opened {
             Ok(OpenedPair { answering, building }) => {
                 if let Some(building) = building {

@@ -68,6 +68,7 @@ mod indexing_pool;
 mod js_map;
 mod known_keys;
 mod known_tombstones;
+mod leftovers;
 mod linq_map;
 mod loaded_rows;
 mod map_again;

@@ -3,6 +3,7 @@
 mod failures;
 mod fixture;
 mod group_by;
+mod leftovers;
 mod map_lanes;
 mod map_reduce;
 mod map_reduce_histories;

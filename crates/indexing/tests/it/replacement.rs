@@ -26,20 +26,21 @@ use crate::fixture::{DEFINITION_FORMAT, Outputs, cut_power_soon};
 
 const HISTORIES: u64 = 25;
 const CUTS: u64 = 12;
-const DOCUMENTS: usize = 12;
+pub(crate) const DOCUMENTS: usize = 12;
 /// Operations of the disk after which the power goes, at most.
 const OPERATIONS_MAX: u64 = 120;
 /// How long something in the background may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Documents that are never lost, and the definition as the record of the database has it.
-struct Stage {
+pub(crate) struct Stage {
     platform: Platform,
     documents: Arc<Environment>,
-    version: u64,
+    /// 0 when the index is not defined.
+    pub(crate) version: u64,
 }
 
-fn definition(version: u64) -> IndexDefinition {
+pub(crate) fn definition(version: u64) -> IndexDefinition {
     IndexDefinition {
         name: "I".to_owned(),
         maps: vec![format!("from u in docs.Users select new {{ V{version} = u.Name }}")],
@@ -48,7 +49,7 @@ fn definition(version: u64) -> IndexDefinition {
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let platform = Platform::memory();
         let documents = Environment::open(&platform, EnvironmentOptions::new("database")).unwrap();
         let mut tx = documents.write().unwrap();
@@ -77,7 +78,7 @@ impl Stage {
     }
 
     /// The indexes on that disk, and a way to hear of swaps.
-    fn open(&self, disk: &Platform) -> (Arc<IndexSet>, mpsc::Receiver<()>) {
+    pub(crate) fn open(&self, disk: &Platform) -> (Arc<IndexSet>, mpsc::Receiver<()>) {
         let (sender, swaps) = mpsc::channel();
         let sender = Mutex::new(sender);
         let set = IndexSet::new(IndexSetContext {
@@ -104,15 +105,16 @@ impl Stage {
         (set, swaps)
     }
 
-    fn follow(&self, set: &IndexSet) {
-        let newest = definition(self.version);
-        let indexes = BTreeMap::from([(newest.name.clone(), newest)]);
+    pub(crate) fn follow(&self, set: &IndexSet) {
+        let newest = (0 < self.version).then(|| definition(self.version));
+        let indexes: BTreeMap<_, _> =
+            newest.map(|newest| (newest.name.clone(), newest)).into_iter().collect();
         set.follow_record(&RecordedIndexes { indexes, ..RecordedIndexes::default() });
     }
 }
 
 /// The definition that the entries of an index were made after; `None` when it has none yet.
-fn version_of(index: &Index) -> Option<u64> {
+pub(crate) fn version_of(index: &Index) -> Option<u64> {
     let tx = index.read();
     search::check(&tx).unwrap();
     let reader = IndexReader::open(&tx).unwrap();
@@ -123,12 +125,12 @@ fn version_of(index: &Index) -> Option<u64> {
     versions.first().copied()
 }
 
-fn entries_of(index: &Index) -> u64 {
+pub(crate) fn entries_of(index: &Index) -> u64 {
     IndexReader::open(&index.read()).unwrap().entry_count()
 }
 
 /// Waits for what others do in the background.
-fn wait_for(swaps: &mpsc::Receiver<()>, condition: impl Fn() -> bool) {
+pub(crate) fn wait_for(swaps: &mpsc::Receiver<()>, condition: impl Fn() -> bool) {
     let mut waited = Duration::ZERO;
     let step = Duration::from_millis(5);
     while !condition() {
