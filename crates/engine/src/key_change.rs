@@ -32,8 +32,8 @@ use crate::{
 
 /// The reason given to requests for the database in the meantime.
 const LOCKED_REASON: &str = "its key is being replaced";
-/// Directories of indexes are nested at most this deep.
-const DEPTH_MAX: usize = 2;
+/// Directories of indexes are nested at most this deep, as for `storage::remove_environment`.
+const DEPTH_MAX: usize = 3;
 
 /// The environments of a database, whose key is to change.
 pub struct KeyChange {
@@ -122,13 +122,7 @@ fn find_environments(
     depth: usize,
     found: &mut Vec<PathBuf>,
 ) -> Result<(), StorageError> {
-    if environment_id_in(platform, directory)?.is_some() {
-        found.push(directory.to_path_buf());
-        return Ok(());
-    }
-    if depth == 0 {
-        return Ok(());
-    }
+    // First, because a file is no directory: an index whose creation was interrupted has `corvus.data.new`.
     let names = match platform.disk.list(directory) {
         Ok(names) => names,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -140,6 +134,13 @@ fn find_environments(
             return Err(StorageError::Io { path, operation: "list", source });
         }
     };
+    if environment_id_in(platform, directory)?.is_some() {
+        found.push(directory.to_path_buf());
+        return Ok(());
+    }
+    if depth == 0 {
+        return Ok(());
+    }
     names
         .iter()
         .try_for_each(|name| find_environments(platform, &directory.join(name), depth - 1, found))
@@ -248,5 +249,34 @@ impl Rotation {
             messages,
             missing_indexes: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_whose_creation_was_interrupted_is_no_obstacle() {
+        // A real disk: it fails when a file is taken for a directory.
+        let platform = Platform::real();
+        let scratch = std::env::temp_dir().join(format!("corvus-key-{}", std::process::id()));
+        platform.disk.remove_dir_all(&scratch).unwrap();
+        let main = EnvironmentOptions::new(scratch.join("db"));
+        let indexes = main.directory.join(INDEXES_DIRECTORY);
+        let whole = EnvironmentOptions::new(indexes.join("whole"));
+        for options in [&main, &whole] {
+            Environment::open(&platform, options.clone()).unwrap().close().unwrap();
+        }
+        let begun = indexes.join("begun");
+        platform.disk.create_dir_all(&begun).unwrap();
+        let unfinished = begun.join("corvus.data.new");
+        drop(platform.disk.create(&unfinished, platform::Access::Buffered).unwrap());
+        let change = KeyChange::of(&platform, &main).unwrap();
+        let found: Vec<_> = change.environments.iter().map(|options| &options.directory).collect();
+        assert_eq!(found, [&main.directory, &whole.directory]);
+        assert!(change.prepare(None, &mut |_| ControlFlow::Continue(())).is_ok());
+        change.complete(None).unwrap();
+        platform.disk.remove_dir_all(&scratch).unwrap();
     }
 }
