@@ -4,7 +4,7 @@ use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 
 use cluster_state::ClusterError;
 use documents::DocumentError;
-use storage::{HistoryMismatch, StorageError};
+use storage::{HistoryMismatch, MemoryExhausted, StorageError};
 
 use crate::foreign_product::ForeignProduct;
 
@@ -129,6 +129,11 @@ pub enum LoadError {
     Thread {
         /// The operating system's message.
         message: String,
+    },
+    /// There is not enough memory to open it.
+    NoMemory {
+        /// The memory of open databases, and what it would have to hold.
+        exhausted: MemoryExhausted,
     },
     /// The code that opens it panicked.
     Panicked,
@@ -256,6 +261,11 @@ impl fmt::Display for LoadError {
                 write!(f, "its identities cannot be moved to the cluster: {message}")
             }
             LoadError::Thread { message } => write!(f, "a thread could not be started: {message}"),
+            LoadError::NoMemory { exhausted } => write!(
+                f,
+                "there is not enough memory to open it besides the databases in use: {exhausted}. Try again later, or \
+                 raise the server's memory limit"
+            ),
             LoadError::Panicked => f.write_str("opening it panicked"),
         }
     }
@@ -274,6 +284,7 @@ impl Error for LoadError {
             | LoadError::Files { .. }
             | LoadError::Identities { .. }
             | LoadError::Thread { .. }
+            | LoadError::NoMemory { .. }
             | LoadError::Panicked => None,
         }
     }

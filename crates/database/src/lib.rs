@@ -10,6 +10,7 @@
 //! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
+//! | `open_memory` | what a database takes while it is open |
 //! | `closing` | [`Closing`]: its end, for those that wait for something else |
 //! | `changes` | [`ChangesHub`]: notifies listeners of the changes of a database |
 //! | `activity` | [`Activity`]: rates and totals of requests, writes and indexing |
@@ -50,6 +51,7 @@ mod memory_pressure;
 mod name_locks;
 mod notice_board;
 mod open_database;
+mod open_memory;
 mod operations;
 mod policy_position;
 mod recorded_settings;

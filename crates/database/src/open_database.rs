@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -29,8 +29,8 @@ use model::{
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{
-    Environment, EnvironmentOptions, History, HistoryPoint, IoOperation, IoPosition,
-    ReadTransaction, StorageError,
+    Environment, EnvironmentOptions, History, HistoryPoint, IoOperation, IoPosition, MemoryBudget,
+    MemoryShare, ReadTransaction, StorageError,
 };
 use subscriptions::SubscriptionSet;
 use wire::changes::Watch;
@@ -47,6 +47,7 @@ use crate::{
     index_outputs::IndexOutputs,
     log_follower::LogFollowers,
     notice_board::NoticeBoard,
+    open_memory::open_bytes,
     operations::Operations,
     recorded_settings::{self, recorded_indexes},
     standing,
@@ -135,6 +136,8 @@ pub struct Database {
     following: Mutex<()>,
     opened: Timestamp,
     opened_after: Duration,
+    /// What is reserved for it.
+    memory: Mutex<MemoryShare>,
     activity: Arc<Activity>,
     /// The registry's count of idle checks when the database was last asked for.
     last_use: AtomicU64,
@@ -214,6 +217,7 @@ impl Database {
             following: Mutex::default(),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
+            memory: Mutex::new(MemoryBudget::unlimited().share(0)),
             activity,
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -466,8 +470,22 @@ impl Database {
         if let Ok(recorded) = recorded_indexes(&record) {
             self.indexes.follow_record(recorded);
         }
+        // One that has grown without room is counted as it was: it was measured, too.
+        let (mut memory, bytes) = (self.memory(), open_bytes(&record.configuration));
+        memory.shrink_to(bytes);
+        let _grown = memory.try_grow_to(bytes);
+        drop(memory);
         recorded_settings::change_queue(&self.queue, &record);
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
+    }
+
+    /// Holds what was reserved for it until it is dropped.
+    pub(crate) fn hold(&self, reserved: MemoryShare) {
+        *self.memory() = reserved;
+    }
+
+    fn memory(&self) -> MutexGuard<'_, MemoryShare> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn touch(&self, idle_checks: u64) {

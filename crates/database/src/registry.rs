@@ -18,7 +18,7 @@ use std::{
 
 use cluster_state::RecordDraft;
 use model::DatabaseRecord;
-use storage::{History, Recovery, StorageError};
+use storage::{History, MemoryBudget, MemoryShare, Recovery, StorageError};
 
 use crate::{
     catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
@@ -26,14 +26,22 @@ use crate::{
     files,
     flusher::Flusher,
     open_database::{Database, DatabaseLease, DatabaseOptions},
+    open_memory::open_bytes,
     transition::{Ticket, Transition},
 };
+
+/// How long a database waits for memory before it cannot be opened.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often unused databases are closed meanwhile.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 type OptionsOf = dyn Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Send + Sync;
 
 /// The limits of the registry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RegistryOptions {
+    /// The memory of all open databases.
+    pub memory: Arc<MemoryBudget>,
     /// Databases opened at the same time.
     pub concurrent_loads_max: usize,
     /// How long closing a database waits for its users.
@@ -478,8 +486,31 @@ impl Shared {
         }
     }
 
+    /// Memory for a database, as soon as there is enough: while there is not, others that are not in use are closed.
+    /// One that would need more than all of it is opened alone.
+    fn memory_to_open(self: &Arc<Self>, record: &DatabaseRecord) -> Result<MemoryShare, LoadError> {
+        let mut share = self.options.memory.share(0);
+        let bytes = open_bytes(&record.configuration).min(share.budget().bytes_max());
+        let mut waited = Duration::ZERO;
+        loop {
+            match share.grow_to_within(bytes, MEMORY_CHECK_INTERVAL) {
+                Ok(()) => return Ok(share),
+                Err(exhausted) if MEMORY_WAIT_MAX <= waited => {
+                    return Err(LoadError::NoMemory { exhausted });
+                }
+                Err(_) => waited += MEMORY_CHECK_INTERVAL,
+            }
+            self.close_idle(1);
+        }
+    }
+
+    /// See [`DatabaseRegistry::close_idle`].
+    fn close_idle(self: &Arc<Self>, checks_max: u64) {
+        DatabaseRegistry { shared: Arc::clone(self) }.close_idle(checks_max);
+    }
+
     /// `None` if the database has been deleted or disabled since it was requested.
-    fn load(&self, key: &str) -> Result<Option<Arc<Database>>, LoadError> {
+    fn load(self: &Arc<Self>, key: &str) -> Result<Option<Arc<Database>>, LoadError> {
         let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
             return Ok(None);
         };
@@ -487,6 +518,7 @@ impl Shared {
             let name = record.name.as_str().to_owned();
             return Err(CatalogError::BeingDeleted { name }.into());
         }
+        let memory = self.memory_to_open(&record)?;
         let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
         let clock = Arc::clone(&options.platform.clock);
@@ -504,6 +536,7 @@ impl Shared {
         }
         let database =
             Database::open(record, options, known.as_ref(), cluster.store(), &self.flusher)?;
+        database.hold(memory);
         let database = Arc::new(database);
         database.take_identities_to(cluster)?;
         // No client is waiting for these. A failure now is retried with the next transaction, and a full disk

@@ -107,7 +107,8 @@ impl Engine {
     pub(crate) fn room_for_record(&self, body_bytes: usize) -> Result<MemoryShare, EngineError> {
         let mut share = self.memory.records.share(0);
         if RECORD_BYTES_MIN <= body_bytes {
-            let bytes = RECORD_COPIES * body_bytes as u64;
+            // One from a machine with more memory is changed alone.
+            let bytes = (RECORD_COPIES * body_bytes as u64).min(share.budget().bytes_max() / 2);
             grow_within(&mut share, bytes, WAIT_MAX)
                 .map_err(|exhausted| EngineError::NoRoomForRecord { exhausted })?;
         }

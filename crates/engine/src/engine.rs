@@ -19,7 +19,7 @@ use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
 use settings::Settings;
-use storage::{EnvironmentOptions, StorageError, environment_id_in};
+use storage::{EnvironmentOptions, MemoryBudget, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
@@ -122,7 +122,7 @@ impl Engine {
             DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
                 .map_err(|source| OpenError::Thread { source })?
         };
-        let registry = registry_of(&settings, &catalog, &flusher, &files);
+        let registry = registry_of(&settings, &memory.databases, &catalog, &flusher, &files);
         let watch = ResourceWatch::new(
             registry.clone(),
             Arc::clone(&flusher),
@@ -274,11 +274,13 @@ fn tombstone_needs(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> Del
 
 fn registry_of(
     settings: &Settings,
+    memory: &Arc<MemoryBudget>,
     catalog: &Arc<ServerCatalog>,
     flusher: &Arc<Flusher>,
     files: &Arc<DatabaseFiles>,
 ) -> DatabaseRegistry {
     let options = RegistryOptions {
+        memory: Arc::clone(memory),
         concurrent_loads_max: settings.databases.concurrent_loads_max,
         close_timeout: CLOSE_TIMEOUT,
         on_event: database_log::log,

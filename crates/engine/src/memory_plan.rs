@@ -9,6 +9,7 @@
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: temporary memory that grows with data or clients |
 //! | a sixteenth | `small_bodies`: small request bodies |
+//! | half | `databases`: what databases take while they are open, as far as it depends on their records |
 //! | a sixteenth | `system_unflushed`: the same as `unflushed`, of the server's own environment |
 //!
 //! and all of them together what is left besides code, connections, queues, open databases, caches
@@ -42,6 +43,9 @@ const UNFLUSHED_PART: u64 = 4;
 /// record holds it twice: as an entry of the log, and as the record.
 const SYSTEM_UNFLUSHED_PART: u64 = 16;
 const SYSTEM_UNFLUSHED_BYTES_MAX: u64 = 128 << 20;
+/// Fraction of the limit for open databases, and the one that they leave to everything else.
+const DATABASES_PART: u64 = 2;
+const DATABASES_LEAVE_PART: u64 = 8;
 /// Fraction of the limit for work.
 const WORK_PART: u64 = 4;
 /// Fraction of the limit for small request bodies.
@@ -114,6 +118,8 @@ pub struct MemoryPlan {
     pub unflushed: Arc<MemoryBudget>,
     /// The unflushed changes of the server's own environment, which is never refused to write because of databases.
     pub system_unflushed: Arc<MemoryBudget>,
+    /// What databases take while they are open, as far as it depends on their records.
+    pub databases: Arc<MemoryBudget>,
     /// Limits of the commit queue of one database.
     pub queue: CommitQueueOptions,
     /// All short-lived memory that grows with data or with the number of clients.
@@ -220,6 +226,8 @@ impl MemoryPlan {
             unflushed: process.part(unflushed_bytes),
             system_unflushed: process
                 .part_assured((bytes / SYSTEM_UNFLUSHED_PART).min(SYSTEM_UNFLUSHED_BYTES_MAX)),
+            databases: process
+                .part_that_leaves(bytes / DATABASES_LEAVE_PART, bytes / DATABASES_PART),
             process,
             uncounted,
             plaintext,

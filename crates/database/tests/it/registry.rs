@@ -18,7 +18,7 @@ use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::{DatabaseRecord, IdSeparator};
 use platform::Platform;
 use script::ScriptPool;
-use storage::EnvironmentOptions;
+use storage::{EnvironmentOptions, MemoryBudget};
 
 use crate::{commit_threads_on, indexing_on, record, toggle};
 
@@ -38,6 +38,17 @@ impl House {
 
     /// On a disk that may already have databases.
     pub(crate) fn on(
+        platform: Platform,
+        names: &[&str],
+        concurrent_loads_max: usize,
+        before: Box<Before>,
+    ) -> House {
+        House::within(MemoryBudget::unlimited(), platform, names, concurrent_loads_max, before)
+    }
+
+    /// With this memory for open databases.
+    fn within(
+        memory: Arc<MemoryBudget>,
         platform: Platform,
         names: &[&str],
         concurrent_loads_max: usize,
@@ -74,6 +85,7 @@ impl House {
             }
         };
         let options = RegistryOptions {
+            memory,
             concurrent_loads_max,
             close_timeout: Duration::from_secs(60),
             on_event: |_| (),
@@ -127,6 +139,33 @@ fn many_first_requests_open_a_database_once() {
     });
     assert_eq!(house.loads.load(Ordering::SeqCst), 1);
     assert!(matches!(house.open("nope"), Err(AccessError::Missing)));
+}
+
+#[test]
+fn a_database_that_needs_the_memory_of_others_closes_those_that_are_not_in_use() {
+    let memory = MemoryBudget::new(700 << 10);
+    let house = House::within(
+        Arc::clone(&memory),
+        Platform::memory(),
+        &["a", "b", "c"],
+        4,
+        Box::new(|_| Ok(())),
+    );
+    let used = house.open("a").unwrap();
+    put(&used, "kept");
+    drop(house.open("b").unwrap());
+    let two = memory.held_bytes();
+    assert!((500 << 10) < two && two <= memory.bytes_max(), "{two}");
+    let _also_used = house.open("c").unwrap();
+    let open = house.registry.open_leases();
+    let names: Vec<_> = open.iter().map(|lease| lease.record().name.as_str().to_owned()).collect();
+    assert!(names.contains(&"a".to_owned()) && !names.contains(&"b".to_owned()), "{names:?}");
+    assert_eq!(count(&used), 1);
+    assert_eq!(memory.held_bytes(), two);
+    // One that is larger than all of the memory is opened where nothing else is.
+    let small =
+        House::within(MemoryBudget::new(1000), Platform::memory(), &["a"], 4, Box::new(|_| Ok(())));
+    put(&small.open("a").unwrap(), "kept");
 }
 
 #[test]
