@@ -30,6 +30,8 @@ use crate::{
     transition::{Ticket, Transition},
 };
 
+/// A database that takes no more than this is always opened.
+const ALWAYS_OPENED_BYTES: u64 = 1 << 20;
 /// How long a database waits for memory before it cannot be opened.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How often unused databases are closed meanwhile.
@@ -486,10 +488,11 @@ impl Shared {
         }
     }
 
-    /// Memory for a database, as soon as there is enough: while there is not, others that are not in use are closed.
+    /// Memory for a database, as soon as there is enough: while there is not, others that are not in use are closed. A
+    /// small one never waits.
     /// One that would need more than all of it is opened alone.
     fn memory_to_open(self: &Arc<Self>, record: &DatabaseRecord) -> Result<MemoryShare, LoadError> {
-        let mut share = self.options.memory.share(0);
+        let mut share = self.options.memory.share(ALWAYS_OPENED_BYTES);
         let bytes = open_bytes(&record.configuration).min(share.budget().bytes_max());
         let mut waited = Duration::ZERO;
         loop {
