@@ -31,6 +31,7 @@ use super::{
     imported_rows::Rows,
     imported_series::{self, SegmentHead},
     imported_version::VersionElement,
+    importer::Importer,
     progress::SmugglerProgress,
     transform::{Transform, Transformed},
 };
@@ -88,15 +89,6 @@ pub(super) struct Current {
     pub(super) part: SmugglerPart,
     word: &'static str,
     pub(super) is_included: bool,
-}
-
-/// What the one who imports may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Importer {
-    /// Administers the database: the record and indexes in C# are imported.
-    pub is_administrator: bool,
-    /// Operates the server: connection strings that tasks use are replaced.
-    pub is_operator: bool,
 }
 
 /// What the caller does next.

@@ -17,6 +17,7 @@
 //! | `imported_items` | elements of the smaller kinds of data |
 //! | `exported_series`, `imported_series` | segments of time series |
 //! | `imported_record` | settings of the database |
+//! | `importer` | what the one who imports may do |
 //! | `import_task` | what changes the state that all nodes agree on |
 //! | `transform` | the script that changes documents on their way |
 //! | `load` | an import from a file, on a thread that may block |
@@ -35,6 +36,7 @@ mod imported_record;
 mod imported_rows;
 mod imported_series;
 mod imported_version;
+mod importer;
 mod load;
 mod progress;
 mod transform;
@@ -42,9 +44,10 @@ mod verify;
 
 pub use export::{DumpExport, ExportSince, ExportSources};
 pub(crate) use exported_items::hash_of_counters_and_positions;
-pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext, Importer};
+pub use import::{CARRIED_CONTENT_BYTES_MAX, DumpImport, ImportNext};
 pub use import_task::{ImportTask, TaskOutcome};
 pub(crate) use imported_record::RecordUse;
+pub use importer::Importer;
 pub(crate) use load::{DumpLoad, LoadSource};
 pub use progress::SmugglerProgress;
 pub use verify::VerifiedDump;
