@@ -256,7 +256,9 @@ impl EngineError {
 
 fn shortage_of(error: &StorageError) -> Option<Shortage> {
     match error {
-        StorageError::BuiltOnFailed { reason } => shortage_of(reason),
+        StorageError::BuiltOnFailed { reason } | StorageError::Unwitnessed { reason } => {
+            shortage_of(reason)
+        }
         StorageError::NoMemory(exhausted) | StorageError::NoMemoryToDecrypt(exhausted)
             if exhausted.is_too_large() =>
         {

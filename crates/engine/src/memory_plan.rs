@@ -10,7 +10,7 @@
 //! | a quarter | `work`: temporary memory that grows with data or clients |
 //! | a sixteenth | `small_bodies`: small request bodies |
 //! | half | `databases`: what databases take while they are open, as far as it depends on their records |
-//! | a sixteenth | `system_unflushed`: the same as `unflushed`, of the server's own environment |
+//! | an eighth | `system_unflushed`: the same as `unflushed`, of the server's own environment |
 //!
 //! and all of them together what is left besides code, connections, queues, open databases, caches
 //! and the allocator's overhead: that is not counted but measured continuously
@@ -40,9 +40,9 @@ const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Fraction of the limit for all unflushed changes.
 const UNFLUSHED_PART: u64 = 4;
 /// Fraction of the limit for unflushed changes of the server's own environment, and the most of it. Each change of a
-/// record holds it twice: as an entry of the log, and as the record.
-const SYSTEM_UNFLUSHED_PART: u64 = 16;
-const SYSTEM_UNFLUSHED_BYTES_MAX: u64 = 128 << 20;
+/// record holds it twice: as an entry of the log, and as the record; and the next changes begin before those are flushed.
+const SYSTEM_UNFLUSHED_PART: u64 = 8;
+const SYSTEM_UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Fraction of the limit for open databases, and the one that they leave to everything else.
 const DATABASES_PART: u64 = 2;
 const DATABASES_LEAVE_PART: u64 = 8;

@@ -334,7 +334,10 @@ fn storage_error(error: &StorageError) -> ProtocolError {
     let kind = match error {
         StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => ErrorKind::Argument,
         StorageError::DiskFull { .. } => ErrorKind::DiskFull,
-        StorageError::BuiltOnFailed { reason } => return storage_error(reason),
+        // What keeps the server's own environment from being written keeps a database from it.
+        StorageError::BuiltOnFailed { reason } | StorageError::Unwitnessed { reason } => {
+            return storage_error(reason);
+        }
         StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
             ErrorKind::Overloaded
         }
@@ -345,10 +348,9 @@ fn storage_error(error: &StorageError) -> ProtocolError {
         }
         StorageError::NoMemory(_) | StorageError::NoMemoryToDecrypt(_) => ErrorKind::LowMemory,
         StorageError::Stopped => ErrorKind::OperationCanceled,
-        StorageError::Failed { .. }
-        | StorageError::Unwitnessed { .. }
-        | StorageError::Closed
-        | StorageError::Io { .. } => ErrorKind::StorageFailed,
+        StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
+            ErrorKind::StorageFailed
+        }
         StorageError::Locked { .. }
         | StorageError::UnknownVersion { .. }
         | StorageError::NotAnEnvironment { .. }
