@@ -21,7 +21,7 @@
 //! | [`program`] | programs of the operator whose output is a secret |
 //! | [`descriptors`] | how many files may be open at the same time |
 //! | [`processor_time`] | processor time used, and which processors may be used |
-//! | [`separate_blocks`] | gives large blocks pages of their own, where memory is scarce |
+//! | [`separate_blocks`], `moved_block` | large blocks have mappings of their own, where memory is scarce; moving blocks |
 //! | [`wiping_allocator`] | zeroes memory that is freed, while there are secrets |
 //! | [`thread_priority`] | threads that yield to others |
 
@@ -48,6 +48,7 @@ pub mod wiping_allocator;
 mod conformance;
 mod control_group;
 mod mapped;
+mod moved_block;
 
 use std::sync::Arc;
 

@@ -52,8 +52,9 @@ pub trait ProcessMemory: Send + Sync + 'static {
     /// sleep.
     fn release_unused(&self);
     /// From now on the allocator returns freed memory to the system after a millisecond, not after
-    /// a second: what is freed within a second may be a hundred megabytes. Large blocks are returned
-    /// as soon as they are freed. For processes with a small memory limit. A delay set in the environment (`MIMALLOC_PURGE_DELAY`) takes
+    /// a second: what is freed within a second may be a hundred megabytes. Large blocks are returned as
+    /// soon as they are freed ([`crate::separate_blocks`]). For processes with a small memory limit. A
+    /// delay set in the environment (`MIMALLOC_PURGE_DELAY`) takes
     /// precedence.
     fn return_freed_at_once(&self);
 }

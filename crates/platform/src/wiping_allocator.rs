@@ -9,6 +9,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use crate::moved_block::move_block;
+
 /// How many [`WipesFreedMemory`] exist.
 static WIPING: AtomicUsize = AtomicUsize::new(0);
 
@@ -65,19 +67,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for WipingAllocator<A> {
             // SAFETY: the caller's promise.
             return unsafe { self.0.realloc(pointer, layout, bytes) };
         }
-        // SAFETY: the caller promises that `bytes` is not zero and does not overflow with the alignment.
-        let new = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
-        // SAFETY: as above.
-        let moved = unsafe { self.0.alloc(new) };
-        if !moved.is_null() {
-            // SAFETY: both have at least so many bytes, and the new ones are nobody else's; the old ones are freed
-            // once.
-            unsafe {
-                moved.copy_from_nonoverlapping(pointer, layout.size().min(bytes));
-                self.dealloc(pointer, layout);
-            }
-        }
-        moved
+        // SAFETY: the caller's promise.
+        unsafe { move_block(self, pointer, layout, bytes) }
     }
 }
 
