@@ -319,7 +319,8 @@ impl ServerCatalog {
 
     /// Deletes a database, if `decide` agrees on the record that is deleted, and says what becomes of its files;
     /// returns the index of the change. `None` if the database does not exist, or `decide` did not agree. In the same
-    /// transaction, what is to be removed of it is noted: its entries in the shared state ([`ClusterState::deleted_databases`]), and its files
+    /// transaction, what is to be removed of it is noted: its entries in the shared state
+    /// ([`ClusterState::deleted_databases`]), and its files
     /// ([`Self::pending_deletions`]) unless they are to be kept for a new database of that name. Blocks.
     ///
     /// [`ClusterState::deleted_databases`]: cluster_state::ClusterState::deleted_databases

@@ -34,8 +34,8 @@ use crate::{
 const ALWAYS_OPENED_BYTES: u64 = 1 << 20;
 /// How long a database waits for memory before it cannot be opened.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often unused databases are closed meanwhile.
-const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often databases are closed meanwhile that were not used since the last time.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 type OptionsOf = dyn Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Send + Sync;
 
@@ -114,6 +114,8 @@ struct Shared {
     flusher: Arc<Flusher>,
     /// By lower-case name.
     slots: RwLock<HashMap<String, Slot>>,
+    /// Held by one of those that wait for memory to open a database: it closes others.
+    closes_unused: Mutex<()>,
     /// How often each database was opened, by lower-case name.
     openings: Mutex<HashMap<String, u64>>,
     loads: Mutex<Loads>,
@@ -142,6 +144,7 @@ impl DatabaseRegistry {
             options_of: Box::new(options_of),
             flusher,
             slots: RwLock::new(HashMap::new()),
+            closes_unused: Mutex::default(),
             openings: Mutex::default(),
             loads: Mutex::new(Loads::default()),
             idle_checks: AtomicU64::new(0),
@@ -489,13 +492,14 @@ impl Shared {
     }
 
     /// Memory for a database, as soon as there is enough: while there is not, others that are not in use are closed. A
-    /// small one never waits.
-    /// One that would need more than all of it is opened alone.
+    /// small one has it at once; one that would need more than all of it waits for all of it.
     fn memory_to_open(self: &Arc<Self>, record: &DatabaseRecord) -> Result<MemoryShare, LoadError> {
         let mut share = self.options.memory.share(ALWAYS_OPENED_BYTES);
         let bytes = open_bytes(&record.configuration).min(share.budget().bytes_max());
         let mut waited = Duration::ZERO;
         loop {
+            // Were each to close others, databases would count as unused within milliseconds.
+            let closes_unused = self.closes_unused.try_lock();
             match share.grow_to_within(bytes, MEMORY_CHECK_INTERVAL) {
                 Ok(()) => return Ok(share),
                 Err(exhausted) if MEMORY_WAIT_MAX <= waited => {
@@ -503,13 +507,10 @@ impl Shared {
                 }
                 Err(_) => waited += MEMORY_CHECK_INTERVAL,
             }
-            self.close_idle(1);
+            if closes_unused.is_ok() {
+                DatabaseRegistry { shared: Arc::clone(self) }.close_idle(1);
+            }
         }
-    }
-
-    /// See [`DatabaseRegistry::close_idle`].
-    fn close_idle(self: &Arc<Self>, checks_max: u64) {
-        DatabaseRegistry { shared: Arc::clone(self) }.close_idle(checks_max);
     }
 
     /// `None` if the database has been deleted or disabled since it was requested.
