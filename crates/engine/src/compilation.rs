@@ -1,36 +1,31 @@
-//! Compiling definitions of indexes, and changing large records: a few at a time, in memory that is reserved before.
+//! Compiling definitions of indexes: a few at a time, in memory that is reserved before.
 //!
 //! The compiled form of a C# text, with what exists only while it is made, was measured to take up to 62
 //! bytes for each token of the text (`1+1+1+…`). JavaScript is compiled within the heap of its
 //! thread, which has a limit of its own. What an open index keeps is not reserved here: it is bounded
 //! by the size of the record with the definitions.
 //!
-//! A change of a record holds it several times: parsed, as it is sent to the log, in its entry, as it is applied, and
-//! parsed again by the open database. Most records are small; one with many definitions has megabytes.
-//!
-//! Invariant: who has room to compile waits for no other such room, and who has room for a record for neither.
+//! Invariant: a holder of a [`RoomToCompile`] waits for no other one.
 
 use std::{sync::Arc, time::Duration};
 
 use indexing::{IndexSet, Turn};
 use model::IndexDefinition;
 use platform::ProcessMemory;
-use storage::{MemoryExhausted, MemoryShare};
+use storage::MemoryShare;
 
-use crate::{engine::Engine, error::EngineError};
+use crate::{
+    engine::Engine,
+    error::EngineError,
+    reservations::{RECORD_COPIES, WAIT_MAX, grow_within},
+};
 
 /// How many definitions are compiled at a time to define indexes.
 pub(crate) const COMPILED_AT_ONCE_MAX: usize = 4;
-/// How long a definition waits for its turn, and for memory.
-const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Memory of a compiled C# text for each of its tokens, besides its copies.
 const TOKEN_BYTES: u64 = 64;
 /// How many copies of a text exist.
 const COPIES: u64 = 4;
-/// A change of a smaller record needs no reservation.
-const RECORD_BYTES_MIN: usize = 256 << 10;
-/// How often a change of a record holds it.
-const RECORD_COPIES: u64 = 8;
 /// After a larger one is compiled, the thread releases what its allocator keeps: each thread keeps
 /// its own.
 const RELEASED_BYTES_MIN: u64 = 1 << 20;
@@ -99,31 +94,6 @@ impl Engine {
         let room = self.room_of(compiled_bytes(definition) + recorded_bytes, left())?;
         Ok(TurnToDefine { _room: room, _place: place, _defining: defining })
     }
-
-    /// Memory for a change of a record of that many bytes, as soon as there is enough. Small records need none. Blocks.
-    ///
-    /// # Errors
-    /// [`EngineError::NoRoomForRecord`] when there is not within some seconds.
-    pub(crate) fn room_for_record(&self, body_bytes: usize) -> Result<MemoryShare, EngineError> {
-        let mut share = self.memory.records.share(0);
-        if RECORD_BYTES_MIN <= body_bytes {
-            // One from a machine with more memory is changed alone.
-            let bytes = (RECORD_COPIES * body_bytes as u64).min(share.budget().bytes_max() / 2);
-            grow_within(&mut share, bytes, WAIT_MAX)
-                .map_err(|exhausted| EngineError::NoRoomForRecord { exhausted })?;
-        }
-        Ok(share)
-    }
-}
-
-/// Grows as soon as there is room, unless there could never be any.
-fn grow_within(
-    share: &mut MemoryShare,
-    bytes: u64,
-    wait_max: Duration,
-) -> Result<(), MemoryExhausted> {
-    let wait_max = if bytes <= share.budget().bytes_max() { wait_max } else { Duration::ZERO };
-    share.grow_to_within(bytes, wait_max)
 }
 
 fn texts_of(definition: &IndexDefinition) -> impl Iterator<Item = &String> {

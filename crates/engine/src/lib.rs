@@ -24,6 +24,7 @@
 //! | `compilation` | how many definitions of indexes are compiled at a time, and the memory for it |
 //! | `configuration`, `client_configuration` | what records configure, and the server: each change as a call; the configuration that clients load |
 //! | `index_definitions`, `record_changes` | defining, changing and deleting indexes; changes of records |
+//! | `reservations` | memory for changes of definitions and records |
 //! | `cluster_transaction`, `invalid_transaction` | cluster-wide transactions, from a client's commands into the shared state and the database; why one is refused |
 //! | `bulk_insert`, `content_upload`, `busy_wait` | elements and contents of attachments that arrive piece by piece: what is stored when, and in which parts when memory is short |
 //! | `cron_expression` | times that repeat |
@@ -89,6 +90,7 @@ mod record_changes;
 mod recorded_series;
 mod replica_wait;
 mod replicas_behind;
+mod reservations;
 mod resource_log;
 mod retention_log;
 mod revision_operation;

@@ -73,7 +73,7 @@ impl Engine {
         mut new: NewDatabase,
         kept_files: KeptFiles,
     ) -> Result<WrittenRecord, EngineError> {
-        let _room = self.room_for_record(new.body.len())?;
+        let _room = self.memory.room_for_record(new.body.len())?;
         let mut body = RecordBody::read(&new.body);
         if settle_tasks(&mut body, self.cluster_state().last_index()? + 1) {
             new.body = body.to_json();
@@ -81,9 +81,11 @@ impl Engine {
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
         let settings = &wire::sections_of(&configuration).settings;
         check_settings(self.settings(), name.as_str(), settings)?;
-        self.check_encryption(&name, &new.body)?;
-        self.check_named_directories(&name, settings)?;
         let is_encrypted = body.is_encrypted();
+        if is_encrypted {
+            self.check_encryption(&name)?;
+        }
+        self.check_named_directories(&name, settings)?;
         let adopts_files = || {
             let finds_kept = self.check_new_directories(&name, settings)?;
             match kept_files {
@@ -110,7 +112,7 @@ impl Engine {
         &self,
         mut replacement: Replacement,
     ) -> Result<WrittenRecord, EngineError> {
-        let _room = self.room_for_record(replacement.body.len())?;
+        let _room = self.memory.room_for_record(replacement.body.len())?;
         let configuration = RecordConfiguration::new(&replacement.body);
         self.check_record_settings(&replacement.name, &wire::sections_of(&configuration).settings)?;
         let mut body = RecordBody::read(&replacement.body);
@@ -141,10 +143,7 @@ impl Engine {
     }
 
     /// Rejects a new database that is to be encrypted and cannot be.
-    fn check_encryption(&self, name: &DatabaseName, body: &[u8]) -> Result<(), EngineError> {
-        if !RecordBody::read(body).is_encrypted() {
-            return Ok(());
-        }
+    fn check_encryption(&self, name: &DatabaseName) -> Result<(), EngineError> {
         let security = &self.settings().security;
         if security.certificate.is_none() && !security.encrypts_over_http {
             let message = format!(
@@ -312,8 +311,9 @@ impl Engine {
         mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft) -> Result<Decision, EngineError>,
     ) -> Result<WrittenRecord, EngineError> {
         let present = self.catalog.record(name);
-        let _room =
-            self.room_for_record(present.map_or(0, |record| record.configuration.json().len()))?;
+        let _room = self
+            .memory
+            .room_for_record(present.map_or(0, |record| record.configuration.json().len()))?;
         let mut refusal = None;
         let written = self.registry.change_record(name, |record, draft| {
             change(record, draft).unwrap_or_else(|error| {
