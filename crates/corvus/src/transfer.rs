@@ -13,7 +13,7 @@ use std::{
 };
 
 use engine::SequentialFile;
-use platform::{Access, Disk, Platform};
+use platform::{Access, Disk, Platform, entropy::Entropy};
 use security::SecretKey;
 use serde_json::{Map, Value, json};
 use wire::percent_encode;
@@ -21,7 +21,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     remote_server::{RemoteServer, message_of, text_of},
-    transfer_options::{Asked, COMMON_HELP, EXPORT_HELP, FileFormat, IMPORT_HELP, TransferOptions},
+    transfer_options::{
+        COMMON_HELP, EXPORT_HELP, FileFormat, IMPORT_HELP, ParsedCommand, TransferOptions,
+    },
     transfer_progress::{Counted, TransferProgress},
 };
 
@@ -34,7 +36,6 @@ const PIECE_BYTES: usize = 256 << 10;
 const TAIL_BYTES: usize = 4 << 10;
 /// Messages that are shown; all are counted.
 const MESSAGES_MAX: usize = 50;
-const BOUNDARY: &str = "corvus-import-7f2d90c4e1";
 /// How often a server is asked what became of an import after the connection broke, and how long between.
 const STATE_TRIES: usize = 10;
 const STATE_PAUSE: Duration = Duration::from_millis(300);
@@ -56,8 +57,8 @@ fn run(
     work: fn(&Transfer<'_>) -> Result<u8, String>,
 ) -> ExitCode {
     let options = match TransferOptions::read(arguments, is_export) {
-        Ok(Asked::Transfer(options)) => options,
-        Ok(Asked::Help) => {
+        Ok(ParsedCommand::Transfer(options)) => options,
+        Ok(ParsedCommand::Help) => {
             say(&format!("{help}{}", COMMON_HELP.trim_end()));
             return ExitCode::from(DONE);
         }
@@ -67,7 +68,7 @@ fn run(
         }
     };
     let platform = Platform::real();
-    let transfer = Transfer::new(&*platform.disk, &options);
+    let transfer = Transfer::new(&platform, &options);
     ExitCode::from(match transfer.and_then(|transfer| work(&transfer)) {
         Ok(code) => code,
         Err(reason) => {
@@ -92,13 +93,20 @@ struct Transfer<'t> {
     options: &'t TransferOptions,
     server: RemoteServer,
     key: Option<SecretKey>,
+    /// Between the parts of the form of an import. It is random: a file that contains it would be taken for complete
+    /// there.
+    boundary: String,
 }
 
 impl Transfer<'_> {
-    fn new<'t>(disk: &'t dyn Disk, options: &'t TransferOptions) -> Result<Transfer<'t>, String> {
+    fn new<'t>(
+        platform: &'t Platform,
+        options: &'t TransferOptions,
+    ) -> Result<Transfer<'t>, String> {
+        let disk = &*platform.disk;
         let server = RemoteServer::new(disk, &options.url, &options.access)?;
         let key = options.key.as_ref().map(|path| read_key(disk, path)).transpose()?;
-        Ok(Transfer { disk, options, server, key })
+        Ok(Transfer { disk, options, server, key, boundary: new_boundary(&*platform.entropy) })
     }
 
     fn database(&self) -> String {
@@ -119,6 +127,12 @@ impl Transfer<'_> {
         }
         Value::Object(options)
     }
+}
+
+fn new_boundary(entropy: &dyn Entropy) -> String {
+    let mut random = [0; 16];
+    entropy.fill(&mut random);
+    format!("corvus-{:032x}", u128::from_le_bytes(random))
 }
 
 fn read_key(disk: &dyn Disk, file: &Path) -> Result<SecretKey, String> {
@@ -246,9 +260,10 @@ impl Transfer<'_> {
         let mut progress = TransferProgress::begin(Some(total));
         let head = Zeroizing::new(self.form_head().into_bytes());
         let counted = Counted { reader: file, progress: &mut progress };
-        let tail = format!("\r\n--{BOUNDARY}--\r\n");
+        let boundary = &self.boundary;
+        let tail = format!("\r\n--{boundary}--\r\n");
         let mut body = Cursor::new(&*head).chain(counted).chain(Cursor::new(tail.as_bytes()));
-        let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+        let content_type = format!("multipart/form-data; boundary={boundary}");
         let answered = self.server.post(&target, &content_type, &mut body);
         progress.end();
         let answered = answered.and_then(|answer| Ok((answer.status().as_u16(), text_of(answer)?)));
@@ -285,8 +300,9 @@ impl Transfer<'_> {
 
     /// The form up to the file.
     fn form_head(&self) -> String {
+        let boundary = &self.boundary;
         let part =
-            |name: &str| format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"");
+            |name: &str| format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
         let mut head = String::new();
         if self.options.format == FileFormat::Dump {
             head = format!("{}\r\n\r\n{}\r\n", part("importOptions"), self.dump_options());
@@ -355,6 +371,12 @@ fn report(text: &str) -> Result<u8, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_can_contain_what_separates_the_parts_of_an_earlier_form() {
+        let entropy = Platform::simulated(1).platform.entropy;
+        assert_ne!(new_boundary(&*entropy), new_boundary(&*entropy));
+    }
 
     #[test]
     fn the_last_line_tells_whether_an_export_failed() {

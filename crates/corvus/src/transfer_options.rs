@@ -85,14 +85,14 @@ pub(crate) struct TransferOptions {
 
 /// What was asked for.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ParsedCommand {
     Help,
     Transfer(Box<TransferOptions>),
 }
 
 impl TransferOptions {
     /// Reads the arguments behind `export` or `import`; the reason why they are not understood.
-    pub(crate) fn read(arguments: &[OsString], is_export: bool) -> Result<Asked, String> {
+    pub(crate) fn read(arguments: &[OsString], is_export: bool) -> Result<ParsedCommand, String> {
         let mut parser = Parser::from_args(arguments);
         let (mut words, mut format) = (Vec::new(), None);
         let mut options = TransferOptions {
@@ -109,7 +109,7 @@ impl TransferOptions {
         };
         while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
             match argument {
-                Arg::Long("help") | Arg::Short('h') => return Ok(Asked::Help),
+                Arg::Long("help") | Arg::Short('h') => return Ok(ParsedCommand::Help),
                 Arg::Long("format") => {
                     let name = text(&mut parser)?;
                     let unknown = || format!("'{name}' is no format: dump, jsonl or csv");
@@ -138,7 +138,7 @@ impl TransferOptions {
         (options.url, options.database, options.file) = (word(url)?, word(database)?, file.into());
         options.format = format.unwrap_or_else(|| FileFormat::of_file(&options.file));
         options.check()?;
-        Ok(Asked::Transfer(Box::new(options)))
+        Ok(ParsedCommand::Transfer(Box::new(options)))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -175,7 +175,7 @@ fn path(parser: &mut Parser) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str, is_export: bool) -> Result<Asked, String> {
+    fn read(line: &str, is_export: bool) -> Result<ParsedCommand, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         TransferOptions::read(&words, is_export)
     }
@@ -188,10 +188,10 @@ mod tests {
             ("--collection=As http://a Shop x.jsonl", FileFormat::Lines),
             ("http://a Shop x.csv --format dump", FileFormat::Dump),
         ] {
-            let Ok(Asked::Transfer(options)) = read(line, true) else { panic!("{line}") };
+            let Ok(ParsedCommand::Transfer(options)) = read(line, true) else { panic!("{line}") };
             assert_eq!((options.format, options.database.as_str()), (format, "Shop"), "{line}");
         }
-        assert!(matches!(read("x --help", false), Ok(Asked::Help)));
+        assert!(matches!(read("x --help", false), Ok(ParsedCommand::Help)));
     }
 
     #[test]
