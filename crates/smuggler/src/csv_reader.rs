@@ -48,14 +48,14 @@ pub(crate) struct CsvReader {
     /// Whether the row has more than the limit; the rest of it is passed over.
     is_too_long: bool,
     begins_row: bool,
-    /// Whether anything was read: a mark is only at the begin.
+    /// Whether anything was read: a mark is only at the beginning.
     has_read: bool,
     /// How many rows are complete.
     rows: u64,
     head: Head,
 }
 
-/// Whether the begin of the file was looked at.
+/// Whether the beginning of the file was looked at.
 enum Head {
     Open(Vec<u8>),
     Passed,

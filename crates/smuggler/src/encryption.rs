@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 
 /// The length of a key.
 pub const DUMP_KEY_BYTES: usize = 32;
-/// The length of the random bytes at the begin of a file.
+/// The length of the random bytes at the beginning of a file.
 pub const DUMP_HEADER_BYTES: usize = 24;
 /// The text of a chunk.
 const CHUNK_BYTES: usize = 4096;

@@ -168,7 +168,7 @@ type ReadPosition<'r> =
 fn needs_of(definition: &RavenEtl, position: &ReadPosition<'_>) -> Vec<TombstoneNeed> {
     let mut needs = Vec::new();
     for transform in &definition.transforms {
-        // Where it will begin with the first change, and where that cannot be told, it needs everything.
+        // Where it will begin with the first change, and where that is not known, it needs everything.
         let stored = position(definition, transform).ok().flatten();
         let known = stored.map_or(Etag::ZERO, |position| position.etag);
         let is_disabled = definition.is_disabled || transform.is_disabled;

@@ -513,7 +513,7 @@ impl DumpImport {
         }
     }
 
-    /// A document that has no id yet, and the begin of its id; `None` if the script leaves it out.
+    /// A document that has no id yet, and the beginning of its id; `None` if the script leaves it out.
     pub(super) fn transformed_new(
         &self,
         prefix: &DocumentId,

@@ -15,7 +15,7 @@ use crate::{
     test_server::TestServer,
 };
 
-/// The state of an operation when it has ended. `of` is the begin of a path: of a database, or empty for the server.
+/// The state of an operation when it has ended. `of` is the beginning of a path: of a database, or empty for the server.
 fn ended(server: &TestServer, of: &str, begun: &Reply) -> Value {
     assert_eq!(begun.status, 200, "{}", begun.text());
     let id = begun.json()["OperationId"].as_i64().unwrap();
