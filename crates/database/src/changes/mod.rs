@@ -5,8 +5,8 @@
 //! listener is ever waited for.
 //!
 //! Invariants: listeners are notified of a change of documents only when it is durable; changes of one
-//! document are reported in order; once a watch has been confirmed, its listener is notified of everything
-//! that becomes durable afterwards, or is ended.
+//! document are reported in order; a watch covers nothing that was acknowledged before it was added; once it
+//! has been confirmed, its listener is notified of everything that becomes durable afterwards, or is ended.
 
 mod event;
 mod listener;
@@ -16,7 +16,7 @@ mod watch_index;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -52,7 +52,9 @@ pub struct ChangesHub {
 
 #[derive(Default)]
 struct Inbox {
-    events: Vec<Event>,
+    events: VecDeque<Event>,
+    /// The number of events that have been taken out.
+    taken: u64,
     /// Whether events were discarded.
     is_torn: bool,
     /// Wakes the dispatcher; `None` if there is none.
@@ -170,7 +172,7 @@ impl ChangesHub {
         listener: &Listener,
         watch: Watch,
     ) -> Result<WatchBegins, TooManyWatches> {
-        let mut state = lock(&self.state);
+        let mut state = self.after_events_before();
         let is_data = Family::Data.concerns(&watch);
         let State { listeners, index, .. } = &mut *state;
         let Some(Entry { listener, watches }) = listeners.get_mut(&listener.id()) else {
@@ -184,9 +186,30 @@ impl ChangesHub {
         })
     }
 
+    /// The state, once all events so far have been dispatched.
+    fn after_events_before(&self) -> MutexGuard<'_, State> {
+        let end = lock(&self.inbox).end();
+        loop {
+            let mut state = lock(&self.state);
+            if end <= lock(&self.inbox).taken {
+                return state;
+            }
+            self.dispatch_turn(&mut state);
+        }
+    }
+
+    /// Dispatches the next events, and returns the number of notifications.
+    fn dispatch_turn(&self, state: &mut State) -> usize {
+        let turn = lock(&self.inbox).take_turn();
+        let notified = state.index.notify(state.last_event + 1, &turn);
+        // One number more than there are events, for the joined notification.
+        state.last_event += turn.len() as u64 + 1;
+        notified
+    }
+
     /// Removes a watch from a listener.
     pub fn unwatch(&self, listener: &Listener, watch: &Watch) {
-        let mut state = lock(&self.state);
+        let mut state = self.after_events_before();
         let State { listeners, index, .. } = &mut *state;
         if let Some(Entry { listener, watches }) = listeners.get_mut(&listener.id()) {
             index.remove(listener, watches, watch);
@@ -235,7 +258,7 @@ impl ChangesHub {
         }
         if WAITING_EVENTS_MAX < inbox.events.len() {
             inbox.is_torn = true;
-            inbox.events = Vec::new();
+            inbox.discard();
         }
         inbox.wake();
     }
@@ -246,7 +269,10 @@ impl ChangesHub {
 
     fn end_dispatching(&self, state: &mut State) {
         state.has_dispatcher = false;
-        *lock(&self.inbox) = Inbox::default();
+        let mut inbox = lock(&self.inbox);
+        inbox.discard();
+        inbox.is_torn = false;
+        inbox.wake = None;
     }
 
     /// Whether there is any listener.
@@ -280,6 +306,22 @@ impl ChangesHub {
 }
 
 impl Inbox {
+    /// The number of events that were put in so far.
+    fn end(&self) -> u64 {
+        self.taken + self.events.len() as u64
+    }
+
+    fn take_turn(&mut self) -> Vec<Event> {
+        let count = self.events.len().min(TURN_EVENTS_MAX);
+        self.taken += count as u64;
+        self.events.drain(..count).collect()
+    }
+
+    fn discard(&mut self) {
+        self.taken = self.end();
+        self.events = VecDeque::new();
+    }
+
     fn wake(&self) {
         if let Some(wake) = &self.wake {
             wake();
@@ -309,19 +351,15 @@ impl Dispatcher {
     /// Notifies listeners of the events since the last call.
     pub fn dispatch(&mut self) -> Dispatched {
         let hub = &self.hub;
-        let (events, is_torn) = {
-            let mut inbox = lock(&hub.inbox);
-            (std::mem::take(&mut inbox.events), std::mem::take(&mut inbox.is_torn))
-        };
+        let end = lock(&hub.inbox).end();
         let mut notified = 0;
-        for turn in events.chunks(TURN_EVENTS_MAX) {
-            let mut state = lock(&hub.state);
-            notified += state.index.notify(state.last_event + 1, turn);
-            // One number more than there are events, for the joined notification.
-            state.last_event += turn.len() as u64 + 1;
+        // Events that arrive meanwhile wake the dispatcher again.
+        while lock(&hub.inbox).taken < end {
+            // The lock is released after each turn.
+            notified += hub.dispatch_turn(&mut lock(&hub.state));
         }
         let mut state = lock(&hub.state);
-        if is_torn {
+        if std::mem::take(&mut lock(&hub.inbox).is_torn) {
             state.end_all(ListenerEnd::TooSlow);
         }
         if state.listeners.is_empty() {

@@ -160,8 +160,11 @@ fn every_listener_is_notified_of_what_it_watches_once_and_in_order() {
                         }
                     }
                     hub.put(events);
-                    let dispatched = dispatcher.as_mut().unwrap().dispatch();
-                    assert_ne!(dispatched, Dispatched::Over);
+                    // The dispatcher may be late; a later watch does not cover these events.
+                    if random.next_u64().is_multiple_of(2) {
+                        let dispatched = dispatcher.as_mut().unwrap().dispatch();
+                        assert_ne!(dispatched, Dispatched::Over);
+                    }
                 }
             }
             let of = |family| {
@@ -173,6 +176,7 @@ fn every_listener_is_notified_of_what_it_watches_once_and_in_order() {
                 assert_eq!(hub.is_wanted(family), of(family), "seed {seed} {family:?}");
             }
         }
+        dispatcher.as_mut().unwrap().dispatch();
         for one in &listeners {
             assert_eq!(one.take_received(), one.expected, "seed {seed} {:?}", one.watches);
             hub.leave(&one.listener);
