@@ -6,10 +6,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
     task::{Context, Poll},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use model::NodeTag;
-use platform::Clock;
+use platform::{Clock, Entropy, Platform};
 use storage::{Environment, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,17 +20,50 @@ use cluster_state::{
 };
 
 use crate::{
-    driver::{self, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
+    driver::{self, Inbox, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
+    identity::{CurrentIdentity, Identity},
+    incoming::{self, Joining},
+    membership::{self, MembershipChange, Topology},
+    message::{Request, take_log_id},
+    network::CallError,
+    peers::{NoPeers, Peers},
+    refusal::Refusal,
     schema,
+    shared::{Leader, Shared},
 };
+
+/// How long the leader may take to change the nodes for this node, or to confirm that it leads.
+const LEADER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How the state of a server is started.
+pub struct ClusterOptions {
+    /// The environment that holds the state.
+    pub environment: Arc<Environment>,
+    /// The clock of the server.
+    pub clock: Arc<dyn Clock>,
+    /// The source of election timeouts.
+    pub entropy: Arc<dyn Entropy>,
+    /// How other nodes are reached.
+    pub peers: Arc<dyn Peers>,
+    /// The id of the cluster of which this server is the first node, unless it has joined another.
+    pub cluster: [u8; 16],
+}
+
+impl ClusterOptions {
+    /// For a server that has no way to other nodes.
+    pub fn alone(environment: Arc<Environment>, platform: &Platform) -> Self {
+        let (clock, entropy) = (Arc::clone(&platform.clock), Arc::clone(&platform.entropy));
+        Self { environment, clock, entropy, peers: Arc::new(NoPeers), cluster: [0; 16] }
+    }
+}
 
 /// The server-wide state of a running server. Dropping it without [`Cluster::close`] has the effect of a
 /// crash: every reported outcome survives. Its thread has ended when the drop returns.
 pub struct Cluster {
-    store: ClusterStore,
-    node_tag: NodeTag,
+    shared: Arc<Shared>,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
+    joinings: mpsc::Sender<Joining>,
     queued_bytes: QueueBytes,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -40,38 +74,112 @@ pub struct Submission {
 }
 
 impl Cluster {
-    /// Starts the machine over the state stored in the environment. Log entries newer than the state are
-    /// applied before this returns. Blocks.
+    /// Starts the machine over the state stored in the environment. Where this node has the only vote, log entries newer
+    /// than the state are applied before this returns. Blocks.
     ///
     /// # Errors
     /// Storage errors; a newer format; the thread cannot be started.
-    pub fn start(
-        environment: Arc<Environment>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Cluster, ClusterError> {
+    pub fn start(options: ClusterOptions) -> Result<Cluster, ClusterError> {
+        let ClusterOptions { environment, clock, entropy, peers, cluster } = options;
         check_version(&environment)?;
-        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH_MAX);
-        let queued_bytes = QueueBytes::default();
+        let identity = Identity::stored(&environment)?;
+        let identity = CurrentIdentity::new(identity.unwrap_or(Identity::first_of(cluster)));
         let store = ClusterStore::open(environment)?;
-        let machine = Machine::new(store.clone(), clock, Arc::clone(&queued_bytes));
+        let shared = Arc::new(Shared::new(store, clock, entropy, peers, identity));
+        let (sender, queue) = mpsc::channel(QUEUE_LENGTH_MAX);
+        let (joining, joinings) = mpsc::channel(1);
+        let queued_bytes = QueueBytes::default();
+        let machine = Machine::new(Arc::clone(&shared), Arc::clone(&queued_bytes));
         let (started, wait) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("cluster".into())
-            .spawn(move || driver::run(machine, receiver, &started))
+            .spawn(move || driver::run(machine, Inbox { queue, joinings }, &started))
             .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
         wait.recv().unwrap_or(Err(ClusterError::Closed))?;
         Ok(Cluster {
-            store,
-            node_tag: NodeTag::A,
+            shared,
             queue: RwLock::new(Some(sender)),
+            joinings: joining,
             queued_bytes,
             thread: Mutex::new(Some(thread)),
         })
     }
 
-    /// The tag of this node.
-    pub fn node_tag(&self) -> &NodeTag {
-        &self.node_tag
+    /// The tag of this node. It changes when the server joins another cluster.
+    pub fn node_tag(&self) -> NodeTag {
+        self.shared.identity.get().tag()
+    }
+
+    /// The id of the cluster. It changes when the server joins another cluster.
+    pub fn id(&self) -> [u8; 16] {
+        self.shared.identity.get().cluster
+    }
+
+    /// Sets the URL at which other nodes reach this one.
+    pub fn set_url(&self, url: String) {
+        *self.shared.url.write().unwrap_or_else(PoisonError::into_inner) = url;
+    }
+
+    /// The nodes of the cluster, as this node knows them.
+    ///
+    /// # Errors
+    /// Storage errors, while the consensus is stopped.
+    pub fn topology(&self) -> Result<Topology, ClusterError> {
+        self.shared.topology()
+    }
+
+    /// The answer to a request that another node sent by its [`Peers`]. It may block on the disk, so the future is not to
+    /// be polled on an asynchronous worker.
+    pub async fn answer(&self, request: &[u8]) -> Vec<u8> {
+        incoming::answer(&self.shared, &self.joinings, request).await
+    }
+
+    /// Changes the nodes of the cluster, on this node or through the leader. Returns the tag of the node concerned.
+    ///
+    /// # Errors
+    /// The change is not possible; there is no leader; it is unknown whether it was made.
+    pub async fn change_nodes(&self, change: MembershipChange) -> Result<NodeTag, ClusterError> {
+        let raft = self.shared.raft().ok_or(ClusterError::Closed)?;
+        let leader = self.shared.leader(&raft.metrics().borrow());
+        match leader {
+            Leader::This => Ok(membership::change(&self.shared, &raft, change).await?),
+            Leader::Other { id, url } => {
+                let request = Request::Change(change);
+                let read = |decoder: &mut cluster_state::Decoder<'_>| {
+                    let invalid = cluster_state::Malformed("the tag of a node is invalid");
+                    decoder.text()?.parse::<NodeTag>().map_err(|_| invalid)
+                };
+                let answer = self.shared.call(id, &url, &request, LEADER_TIME_MAX, read).await;
+                answer.map_err(reported)
+            }
+            Leader::Unknown => Err(no_leader()),
+        }
+    }
+
+    /// Waits until reads on this node see everything that was acknowledged on any node before the call.
+    ///
+    /// # Errors
+    /// No leader can confirm what that is.
+    pub async fn catch_up(&self) -> Result<(), ClusterError> {
+        let raft = self.shared.raft().ok_or(ClusterError::Closed)?;
+        let leader = self.shared.leader(&raft.metrics().borrow());
+        let read = match leader {
+            Leader::This if self.shared.has_only_vote(&raft) => return Ok(()),
+            Leader::This => {
+                let read = raft.ensure_linearizable().await;
+                return read.map(drop).map_err(|_| no_leader());
+            }
+            Leader::Other { id, url } => {
+                let answer =
+                    self.shared.call(id, &url, &Request::Read, LEADER_TIME_MAX, take_log_id);
+                answer.await.map_err(reported)?
+            }
+            Leader::Unknown => return Err(no_leader()),
+        };
+        let followed = raft.wait(Some(LEADER_TIME_MAX));
+        let index = read.map(|read| read.index);
+        let followed = followed.applied_index_at_least(index, "a read").await;
+        followed.map(drop).map_err(|error| ClusterError::NoLeader { reason: error.to_string() })
     }
 
     /// Submits a command. Never blocks. A request whose id is remembered is not applied again.
@@ -83,7 +191,7 @@ impl Cluster {
         command: &Command,
         request_id: Option<&str>,
     ) -> Result<Submission, ClusterError> {
-        self.store.check(command)?;
+        self.shared.store.check(command)?;
         let bytes = command.encode(request_id);
         if COMMAND_BYTES_MAX < bytes.len() {
             return Err(ClusterError::CommandTooLarge { bytes: bytes.len() });
@@ -116,7 +224,7 @@ impl Cluster {
 
     /// The state that the commands change.
     pub fn store(&self) -> &ClusterStore {
-        &self.store
+        &self.shared.store
     }
 
     /// Accepts no more commands, finishes the queued ones, and stops the machine. Blocks.
@@ -155,6 +263,21 @@ impl Drop for Cluster {
     }
 }
 
+fn no_leader() -> ClusterError {
+    let reason = "no node has a majority of the cluster behind it".to_owned();
+    ClusterError::NoLeader { reason }
+}
+
+/// The error of a request to the leader that can be repeated without harm, or that the leader refused.
+fn reported(error: CallError) -> ClusterError {
+    match error {
+        CallError::Io(error) => {
+            Refusal::Unfinished(format!("the leader of the cluster: {error}")).into()
+        }
+        CallError::Refused(refusal) => refusal.into(),
+    }
+}
+
 fn ended() -> ClusterError {
     ClusterError::Unfinished { reason: "the machine has stopped".to_owned(), source: None }
 }
@@ -175,8 +298,7 @@ fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
         }
         Some(Ok(_)) | None => {
             let mut tx = environment.write()?;
-            let version = FORMAT_VERSION.to_le_bytes();
-            tx.tree_mut(&schema::raft())?.put(schema::VERSION, &version)?;
+            schema::put_version(&mut tx)?;
             Ok(tx.commit()?)
         }
     }

@@ -19,23 +19,33 @@ use std::{
 };
 
 use cluster_state::{
-    Applied, ClusterError, ClusterStore, Command, CompareExchangeCommand, EncodedBatch, is_any_due,
+    Applied, ClusterError, Command, CompareExchangeCommand, Decoder, EncodedBatch, is_any_due,
 };
-use openraft::{BasicNode, Config, SnapshotPolicy, error::ClientWriteError};
-use platform::Clock;
-use storage::{StorageError, Transaction};
+use openraft::{Config, SnapshotPolicy, error::ClientWriteError};
+use storage::{StorageError, Transaction, WriteTransaction};
 use tokio::{
     sync::{mpsc, oneshot},
+    task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
 use crate::{
     failure::LastFailure,
+    identity::Identity,
+    incoming::{Joining, check_is_free},
     log_store::LogStore,
-    network::NoNetwork,
-    raft_types::{RaftNode, THIS_NODE},
+    message::Request,
+    network::{CallError, Network},
+    peers::was_not_sent,
+    raft_types::{Member, RaftNode},
+    refusal::Refusal,
     schema,
+    shared::{
+        ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, LEADERLESS_MAX, Leader,
+        Shared,
+    },
     state_machine::{AppliedEarly, StateMachine},
+    supervision,
 };
 
 /// Commands in the queue.
@@ -56,6 +66,12 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 /// A single voter elects itself at once, so taking longer than this is an error.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before a leader is looked for again.
+const LEADER_PAUSE: Duration = Duration::from_millis(20);
+/// How long a leader may take to answer commands of this node, and this node to follow what it answered.
+const FORWARDED_TIME_MAX: Duration = Duration::from_secs(15);
+/// How often a leader that waits for a majority checks whether it still can reach one.
+const MAJORITY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A command, and the channel on which its caller awaits the outcome.
 pub(crate) struct Queued {
@@ -68,31 +84,37 @@ pub(crate) type QueueBytes = Arc<AtomicUsize>;
 
 /// The parts that the thread works with.
 pub(crate) struct Machine {
-    store: ClusterStore,
-    clock: Arc<dyn Clock>,
+    shared: Arc<Shared>,
     queued_bytes: QueueBytes,
     failure: LastFailure,
+    /// Since when there has been no leader for the commands in the queue.
+    leaderless_since: Option<Instant>,
+}
+
+/// What the thread is asked for.
+pub(crate) struct Inbox {
+    pub(crate) queue: mpsc::Receiver<Queued>,
+    pub(crate) joinings: mpsc::Receiver<Joining>,
+}
+
+/// The consensus as it runs, with the task that supervises it.
+struct Running {
+    raft: RaftNode,
+    supervision: JoinHandle<()>,
 }
 
 impl Machine {
-    pub(crate) fn new(
-        store: ClusterStore,
-        clock: Arc<dyn Clock>,
-        queued_bytes: QueueBytes,
-    ) -> Self {
-        Self { store, clock, queued_bytes, failure: LastFailure::default() }
+    pub(crate) fn new(shared: Arc<Shared>, queued_bytes: QueueBytes) -> Self {
+        let failure = LastFailure::default();
+        Self { shared, queued_bytes, failure, leaderless_since: None }
     }
 }
 
 /// Runs the machine until the queue is closed and empty. Reports once on `started` whether it could start.
-pub(crate) fn run(
-    machine: Machine,
-    queue: mpsc::Receiver<Queued>,
-    started: &Sender<Result<(), ClusterError>>,
-) {
+pub(crate) fn run(machine: Machine, inbox: Inbox, started: &Sender<Result<(), ClusterError>>) {
     // Sending fails if the caller has gone; then the queue is closed as well, and the machine ends.
     match tokio::runtime::Builder::new_current_thread().enable_time().build() {
-        Ok(runtime) => runtime.block_on(machine.run(queue, started)),
+        Ok(runtime) => runtime.block_on(machine.run(inbox, started)),
         Err(source) => {
             drop(started.send(Err(ClusterError::Start { source: Arc::new(source) })));
         }
@@ -105,17 +127,19 @@ enum End {
     Closed,
     /// openraft has stopped with an error.
     Failed,
+    /// This server is to join another cluster.
+    Joining(Joining),
 }
 
 impl Machine {
-    async fn run(
-        self,
-        mut queue: mpsc::Receiver<Queued>,
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: Inbox,
         started: &Sender<Result<(), ClusterError>>,
     ) {
         let mut first = None;
         let mut running = match self.start().await {
-            Ok(raft) => Some(raft),
+            Ok(running) => Some(running),
             // What was acknowledged is applied, so it can be read; the next command tries again.
             Err(error @ ClusterError::Storage(StorageError::DiskFull { .. })) => {
                 tracing::warn!(%error, "databases can be read; nothing can be created or changed yet");
@@ -125,21 +149,65 @@ impl Machine {
         };
         drop(started.send(Ok(())));
         loop {
-            let raft = match running.take() {
-                Some(raft) => raft,
-                None => match self.restart(&mut queue, &mut first).await {
-                    Some(raft) => raft,
+            let present = match running.take() {
+                Some(running) => running,
+                None => match self.restart(&mut inbox.queue, &mut first).await {
+                    Some(running) => running,
                     None => return,
                 },
             };
-            let end = self.serve(&raft, &mut queue, first.take()).await;
-            if let Err(error) = raft.shutdown().await {
-                tracing::error!(%error, "the cluster's state machine did not stop cleanly");
-            }
-            if matches!(end, End::Closed) {
-                return;
+            let end = self.serve(&present.raft, &mut inbox, first.take()).await;
+            self.stop(present).await;
+            match end {
+                End::Closed => return,
+                End::Failed => {}
+                End::Joining(joining) => running = self.join(joining).await,
             }
         }
+    }
+
+    async fn stop(&self, running: Running) {
+        self.shared.set_raft(None);
+        running.supervision.abort();
+        if let Err(error) = running.raft.shutdown().await {
+            tracing::error!(%error, "the cluster's state machine did not stop cleanly");
+        }
+    }
+
+    /// Leaves the cluster of which this server is the only node, and starts as a node of another one, which its leader
+    /// is about to send the state of.
+    async fn join(&self, joining: Joining) -> Option<Running> {
+        let Joining { identity, reply } = joining;
+        // A database may have been created since the request was checked.
+        let joined = check_is_free(&self.shared).and_then(|()| {
+            let forgotten = self.forget_everything(identity);
+            forgotten.map_err(|error| Refusal::Reason(error.to_string()))
+        });
+        if joined.is_ok() {
+            self.shared.identity.set(identity);
+            tracing::info!(node = %identity.tag(), "this server joins a cluster");
+        }
+        let running = match self.start().await {
+            Ok(running) => Some(running),
+            Err(error) => {
+                tracing::error!(%error, "the cluster's state machine did not start again");
+                None
+            }
+        };
+        // The leader may have given up.
+        drop(reply.send(joined));
+        running
+    }
+
+    /// Removes the log. The state stays until that of the leader replaces it.
+    fn forget_everything(&self, identity: Identity) -> Result<(), StorageError> {
+        let mut tx: WriteTransaction = self.shared.store.environment().write()?;
+        for tree in [schema::log(), schema::raft(), schema::staged()] {
+            tx.drop_tree(&tree)?;
+        }
+        schema::put_version(&mut tx)?;
+        identity.store(&mut tx)?;
+        tx.commit()
     }
 
     /// Starts openraft again when the next command arrives; `None` if the queue is closed.
@@ -147,14 +215,14 @@ impl Machine {
         &self,
         queue: &mut mpsc::Receiver<Queued>,
         first: &mut Option<Queued>,
-    ) -> Option<RaftNode> {
+    ) -> Option<Running> {
         sleep(RESTART_PAUSE).await;
         loop {
             let queued = self.next(queue).await?;
             match self.start().await {
-                Ok(raft) => {
+                Ok(running) => {
                     *first = Some(queued);
-                    return Some(raft);
+                    return Some(running);
                 }
                 Err(error) => {
                     for queued in self.gather(queued, queue) {
@@ -165,22 +233,40 @@ impl Machine {
         }
     }
 
-    /// Starts openraft and waits until it leads and has applied the whole log.
-    async fn start(&self) -> Result<RaftNode, ClusterError> {
+    /// Starts openraft. Where this node has the only vote, waits until it leads and has applied the whole log.
+    async fn start(&self) -> Result<Running, ClusterError> {
         self.failure.clear();
+        let (store, node) = (&self.shared.store, self.shared.identity.get().node);
         let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         let (early, failure) = (AppliedEarly::default(), &self.failure);
-        let log = LogStore::new(self.store.clone(), early.clone(), failure.clone());
-        let state = StateMachine::new(self.store.clone(), early, failure.clone());
-        let raft = RaftNode::new(THIS_NODE, Arc::new(config()), NoNetwork, log, state)
+        let log = LogStore::new(store.clone(), node, early.clone(), failure.clone());
+        let state = StateMachine::new(store.clone(), early, failure.clone());
+        let network = Network::new(Arc::clone(&self.shared));
+        let raft = RaftNode::new(node, Arc::new(config()), network, log, state)
             .await
             .map_err(|error| failed(&error))?;
         if !raft.is_initialized().await.map_err(|error| failed(&error))? {
-            let voters = BTreeMap::from([(THIS_NODE, BasicNode::default())]);
-            raft.initialize(voters).await.map_err(|error| failed(&error))?;
-        } else if raft.current_leader().await != Some(THIS_NODE) {
-            raft.trigger().elect().await.map_err(|error| failed(&error))?;
+            // A server that has joined a cluster waits for its leader.
+            if Identity::stored(store.environment())?.is_none() {
+                let this = Member { url: self.shared.url(), is_watcher: false };
+                let voters = BTreeMap::from([(node, this)]);
+                raft.initialize(voters).await.map_err(|error| failed(&error))?;
+                self.lead(&raft).await?;
+            }
+        } else if self.shared.has_only_vote(&raft) {
+            if raft.current_leader().await != Some(node) {
+                raft.trigger().elect().await.map_err(|error| failed(&error))?;
+            }
+            self.lead(&raft).await?;
         }
+        self.shared.set_raft(Some(raft.clone()));
+        let supervision = supervision::run(Arc::clone(&self.shared), raft.clone());
+        Ok(Running { raft, supervision: tokio::spawn(supervision) })
+    }
+
+    /// Waits until this node, which has the only vote, leads and has applied the whole log.
+    async fn lead(&self, raft: &RaftNode) -> Result<(), ClusterError> {
+        let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         // An entry of its own proves that this node leads; it is applied after all earlier ones.
         let proven = async {
             loop {
@@ -197,14 +283,13 @@ impl Machine {
         };
         timeout(START_TIMEOUT, proven)
             .await
-            .unwrap_or_else(|_| Err(failed(&"the only voter was not elected")))?;
-        Ok(raft)
+            .unwrap_or_else(|_| Err(failed(&"the only voter was not elected")))
     }
 
     async fn serve(
-        &self,
+        &mut self,
         raft: &RaftNode,
-        queue: &mut mpsc::Receiver<Queued>,
+        inbox: &mut Inbox,
         mut first: Option<Queued>,
     ) -> End {
         let mut expiry = interval_at(Instant::now() + EXPIRY_INTERVAL, EXPIRY_INTERVAL);
@@ -214,16 +299,17 @@ impl Machine {
             let queued = match first.take() {
                 Some(queued) => Some(queued),
                 None => tokio::select! {
-                    queued = self.next(queue) => match queued {
+                    queued = self.next(&mut inbox.queue) => match queued {
                         Some(queued) => Some(queued),
                         None => return End::Closed,
                     },
+                    Some(joining) = inbox.joinings.recv() => return End::Joining(joining),
                     _ = expiry.tick() => None,
                 },
             };
             let batch = match queued {
-                Some(queued) => self.gather(queued, queue),
-                None => match self.expiring() {
+                Some(queued) => self.gather(queued, &mut inbox.queue),
+                None => match self.expiring(raft) {
                     Some(queued) => vec![queued],
                     None => continue,
                 },
@@ -261,9 +347,12 @@ impl Machine {
     }
 
     /// A command that removes expired values, if there are any. No caller awaits its outcome.
-    fn expiring(&self) -> Option<Queued> {
-        let until_ticks = self.clock.now().ticks();
-        match is_any_due(&self.store.environment().read(), until_ticks) {
+    fn expiring(&self, raft: &RaftNode) -> Option<Queued> {
+        if self.shared.leader(&raft.metrics().borrow()) != Leader::This {
+            return None;
+        }
+        let until_ticks = self.shared.clock.now().ticks();
+        match is_any_due(&self.shared.store.environment().read(), until_ticks) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
@@ -276,32 +365,123 @@ impl Machine {
         Some(Queued { command: command.encode(None), reply: oneshot::channel().0 })
     }
 
-    /// Writes one entry and answers the callers of all its commands; returns the size of the entry in bytes.
-    async fn write(&self, raft: &RaftNode, batch: Vec<Queued>) -> Result<usize, ()> {
+    /// Has the cluster agree on one entry, and answers the callers of all its commands; returns the size of the entry in
+    /// bytes. An error says that openraft has stopped.
+    async fn write(&mut self, raft: &RaftNode, batch: Vec<Queued>) -> Result<usize, ()> {
         let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
         let bytes = encoded.0.len();
-        match raft.client_write(encoded).await {
-            Ok(written) => {
-                for (queued, applied) in batch.into_iter().zip(written.data) {
+        let error = match self.agree(raft, encoded).await {
+            Ok(outcomes) => {
+                for (queued, applied) in batch.into_iter().zip(outcomes) {
                     // If the caller has gone, its command has been applied all the same.
                     drop(queued.reply.send(Ok(applied)));
                 }
-                Ok(bytes)
+                return Ok(bytes);
             }
-            Err(error) => {
-                let reported = self.failure.as_reported(&error);
-                tracing::error!(error = %reported, "cluster commands were not finished");
-                for queued in batch {
-                    drop(queued.reply.send(Err(reported.clone())));
+            Err(error) => error,
+        };
+        let (error, has_stopped) = match error {
+            WriteError::Refused(error) => (error, false),
+            WriteError::Stopped(error) => (error, true),
+        };
+        tracing::error!(%error, "cluster commands were not finished");
+        for queued in batch {
+            drop(queued.reply.send(Err(error.clone())));
+        }
+        if has_stopped { Err(()) } else { Ok(0) }
+    }
+
+    /// Appends an entry if this node leads; otherwise has the leader do so, and waits until this node has followed.
+    async fn agree(
+        &mut self,
+        raft: &RaftNode,
+        batch: EncodedBatch,
+    ) -> Result<Vec<Applied>, WriteError> {
+        let request = Request::Commands(batch);
+        loop {
+            let leader = self.shared.leader(&raft.metrics().borrow());
+            let reason = match leader {
+                Leader::This => {
+                    self.leaderless_since = None;
+                    let Request::Commands(batch) = request else { unreachable!("made above") };
+                    return self.append(raft, batch).await;
                 }
-                Err(())
+                Leader::Other { id, url } => match self.forward(raft, id, &url, &request).await? {
+                    Ok(outcomes) => {
+                        self.leaderless_since = None;
+                        return Ok(outcomes);
+                    }
+                    Err(reason) => reason,
+                },
+                Leader::Unknown => "no node has a majority of the cluster behind it".to_owned(),
+            };
+            let since = *self.leaderless_since.get_or_insert_with(Instant::now);
+            if LEADERLESS_MAX <= since.elapsed() {
+                return Err(WriteError::Refused(ClusterError::NoLeader { reason }));
             }
+            sleep(LEADER_PAUSE).await;
+        }
+    }
+
+    async fn append(
+        &self,
+        raft: &RaftNode,
+        batch: EncodedBatch,
+    ) -> Result<Vec<Applied>, WriteError> {
+        let unfinished = |reason: &str| {
+            let reason = reason.to_owned();
+            WriteError::Refused(ClusterError::Unfinished { reason, source: None })
+        };
+        let mut written = std::pin::pin!(raft.client_write(batch));
+        let written = loop {
+            match timeout(MAJORITY_CHECK_INTERVAL, &mut written).await {
+                Ok(written) => break written,
+                Err(_) if self.shared.leader(&raft.metrics().borrow()) == Leader::This => {}
+                Err(_) => return Err(unfinished("this node no longer reaches a majority")),
+            }
+        };
+        written.map(|written| written.data).map_err(|error| match error.api_error() {
+            // The entry may have been appended, so that the next leader may have it.
+            Some(ClientWriteError::ForwardToLeader(_)) => {
+                unfinished("the leader of the cluster changed")
+            }
+            _ => WriteError::Stopped(self.failure.as_reported(&error)),
+        })
+    }
+
+    /// Sends commands to the leader. The inner error is the reason why they certainly were not carried out there, so that
+    /// they can be sent again.
+    async fn forward(
+        &self,
+        raft: &RaftNode,
+        leader: u64,
+        url: &str,
+        request: &Request,
+    ) -> Result<Result<Vec<Applied>, String>, WriteError> {
+        let read = |decoder: &mut Decoder<'_>| Ok((decoder.u64()?, decoder.list(Applied::decode)?));
+        let answer = self.shared.call(leader, url, request, FORWARDED_TIME_MAX, read).await;
+        let unfinished =
+            |reason: String| WriteError::Refused(ClusterError::Unfinished { reason, source: None });
+        let (index, outcomes) = match answer {
+            Ok(answer) => answer,
+            Err(CallError::Io(error)) if was_not_sent(&error) => return Ok(Err(error.to_string())),
+            Err(CallError::Io(error)) => return Err(unfinished(error.to_string())),
+            Err(CallError::Refused(Refusal::Unfinished(reason))) => return Err(unfinished(reason)),
+            Err(CallError::Refused(Refusal::Reason(reason))) => {
+                return Err(WriteError::Refused(ClusterError::Membership { reason }));
+            }
+            Err(CallError::Refused(refusal)) => return Ok(Err(refusal.to_string())),
+        };
+        let followed = raft.wait(Some(FORWARDED_TIME_MAX));
+        match followed.applied_index_at_least(Some(index), "forwarded commands").await {
+            Ok(_) => Ok(Ok(outcomes)),
+            Err(error) => Err(unfinished(format!("this node has not followed yet: {error}"))),
         }
     }
 
     /// Bytes of the stored log.
     fn log_bytes(&self) -> Result<usize, storage::StorageError> {
-        let tx = self.store.environment().read();
+        let tx = self.shared.store.environment().read();
         let mut bytes = 0;
         for entry in tx.tree(&schema::log())?.range(std::ops::Bound::Unbounded)? {
             let (_, entry) = entry?;
@@ -311,13 +491,25 @@ impl Machine {
     }
 }
 
-/// No timers: there is no other node to send heartbeats to, and the only voter is elected at the start.
+/// Why an entry was not written.
+enum WriteError {
+    /// The consensus goes on.
+    Refused(ClusterError),
+    /// openraft has stopped.
+    Stopped(ClusterError),
+}
+
+/// Timers are off; `supervision` switches on what a cluster of several nodes needs.
 fn config() -> Config {
+    let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Config {
         cluster_name: "corvus".to_owned(),
         enable_tick: false,
         enable_heartbeat: false,
         enable_elect: false,
+        heartbeat_interval: milliseconds(HEARTBEAT_INTERVAL),
+        election_timeout_min: milliseconds(ELECTION_TIMEOUT_MIN),
+        election_timeout_max: milliseconds(ELECTION_TIMEOUT_MAX),
         snapshot_policy: SnapshotPolicy::LogsSinceLast(LOG_ENTRIES_MAX),
         max_in_snapshot_log_to_keep: 0,
         ..Config::default()

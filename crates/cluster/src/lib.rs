@@ -1,17 +1,23 @@
 //! The consensus that feeds the server-wide state (`cluster_state`), on openraft.
 //!
-//! A change of the state is submitted as a command. Queued commands become one log entry; the entry is made
-//! durable, then applied, and every caller receives the outcome of its own command. Today there is one voter,
-//! so an entry is committed as soon as it is appended, and is applied in the same transaction. There is no
-//! second write path to maintain when more nodes are added.
+//! A change of the state is submitted as a command, on any node. Queued commands become one log entry of the leader; the
+//! entry is made durable on a majority, then applied on every node, and every caller receives the outcome of its own
+//! command. A server that is the only voter commits an entry by appending it, and applies it in the same transaction.
 //!
-//! Invariants: an outcome is reported only after its effect is on stable storage; a command is applied
-//! exactly once, because the last applied entry is stored in the transaction of its effect.
+//! Invariants: an outcome is reported only after its effect is on stable storage, on a majority of the voters and on this
+//! node; a command is applied exactly once, because the last applied entry is stored in the transaction of its effect.
 //!
 //! | file | what |
 //! |---|---|
 //! | `cluster`, `driver` | [`Cluster`]: the entry point, and the thread that runs the machine |
-//! | `log_store`, `state_machine`, `network`, `raft_types` | the interfaces that openraft requires |
+//! | `shared` | what both share; who leads |
+//! | `membership` | the nodes: [`Topology`], [`MembershipChange`] |
+//! | `supervision`, `elections` | what a node with company does: signs of life, pre-votes, promotions |
+//! | `peers`, `message`, `refusal` | [`Peers`]: the way to other nodes, and what is sent on it |
+//! | `network`, `incoming` | sending openraft's requests, and answering those of others |
+//! | `snapshot` | sending the whole state to a node that lags |
+//! | `identity`, `node_id` | which node of which cluster this is |
+//! | `log_store`, `state_machine`, `raft_types` | the interfaces that openraft requires |
 //! | `schema` | the trees of the log |
 //! | `failure` | the error that stopped openraft |
 
@@ -19,11 +25,26 @@
 
 mod cluster;
 mod driver;
+mod elections;
 mod failure;
+mod identity;
+mod incoming;
 mod log_store;
+mod membership;
+mod message;
 mod network;
+mod node_id;
+mod peers;
 mod raft_types;
+mod refusal;
 mod schema;
+mod shared;
+mod snapshot;
 mod state_machine;
+mod supervision;
 
-pub use crate::cluster::{Cluster, Submission};
+pub use crate::{
+    cluster::{Cluster, ClusterOptions, Submission},
+    membership::{ClusterNode, MembershipChange, NODES_MAX, Role, Topology},
+    peers::{NoPeers, PeerAnswer, Peers},
+};

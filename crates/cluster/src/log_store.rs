@@ -5,7 +5,8 @@
 //!   entry             version 1 (= 1), kind 1, term 8, node 8, then by kind
 //!     kind 0 blank    nothing
 //!     kind 1 batch    see command.rs
-//!     kind 2 members  see below
+//!     kind 2 members  see below, of builds that knew no watchers
+//!     kind 3 members  see below
 //! tree Cluster/Raft
 //!   Version           u32
 //!   Vote              term 8, node 8, committed 1
@@ -23,15 +24,15 @@ use std::{
 
 use cluster_state::{ClusterError, ClusterStore, Decoder, EncodedBatch, Encoder, Malformed};
 use openraft::{
-    BasicNode, CommittedLeaderId, EntryPayload, LeaderId, LogState, OptionalSend, RaftLogReader,
-    Vote,
+    CommittedLeaderId, EntryPayload, LogState, OptionalSend, RaftLogReader, Vote,
     storage::{LogFlushed, RaftLogStorage},
 };
-use storage::Transaction;
+use storage::{Environment, Transaction};
 
 use crate::{
     failure::LastFailure,
-    raft_types::{Entry, LogId, Membership, RaftStorageError, TypeConfig},
+    message::{put_vote, take_vote},
+    raft_types::{Entry, LogId, Member, Membership, RaftStorageError, TypeConfig},
     schema,
     state_machine::{AppliedEarly, apply, is_decided_by_appending},
 };
@@ -39,19 +40,27 @@ use crate::{
 const ENTRY_VERSION: u8 = 1;
 const BLANK: u8 = 0;
 const BATCH: u8 = 1;
-const MEMBERS: u8 = 2;
+const MEMBERS_WITHOUT_WATCHERS: u8 = 2;
+const MEMBERS: u8 = 3;
 
 /// The log in the server's environment.
 #[derive(Clone)]
 pub(crate) struct LogStore {
     store: ClusterStore,
+    /// The id of this node.
+    node: u64,
     early: AppliedEarly,
     failure: LastFailure,
 }
 
 impl LogStore {
-    pub(crate) fn new(store: ClusterStore, early: AppliedEarly, failure: LastFailure) -> Self {
-        Self { store, early, failure }
+    pub(crate) fn new(
+        store: ClusterStore,
+        node: u64,
+        early: AppliedEarly,
+        failure: LastFailure,
+    ) -> Self {
+        Self { store, node, early, failure }
     }
 
     fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, ClusterError> {
@@ -73,23 +82,13 @@ impl LogStore {
         Ok(entries)
     }
 
-    fn state(&self) -> Result<LogState<TypeConfig>, ClusterError> {
-        let tx = self.store.environment().read();
-        let purged = tx.tree(&schema::raft())?.get(schema::PURGED)?;
-        let last_purged_log_id = purged.map(read_log_id).transpose()?;
-        let last = tx.tree(&schema::log())?.range_back(Bound::Unbounded)?.next().transpose()?;
-        let last = last.map(|(key, row)| read_entry(index_of(&key)?, row)).transpose()?;
-        let last_log_id = last.map(|entry| entry.log_id).or(last_purged_log_id);
-        Ok(LogState { last_purged_log_id, last_log_id })
-    }
-
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
         let mut tx = self.store.environment().write()?;
         let (mut early, mut changed) = (Vec::new(), Vec::new());
         for entry in entries {
             let key = entry.log_id.index.to_be_bytes();
             tx.tree_mut(&schema::log())?.put(&key, &write_entry(&entry))?;
-            if is_decided_by_appending(&tx, &entry)? {
+            if is_decided_by_appending(&tx, &entry, self.node)? {
                 let effects = apply(&mut tx, &entry)?;
                 early.push((entry.log_id, effects.applied));
                 changed.extend(effects.records);
@@ -129,16 +128,12 @@ impl LogStore {
     fn vote(&self) -> Result<Option<Vote<u64>>, ClusterError> {
         let tx = self.store.environment().read();
         let Some(bytes) = tx.tree(&schema::raft())?.get(schema::VOTE)? else { return Ok(None) };
-        let mut decoder = Decoder::new(bytes);
-        let leader_id = LeaderId::new(decoder.u64()?, decoder.u64()?);
-        Ok(Some(Vote { leader_id, committed: decoder.flag()? }))
+        Ok(Some(take_vote(&mut Decoder::new(bytes))?))
     }
 
     fn put_vote(&self, vote: &Vote<u64>) -> Result<(), ClusterError> {
         let mut encoder = Encoder::default();
-        encoder.u64(vote.leader_id.term);
-        encoder.u64(vote.leader_id.node_id);
-        encoder.flag(vote.committed);
+        put_vote(&mut encoder, vote);
         let mut tx = self.store.environment().write()?;
         tx.tree_mut(&schema::raft())?.put(schema::VOTE, &encoder.finish())?;
         Ok(tx.commit()?)
@@ -158,7 +153,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     type LogReader = Self;
 
     async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, RaftStorageError> {
-        self.state().map_err(|error| self.failure.in_log(error))
+        log_state(self.store.environment()).map_err(|error| self.failure.in_log(error))
     }
 
     async fn get_log_reader(&mut self) -> Self {
@@ -203,12 +198,23 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 }
 
+/// The last entry of the log, and the last one that was purged.
+pub(crate) fn log_state(environment: &Environment) -> Result<LogState<TypeConfig>, ClusterError> {
+    let tx = environment.read();
+    let purged = tx.tree(&schema::raft())?.get(schema::PURGED)?;
+    let last_purged_log_id = purged.map(read_log_id).transpose()?;
+    let last = tx.tree(&schema::log())?.range_back(Bound::Unbounded)?.next().transpose()?;
+    let last = last.map(|(key, row)| read_entry(index_of(&key)?, row)).transpose()?;
+    let last_log_id = last.map(|entry| entry.log_id).or(last_purged_log_id);
+    Ok(LogState { last_purged_log_id, last_log_id })
+}
+
 fn index_of(key: &[u8]) -> Result<u64, Malformed> {
     let index = <[u8; 8]>::try_from(key);
     index.map(u64::from_be_bytes).map_err(|_| Malformed("a log key is not an index"))
 }
 
-fn write_entry(entry: &Entry) -> Vec<u8> {
+pub(crate) fn write_entry(entry: &Entry) -> Vec<u8> {
     let mut encoder = Encoder::default();
     encoder.byte(ENTRY_VERSION);
     let kind = match entry.payload {
@@ -227,7 +233,7 @@ fn write_entry(entry: &Entry) -> Vec<u8> {
     encoder.finish()
 }
 
-fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
+pub(crate) fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
     let mut decoder = Decoder::new(bytes);
     if decoder.byte()? != ENTRY_VERSION {
         return Err(Malformed("a log entry has an unknown version"));
@@ -237,7 +243,8 @@ fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
     let payload = match kind {
         BLANK => EntryPayload::Blank,
         BATCH => EntryPayload::Normal(EncodedBatch(decoder.rest().to_vec())),
-        MEMBERS => EntryPayload::Membership(read_membership(&mut decoder)?),
+        MEMBERS_WITHOUT_WATCHERS => EntryPayload::Membership(read_membership(&mut decoder, false)?),
+        MEMBERS => EntryPayload::Membership(read_membership(&mut decoder, true)?),
         _ => return Err(Malformed("a log entry is of an unknown kind")),
     };
     decoder.end()?;
@@ -246,7 +253,7 @@ fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
 
 /// ```text
 /// number of sets of voters 4, each: number of its nodes 4, their ids 8
-/// number of nodes 4, each: id 8, address after its length 4
+/// number of nodes 4, each: id 8, address after its length 4, whether it is a watcher 1
 /// ```
 pub(crate) fn write_membership(membership: &Membership, encoder: &mut Encoder) {
     let number = |count: usize| u32::try_from(count).expect("a cluster has few nodes");
@@ -257,13 +264,18 @@ pub(crate) fn write_membership(membership: &Membership, encoder: &mut Encoder) {
         set.iter().for_each(|node| encoder.u64(*node));
     }
     encoder.u32(number(membership.nodes().count()));
-    for (id, node) in membership.nodes() {
+    for (id, member) in membership.nodes() {
         encoder.u64(*id);
-        encoder.text(&node.addr);
+        encoder.text(&member.url);
+        encoder.flag(member.is_watcher);
     }
 }
 
-pub(crate) fn read_membership(decoder: &mut Decoder<'_>) -> Result<Membership, Malformed> {
+/// Older builds wrote no watchers.
+pub(crate) fn read_membership(
+    decoder: &mut Decoder<'_>,
+    has_watchers: bool,
+) -> Result<Membership, Malformed> {
     let mut sets = Vec::new();
     for _ in 0..decoder.u32()? {
         let nodes = decoder.u32()?;
@@ -271,7 +283,9 @@ pub(crate) fn read_membership(decoder: &mut Decoder<'_>) -> Result<Membership, M
     }
     let mut nodes = std::collections::BTreeMap::new();
     for _ in 0..decoder.u32()? {
-        nodes.insert(decoder.u64()?, BasicNode::new(decoder.text()?));
+        let (id, url) = (decoder.u64()?, decoder.text()?.to_owned());
+        let is_watcher = has_watchers && decoder.flag()?;
+        nodes.insert(id, Member { url, is_watcher });
     }
     Ok(Membership::new(sets, nodes))
 }

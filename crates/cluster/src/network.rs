@@ -1,61 +1,180 @@
-//! The network to other nodes. There is none yet: this node is the only voter, so nothing is ever sent, and
-//! every attempt to send is refused.
+//! Sends openraft's requests to other nodes.
 
-use std::{future::Future, io};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
+use cluster_state::{Decoder, Malformed};
 use openraft::{
-    BasicNode, RaftNetwork, RaftNetworkFactory, Snapshot, Vote,
-    error::{Fatal, NetworkError, RPCError, RaftError, ReplicationClosed, StreamingError},
+    AnyError, RaftNetwork, RaftNetworkFactory, Snapshot, Vote,
+    error::{
+        Fatal, NetworkError, RPCError, RaftError, RemoteError, ReplicationClosed, StreamingError,
+        Unreachable,
+    },
     network::RPCOption,
     raft::{
         AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
     },
 };
+use tokio::time::timeout;
 
-use crate::raft_types::TypeConfig;
+use crate::{
+    message::{Envelope, Request, decode_answer, take_append_answer, take_vote, take_vote_answer},
+    raft_types::{Member, TypeConfig},
+    refusal::Refusal,
+    shared::Shared,
+    snapshot::{Pieces, StateImage},
+};
 
-/// Refuses to reach other nodes.
-pub(crate) struct NoNetwork;
+/// How long a node may take to store a piece of a state, or to take the whole state over after the last one.
+const PIECE_TIME_MAX: Duration = Duration::from_secs(60);
 
-fn unreachable_node() -> NetworkError {
-    NetworkError::new(&io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this server is the only node of its cluster and cannot reach others",
-    ))
+/// Makes the connections of one node.
+pub(crate) struct Network {
+    shared: Arc<Shared>,
 }
 
-impl RaftNetworkFactory<TypeConfig> for NoNetwork {
-    type Network = Self;
+/// The way to another node.
+pub(crate) struct PeerConnection {
+    shared: Arc<Shared>,
+    target: u64,
+    url: String,
+}
 
-    async fn new_client(&mut self, _target: u64, _node: &BasicNode) -> Self {
-        Self
+/// Why a request brought no answer.
+pub(crate) enum CallError {
+    /// The node cannot be reached, or did not answer in time.
+    Io(io::Error),
+    /// It answered with a refusal.
+    Refused(Refusal),
+}
+
+impl From<Malformed> for CallError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Io(io::Error::new(io::ErrorKind::InvalidData, malformed))
     }
 }
 
-impl RaftNetwork<TypeConfig> for NoNetwork {
+impl Shared {
+    /// Sends a request to a node and reads its answer.
+    pub(crate) async fn call<T>(
+        &self,
+        target: u64,
+        url: &str,
+        request: &Request,
+        time_max: Duration,
+        read: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, CallError> {
+        let bytes = request.encode(Envelope::new(self.identity.get(), target));
+        let answer = timeout(time_max, self.peers.call(url, bytes)).await;
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("{url} did not answer"));
+        let answer = answer.map_err(|_| CallError::Io(late()))?.map_err(CallError::Io)?;
+        decode_answer(&answer, read)?.map_err(CallError::Refused)
+    }
+}
+
+impl Network {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl RaftNetworkFactory<TypeConfig> for Network {
+    type Network = PeerConnection;
+
+    async fn new_client(&mut self, target: u64, node: &Member) -> PeerConnection {
+        PeerConnection { shared: Arc::clone(&self.shared), target, url: node.url.clone() }
+    }
+}
+
+type RpcError = RPCError<u64, Member, RaftError<u64>>;
+
+impl PeerConnection {
+    async fn rpc<T>(
+        &self,
+        request: Request,
+        option: &RPCOption,
+        read: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, RpcError> {
+        let answer = self.shared.call(self.target, &self.url, &request, option.hard_ttl(), read);
+        answer.await.map_err(|error| self.rpc_error(error))
+    }
+
+    fn rpc_error(&self, error: CallError) -> RpcError {
+        match error {
+            CallError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                RPCError::Network(NetworkError::new(&error))
+            }
+            // openraft tries again after a pause.
+            CallError::Io(error) => RPCError::Unreachable(Unreachable::new(&error)),
+            CallError::Refused(Refusal::Stopped) => RPCError::RemoteError(RemoteError::new(
+                self.target,
+                RaftError::Fatal(Fatal::Stopped),
+            )),
+            CallError::Refused(refusal) => RPCError::Unreachable(Unreachable::new(&refusal)),
+        }
+    }
+
+    async fn send_state(
+        &self,
+        mut pieces: Pieces,
+    ) -> Result<SnapshotResponse<u64>, StreamingError<TypeConfig, Fatal<u64>>> {
+        let failed = |error| StreamingError::Unreachable(Unreachable::new(&AnyError::new(&error)));
+        let mut vote = None;
+        while let Some(piece) = pieces.next().map_err(failed)? {
+            let request = Request::Snapshot(piece);
+            let read = |decoder: &mut Decoder<'_>| decoder.optional(take_vote);
+            let answer =
+                self.shared.call(self.target, &self.url, &request, PIECE_TIME_MAX, read).await;
+            vote = answer.map_err(|error| match error {
+                CallError::Io(error) => StreamingError::Unreachable(Unreachable::new(&error)),
+                CallError::Refused(error) => StreamingError::Unreachable(Unreachable::new(&error)),
+            })?;
+            // The other node has voted for another leader.
+            if vote.is_some() {
+                break;
+            }
+        }
+        let no_vote =
+            || NetworkError::new(&io::Error::other("the last piece of a state was not confirmed"));
+        let vote = vote.ok_or_else(|| StreamingError::Network(no_vote()))?;
+        Ok(SnapshotResponse::new(vote))
+    }
+}
+
+impl RaftNetwork<TypeConfig> for PeerConnection {
     async fn append_entries(
         &mut self,
-        _request: AppendEntriesRequest<TypeConfig>,
-        _option: RPCOption,
-    ) -> Result<AppendEntriesResponse<u64>, RPCError<u64, BasicNode, RaftError<u64>>> {
-        Err(RPCError::Network(unreachable_node()))
+        request: AppendEntriesRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<u64>, RpcError> {
+        self.rpc(Request::Append(request), &option, take_append_answer).await
     }
 
     async fn vote(
         &mut self,
-        _request: VoteRequest<u64>,
-        _option: RPCOption,
-    ) -> Result<VoteResponse<u64>, RPCError<u64, BasicNode, RaftError<u64>>> {
-        Err(RPCError::Network(unreachable_node()))
+        request: VoteRequest<u64>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<u64>, RpcError> {
+        self.rpc(Request::Vote(request), &option, take_vote_answer).await
     }
 
     async fn full_snapshot(
         &mut self,
-        _vote: Vote<u64>,
-        _snapshot: Snapshot<TypeConfig>,
-        _cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        vote: Vote<u64>,
+        snapshot: Snapshot<TypeConfig>,
+        cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
         _option: RPCOption,
     ) -> Result<SnapshotResponse<u64>, StreamingError<TypeConfig, Fatal<u64>>> {
-        Err(StreamingError::Network(unreachable_node()))
+        let StateImage::Stored(tx) = *snapshot.snapshot else {
+            let staged = io::Error::other("a state that was received is not sent on");
+            return Err(StreamingError::Network(NetworkError::new(&staged)));
+        };
+        let pieces = Pieces::of(tx, vote, snapshot.meta);
+        let pieces =
+            pieces.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))?;
+        tokio::select! {
+            biased;
+            closed = pin!(cancel) => Err(StreamingError::Closed(closed)),
+            sent = self.send_state(pieces) => sent,
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! tree Cluster/Raft
 //!   LastApplied       log id: term 8, node 8, index 8
 //!   Membership        whether it has a log id 1, log id 24, then as in the log
+//!   Members           the same, with watchers; takes the place of Membership
 //! ```
 //!
 //! The effects of entries and the id of the last applied entry change in one transaction: after a crash, only
@@ -19,28 +20,21 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster_state::{
-    Applied, ClusterError, ClusterStore, Decoder, Effects, Encoder, Malformed, apply_batch,
-};
+use cluster_state::{Applied, ClusterError, ClusterStore, Decoder, Effects, Encoder, apply_batch};
 use openraft::{
-    EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta,
-    storage::RaftStateMachine,
+    EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, storage::RaftStateMachine,
 };
-use storage::{Transaction, WriteTransaction};
+use storage::{StorageError, Transaction, WriteTransaction};
 
 use crate::{
     failure::LastFailure,
     log_store::{read_log_id, read_membership, write_log_id, write_membership},
     raft_types::{
-        Entry, LogId, Membership, RaftStorageError, StoredMembership, THIS_NODE, TypeConfig,
+        Entry, LogId, Membership, RaftStorageError, SnapshotMeta, StoredMembership, TypeConfig,
     },
     schema,
+    snapshot::{StateImage, install_staged},
 };
-
-/// Stands for the stored state as a whole. Another node would be sent the contents of a read transaction, but
-/// there is no other node yet.
-#[derive(Clone, Debug)]
-pub(crate) struct StateImage;
 
 /// The outcomes of entries that were applied while being appended, until openraft asks for them. The log and
 /// the state machine share it.
@@ -85,13 +79,7 @@ impl StateMachine {
 
     fn stored(&self) -> Result<(Option<LogId>, StoredMembership), ClusterError> {
         let tx = self.store.environment().read();
-        let tree = tx.tree(&schema::raft())?;
-        let last = tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?;
-        let Some(bytes) = tree.get(schema::MEMBERSHIP)? else {
-            return Ok((last, StoredMembership::default()));
-        };
-        let (log_id, membership) = read_stored_membership(bytes)?;
-        Ok((last, StoredMembership::new(log_id, membership)))
+        Ok((last_applied(&tx)?, stored_membership(&tx)?))
     }
 
     fn apply_all(
@@ -100,10 +88,15 @@ impl StateMachine {
     ) -> Result<Vec<Vec<Applied>>, ClusterError> {
         let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
         let mut tx = None;
+        let stored = last_applied(&self.store.environment().read())?;
         for entry in entries {
             self.last_reported = Some(entry.log_id);
             outcomes.push(match self.early.take(&entry.log_id) {
                 Some(early) => early,
+                // The state that another node sent may be newer than that node reported.
+                None if stored.is_some_and(|stored| entry.log_id.index <= stored.index) => {
+                    Vec::new()
+                }
                 None => {
                     let tx = match &mut tx {
                         Some(tx) => tx,
@@ -122,13 +115,14 @@ impl StateMachine {
     }
 
     fn snapshot(&self) -> Result<Snapshot<TypeConfig>, ClusterError> {
-        let (last_stored, last_membership) = self.stored()?;
+        let tx = self.store.environment().read();
+        let (last_stored, last_membership) = (last_applied(&tx)?, stored_membership(&tx)?);
         // openraft must not learn of an entry from here before it has been notified that the entry is
         // applied.
         let last_log_id = self.last_reported.or(last_stored);
         let snapshot_id = last_log_id.map_or_else(String::new, |last| last.to_string());
         let meta = SnapshotMeta { last_log_id, last_membership, snapshot_id };
-        Ok(Snapshot { meta, snapshot: Box::new(StateImage) })
+        Ok(Snapshot { meta, snapshot: Box::new(StateImage::Stored(Arc::new(tx))) })
     }
 }
 
@@ -137,19 +131,19 @@ impl StateMachine {
 pub(crate) fn is_decided_by_appending(
     tx: &impl Transaction,
     entry: &Entry,
+    node: u64,
 ) -> Result<bool, ClusterError> {
     // The new members have a say in whether a change of the membership is committed.
     if matches!(entry.payload, EntryPayload::Membership(_)) {
         return Ok(false);
     }
-    let tree = tx.tree(&schema::raft())?;
-    let last = tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?;
-    let is_next = last.is_some_and(|last| last.index + 1 == entry.log_id.index);
-    let (_, membership) = match tree.get(schema::MEMBERSHIP)? {
-        Some(bytes) if is_next => read_stored_membership(bytes)?,
-        Some(_) | None => return Ok(false),
-    };
-    Ok(membership.get_joint_config().as_slice() == [BTreeSet::from([THIS_NODE])])
+    let is_next = last_applied(tx)?.is_some_and(|last| last.index + 1 == entry.log_id.index);
+    Ok(is_next && is_only_voter(stored_membership(tx)?.membership(), node))
+}
+
+/// Whether no node but this one has a vote.
+pub(crate) fn is_only_voter(membership: &Membership, node: u64) -> bool {
+    membership.get_joint_config().as_slice() == [BTreeSet::from([node])]
 }
 
 /// Applies an entry; returns the effects of its commands.
@@ -157,36 +151,55 @@ pub(crate) fn apply(tx: &mut WriteTransaction, entry: &Entry) -> Result<Effects,
     let effects = match &entry.payload {
         EntryPayload::Blank => Effects::default(),
         EntryPayload::Membership(membership) => {
-            store_membership(tx, &entry.log_id, membership)?;
+            store_membership(tx, Some(&entry.log_id), membership)?;
             Effects::default()
         }
         EntryPayload::Normal(batch) => apply_batch(tx, batch)?,
     };
-    let log_id = write_log_id(&entry.log_id);
-    tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &log_id)?;
+    store_applied(tx, &entry.log_id)?;
     Ok(effects)
 }
 
-fn store_membership(
-    tx: &mut WriteTransaction,
-    log_id: &LogId,
-    membership: &Membership,
-) -> Result<(), ClusterError> {
-    let mut encoder = Encoder::default();
-    encoder.optional(Some(log_id), |encoder, log_id| encoder.raw(&write_log_id(log_id)));
-    write_membership(membership, &mut encoder);
-    tx.tree_mut(&schema::raft())?.put(schema::MEMBERSHIP, &encoder.finish())?;
+pub(crate) fn store_applied(tx: &mut WriteTransaction, log_id: &LogId) -> Result<(), StorageError> {
+    tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &write_log_id(log_id))?;
     Ok(())
 }
 
-fn read_stored_membership(bytes: &[u8]) -> Result<(Option<LogId>, Membership), Malformed> {
-    let mut decoder = Decoder::new(bytes);
-    let log_id = decoder.optional(|decoder| read_log_id(&decoder.fixed::<24>()?))?;
-    Ok((log_id, read_membership(&mut decoder)?))
+fn last_applied(tx: &impl Transaction) -> Result<Option<LogId>, ClusterError> {
+    let tree = tx.tree(&schema::raft())?;
+    Ok(tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?)
 }
 
-fn no_other_node() -> ClusterError {
-    ClusterError::Corrupt { detail: "this node cannot receive the state of another" }
+pub(crate) fn store_membership(
+    tx: &mut WriteTransaction,
+    log_id: Option<&LogId>,
+    membership: &Membership,
+) -> Result<(), ClusterError> {
+    let mut encoder = Encoder::default();
+    encoder.optional(log_id, |encoder, log_id| encoder.raw(&write_log_id(log_id)));
+    write_membership(membership, &mut encoder);
+    let mut tree = tx.tree_mut(&schema::raft())?;
+    tree.put(schema::MEMBERS, &encoder.finish())?;
+    tree.delete(schema::MEMBERSHIP)?;
+    Ok(())
+}
+
+/// The nodes of the cluster, as of the last applied entry.
+pub(crate) fn stored_membership(tx: &impl Transaction) -> Result<StoredMembership, ClusterError> {
+    let tree = tx.tree(&schema::raft())?;
+    let read = |bytes, has_watchers| {
+        let mut decoder = Decoder::new(bytes);
+        let log_id = decoder.optional(|decoder| read_log_id(&decoder.fixed::<24>()?))?;
+        let membership = read_membership(&mut decoder, has_watchers)?;
+        Ok(StoredMembership::new(log_id, membership))
+    };
+    match tree.get(schema::MEMBERS)? {
+        Some(bytes) => read(bytes, true),
+        None => match tree.get(schema::MEMBERSHIP)? {
+            Some(bytes) => read(bytes, false),
+            None => Ok(StoredMembership::default()),
+        },
+    }
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for StateMachine {
@@ -219,15 +232,17 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     async fn begin_receiving_snapshot(&mut self) -> Result<Box<StateImage>, RaftStorageError> {
-        Err(self.failure.in_state(no_other_node()))
+        Ok(Box::new(StateImage::Staged))
     }
 
     async fn install_snapshot(
         &mut self,
-        _meta: &SnapshotMeta<u64, openraft::BasicNode>,
-        _snapshot: Box<StateImage>,
+        meta: &SnapshotMeta,
+        _staged: Box<StateImage>,
     ) -> Result<(), RaftStorageError> {
-        Err(self.failure.in_state(no_other_node()))
+        install_staged(&self.store, meta).map_err(|error| self.failure.in_state(error))?;
+        self.last_reported = meta.last_log_id;
+        Ok(())
     }
 
     async fn get_current_snapshot(

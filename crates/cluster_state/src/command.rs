@@ -80,7 +80,7 @@ pub enum Outcome {
     },
 }
 
-/// A command that was applied.
+/// A command that was applied. It is sent between nodes as its index 8, then its outcome.
 #[derive(Clone, Debug)]
 pub struct Applied {
     /// The index of the change. Every command takes one, even one that was refused.
@@ -202,6 +202,22 @@ impl Command {
     }
 }
 
+impl Applied {
+    /// Appends the bytes that another node reads.
+    pub fn encode(&self, encoder: &mut Encoder) {
+        encoder.u64(self.index);
+        self.outcome.encode(encoder);
+    }
+
+    /// Reads what another node appended.
+    ///
+    /// # Errors
+    /// The bytes are malformed.
+    pub fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        Ok(Self { index: decoder.u64()?, outcome: Outcome::decode(decoder)? })
+    }
+}
+
 impl Outcome {
     /// Whether a repeated request gets this outcome again. Otherwise the caller submits another command for the
     /// same request, which must be applied.
@@ -264,6 +280,22 @@ impl EncodedBatch {
         encoder.u32(u32::try_from(commands.len()).expect("a batch has few commands"));
         commands.for_each(|command| encoder.bytes(command));
         Self(encoder.finish())
+    }
+
+    /// Reads all commands: one that cannot be read must not get into the log.
+    ///
+    /// # Errors
+    /// The bytes are malformed, or a command cannot be applied.
+    pub fn check(&self) -> Result<(), ClusterError> {
+        self.each(|bytes| Command::decode(bytes)?.1.check())
+    }
+
+    /// The number of commands.
+    ///
+    /// # Errors
+    /// The bytes are malformed.
+    pub fn count(&self) -> Result<usize, Malformed> {
+        Decoder::new(&self.0).u32().map(|count| count as usize)
     }
 
     /// Calls `visit` with each command in turn.

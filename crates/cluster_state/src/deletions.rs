@@ -57,15 +57,32 @@ pub(crate) fn begin(
     row.text(key);
     tx.tree_mut(&schema::deleted_databases())?.put(&record.topology_id.0, &row.finish())?;
     if removes_files {
-        let index = index.to_be_bytes();
-        tx.tree_mut(&schema::deletions())?.put(&index, &write_record(record))?;
-        // The next database of the name starts without the files of this one.
-        let point = tx.tree(&schema::environments())?.get(key.as_bytes())?.map(<[u8]>::to_vec);
-        let point = point.unwrap_or_default();
-        tx.tree_mut(&schema::deleted_environments())?.put(&index, &point)?;
-        forget_files(tx, key)?;
+        note_files_under(tx, index, record)?;
     }
     Ok(())
+}
+
+/// Notes that the files of a database are to be removed from this node, which was not notified of its deletion.
+pub(crate) fn note_files(
+    tx: &mut WriteTransaction,
+    record: &DatabaseRecord,
+) -> Result<(), ClusterError> {
+    // No deletion has this index: it is that of a change of the record.
+    note_files_under(tx, record.etag, record)
+}
+
+fn note_files_under(
+    tx: &mut WriteTransaction,
+    index: u64,
+    record: &DatabaseRecord,
+) -> Result<(), ClusterError> {
+    let (index, key) = (index.to_be_bytes(), record.name.lower_cased());
+    tx.tree_mut(&schema::deletions())?.put(&index, &write_record(record))?;
+    // The next database of the name starts without the files of this one.
+    let point = tx.tree(&schema::environments())?.get(key.as_bytes())?.map(<[u8]>::to_vec);
+    let point = point.unwrap_or_default();
+    tx.tree_mut(&schema::deleted_environments())?.put(&index, &point)?;
+    forget_files(tx, key)
 }
 
 /// Forgets which files belong to a database, so that the next one of its name starts without any.

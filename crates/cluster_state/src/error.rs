@@ -63,6 +63,16 @@ pub enum ClusterError {
         /// Why, and what an operator can do.
         reason: Arc<str>,
     },
+    /// The environment's, may be retried: the cluster has no leader that this node can reach. Nothing was done.
+    NoLeader {
+        /// What this node knows.
+        reason: String,
+    },
+    /// The caller's: the nodes of the cluster cannot be changed like that. Nothing was done.
+    Membership {
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The machine could not be started.
     Start {
         /// Why.
@@ -108,6 +118,11 @@ impl fmt::Display for ClusterError {
                 formatter,
                 "the cluster's state has version {found}, which this build does not know"
             ),
+            Self::NoLeader { reason } => write!(
+                formatter,
+                "the cluster has no leader that this node can reach, so it takes no changes: {reason}"
+            ),
+            Self::Membership { reason } => formatter.write_str(reason),
             Self::Start { source } => write!(formatter, "the cluster cannot be started: {source}"),
         }
     }

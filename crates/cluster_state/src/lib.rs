@@ -19,6 +19,7 @@
 //! | `transactions` | atomic changes of values and documents |
 //! | `deletions` | deleted databases of which something is still to be removed |
 //! | `removed_database` | removing the entries of a deleted database |
+//! | `image` | the whole state as rows, for a node that lags |
 //! | `requests` | answered requests, in case a client repeats them |
 //! | `refusals` | databases whose commands are refused, and why |
 //! | `schema`, `encoding` | the trees of the state, and the encoding of its values |
@@ -38,6 +39,7 @@ mod deletions;
 mod encoding;
 mod error;
 mod identities;
+mod image;
 mod record_command;
 mod records;
 mod refusals;
@@ -64,10 +66,11 @@ pub use crate::{
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
+    image::{ImageInstaller, ImageReader},
     record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
     records::ChangedRecord,
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
-    server_values::{ServerValue, ServerValueCommand},
+    server_values::{ServerValue, ServerValueCommand, read as read_server_value},
     state::ClusterState,
     store::ClusterStore,
     subscriptions::{

@@ -37,12 +37,12 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The format version of these trees. A newer one is refused.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 /// Older versions that can be read as they are. In version 1, subscription positions had no point in the
 /// history of their database; before version 3, records and values changed outside of the log; before version 4,
 /// a database was deleted in any version, and its entries were not listed for removal; before version 5, the settings
-/// of a subscription were replaced in any version.
-pub const READABLE_VERSIONS: [u32; 4] = [1, 2, 3, 4];
+/// of a subscription were replaced in any version; before version 6, a cluster had one node.
+pub const READABLE_VERSIONS: [u32; 5] = [1, 2, 3, 4, 5];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 

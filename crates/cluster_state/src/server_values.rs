@@ -58,7 +58,11 @@ impl ServerValueCommand {
     }
 }
 
-pub(crate) fn read(tx: &impl Transaction, name: &str) -> Result<Option<ServerValue>, ClusterError> {
+/// The value of this name.
+///
+/// # Errors
+/// Storage errors; a damaged value.
+pub fn read(tx: &impl Transaction, name: &str) -> Result<Option<ServerValue>, ClusterError> {
     let tree = tx.tree(&schema::server_values())?;
     tree.get(name.as_bytes())?.map(decoded).transpose()
 }

@@ -9,10 +9,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions, NoPeers, Peers};
 use cluster_state::{
     Command, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
-    ServerValue, ServerValueCommand, end_deletion, pending_deletions,
+    ServerValue, ServerValueCommand, end_deletion, pending_deletions, read_server_value,
 };
 use model::{DatabaseId, DatabaseName, DatabaseRecord, NodeTag};
 use platform::Platform;
@@ -51,7 +51,6 @@ pub struct ServerCatalog {
     changing: NameLocks,
     record_bytes_max: OnceLock<usize>,
     server_id: [u8; 16],
-    topology_id: [u8; 16],
 }
 
 /// A database to create.
@@ -101,12 +100,13 @@ pub struct WrittenRecord {
 }
 
 impl ServerCatalog {
-    /// Opens the catalog in `directory`, or creates it there, without a limit on memory.
+    /// Opens the catalog in `directory`, or creates it there, without a limit on memory and without a way to other
+    /// nodes.
     ///
     /// # Errors
     /// Those of [`ServerCatalog::open_with`].
     pub fn open(platform: &Platform, directory: PathBuf) -> Result<ServerCatalog, CatalogError> {
-        Self::open_with(platform, EnvironmentOptions::new(directory))
+        Self::open_with(platform, EnvironmentOptions::new(directory), Arc::new(NoPeers))
     }
 
     /// Opens the catalog in the directory of these options, or creates it there.
@@ -116,6 +116,7 @@ impl ServerCatalog {
     pub fn open_with(
         platform: &Platform,
         options: EnvironmentOptions,
+        peers: Arc<dyn Peers>,
     ) -> Result<ServerCatalog, CatalogError> {
         let directory = options.directory.clone();
         if let Some(product) = foreign_product(&*platform.disk, &directory) {
@@ -128,10 +129,19 @@ impl ServerCatalog {
             Ok(()) | Err(StorageError::DiskFull { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let cluster = Cluster::start(Arc::clone(&environment), Arc::clone(&platform.clock))
-            .map_err(CatalogError::Cluster)?;
-        let server_id = own_id(platform, &environment, &cluster, SERVER_ID)?;
-        let topology_id = own_id(platform, &environment, &cluster, TOPOLOGY_ID)?;
+        let id = |name| -> Result<[u8; 16], CatalogError> {
+            Ok(stored_id(&environment, name)?.unwrap_or_else(|| random_id(platform).0))
+        };
+        let (server_id, cluster_id) = (id(SERVER_ID)?, id(TOPOLOGY_ID)?);
+        let options = ClusterOptions {
+            environment: Arc::clone(&environment),
+            clock: Arc::clone(&platform.clock),
+            entropy: Arc::clone(&platform.entropy),
+            peers,
+            cluster: cluster_id,
+        };
+        let cluster = Cluster::start(options).map_err(CatalogError::Cluster)?;
+        store_ids(&environment, &[(SERVER_ID, server_id), (TOPOLOGY_ID, cluster_id)])?;
         Ok(ServerCatalog {
             platform: platform.clone(),
             environment,
@@ -139,7 +149,6 @@ impl ServerCatalog {
             changing: NameLocks::default(),
             record_bytes_max: OnceLock::new(),
             server_id,
-            topology_id,
         })
     }
 
@@ -175,13 +184,13 @@ impl ServerCatalog {
     }
 
     /// The tag of this node in its cluster.
-    pub fn node_tag(&self) -> &NodeTag {
+    pub fn node_tag(&self) -> NodeTag {
         self.cluster.node_tag()
     }
 
-    /// The id of the cluster of which this server is the only node.
+    /// The id of the cluster.
     pub fn topology_id(&self) -> [u8; 16] {
-        self.topology_id
+        self.cluster.id()
     }
 
     /// The record of a database, in any case of the name. Never blocks.
@@ -471,35 +480,37 @@ impl ServerCatalog {
     }
 }
 
-/// The id of this node under a name, generated if there is none. Earlier builds stored it among the shared
-/// values.
+/// The id of this node under a name. Earlier builds stored it among the shared values.
 ///
 /// # Errors
 /// The stored id does not have 16 bytes: another one must not silently take its place.
-fn own_id(
-    platform: &Platform,
-    environment: &Arc<Environment>,
-    cluster: &Cluster,
-    name: &str,
-) -> Result<[u8; 16], CatalogError> {
+fn stored_id(environment: &Environment, name: &str) -> Result<Option<[u8; 16]>, CatalogError> {
     let read = |bytes: &[u8]| {
         <[u8; 16]>::try_from(bytes)
             .map_err(|_| CatalogError::CorruptNodeValue { name: name.to_owned() })
     };
-    let node = TreeName::of(&[NODE]);
-    let stored = environment.read().tree(&node)?.get(name.as_bytes())?.map(read);
-    if let Some(id) = stored {
-        return id;
+    let tx = environment.read();
+    if let Some(id) = tx.tree(&TreeName::of(&[NODE]))?.get(name.as_bytes())? {
+        return read(id).map(Some);
     }
-    let earlier = cluster.store().read().server_value(name).map_err(CatalogError::Cluster)?;
-    let id = match earlier {
-        Some(value) => read(&value.bytes)?,
-        None => random_id(platform).0,
+    let earlier = read_server_value(&tx, name).map_err(CatalogError::Cluster)?;
+    earlier.map(|value| read(&value.bytes)).transpose()
+}
+
+/// Stores the ids that are not stored yet.
+fn store_ids(environment: &Arc<Environment>, ids: &[(&str, [u8; 16])]) -> Result<(), CatalogError> {
+    let node = TreeName::of(&[NODE]);
+    let is_stored = |name: &str| -> Result<bool, StorageError> {
+        Ok(environment.read().tree(&node)?.get(name.as_bytes())?.is_some())
     };
-    let mut tx = environment.write()?;
-    tx.tree_mut(&node)?.put(name.as_bytes(), &id)?;
-    tx.commit()?;
-    Ok(id)
+    for (name, id) in ids {
+        if !is_stored(name)? {
+            let mut tx = environment.write()?;
+            tx.tree_mut(&node)?.put(name.as_bytes(), id)?;
+            tx.commit()?;
+        }
+    }
+    Ok(())
 }
 
 fn random_id(platform: &Platform) -> DatabaseId {

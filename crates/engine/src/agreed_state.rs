@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::Submission;
+use cluster::{MembershipChange, Submission, Topology};
 use cluster_state::{ClusterError, ClusterState, Command};
 use commands::SubmitError;
 use database::DatabaseLease;
@@ -57,13 +57,47 @@ impl Engine {
     }
 
     /// The tag of this node in its cluster.
-    pub fn node_tag(&self) -> &NodeTag {
+    pub fn node_tag(&self) -> NodeTag {
         self.catalog.node_tag()
     }
 
-    /// The id of the cluster of which this server is the only node.
+    /// The id of the cluster.
     pub fn topology_id(&self) -> [u8; 16] {
         self.catalog.topology_id()
+    }
+
+    /// The nodes of the cluster, as this node knows them.
+    ///
+    /// # Errors
+    /// Storage errors, while the consensus is stopped.
+    pub fn cluster_topology(&self) -> Result<Topology, EngineError> {
+        Ok(self.cluster.topology()?)
+    }
+
+    /// Changes the nodes of the cluster, on this node or through the leader. Returns the tag of the node concerned.
+    ///
+    /// # Errors
+    /// The change is not possible; there is no leader; it is unknown whether it was made.
+    pub async fn change_nodes(&self, change: MembershipChange) -> Result<NodeTag, EngineError> {
+        Ok(self.cluster.change_nodes(change).await?)
+    }
+
+    /// The answer to a request that another node sent. Not to be polled on an asynchronous worker.
+    pub async fn answer_node(&self, request: &[u8]) -> Vec<u8> {
+        self.cluster.answer(request).await
+    }
+
+    /// Sets the URL at which other nodes reach this one.
+    pub fn set_cluster_url(&self, url: String) {
+        self.cluster.set_url(url);
+    }
+
+    /// Waits until reads of the state on this node see everything that was acknowledged on any node before.
+    ///
+    /// # Errors
+    /// No leader can confirm what that is.
+    pub async fn catch_up_with_cluster(&self) -> Result<(), EngineError> {
+        Ok(self.cluster.catch_up().await?)
     }
 
     /// How large the files of the state are.

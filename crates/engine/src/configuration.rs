@@ -134,7 +134,8 @@ impl Engine {
         nodes: &[String],
         is_fixed: bool,
     ) -> Result<WrittenRecord, EngineError> {
-        let own = self.node_tag().as_str();
+        let own = self.node_tag();
+        let own = own.as_str();
         if self.catalog.record(database).is_none() {
             return Err(missing(database));
         }

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
+use cluster::Cluster;
 use commands::{CommitQueueOptions, CommitThreads, PatchLimits};
 use database::{
     Activity, DatabaseOptions, DeletionsNeeded, DiskSpaceLimits, HugeDocumentLimits,
     IndexingOptions,
 };
 use indexing::{AutoIndexLimits, IndexingPool};
-use model::{DatabaseName, DatabaseRecord, NodeTag};
+use model::{DatabaseName, DatabaseRecord};
 use platform::Platform;
 use script::ScriptPool;
 use settings::{DatabaseSettings, Problem, Settings};
@@ -32,7 +33,7 @@ pub const DATABASES_DIRECTORY: &str = "Databases";
 pub struct DatabaseFiles {
     settings: Settings,
     platform: Platform,
-    node_tag: NodeTag,
+    cluster: Arc<Cluster>,
     /// The disk of the databases whose records say that they live in memory.
     memory: Platform,
     /// Runs the scripts of all databases.
@@ -53,7 +54,7 @@ impl DatabaseFiles {
     pub(crate) fn new(
         settings: Settings,
         platform: Platform,
-        node_tag: NodeTag,
+        cluster: Arc<Cluster>,
         plan: Arc<MemoryPlan>,
         keys: Arc<EncryptionKeys>,
         deletions_needed: DeletionsNeeded,
@@ -72,7 +73,7 @@ impl DatabaseFiles {
         Ok(Arc::new(DatabaseFiles {
             settings,
             platform,
-            node_tag,
+            cluster,
             memory,
             plan,
             keys,
@@ -180,7 +181,7 @@ impl DatabaseFiles {
         };
         DatabaseOptions {
             is_in_memory: in_memory,
-            node_tag: self.node_tag,
+            node_tag: self.cluster.node_tag(),
             platform,
             environment,
             queue,

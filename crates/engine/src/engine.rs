@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::Cluster;
+use cluster::{Cluster, NoPeers, Peers};
 use database::{
     DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions,
     ResourceWatch, Retention, ServerCatalog,
@@ -93,13 +93,25 @@ impl Engine {
     /// # Errors
     /// When the data directory cannot be used. Nothing is left running then.
     pub fn open(settings: Settings, platform: Platform) -> Result<Engine, OpenError> {
+        Self::open_with_peers(settings, platform, Arc::new(NoPeers))
+    }
+
+    /// As [`Engine::open`], with a way to other nodes.
+    ///
+    /// # Errors
+    /// Those of [`Engine::open`].
+    pub fn open_with_peers(
+        settings: Settings,
+        platform: Platform,
+        peers: Arc<dyn Peers>,
+    ) -> Result<Engine, OpenError> {
         let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
         for root in roots.into_iter().flatten() {
             check_exposure(&*platform.disk, root)?;
         }
         let lock = lock_data_directory(&*platform.disk, &settings.data_dir)?;
         let memory = Arc::new(MemoryPlan::new(&settings, &platform));
-        let catalog = open_catalog(&settings, &platform, &memory)?;
+        let catalog = open_catalog(&settings, &platform, &memory, peers)?;
         let report = |error: &StorageError| {
             tracing::error!(%error, "changes could not be copied to a data file");
         };
@@ -119,8 +131,15 @@ impl Engine {
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
             let needed = tombstone_needs(catalog.cluster(), &backups);
-            DatabaseFiles::new(settings, platform, *catalog.node_tag(), memory, keys, needed)
-                .map_err(|source| OpenError::Thread { source })?
+            DatabaseFiles::new(
+                settings,
+                platform,
+                Arc::clone(catalog.cluster()),
+                memory,
+                keys,
+                needed,
+            )
+            .map_err(|source| OpenError::Thread { source })?
         };
         let registry = registry_of(&settings, &memory.databases, &catalog, &flusher, &files);
         let watch = ResourceWatch::new(
@@ -296,6 +315,7 @@ fn open_catalog(
     settings: &Settings,
     platform: &Platform,
     memory: &MemoryPlan,
+    peers: Arc<dyn Peers>,
 ) -> Result<Arc<ServerCatalog>, OpenError> {
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
     let data_directory = || settings.data_dir.display().to_string();
@@ -306,7 +326,7 @@ fn open_catalog(
     let mut options = EnvironmentOptions::new(directory);
     options.unflushed_bytes_max = memory.system_unflushed.bytes_max();
     options.memory_budget = Arc::clone(&memory.system_unflushed);
-    let catalog = ServerCatalog::open_with(platform, options);
+    let catalog = ServerCatalog::open_with(platform, options, peers);
     let failed = |source| OpenError::Catalog { directory: data_directory(), source };
     catalog.map(Arc::new).map_err(failed)
 }

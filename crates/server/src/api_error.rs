@@ -445,7 +445,10 @@ fn cluster_error(error: &ClusterError) -> ProtocolError {
         ClusterError::KeyTooLong { .. } => ErrorKind::CompareExchangeKeyTooBig,
         ClusterError::Busy => ErrorKind::Overloaded,
         ClusterError::Storage(error) => return storage_error(error),
-        ClusterError::Refused { .. } => ErrorKind::InvalidOperation,
+        ClusterError::Refused { .. } | ClusterError::Membership { .. } => {
+            ErrorKind::InvalidOperation
+        }
+        ClusterError::NoLeader { .. } => ErrorKind::NoLeader,
         ClusterError::Closed | ClusterError::Unfinished { .. } => ErrorKind::StorageFailed,
         ClusterError::Corrupt { .. }
         | ClusterError::CorruptRow { .. }

@@ -11,6 +11,7 @@ pub(crate) mod bulk_operations;
 pub(crate) mod certificates;
 pub(crate) mod changes;
 pub(crate) mod chosen_revisions;
+pub(crate) mod cluster_nodes;
 pub(crate) mod collection_views;
 pub(crate) mod compaction;
 pub(crate) mod compare_exchange;

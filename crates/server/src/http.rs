@@ -12,6 +12,7 @@ pub(crate) mod data_rate;
 pub(crate) mod listener;
 pub(crate) mod multipart;
 pub(crate) mod outbound;
+pub(crate) mod peers;
 pub(crate) mod request_body;
 pub(crate) mod request_coding;
 pub(crate) mod route_path;

@@ -9,17 +9,18 @@ use ::security::Requirement::{
 use crate::{
     handlers::{
         api_keys, attachments, backups, bulk_docs, bulk_insert, certificates, changes,
-        chosen_revisions, collection_views, compaction, compare_exchange, configuration,
-        connection_strings, counters, custom_code, dashboards, database_administration, databases,
-        debug, delete_by_query, documents, documents_compression, etl, hilo, identities,
-        index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
-        index_terms, index_tests, index_trials, indexes, io_metrics, log_download, logs, memory,
-        metrics, migration, monitoring, multi_get, notification_center, notifications,
-        ongoing_tasks, operations, patch, patch_by_query, queries, query_debug, replication,
-        retention, revision_changes, revisions, sample_data, security, server_info, server_load,
-        settings_views, smuggler, snapshots, start_page, statistics, storage_report, streams,
-        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
-        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
+        chosen_revisions, cluster_nodes, collection_views, compaction, compare_exchange,
+        configuration, connection_strings, counters, custom_code, dashboards,
+        database_administration, databases, debug, delete_by_query, documents,
+        documents_compression, etl, hilo, identities, index_changes, index_debug, index_merging,
+        index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
+        indexes, io_metrics, log_download, logs, memory, metrics, migration, monitoring, multi_get,
+        notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
+        queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
+        security, server_info, server_load, settings_views, smuggler, snapshots, start_page,
+        statistics, storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
+        subscription_performance, subscription_workers, subscriptions, tail, time_series,
+        time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -51,8 +52,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
     "GET"    "/admin/test/delay"                       Operator      Ignored  Waiting(server_info::delay);
     "GET"    "/setup/alive"                            Anyone        Ignored  Inline(server_info::alive);
-    "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(server_info::node_info);
-    "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(server_info::cluster_topology);
+    "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(cluster_nodes::node_info);
+    "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(cluster_nodes::topology);
+    "POST"   "/cluster/raft"                           ClusterAdmin  Whole    Waiting(cluster_nodes::raft);
+    "POST"   "/admin/cluster/bootstrap"                ClusterAdmin  Ignored  Inline(cluster_nodes::bootstrap);
+    "PUT"    "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::add);
+    "DELETE" "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::remove);
+    "POST"   "/admin/cluster/promote"                  ClusterAdmin  Ignored  Waiting(cluster_nodes::promote);
+    "POST"   "/admin/cluster/demote"                   ClusterAdmin  Ignored  Waiting(cluster_nodes::demote);
     "GET"    "/topology"                               ValidUser     Ignored  Inline(databases::topology);
     "GET"    "/info/tcp"                               ValidUser     Ignored  Inline(server_info::tcp_info);
     "GET"    "/info/remote-task/tcp"                   ValidUser     Ignored  Inline(server_info::tcp_info);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use engine::{Engine, INDEX_CHECK_INTERVAL};
+use engine::{Engine, INDEX_CHECK_INTERVAL, Outbound};
 use platform::Platform;
 use settings::{Scheme, Settings};
 use tokio::{
@@ -20,6 +20,7 @@ use crate::{
         connection_limiter::ConnectionLimiter,
         listener::{AllowedAccess, ListenerProtocol, accept, bind_all},
         outbound::HttpOutbound,
+        peers::HttpPeers,
         service::Service,
     },
     node_address,
@@ -77,9 +78,11 @@ pub async fn start_audited(
     platform: Platform,
     audit: Option<AuditSink>,
 ) -> Result<RunningServer, StartError> {
+    let peers = Arc::new(HttpPeers::default());
     let opened = {
-        let settings = settings.clone();
-        tokio::task::spawn_blocking(move || Engine::open(settings, platform)).await
+        let (settings, peers) = (settings.clone(), Arc::clone(&peers));
+        tokio::task::spawn_blocking(move || Engine::open_with_peers(settings, platform, peers))
+            .await
     };
     let engine = match opened {
         Ok(opened) => opened.map_err(StartError::Engine)?,
@@ -117,7 +120,10 @@ pub async fn start_audited(
             tokio::spawn(accept(service, listener, limiter, stopped))
         })
         .collect();
-    state.engine.set_outbound(Arc::new(HttpOutbound::new(&state)));
+    let outbound = Arc::new(HttpOutbound::new(&state));
+    state.engine.set_outbound(Arc::clone(&outbound) as Arc<dyn Outbound>);
+    state.engine.set_cluster_url(state.address().to_owned());
+    peers.begin(outbound);
     let mut maintenance = vec![
         tokio::spawn(maintain(Arc::clone(&state))),
         tokio::spawn(run_backups(Arc::clone(&state))),

@@ -302,8 +302,8 @@ impl ServerState {
     }
 
     /// The tag of this node.
-    pub(crate) fn node_tag(&self) -> &str {
-        self.engine.node_tag().as_str()
+    pub(crate) fn node_tag(&self) -> String {
+        self.engine.node_tag().to_string()
     }
 
     /// The property that diagnostic answers begin with.
@@ -311,7 +311,7 @@ impl ServerState {
         DebugMetadata {
             date_time: model::date::format(self.engine.clock().now().ticks()),
             web_url: self.address().to_owned(),
-            node_tag: self.node_tag().to_owned(),
+            node_tag: self.node_tag(),
         }
     }
 

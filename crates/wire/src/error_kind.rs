@@ -173,6 +173,8 @@ kinds! {
     StorageFailed = 503 "Voron.Exceptions.VoronUnrecoverableErrorException";
     /// The server is low on memory; nothing was done.
     LowMemory = 503 "Raven.Client.Exceptions.LowMemoryException";
+    /// The cluster has no leader that this node can reach; nothing was done.
+    NoLeader = 503 "Raven.Client.Exceptions.Cluster.NoLeaderException";
     /// The server's queues are full; nothing was written.
     Overloaded = 503 "Raven.Client.Exceptions.Server.ServerLoadFailureException";
 }
@@ -201,6 +203,7 @@ mod tests {
                     ErrorKind::Timeout
                         | ErrorKind::RequestTimeout
                         | ErrorKind::LowMemory
+                        | ErrorKind::NoLeader
                         | ErrorKind::Overloaded
                 );
             assert!(passes, "{kind:?}");

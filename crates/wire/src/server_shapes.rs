@@ -97,7 +97,7 @@ pub struct ClusterTopologyAnswer {
     pub metadata: DebugMetadata,
     pub topology: ClusterTopology,
     pub etag: u64,
-    pub leader: String,
+    pub leader: Option<String>,
     pub leader_ship_duration: u64,
     pub current_state: String,
     pub node_tag: String,

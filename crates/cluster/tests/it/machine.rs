@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions};
 use cluster_state::{
     COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, ClusterError, Command,
     CompareExchangeCommand, FORMAT_VERSION, READABLE_VERSIONS,
@@ -139,7 +139,7 @@ fn a_newer_format_is_refused() {
     let platform = Platform::memory();
     let environment = environment(&platform).unwrap();
     set_version(&environment, 9);
-    let refused = Cluster::start(environment, platform.clock);
+    let refused = Cluster::start(ClusterOptions::alone(environment, &platform));
     assert!(matches!(refused, Err(ClusterError::UnknownVersion { found: 9 })));
 }
 
@@ -179,7 +179,7 @@ fn a_damaged_log_is_reported_at_the_start() {
         tx.tree_mut(&TreeName::from(tree)).unwrap().put(key, b"xx").unwrap();
         tx.commit().unwrap();
     }
-    let refused = Cluster::start(environment, platform.clock);
+    let refused = Cluster::start(ClusterOptions::alone(environment, &platform));
     assert!(matches!(refused, Err(ClusterError::Corrupt { .. })), "{:?}", refused.err());
 }
 

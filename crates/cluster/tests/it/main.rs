@@ -4,6 +4,7 @@
 
 mod compare_exchange;
 mod machine;
+mod nodes;
 mod power_cuts;
 mod records;
 mod subscriptions;
@@ -12,7 +13,7 @@ mod value_log;
 use std::sync::Arc;
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions};
 use cluster_state::{Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome};
 use model::DatabaseId;
 use platform::Platform;
@@ -29,8 +30,8 @@ struct Home {
 impl Home {
     fn open(platform: &Platform) -> Home {
         let environment = environment(platform).unwrap();
-        let clock = Arc::clone(&platform.clock);
-        let cluster = Cluster::start(Arc::clone(&environment), clock).unwrap();
+        let options = ClusterOptions::alone(Arc::clone(&environment), platform);
+        let cluster = Cluster::start(options).unwrap();
         Home { environment, cluster }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions};
 use cluster_state::{
     ClusterStore, Command, NewDatabase, Outcome, RecordChange, RecordCommand, RecordDraft,
     RecordOutcome, end_deletion, pending_deletions,
@@ -277,7 +277,8 @@ fn a_damaged_record_is_named_when_the_machine_starts() {
     tx.tree_mut(&TreeName::from("Databases")).unwrap().put(b"db1", b"damaged").unwrap();
     tx.commit().unwrap();
     home.close();
-    let refused = Cluster::start(crate::environment(&platform).unwrap(), platform.clock);
+    let refused =
+        Cluster::start(ClusterOptions::alone(crate::environment(&platform).unwrap(), &platform));
     let refused = refused.err().unwrap().to_string();
     assert!(refused.contains("'db1'") && refused.contains("Databases"), "{refused}");
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use blittable::{ParseLimits, parse_document};
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions};
 use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use indexing::{Index, IndexKind, IndexSet, IndexSetContext, IndexSetEvent};
 use model::{DatabaseId, IndexDefinition, RecordedIndexes};
@@ -54,7 +54,8 @@ impl World {
         let options =
             EnvironmentOptions { history: History::Kept, ..EnvironmentOptions::new(SYSTEM) };
         let system = Environment::open(&platform, options).unwrap();
-        let cluster = Cluster::start(Arc::clone(&system), Arc::clone(&platform.clock)).unwrap();
+        let cluster =
+            Cluster::start(ClusterOptions::alone(Arc::clone(&system), &platform)).unwrap();
         Self { platform, documents, system, cluster, model }
     }
 

@@ -2,10 +2,10 @@
 //! their results are what a computation from scratch returns.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use blittable::{ParseLimits, parse_document};
-use cluster::Cluster;
+use cluster::{Cluster, ClusterOptions};
 use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use indexing::{Index, IndexContext, IndexKind};
 use model::DatabaseId;
@@ -40,7 +40,7 @@ impl World {
         let platform = Platform::memory();
         let environment =
             Environment::open(&platform, EnvironmentOptions::new("/data/System")).unwrap();
-        let cluster = Cluster::start(environment, Arc::clone(&platform.clock)).unwrap();
+        let cluster = Cluster::start(ClusterOptions::alone(environment, &platform)).unwrap();
         let documents = Documents::new();
         Self { documents, cluster, keys: BTreeMap::new(), values: BTreeMap::new() }
     }

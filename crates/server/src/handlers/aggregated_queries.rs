@@ -93,7 +93,7 @@ fn write(
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out.bytes);
             write_list(&result.suggestions, &mut out, write_suggestions)?;
             let mut page = after_results(&mut out.bytes);
-            write_tail(std::iter::empty(), &result.facts, node_tag, &mut page)?;
+            write_tail(std::iter::empty(), &result.facts, &node_tag, &mut page)?;
             prepared.write_additions(state, found, &mut page);
             page.end();
             result.facts
@@ -105,7 +105,7 @@ fn write(
             write_list(&result.facets, &mut out, write_facet)?;
             let includes = result.includes.into_iter().map(Ok);
             let mut page = after_results(&mut out.bytes);
-            write_tail(includes, &result.facts, node_tag, &mut page)?;
+            write_tail(includes, &result.facts, &node_tag, &mut page)?;
             prepared.write_additions(state, found, &mut page);
             page.end();
             result.facts

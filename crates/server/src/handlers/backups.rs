@@ -23,7 +23,7 @@ pub(crate) fn back_up_once(call: Call) -> Answering {
         blocking(move || {
             let engine = &state.engine;
             let id = engine.begin_backup(&database, &configuration, build, show_failure)?;
-            Ok(begun(id, state.node_tag()))
+            Ok(begun(id, &state.node_tag()))
         })
         .await
     })
@@ -56,7 +56,7 @@ pub(crate) fn restore(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let id = state.engine.begin_restore(configuration, show_failure)?;
-            Ok(begun(id, state.node_tag()))
+            Ok(begun(id, &state.node_tag()))
         })
         .await
     })

@@ -40,7 +40,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
             Some(record) => Answer::shape(
                 StatusCode::OK,
                 &listed(state, &record, name)
-                    .to_json(state.node_tag(), &state.address_in_passing(&call.headers)),
+                    .to_json(&state.node_tag(), &state.address_in_passing(&call.headers)),
             ),
             None => Answer::empty(StatusCode::NOT_FOUND).with_header(DATABASE_MISSING, name),
         });
@@ -54,7 +54,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
         .map(|record| match names_only {
             true => Value::from(record.name.as_str()),
             false => {
-                listed(state, &record, record.name.as_str()).to_json(state.node_tag(), &address)
+                listed(state, &record, record.name.as_str()).to_json(&state.node_tag(), &address)
             }
         })
         .collect();
@@ -134,7 +134,7 @@ pub(crate) fn topology(call: &Call) -> Result<Answer, ApiError> {
     let version = state.engine.settings().protocol_version.as_str();
     let answer = topology_answer(
         record.name.as_str(),
-        (call.state.node_tag(), &url),
+        (&call.state.node_tag(), &url),
         record.topology_index,
         version,
     );
@@ -153,7 +153,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let name = query.single_non_empty("name")?;
     match call.state.engine.record(name) {
         Some(record) => {
-            Ok(Answer::shape(StatusCode::OK, &record_json(&record, call.state.node_tag())))
+            Ok(Answer::shape(StatusCode::OK, &record_json(&record, &call.state.node_tag())))
         }
         None => Ok(missing(StatusCode::NOT_FOUND, name)),
     }
@@ -163,7 +163,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) fn record(call: &Call) -> Result<Answer, ApiError> {
     Ok(Answer::shape(
         StatusCode::OK,
-        &record_json(&call.database()?.record(), call.state.node_tag()),
+        &record_json(&call.database()?.record(), &call.state.node_tag()),
     ))
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn put(call: Call) -> Answering {
             };
             let record = put.record;
             let name = record.name.as_str();
-            let facts = topology_facts(&record, state.node_tag());
+            let facts = topology_facts(&record, &state.node_tag());
             let result = database_put_result(name, put.index, &facts, &address);
             Ok(Answer::shape(StatusCode::CREATED, &result))
         })
@@ -234,7 +234,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let body = read_object(&call.body)?;
         let names = texts_of(&body, "DatabaseNames")?;
         let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
-        check_nodes(call.state.node_tag(), &body, &names)?;
+        check_nodes(&call.state.node_tag(), &body, &names)?;
         let state = call.state;
         blocking(move || {
             let (mut last_index, mut left) = (-1, Vec::new());

@@ -17,10 +17,10 @@ use crate::{
     call::Call,
     feeds::{gone::Gone, live_feed::OpenedDatabase, pulse::Pulse, pulse_feed},
     handlers::{
+        cluster_nodes::topology_notification,
         index_faults::{Known, all_known},
         notifications,
         operations::state_json,
-        server_info::topology_notification,
     },
     http::web_socket::Session,
     server_state::ServerState,

@@ -1,5 +1,4 @@
-//! Requests to other servers, for the engine: HTTP/1.1 with or without TLS, one after another on a connection that is
-//! kept for each server.
+//! Requests to other servers, for the engine and the cluster: HTTP/1.1 with or without TLS, on connections that are kept.
 //!
 //! The server identifies itself with its own certificate, if it has one. It trusts the authorities that the machine
 //! trusts, and the certificates in the chain of its own. Connections that were made with a certificate that it no longer
@@ -42,8 +41,8 @@ use wire::NodeAddress;
 
 use crate::server_state::ServerState;
 
-/// Servers to which a connection is kept.
-const KEPT_MAX: usize = 64;
+/// Connections that are kept.
+const KEPT_MAX: usize = 256;
 /// A connection on which nothing was sent for so long is closed.
 const KEPT_IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -59,7 +58,7 @@ pub(crate) struct HttpOutbound {
 #[derive(Default)]
 struct Inner {
     /// Connections on which nothing is in progress.
-    kept: HashMap<NodeAddress, Kept>,
+    kept: HashMap<NodeAddress, Vec<Kept>>,
     /// How connections are encrypted, with the certificate that it was made for.
     encryption: Option<(Option<Arc<KeyPair>>, Arc<ClientConfig>)>,
 }
@@ -126,6 +125,14 @@ impl Outbound for HttpOutbound {
             body: Box::new(ArrivingBody { runtime, _sender, body, piece, waiting }),
         })
     }
+}
+
+/// Why a request brought no answer.
+pub(crate) enum ExchangeError {
+    /// It was not sent.
+    NotSent(String),
+    /// The connection broke; the request may have been carried out.
+    Broken(String),
 }
 
 /// How often it is asked whether what is waited for is still wanted.
@@ -227,8 +234,7 @@ impl HttpOutbound {
         let (server, answer_bytes_max) = (request.server.clone(), request.answer_bytes_max);
         let made = made(request)?;
         let encryption = if server.is_encrypted() { Some(self.encryption()?) } else { None };
-        let kept = self.inner().kept.remove(&server).filter(Kept::is_usable);
-        if let Some(Kept { mut sender, .. }) = kept {
+        if let Some(mut sender) = self.take_kept(&server) {
             // The server may have closed it meanwhile.
             if let Ok(answer) = exchange_on(&mut sender, made.clone(), answer_bytes_max).await {
                 self.keep(server, sender);
@@ -241,15 +247,54 @@ impl HttpOutbound {
         Ok(answer)
     }
 
+    /// As [`Self::exchange`], but the request is sent at most once, on whatever connection.
+    pub(crate) async fn exchange_once(
+        &self,
+        request: OutboundRequest,
+    ) -> Result<OutboundAnswer, ExchangeError> {
+        let (server, answer_bytes_max) = (request.server.clone(), request.answer_bytes_max);
+        let made = made(request).map_err(ExchangeError::NotSent)?;
+        let mut kept = None;
+        while let Some(mut sender) = self.take_kept(&server) {
+            if sender.ready().await.is_ok() {
+                kept = Some(sender);
+                break;
+            }
+        }
+        let mut sender = match kept {
+            Some(sender) => sender,
+            None => {
+                let encryption = match server.is_encrypted() {
+                    true => Some(self.encryption().map_err(ExchangeError::NotSent)?),
+                    false => None,
+                };
+                connect(&server, encryption).await.map_err(ExchangeError::NotSent)?
+            }
+        };
+        let answer = exchange_on(&mut sender, made, answer_bytes_max).await;
+        let answer = answer.map_err(ExchangeError::Broken)?;
+        self.keep(server, sender);
+        Ok(answer)
+    }
+
+    fn take_kept(&self, server: &NodeAddress) -> Option<Sender> {
+        let mut inner = self.inner();
+        let kept = inner.kept.get_mut(server)?;
+        std::iter::from_fn(|| kept.pop()).find(Kept::is_usable).map(|kept| kept.sender)
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self, server: NodeAddress, sender: Sender) {
         let kept = &mut self.inner().kept;
-        kept.retain(|_, kept| kept.is_usable());
-        if kept.len() < KEPT_MAX && !sender.is_closed() {
-            kept.insert(server, Kept { sender, used_at: Instant::now() });
+        kept.retain(|_, of_server| {
+            of_server.retain(Kept::is_usable);
+            !of_server.is_empty()
+        });
+        if kept.values().map(Vec::len).sum::<usize>() < KEPT_MAX && !sender.is_closed() {
+            kept.entry(server).or_default().push(Kept { sender, used_at: Instant::now() });
         }
     }
 

@@ -195,7 +195,7 @@ impl Prepared {
         sink: Sink<'_>,
     ) -> Result<bool, ApiError> {
         let (includes, facts, node_tag) = (result.includes(), result.facts(), state.node_tag());
-        if !write_page_tail(includes, facts, node_tag, page, sink).await? {
+        if !write_page_tail(includes, facts, &node_tag, page, sink).await? {
             return Ok(false);
         }
         if !revision_includes::write(result.revisions(), page, sink).await? {

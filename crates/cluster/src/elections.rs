@@ -1,0 +1,113 @@
+//! When a node stands for election.
+//!
+//! openraft's own timer is switched off: a node that was cut off would come back with a higher term and depose a leader
+//! that everybody else follows. Here a node first asks the others whether they would vote for it (the *pre-vote* of
+//! Ongaro, "Consensus: Bridging Theory and Practice", 2014, §9.6) and stands only if a majority would. A node would
+//! vote for another whose log is as new as its own, unless it has heard of a leader recently.
+
+use std::{sync::Arc, time::Duration};
+
+use openraft::ServerState;
+use tokio::{task::JoinSet, time::sleep};
+
+use crate::{
+    log_store::log_state,
+    message::Request,
+    raft_types::{LogId, Membership, Metrics, RaftNode},
+    shared::{ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, Shared},
+    state_machine::is_only_voter,
+};
+
+/// How long the others may take to answer.
+const BALLOT_TIME_MAX: Duration = ELECTION_TIMEOUT_MIN;
+
+/// Stands for election whenever that is due, until it is aborted.
+pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
+    loop {
+        let patience = random_timeout(&shared);
+        // Looks often enough to notice the end of its patience in time.
+        while shared.silence() < patience {
+            sleep(HEARTBEAT_INTERVAL).await;
+            if leads(&shared, &raft) {
+                shared.heard_leader();
+            }
+        }
+        if would_be_elected(&shared, &raft).await && raft.trigger().elect().await.is_err() {
+            return;
+        }
+        sleep(random_timeout(&shared)).await;
+    }
+}
+
+fn leads(shared: &Shared, raft: &RaftNode) -> bool {
+    let metrics = raft.metrics().borrow().clone();
+    metrics.state == ServerState::Leader || !has_vote(shared, &metrics)
+}
+
+/// Whether this node is one of several voters.
+fn has_vote(shared: &Shared, metrics: &Metrics) -> bool {
+    let (node, membership) = (shared.identity.get().node, metrics.membership_config.membership());
+    membership.voter_ids().any(|voter| voter == node) && !is_only_voter(membership, node)
+}
+
+fn random_timeout(shared: &Shared) -> Duration {
+    let mut bytes = [0; 4];
+    shared.entropy.fill(&mut bytes);
+    let range = ELECTION_TIMEOUT_MAX.saturating_sub(ELECTION_TIMEOUT_MIN);
+    ELECTION_TIMEOUT_MIN + range.mul_f64(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+}
+
+async fn would_be_elected(shared: &Arc<Shared>, raft: &RaftNode) -> bool {
+    let metrics = raft.metrics().borrow().clone();
+    if !has_vote(shared, &metrics) {
+        return false;
+    }
+    let (node, term) = (shared.identity.get().node, metrics.current_term + 1);
+    let Ok(log) = log_state(shared.store.environment()) else { return false };
+    let last = log.last_log_id;
+    let membership = metrics.membership_config.membership().clone();
+    let mut ballots = JoinSet::new();
+    for voter in membership.voter_ids().filter(|voter| *voter != node) {
+        let Some(member) = membership.get_node(&voter) else { continue };
+        let (shared, url) = (Arc::clone(shared), member.url.clone());
+        ballots.spawn(async move {
+            let request = Request::Ballot { term, last };
+            let granted =
+                shared.call(voter, &url, &request, BALLOT_TIME_MAX, |decoder| decoder.flag()).await;
+            (voter, matches!(granted, Ok(true)))
+        });
+    }
+    let mut votes = vec![node];
+    while let Some(ballot) = ballots.join_next().await {
+        if let Ok((voter, true)) = ballot {
+            votes.push(voter);
+        }
+        if is_majority(&membership, &votes) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether these are a majority in each set of voters.
+fn is_majority(membership: &Membership, votes: &[u64]) -> bool {
+    membership.get_joint_config().iter().all(|voters| {
+        let granted = votes.iter().filter(|vote| voters.contains(vote)).count();
+        voters.len() < granted * 2
+    })
+}
+
+/// Whether this node would vote for a node with such a log in that term.
+pub(crate) fn would_grant(
+    shared: &Shared,
+    raft: &RaftNode,
+    term: u64,
+    last: Option<LogId>,
+) -> bool {
+    if shared.silence() < ELECTION_TIMEOUT_MIN {
+        return false;
+    }
+    let own_term = raft.metrics().borrow().current_term;
+    let log = log_state(shared.store.environment());
+    own_term <= term && log.is_ok_and(|log| log.last_log_id <= last)
+}

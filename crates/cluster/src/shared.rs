@@ -1,0 +1,132 @@
+//! What the thread of the consensus shares with those that call it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+
+use cluster_state::ClusterStore;
+use openraft::ServerState;
+use platform::{Clock, Entropy};
+use tokio::time::Instant;
+
+use crate::{
+    identity::CurrentIdentity,
+    peers::Peers,
+    raft_types::{Member, Metrics, RaftNode},
+    snapshot::Staging,
+    state_machine::is_only_voter,
+};
+
+/// How often a leader sends a sign of life.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
+/// A node that has not heard of a leader for so long, or up to [`ELECTION_TIMEOUT_MAX`], stands for election.
+pub(crate) const ELECTION_TIMEOUT_MIN: Duration = Duration::from_millis(400);
+/// See [`ELECTION_TIMEOUT_MIN`]. A node votes for no other while it has heard of its leader for less than this.
+pub(crate) const ELECTION_TIMEOUT_MAX: Duration = Duration::from_millis(800);
+/// A node that has known no leader for so long, or a leader that has not reached a majority for so long, refuses
+/// commands at once.
+pub(crate) const LEADERLESS_MAX: Duration = Duration::from_secs(3);
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) store: ClusterStore,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) peers: Arc<dyn Peers>,
+    pub(crate) identity: CurrentIdentity,
+    /// Where other nodes reach this one; empty until it is known.
+    pub(crate) url: RwLock<String>,
+    /// The running consensus; `None` while it is stopped.
+    pub(crate) raft: RwLock<Option<RaftNode>>,
+    pub(crate) staging: Staging,
+    /// When this node last heard of a leader, or of itself as one.
+    heard: Mutex<Option<Instant>>,
+}
+
+/// Who leads, as far as this node knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    /// This node, and a majority follows it, or it has the only vote.
+    This,
+    /// Another node, at this URL.
+    Other { id: u64, url: String },
+    /// Nobody; an election may be on its way.
+    Unknown,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        store: ClusterStore,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        peers: Arc<dyn Peers>,
+        identity: CurrentIdentity,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            entropy,
+            peers,
+            identity,
+            url: RwLock::default(),
+            raft: RwLock::default(),
+            staging: Staging::default(),
+            heard: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn raft(&self) -> Option<RaftNode> {
+        self.raft.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_raft(&self, raft: Option<RaftNode>) {
+        *self.raft.write().unwrap_or_else(PoisonError::into_inner) = raft;
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.url.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes a sign of life of a leader.
+    pub(crate) fn heard_leader(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// How long ago this node heard of a leader; the longest time if never.
+    pub(crate) fn silence(&self) -> Duration {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.map_or(Duration::MAX, |heard| heard.elapsed())
+    }
+
+    /// Whether no other node has a vote.
+    pub(crate) fn has_only_vote(&self, raft: &RaftNode) -> bool {
+        let metrics = raft.metrics();
+        let metrics = metrics.borrow();
+        is_only_voter(metrics.membership_config.membership(), self.identity.get().node)
+    }
+
+    pub(crate) fn leader(&self, metrics: &Metrics) -> Leader {
+        let node = self.identity.get().node;
+        match metrics.current_leader {
+            Some(id) if id == node => match metrics.state {
+                ServerState::Leader if !has_lost_majority(metrics, node) => Leader::This,
+                _ => Leader::Unknown,
+            },
+            Some(id) if self.silence() < LEADERLESS_MAX => {
+                match metrics.membership_config.membership().get_node(&id) {
+                    Some(Member { url, .. }) => Leader::Other { id, url: url.clone() },
+                    None => Leader::Unknown,
+                }
+            }
+            Some(_) | None => Leader::Unknown,
+        }
+    }
+}
+
+/// Whether this node leads other voters of which it has not reached a majority for long.
+fn has_lost_majority(metrics: &Metrics, node: u64) -> bool {
+    let since = metrics.millis_since_quorum_ack.map(Duration::from_millis);
+    !is_only_voter(metrics.membership_config.membership(), node)
+        && since.is_some_and(|since| LEADERLESS_MAX <= since)
+}

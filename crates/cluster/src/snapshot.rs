@@ -1,0 +1,190 @@
+//! Sends the state to a node that lags too far behind for the log, and takes it over there.
+//!
+//! ```text
+//! a piece    session 8, number of the piece 4, whether it is the last 1, vote,
+//!            last log id (optional), log id of the members (optional), members, rows
+//! ```
+//!
+//! The pieces are staged in the tree `Cluster/Staged`, each in a transaction of its own, and replace the state in one
+//! transaction when the last one has arrived. A session that is begun anew discards what was staged.
+
+use std::{
+    fmt,
+    ops::Bound,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cluster_state::{
+    ClusterError, ClusterStore, Decoder, Encoder, ImageInstaller, ImageReader, Malformed,
+};
+use openraft::{Vote, storage::Snapshot};
+use storage::{ReadTransaction, Transaction};
+
+use crate::{
+    log_store::{read_membership, write_membership},
+    message::{put_log_id, put_vote, take_log_id, take_vote},
+    raft_types::{SnapshotMeta, StoredMembership, TypeConfig},
+    schema,
+    state_machine::{store_applied, store_membership},
+};
+
+/// Bytes of rows in one piece, unless a single row is larger.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The state as a whole.
+#[derive(Clone)]
+pub(crate) enum StateImage {
+    /// The state of this node, as a transaction sees it.
+    Stored(Arc<ReadTransaction>),
+    /// The state of another node, whose pieces are all staged.
+    Staged,
+}
+
+impl fmt::Debug for StateImage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Stored(_) => "Stored",
+            Self::Staged => "Staged",
+        })
+    }
+}
+
+/// A piece of a state on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) session: u64,
+    pub(crate) number: u32,
+    pub(crate) is_last: bool,
+    pub(crate) vote: Vote<u64>,
+    pub(crate) meta: SnapshotMeta,
+    pub(crate) rows: Vec<u8>,
+}
+
+impl Piece {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        encoder.u64(self.session);
+        encoder.u32(self.number);
+        encoder.flag(self.is_last);
+        put_vote(encoder, &self.vote);
+        put_log_id(encoder, self.meta.last_log_id);
+        put_log_id(encoder, *self.meta.last_membership.log_id());
+        write_membership(self.meta.last_membership.membership(), encoder);
+        encoder.raw(&self.rows);
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let (session, number, is_last) = (decoder.u64()?, decoder.u32()?, decoder.flag()?);
+        let vote = take_vote(decoder)?;
+        let last_log_id = take_log_id(decoder)?;
+        let members_log_id = take_log_id(decoder)?;
+        let members = read_membership(decoder, true)?;
+        let meta = SnapshotMeta {
+            last_log_id,
+            last_membership: StoredMembership::new(members_log_id, members),
+            snapshot_id: last_log_id.map_or_else(String::new, |last| last.to_string()),
+        };
+        Ok(Self { session, number, is_last, vote, meta, rows: decoder.rest().to_vec() })
+    }
+}
+
+/// Cuts a state into pieces.
+pub(crate) struct Pieces {
+    tx: Arc<ReadTransaction>,
+    reader: ImageReader,
+    template: Piece,
+    next: Option<Vec<u8>>,
+    is_begun: bool,
+}
+
+/// Distinguishes the sessions of one process.
+static SESSIONS: AtomicU64 = AtomicU64::new(1);
+
+impl Pieces {
+    pub(crate) fn of(
+        tx: Arc<ReadTransaction>,
+        vote: Vote<u64>,
+        meta: SnapshotMeta,
+    ) -> Result<Self, ClusterError> {
+        let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        let template = Piece { session, number: 0, is_last: false, vote, meta, rows: Vec::new() };
+        let mut reader = ImageReader::default();
+        let next = reader.next_piece(&tx, PIECE_BYTES)?;
+        Ok(Self { tx, reader, template, next, is_begun: false })
+    }
+
+    /// The next piece; `None` after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Piece>, ClusterError> {
+        let rows = match self.next.take() {
+            Some(rows) => rows,
+            // An empty state has one empty piece.
+            None if !self.is_begun => Vec::new(),
+            None => return Ok(None),
+        };
+        self.is_begun = true;
+        self.next = self.reader.next_piece(&self.tx, PIECE_BYTES)?;
+        let is_last = self.next.is_none();
+        let piece = Piece { is_last, rows, ..self.template.clone() };
+        self.template.number += 1;
+        Ok(Some(piece))
+    }
+}
+
+/// The pieces that have arrived.
+#[derive(Default)]
+pub(crate) struct Staging(Mutex<Option<(u64, u64, u32)>>);
+
+impl Staging {
+    /// Stages a piece that `sender` sent. Returns the state if it was the last one, `None` if more are to come.
+    ///
+    /// # Errors
+    /// A piece before it is missing; storage errors.
+    pub(crate) fn stage(
+        &self,
+        store: &ClusterStore,
+        sender: u64,
+        piece: &Piece,
+    ) -> Result<Option<Snapshot<TypeConfig>>, ClusterError> {
+        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = (sender, piece.session, piece.number);
+        if piece.number != 0 && *expected != Some(this) {
+            let reason = "pieces of a state arrived out of order".to_owned();
+            return Err(ClusterError::Membership { reason });
+        }
+        *expected = None;
+        let mut tx = store.environment().write()?;
+        if piece.number == 0 {
+            tx.drop_tree(&schema::staged())?;
+        }
+        tx.tree_mut(&schema::staged())?.put(&piece.number.to_be_bytes(), &piece.rows)?;
+        tx.commit()?;
+        *expected = Some((sender, piece.session, piece.number + 1));
+        Ok(piece.is_last.then(|| {
+            *expected = None;
+            Snapshot { meta: piece.meta.clone(), snapshot: Box::new(StateImage::Staged) }
+        }))
+    }
+}
+
+/// Replaces the state of this node by the staged one.
+pub(crate) fn install_staged(
+    store: &ClusterStore,
+    meta: &SnapshotMeta,
+) -> Result<(), ClusterError> {
+    let staged = store.environment().read();
+    let mut tx = store.environment().write()?;
+    let installer = ImageInstaller::begin(&mut tx)?;
+    for piece in staged.tree(&schema::staged())?.range(Bound::Unbounded)? {
+        installer.install(&mut tx, piece?.1)?;
+    }
+    let changed = installer.finish(&mut tx)?;
+    if let Some(last) = &meta.last_log_id {
+        store_applied(&mut tx, last)?;
+    }
+    let members = &meta.last_membership;
+    store_membership(&mut tx, members.log_id().as_ref(), members.membership())?;
+    tx.drop_tree(&schema::staged())?;
+    Ok(store.commit(tx, changed)?)
+}
