@@ -240,7 +240,7 @@ impl Machine {
         let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         let (early, failure) = (AppliedEarly::default(), &self.failure);
         let log = LogStore::new(store.clone(), node, early.clone(), failure.clone());
-        let state = StateMachine::new(store.clone(), early, failure.clone());
+        let state = StateMachine::new(store.clone(), node, early, failure.clone());
         let network = Network::new(Arc::clone(&self.shared));
         let raft = RaftNode::new(node, Arc::new(config()), network, log, state)
             .await

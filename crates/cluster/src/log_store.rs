@@ -22,7 +22,9 @@ use std::{
     ops::{Bound, RangeBounds},
 };
 
-use cluster_state::{ClusterError, ClusterStore, Decoder, EncodedBatch, Encoder, Malformed};
+use cluster_state::{
+    Changes, ClusterError, ClusterStore, Decoder, EncodedBatch, Encoder, Malformed,
+};
 use openraft::{
     CommittedLeaderId, EntryPayload, LogState, OptionalSend, RaftLogReader, Vote,
     storage::{LogFlushed, RaftLogStorage},
@@ -84,17 +86,17 @@ impl LogStore {
 
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
         let mut tx = self.store.environment().write()?;
-        let (mut early, mut changed) = (Vec::new(), Vec::new());
+        let (mut early, mut changes) = (Vec::new(), Changes::default());
         for entry in entries {
             let key = entry.log_id.index.to_be_bytes();
             tx.tree_mut(&schema::log())?.put(&key, &write_entry(&entry))?;
             if is_decided_by_appending(&tx, &entry, self.node)? {
-                let effects = apply(&mut tx, &entry)?;
+                let effects = apply(&mut tx, &entry, self.node)?;
                 early.push((entry.log_id, effects.applied));
-                changed.extend(effects.records);
+                changes.extend(effects.changes);
             }
         }
-        self.store.commit(tx, changed)?;
+        self.store.commit(tx, &changes)?;
         self.early.keep(early);
         Ok(())
     }

@@ -179,12 +179,12 @@ pub(crate) fn install_staged(
     for piece in staged.tree(&schema::staged())?.range(Bound::Unbounded)? {
         installer.install(&mut tx, piece?.1)?;
     }
-    let changed = installer.finish(&mut tx)?;
+    let changes = installer.finish(&mut tx)?;
     if let Some(last) = &meta.last_log_id {
         store_applied(&mut tx, last)?;
     }
     let members = &meta.last_membership;
     store_membership(&mut tx, members.log_id().as_ref(), members.membership())?;
     tx.drop_tree(&schema::staged())?;
-    Ok(store.commit(tx, changed)?)
+    Ok(store.commit(tx, &changes)?)
 }

@@ -20,7 +20,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster_state::{Applied, ClusterError, ClusterStore, Decoder, Effects, Encoder, apply_batch};
+use cluster_state::{
+    Applied, Changes, ClusterError, ClusterStore, Decoder, Effects, Encoder, apply_batch,
+};
 use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, storage::RaftStateMachine,
 };
@@ -29,6 +31,7 @@ use storage::{StorageError, Transaction, WriteTransaction};
 use crate::{
     failure::LastFailure,
     log_store::{read_log_id, read_membership, write_log_id, write_membership},
+    node_id::tag_of,
     raft_types::{
         Entry, LogId, Membership, RaftStorageError, SnapshotMeta, StoredMembership, TypeConfig,
     },
@@ -66,6 +69,8 @@ impl AppliedEarly {
 #[derive(Clone)]
 pub(crate) struct StateMachine {
     store: ClusterStore,
+    /// The id of this node.
+    node: u64,
     early: AppliedEarly,
     failure: LastFailure,
     /// The last entry that openraft knows to be applied; later ones may be applied already.
@@ -73,8 +78,13 @@ pub(crate) struct StateMachine {
 }
 
 impl StateMachine {
-    pub(crate) fn new(store: ClusterStore, early: AppliedEarly, failure: LastFailure) -> Self {
-        Self { store, early, failure, last_reported: None }
+    pub(crate) fn new(
+        store: ClusterStore,
+        node: u64,
+        early: AppliedEarly,
+        failure: LastFailure,
+    ) -> Self {
+        Self { store, node, early, failure, last_reported: None }
     }
 
     fn stored(&self) -> Result<(Option<LogId>, StoredMembership), ClusterError> {
@@ -86,7 +96,7 @@ impl StateMachine {
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Vec<Vec<Applied>>, ClusterError> {
-        let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
+        let (mut outcomes, mut changes) = (Vec::new(), Changes::default());
         let mut tx = None;
         let stored = last_applied(&self.store.environment().read())?;
         for entry in entries {
@@ -102,14 +112,14 @@ impl StateMachine {
                         Some(tx) => tx,
                         None => tx.insert(self.store.environment().write()?),
                     };
-                    let effects = apply(tx, &entry)?;
-                    changed.extend(effects.records);
+                    let effects = apply(tx, &entry, self.node)?;
+                    changes.extend(effects.changes);
                     effects.applied
                 }
             });
         }
         if let Some(tx) = tx {
-            self.store.commit(tx, changed)?;
+            self.store.commit(tx, &changes)?;
         }
         Ok(outcomes)
     }
@@ -147,14 +157,21 @@ pub(crate) fn is_only_voter(membership: &Membership, node: u64) -> bool {
 }
 
 /// Applies an entry; returns the effects of its commands.
-pub(crate) fn apply(tx: &mut WriteTransaction, entry: &Entry) -> Result<Effects, ClusterError> {
+pub(crate) fn apply(
+    tx: &mut WriteTransaction,
+    entry: &Entry,
+    node: u64,
+) -> Result<Effects, ClusterError> {
     let effects = match &entry.payload {
         EntryPayload::Blank => Effects::default(),
         EntryPayload::Membership(membership) => {
             store_membership(tx, Some(&entry.log_id), membership)?;
             Effects::default()
         }
-        EntryPayload::Normal(batch) => apply_batch(tx, batch)?,
+        EntryPayload::Normal(batch) => {
+            let invalid = ClusterError::Corrupt { detail: "the id of this node is no tag" };
+            apply_batch(tx, batch, tag_of(node).ok_or(invalid)?)?
+        }
     };
     store_applied(tx, &entry.log_id)?;
     Ok(effects)

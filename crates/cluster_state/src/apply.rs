@@ -1,6 +1,6 @@
 //! Applies the commands of a log entry.
 
-use model::DatabaseId;
+use model::{DatabaseId, NodeTag};
 use storage::WriteTransaction;
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     change_index,
     command::{Applied, Command, EncodedBatch},
     error::ClusterError,
-    records::ChangedRecord,
+    records::Changes,
     requests,
 };
 
@@ -17,24 +17,25 @@ use crate::{
 pub struct Effects {
     /// The result of each command, in order.
     pub applied: Vec<Applied>,
-    /// The changed records, for [`ClusterStore::commit`](crate::ClusterStore::commit).
-    pub records: Vec<ChangedRecord>,
+    /// What changed, for [`ClusterStore::commit`](crate::ClusterStore::commit).
+    pub changes: Changes,
 }
 
-/// Applies the commands of a batch in their order.
+/// Applies the commands of a batch in their order, on this node.
 ///
 /// # Errors
 /// Storage errors, or a malformed batch. The transaction must not be committed then.
 pub fn apply_batch(
     tx: &mut WriteTransaction,
     batch: &EncodedBatch,
+    node: NodeTag,
 ) -> Result<Effects, ClusterError> {
     let mut index = change_index::last_index(tx)?;
     let mut effects = Effects::default();
     batch.each(|command| {
         index += 1;
-        let records = &mut effects.records;
-        effects.applied.push(apply_encoded(&mut Applying { tx, index, records }, command)?);
+        let changes = &mut effects.changes;
+        effects.applied.push(apply_encoded(&mut Applying { tx, index, node, changes }, command)?);
         Ok(())
     })?;
     change_index::store(tx, index)?;

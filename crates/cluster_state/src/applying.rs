@@ -1,13 +1,16 @@
 //! What a command is applied to.
 
+use model::NodeTag;
 use storage::WriteTransaction;
 
-use crate::records::ChangedRecord;
+use crate::records::Changes;
 
 /// The state while a command is applied, and the index of its change.
 pub(crate) struct Applying<'t> {
     pub(crate) tx: &'t mut WriteTransaction,
     pub(crate) index: u64,
-    /// The records it has changed so far.
-    pub(crate) records: &'t mut Vec<ChangedRecord>,
+    /// This node, for what it notes for itself alone: no outcome depends on it.
+    pub(crate) node: NodeTag,
+    /// What it has changed so far.
+    pub(crate) changes: &'t mut Changes,
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0      1  version, 3
+//!      0      1  version, 4
 //!      1      1  flags: bit 0 = switched off, bit 1 = the client configuration has changed since the creation
 //!      2      2  length of the name
 //!      4      8  etag: index of the change that wrote the record
@@ -12,17 +12,29 @@
 //!     44     16  cluster transaction id
 //!     60      2  length of the requests; version 1 has neither it nor them
 //!     62      8  index of the last change of the client configuration; versions before 3 have none
-//!     70      -  name, UTF-8
+//!     70      2  length of the nodes; versions before 4 have neither it nor them: such a database is that of node A
+//!     72      -  name, UTF-8
 //!      -      -  requests: for each its index (8), the length of its id (1) and its id, UTF-8
+//!      -      -  the nodes, see database_nodes.rs
 //!      -      -  the configuration as clients sent it, JSON, to the end
 //! ```
 //!
 //! Integers are little-endian. Pages carry checksums, so the record needs none of its own.
 
-use model::{DatabaseId, DatabaseName, DatabaseRecord, RecordConfiguration, RecordRequest};
+use model::{
+    DatabaseId, DatabaseName, DatabaseRecord, DatabaseTopology, NodeTag, RecordConfiguration,
+    RecordRequest,
+};
 
-const VERSION: u8 = 3;
-const HEADER_BYTES: usize = 70;
+use crate::{
+    database_nodes::{read_nodes, write_nodes},
+    encoding::{Decoder, Encoder},
+};
+
+const VERSION: u8 = 4;
+const HEADER_BYTES: usize = 72;
+/// Header size of version 3, which has no nodes.
+const HEADER_BYTES_OF_3: usize = 70;
 /// Header size of version 2, which has no index of the client configuration.
 const HEADER_BYTES_OF_2: usize = 62;
 /// Header size of version 1, which has no requests.
@@ -71,8 +83,14 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     let requests_bytes = u16::try_from(requests.len()).expect("8 requests of up to 137 bytes");
     bytes.extend_from_slice(&requests_bytes.to_le_bytes());
     bytes.extend_from_slice(&record.client_index.to_le_bytes());
+    let mut nodes = Encoder::default();
+    write_nodes(&record.topology, &mut nodes);
+    let nodes = nodes.finish();
+    let nodes_bytes = u16::try_from(nodes.len()).expect("a cluster has few nodes");
+    bytes.extend_from_slice(&nodes_bytes.to_le_bytes());
     bytes.extend_from_slice(name);
     bytes.extend_from_slice(&requests);
+    bytes.extend_from_slice(&nodes);
     bytes.extend_from_slice(record.configuration.json());
     bytes
 }
@@ -105,6 +123,7 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
     let header_bytes = match bytes.first()? {
         1 => HEADER_BYTES_OF_1,
         2 => HEADER_BYTES_OF_2,
+        3 => HEADER_BYTES_OF_3,
         &VERSION => HEADER_BYTES,
         _ => return None,
     };
@@ -114,16 +133,26 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         _ => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
     };
     let client_index = match header_bytes {
-        HEADER_BYTES => u64::from_le_bytes(fixed(header, HEADER_BYTES_OF_2)),
+        HEADER_BYTES | HEADER_BYTES_OF_3 => u64::from_le_bytes(fixed(header, HEADER_BYTES_OF_2)),
+        _ => 0,
+    };
+    let nodes_bytes = match header_bytes {
+        HEADER_BYTES => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_3)),
         _ => 0,
     };
     let name_bytes = u16::from_le_bytes(fixed(header, 2));
     let (name, rest) = rest.split_at_checked(usize::from(name_bytes))?;
-    let (requests, body) = rest.split_at_checked(usize::from(requests_bytes))?;
+    let (requests, rest) = rest.split_at_checked(usize::from(requests_bytes))?;
+    let (nodes, body) = rest.split_at_checked(usize::from(nodes_bytes))?;
+    let topology = match nodes.is_empty() {
+        true => DatabaseTopology::only(NodeTag::A),
+        false => read_nodes(&mut Decoder::new(nodes)).ok()?,
+    };
     Some(DatabaseRecord {
         name: DatabaseName::new(std::str::from_utf8(name).ok()?).ok()?,
         disabled: header[1] & FLAG_DISABLED != 0,
         etag: u64::from_le_bytes(fixed(header, 4)),
+        topology,
         topology_index: u64::from_le_bytes(fixed(header, 12)),
         client_index,
         is_client_changed: header[1] & FLAG_CLIENT_CHANGED != 0,
@@ -150,6 +179,7 @@ mod tests {
             name: DatabaseName::new("Größe-1").unwrap(),
             disabled: true,
             etag: 7,
+            topology: DatabaseTopology::only(NodeTag::A),
             topology_index: 3,
             client_index: 5,
             is_client_changed: true,
@@ -167,6 +197,8 @@ mod tests {
         for _ in 0..2 {
             let bytes = write_record(&record);
             assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
+            record.topology = DatabaseTopology::of(vec!["B".parse().unwrap(), NodeTag::A]);
+            record.topology.rehabs.push("ZZZZ".parse().unwrap());
             remember(&mut record, Some("größer"), 7);
             remember(&mut record, Some(&"x".repeat(REQUEST_ID_BYTES_MAX)), 8);
         }
@@ -176,12 +208,21 @@ mod tests {
     fn a_record_of_an_older_version_is_read() {
         let mut record = record();
         record.client_index = 0;
-        for (version, header_bytes) in [(1, HEADER_BYTES_OF_1), (2, HEADER_BYTES_OF_2)] {
+        let mut nodes = Encoder::default();
+        write_nodes(&record.topology, &mut nodes);
+        let nodes_bytes = nodes.bytes_written();
+        for (version, header_bytes) in
+            [(1, HEADER_BYTES_OF_1), (2, HEADER_BYTES_OF_2), (3, HEADER_BYTES_OF_3)]
+        {
             let mut bytes = write_record(&record);
             bytes[0] = version;
+            let nodes_end = bytes.len() - record.configuration.json().len();
+            bytes.drain(nodes_end - nodes_bytes..nodes_end);
             bytes.drain(header_bytes..HEADER_BYTES);
             assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
-            remember(&mut record, Some("request"), 7);
+            if version == 1 {
+                remember(&mut record, Some("request"), 7);
+            }
         }
     }
 
@@ -205,6 +246,7 @@ mod tests {
             &[1; 59],
             &[2; 61],
             &[3; 69],
+            &[4; 71],
             &[2; 200],
             &[9; 80],
             &[1, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -71,7 +71,7 @@ pub(crate) fn note_files(
     note_files_under(tx, record.etag, record)
 }
 
-fn note_files_under(
+pub(crate) fn note_files_under(
     tx: &mut WriteTransaction,
     index: u64,
     record: &DatabaseRecord,

@@ -16,7 +16,7 @@ use crate::{
     encoding::{Decoder, Encoder},
     error::ClusterError,
     record_command,
-    records::ChangedRecord,
+    records::{ChangedRecord, Changes},
     schema,
 };
 
@@ -119,12 +119,12 @@ impl ImageInstaller {
         Ok(())
     }
 
-    /// Returns the records that changed, after the last piece. Files of databases that no longer exist are noted for
+    /// Returns what changed, after the last piece. Files of databases that no longer exist are noted for
     /// removal.
     ///
     /// # Errors
     /// Storage errors; a damaged record. The transaction must not be committed then.
-    pub fn finish(self, tx: &mut WriteTransaction) -> Result<Vec<ChangedRecord>, ClusterError> {
+    pub fn finish(self, tx: &mut WriteTransaction) -> Result<Changes, ClusterError> {
         let index = change_index::last_index(tx)?;
         let now = by_key(record_command::all(tx)?);
         for (key, record) in &self.before {
@@ -140,7 +140,9 @@ impl ImageInstaller {
             let index = record.etag;
             ChangedRecord { key, index, record: Some(record) }
         }));
-        Ok(changed)
+        let transactions =
+            changed.iter().filter_map(|one| Some(one.record.as_ref()?.topology_id)).collect();
+        Ok(Changes { records: changed, transactions })
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `command` | [`Command`], [`Outcome`], [`Applied`], [`EncodedBatch`]: the commands and their encoding |
 //! | `apply`, `applying` | applying the commands of a log entry |
 //! | `store`, `state` | [`ClusterStore`], [`ClusterState`]: reading |
-//! | `record_command`, `database_record`, `records` | database records; as rows, and in memory |
+//! | `record_command`, `database_record`, `database_nodes`, `records` | database records; as rows, and in memory |
 //! | `server_values` | values that all nodes share, such as the client configuration |
 //! | `compare_exchange` | values under keys, changed only if their version is the expected one |
 //! | `value_log`, `value_watches`, `database_values` | the change log of these values, its watchers, and reading the values of one database |
@@ -33,6 +33,7 @@ mod applying;
 mod change_index;
 mod command;
 mod compare_exchange;
+mod database_nodes;
 mod database_record;
 mod database_values;
 mod deletions;
@@ -68,7 +69,7 @@ pub use crate::{
     identities::{IDENTITY_MAX, IdentityCommand},
     image::{ImageInstaller, ImageReader},
     record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
-    records::ChangedRecord,
+    records::{ChangedRecord, Changes, ChangesListener},
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
     server_values::{ServerValue, ServerValueCommand, read as read_server_value},
     state::ClusterState,

@@ -18,11 +18,14 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use model::{DatabaseId, DatabaseName, DatabaseRecord, RecordConfiguration};
+use model::{
+    DatabaseId, DatabaseName, DatabaseRecord, DatabaseTopology, NodeTag, RecordConfiguration,
+};
 use storage::Transaction;
 
 use crate::{
     applying::Applying,
+    database_nodes::{read_nodes, write_nodes},
     database_record::{index_of, read_record, remember, write_record},
     deletions,
     encoding::{Decoder, Encoder, Malformed},
@@ -35,6 +38,9 @@ const CREATE: u8 = 1;
 const REPLACE: u8 = 2;
 const DELETE_ANY: u8 = 3;
 const DELETE: u8 = 4;
+const CREATE_ON: u8 = 5;
+const REPLACE_WITH_NODES: u8 = 6;
+const LEAVE: u8 = 7;
 
 /// A change of the record of a database.
 #[derive(Clone, Debug)]
@@ -66,6 +72,15 @@ pub enum RecordChange {
         /// Whether to remove its files, which each node does on its own.
         removes_files: bool,
     },
+    /// Take the database from a node, if its record still has the expected etag.
+    Leave {
+        /// The expected etag.
+        expected: u64,
+        /// The node.
+        node: NodeTag,
+        /// Whether the node is to remove its files.
+        removes_files: bool,
+    },
 }
 
 /// A database to create.
@@ -81,6 +96,8 @@ pub struct NewDatabase {
     pub topology_id: DatabaseId,
     /// The id of its cluster transactions, never used before.
     pub cluster_transaction_id: DatabaseId,
+    /// The nodes that have it; `None` in logs of builds before format 6: node A.
+    pub topology: Option<DatabaseTopology>,
     /// Its configuration: a JSON object.
     pub body: Vec<u8>,
 }
@@ -92,7 +109,9 @@ pub struct RecordDraft {
     pub disabled: bool,
     /// Its configuration: a JSON object.
     pub body: Vec<u8>,
-    /// Whether the nodes of the database, or their order, change.
+    /// The new nodes; `None` if they stay the same.
+    pub topology: Option<DatabaseTopology>,
+    /// Whether clients have to learn a new order of the nodes; new nodes they always learn.
     pub changes_topology: bool,
     /// Whether the client configuration changes.
     pub changes_client: bool,
@@ -125,6 +144,7 @@ impl RecordDraft {
         Self {
             disabled: record.disabled,
             body: record.configuration.json().to_vec(),
+            topology: None,
             changes_topology: false,
             changes_client: false,
         }
@@ -140,7 +160,10 @@ impl RecordCommand {
         };
         match &self.change {
             RecordChange::Create(new) => {
-                head(CREATE);
+                head(if new.topology.is_some() { CREATE_ON } else { CREATE });
+                if let Some(topology) = &new.topology {
+                    write_nodes(topology, encoder);
+                }
                 encoder.flag(new.disabled);
                 encoder.flag(new.adopts_files);
                 encoder.i64(new.created_ticks);
@@ -149,7 +172,10 @@ impl RecordCommand {
                 encoder.bytes(&new.body);
             }
             RecordChange::Replace { expected, draft } => {
-                head(REPLACE);
+                head(if draft.topology.is_some() { REPLACE_WITH_NODES } else { REPLACE });
+                if let Some(topology) = &draft.topology {
+                    write_nodes(topology, encoder);
+                }
                 encoder.flag(draft.disabled);
                 encoder.u64(*expected);
                 encoder.flag(draft.changes_topology);
@@ -165,6 +191,12 @@ impl RecordCommand {
                 encoder.flag(*removes_files);
                 encoder.u64(*expected);
             }
+            RecordChange::Leave { expected, node, removes_files } => {
+                head(LEAVE);
+                encoder.flag(*removes_files);
+                encoder.u64(*expected);
+                encoder.text(node.as_str());
+            }
         }
     }
 
@@ -174,7 +206,8 @@ impl RecordCommand {
             .map_err(|_| Malformed("a record has an invalid database name"))?;
         let request_id = decoder.optional(Decoder::text)?.map(str::to_owned);
         let change = match kind {
-            CREATE => RecordChange::Create(NewDatabase {
+            CREATE | CREATE_ON => RecordChange::Create(NewDatabase {
+                topology: if kind == CREATE { None } else { Some(read_nodes(decoder)?) },
                 disabled: decoder.flag()?,
                 adopts_files: decoder.flag()?,
                 created_ticks: decoder.i64()?,
@@ -182,11 +215,13 @@ impl RecordCommand {
                 cluster_transaction_id: DatabaseId(decoder.fixed()?),
                 body: decoder.bytes()?.to_vec(),
             }),
-            REPLACE => {
+            REPLACE | REPLACE_WITH_NODES => {
+                let topology = if kind == REPLACE { None } else { Some(read_nodes(decoder)?) };
                 let disabled = decoder.flag()?;
                 let expected = decoder.u64()?;
                 let draft = RecordDraft {
                     disabled,
+                    topology,
                     changes_topology: decoder.flag()?,
                     changes_client: decoder.flag()?,
                     body: decoder.bytes()?.to_vec(),
@@ -198,6 +233,14 @@ impl RecordCommand {
                 let removes_files = decoder.flag()?;
                 RecordChange::Delete { expected: Some(decoder.u64()?), removes_files }
             }
+            LEAVE => RecordChange::Leave {
+                removes_files: decoder.flag()?,
+                expected: decoder.u64()?,
+                node: decoder
+                    .text()?
+                    .parse()
+                    .map_err(|_| Malformed("a node without a tag leaves a database"))?,
+            },
             _ => return Err(Malformed("a change of a record is of an unknown kind")),
         };
         Ok(Self { name, request_id, change })
@@ -216,13 +259,17 @@ impl RecordCommand {
             (_, None) => return Ok(RecordOutcome::Missing),
             (
                 RecordChange::Replace { expected, .. }
-                | RecordChange::Delete { expected: Some(expected), .. },
+                | RecordChange::Delete { expected: Some(expected), .. }
+                | RecordChange::Leave { expected, .. },
                 Some(record),
             ) if record.etag != expected => {
                 return Ok(RecordOutcome::OtherVersion { actual: record.etag });
             }
             (RecordChange::Replace { draft, .. }, Some(record)) => {
                 replace(record, draft, applying.index)
+            }
+            (RecordChange::Leave { node, removes_files, .. }, Some(record)) => {
+                leave(applying, record, node, removes_files)?
             }
             (RecordChange::Delete { removes_files, .. }, Some(record)) => {
                 delete(applying, &record, removes_files)?;
@@ -272,6 +319,7 @@ fn create(
         name,
         disabled: new.disabled,
         etag: index,
+        topology: new.topology.unwrap_or_else(|| DatabaseTopology::only(NodeTag::A)),
         topology_index: index,
         client_index: index,
         is_client_changed: false,
@@ -284,10 +332,13 @@ fn create(
 }
 
 fn replace(record: DatabaseRecord, draft: RecordDraft, index: u64) -> DatabaseRecord {
+    let topology = draft.topology.unwrap_or_else(|| record.topology.clone());
+    let changes_topology = draft.changes_topology || topology != record.topology;
     DatabaseRecord {
+        topology,
         disabled: draft.disabled,
         configuration: RecordConfiguration::new(&draft.body),
-        topology_index: if draft.changes_topology { index } else { record.topology_index },
+        topology_index: if changes_topology { index } else { record.topology_index },
         // From the first change by this build on, the index is kept here.
         client_index: match draft.changes_client || record.client_index == 0 {
             true => index,
@@ -306,8 +357,25 @@ fn delete(
     let key = record.name.lower_cased().to_owned();
     applying.tx.tree_mut(&schema::databases())?.delete(key.as_bytes())?;
     deletions::begin(applying, record, removes_files)?;
-    applying.records.push(ChangedRecord { key, index: applying.index, record: None });
+    applying.changes.records.push(ChangedRecord { key, index: applying.index, record: None });
     Ok(())
+}
+
+/// Takes a database from a node. That node notes that its files are to be removed.
+fn leave(
+    applying: &mut Applying<'_>,
+    mut record: DatabaseRecord,
+    node: NodeTag,
+    removes_files: bool,
+) -> Result<DatabaseRecord, ClusterError> {
+    if record.topology.has(node) {
+        record.topology.remove(node);
+        record.topology_index = applying.index;
+        if removes_files && applying.node == node {
+            deletions::note_files_under(applying.tx, applying.index, &record)?;
+        }
+    }
+    Ok(record)
 }
 
 fn store(
@@ -320,7 +388,7 @@ fn store(
     remember(&mut record, request_id, index);
     let key = record.name.lower_cased().to_owned();
     applying.tx.tree_mut(&schema::databases())?.put(key.as_bytes(), &write_record(&record))?;
-    applying.records.push(ChangedRecord { key, index, record: Some(Arc::new(record)) });
+    applying.changes.records.push(ChangedRecord { key, index, record: Some(Arc::new(record)) });
     Ok(RecordOutcome::Stored { index })
 }
 

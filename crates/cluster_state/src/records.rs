@@ -5,10 +5,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use model::DatabaseRecord;
+use model::{DatabaseId, DatabaseRecord};
 
 /// A change of a record.
 #[derive(Clone, Debug)]
@@ -21,24 +21,65 @@ pub struct ChangedRecord {
     pub record: Option<Arc<DatabaseRecord>>,
 }
 
+/// What a transaction of the state changed, as far as it concerns open databases.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The changed records.
+    pub records: Vec<ChangedRecord>,
+    /// The databases that have new transactions to execute.
+    pub transactions: Vec<DatabaseId>,
+}
+
+impl Changes {
+    /// Adds later changes.
+    pub fn extend(&mut self, later: Changes) {
+        self.records.extend(later.records);
+        self.transactions.extend(later.transactions);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.transactions.is_empty()
+    }
+}
+
+/// Notified of changes once they are durable and readers see them. It must not block.
+pub type ChangesListener = Box<dyn Fn(&Changes) + Send + Sync>;
+
+/// The listener of changes, once there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Listener(Arc<OnceLock<ChangesListener>>);
+
+impl Listener {
+    pub(crate) fn set(&self, listener: ChangesListener) {
+        // A server has one engine.
+        drop(self.0.set(listener));
+    }
+
+    pub(crate) fn notify(&self, changes: &Changes) {
+        if let Some(listener) = self.0.get().filter(|_| !changes.is_empty()) {
+            listener(changes);
+        }
+    }
+}
+
 /// All records, by lower-case name.
 #[derive(Clone, Default)]
 pub(crate) struct Records(Arc<RwLock<BTreeMap<String, Arc<DatabaseRecord>>>>);
 
 impl Records {
     /// Adopts changes that are durable.
-    pub(crate) fn follow(&self, changed: Vec<ChangedRecord>) {
+    pub(crate) fn follow(&self, changed: &[ChangedRecord]) {
         if changed.is_empty() {
             return;
         }
         let mut records = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for ChangedRecord { key, index, record } in changed {
-            if records.get(&key).is_some_and(|present| index < present.etag) {
+            if records.get(key).is_some_and(|present| *index < present.etag) {
                 continue;
             }
             match record {
-                Some(record) => records.insert(key, record),
-                None => records.remove(&key),
+                Some(record) => records.insert(key.clone(), Arc::clone(record)),
+                None => records.remove(key),
             };
         }
     }
@@ -63,6 +104,7 @@ mod tests {
             name: DatabaseName::new("Db").unwrap(),
             disabled: false,
             etag,
+            topology: model::DatabaseTopology::only(model::NodeTag::A),
             topology_index: 1,
             client_index: 1,
             is_client_changed: false,
@@ -79,14 +121,14 @@ mod tests {
     #[test]
     fn a_change_older_than_the_record_in_force_is_not_adopted() {
         let records = Records::default();
-        records.follow(vec![changed(5, false)]);
+        records.follow(&[changed(5, false)]);
         for older in [changed(4, false), changed(4, true)] {
-            records.follow(vec![older]);
+            records.follow(&[older]);
             assert_eq!(records.get("db").unwrap().etag, 5);
         }
-        records.follow(vec![changed(6, false)]);
+        records.follow(&[changed(6, false)]);
         assert_eq!(records.get("db").unwrap().etag, 6);
-        records.follow(vec![changed(7, true)]);
+        records.follow(&[changed(7, true)]);
         assert!(records.get("db").is_none());
     }
 }

@@ -101,6 +101,14 @@ impl ClusterState {
         identities::all(&self.tx, database)
     }
 
+    /// The index of the last transaction with documents that was stored for a database; 0 if there was none.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn last_transaction(&self, database: DatabaseId) -> Result<u64, ClusterError> {
+        compare_exchange::counted_so_far(&self.tx, database, Counted::LastTransaction)
+    }
+
     /// The stored parts of cluster-wide transactions after this index, for the documents of a database, in
     /// order.
     ///

@@ -10,7 +10,7 @@ use crate::{
     database_values::ValueSource,
     error::ClusterError,
     record_command,
-    records::{ChangedRecord, Records},
+    records::{Changes, ChangesListener, Listener, Records},
     refusals::Refusals,
     state::ClusterState,
     value_watches::ValueWatches,
@@ -23,6 +23,7 @@ pub struct ClusterStore {
     watches: ValueWatches,
     refusals: Refusals,
     records: Records,
+    listener: Listener,
     /// Held from before a change is durable until memory has followed it.
     following: Arc<Mutex<()>>,
 }
@@ -36,9 +37,10 @@ impl ClusterStore {
         let watches = ValueWatches::default();
         watches.follow(&environment);
         let records = Records::default();
-        records.follow(record_command::all(&environment.read())?);
-        let (refusals, following) = (Refusals::default(), Arc::default());
-        Ok(ClusterStore { environment, watches, refusals, records, following })
+        records.follow(&record_command::all(&environment.read())?);
+        let (refusals, listener) = (Refusals::default(), Listener::default());
+        let following = Arc::default();
+        Ok(ClusterStore { environment, watches, refusals, records, listener, following })
     }
 
     /// Commits the transaction in which commands were applied, and shows readers the records that it changed.
@@ -49,15 +51,17 @@ impl ClusterStore {
     ///
     /// # Errors
     /// Storage errors; readers see nothing of it then.
-    pub fn commit(
-        &self,
-        tx: WriteTransaction,
-        changed: Vec<ChangedRecord>,
-    ) -> Result<(), StorageError> {
+    pub fn commit(&self, tx: WriteTransaction, changes: &Changes) -> Result<(), StorageError> {
         let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         tx.commit()?;
-        self.records.follow(changed);
+        self.records.follow(&changes.records);
+        self.listener.notify(changes);
         Ok(())
+    }
+
+    /// Has changes reported to `listener`, in their order. The first call counts.
+    pub fn on_change(&self, listener: ChangesListener) {
+        self.listener.set(listener);
     }
 
     /// The record of a database, in any case of the name. Never blocks.

@@ -253,6 +253,7 @@ impl ClusterTransaction {
         applying: &mut Applying<'_>,
     ) -> Result<TransactionOutcome, ClusterError> {
         let (tx, index, database) = (&mut *applying.tx, applying.index, self.database);
+        applying.changes.transactions.push(database);
         let counted = |tx: &WriteTransaction, counted| {
             compare_exchange::counted_so_far(tx, database, counted)
         };

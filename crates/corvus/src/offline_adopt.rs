@@ -133,7 +133,13 @@ fn adopt(
     let Some(record) = record else {
         let encrypted = if is_encrypted { ",\"Encrypted\":true" } else { "" };
         let body = format!("{{\"DatabaseName\":\"{}\"{encrypted}}}", name.as_str()).into_bytes();
-        let new = NewDatabase { name: name.clone(), disabled: false, body, request_id: None };
+        let new = NewDatabase {
+            name: name.clone(),
+            disabled: false,
+            topology: None,
+            body,
+            request_id: None,
+        };
         catalog.create(new)?;
         catalog.adopt(&name, options)?;
         return Ok(format!(

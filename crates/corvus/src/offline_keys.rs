@@ -322,6 +322,7 @@ mod tests {
         let simulation = Platform::simulated(seed);
         let catalog = ServerCatalog::open(&simulation.platform, "/data/System".into()).unwrap();
         let new = NewDatabase {
+            topology: None,
             name: DatabaseName::new("shop").unwrap(),
             disabled: false,
             body: br#"{"DatabaseName":"shop","Settings":{"Own":"kept"}}"#.to_vec(),

@@ -14,7 +14,7 @@ use cluster_state::{
     Command, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
     ServerValue, ServerValueCommand, end_deletion, pending_deletions, read_server_value,
 };
-use model::{DatabaseId, DatabaseName, DatabaseRecord, NodeTag};
+use model::{DatabaseId, DatabaseName, DatabaseRecord, DatabaseTopology, NodeTag};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
@@ -60,6 +60,8 @@ pub struct NewDatabase {
     pub name: DatabaseName,
     /// Whether it is disabled.
     pub disabled: bool,
+    /// The nodes that are to have it; `None`: this node alone.
+    pub topology: Option<DatabaseTopology>,
     /// The JSON object that the client sent.
     pub body: Vec<u8>,
     /// The id of the request, if the client sent one.
@@ -245,6 +247,7 @@ impl ServerCatalog {
             created_ticks: self.platform.clock.now().ticks(),
             topology_id: random_id(&self.platform),
             cluster_transaction_id: random_id(&self.platform),
+            topology: Some(new.topology.unwrap_or_else(|| DatabaseTopology::only(self.node_tag()))),
             body: new.body,
         });
         let name = new.name.as_str().to_owned();
@@ -276,7 +279,8 @@ impl ServerCatalog {
         let replaced = present.filter(|record| record.etag == expected);
         // Otherwise the command is only submitted because the request may be a repeated one.
         let changes_client = replaced.is_none_or(|record| changes_client(&record));
-        let draft = RecordDraft { disabled, body, changes_topology: false, changes_client };
+        let draft =
+            RecordDraft { disabled, body, topology: None, changes_topology: false, changes_client };
         let change = RecordChange::Replace { expected, draft };
         let owned = name.as_str().to_owned();
         match self.submit(RecordCommand { name, request_id, change })?.1 {
@@ -356,6 +360,35 @@ impl ServerCatalog {
                     RecordOutcome::Missing
                     | RecordOutcome::Stored { .. }
                     | RecordOutcome::AlreadyExists,
+                ) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a database from a node that has it and is not the only one; returns the index of the change. `None` if there
+    /// is nothing to take. The node removes its files, or keeps them. Blocks.
+    ///
+    /// # Errors
+    /// Cluster errors.
+    pub fn take_from(
+        &self,
+        name: &str,
+        node: NodeTag,
+        removes_files: bool,
+    ) -> Result<Option<u64>, CatalogError> {
+        let has_more = |record: &DatabaseRecord| {
+            record.topology.has(node) && 1 < record.topology.nodes().count()
+        };
+        while let Some(record) = self.record(name).filter(|record| has_more(record)) {
+            let change = RecordChange::Leave { expected: record.etag, node, removes_files };
+            let name = record.name.clone();
+            match self.submit(RecordCommand { name, request_id: None, change })? {
+                (_, RecordOutcome::Stored { index }) => return Ok(Some(index)),
+                (_, RecordOutcome::OtherVersion { .. }) => {}
+                (
+                    _,
+                    RecordOutcome::Missing | RecordOutcome::Deleted | RecordOutcome::AlreadyExists,
                 ) => break,
             }
         }

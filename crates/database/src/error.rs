@@ -74,6 +74,8 @@ pub enum AccessError {
     Missing,
     /// The caller's: the database is disabled.
     Disabled,
+    /// The caller's: other nodes of the cluster have the database.
+    NotRelevant,
     /// The environment's: a long task has locked its files.
     Locked {
         /// The name of the task, such as a compaction.
@@ -210,6 +212,7 @@ impl fmt::Display for AccessError {
         match self {
             AccessError::Missing => f.write_str("there is no such database"),
             AccessError::Disabled => f.write_str("the database is disabled"),
+            AccessError::NotRelevant => f.write_str("the database is not on this node"),
             AccessError::Locked { reason } => {
                 write!(f, "the database has been unloaded and locked because {reason}")
             }
@@ -228,6 +231,7 @@ impl Error for AccessError {
             AccessError::Load(error) => Some(error.as_ref()),
             AccessError::Missing
             | AccessError::Disabled
+            | AccessError::NotRelevant
             | AccessError::Locked { .. }
             | AccessError::TooManyWaiting
             | AccessError::ShuttingDown => None,

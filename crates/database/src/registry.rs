@@ -265,10 +265,18 @@ impl DatabaseRegistry {
         changed
     }
 
+    /// Enforces the record of a database that another node may have changed. Blocks.
+    pub fn follow(&self, name: &str) {
+        if let Some(record) = self.shared.catalog.record(name) {
+            self.enforce(&record);
+        }
+    }
+
     /// A database that is being opened reads its record again before any request can use it.
     fn enforce(&self, record: &Arc<DatabaseRecord>) {
         if let Some(Slot::Open(database)) = self.shared.slot(record.name.lower_cased()) {
-            match record.disabled {
+            let is_here = record.topology.has(self.shared.catalog.node_tag());
+            match record.disabled || !is_here {
                 true => self.with_closed(record.name.as_str(), || ()),
                 false => database.follow_record(Arc::clone(record)),
             }
@@ -379,6 +387,9 @@ impl Shared {
         let record = self.catalog.record(key).ok_or(AccessError::Missing)?;
         if record.disabled {
             return Err(AccessError::Disabled);
+        }
+        if !record.topology.has(self.catalog.node_tag()) {
+            return Err(AccessError::NotRelevant);
         }
         let transition = {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);

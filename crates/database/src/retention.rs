@@ -176,7 +176,10 @@ impl Shared {
         let databases = self.registry.open_databases();
         self.forget_closed(&databases);
         for database in databases {
-            for kind in RetentionKind::ALL {
+            // One node changes the documents of all.
+            let responsible = database.record().topology.responsible();
+            let is_responsible = responsible == Some(database.identity().node_tag);
+            for kind in RetentionKind::ALL.into_iter().filter(|_| is_responsible) {
                 if self.is_closing() {
                     return;
                 }
@@ -191,7 +194,9 @@ impl Shared {
                 }
                 self.end(&database, kind.property());
             }
-            self.apply_time_series_policies(&database);
+            if is_responsible {
+                self.apply_time_series_policies(&database);
+            }
             self.remove_tombstones(&database);
         }
     }

@@ -342,7 +342,11 @@ impl Reader<'_> {
             values: Vec::new(),
             documents: Vec::new(),
             ticks,
-            executed: database.executed_transaction(),
+            // Other nodes may still have to execute the earlier ones.
+            executed: match database.record().topology.nodes().count() {
+                1 => database.executed_transaction(),
+                _ => 0,
+            },
         };
         for command in commands {
             let kind = command.type_name();

@@ -123,44 +123,6 @@ impl Engine {
         Ok(written)
     }
 
-    /// Sets the order in which clients choose the nodes of a database; `is_fixed` if it holds whatever happens to
-    /// the nodes. Blocks.
-    ///
-    /// # Errors
-    /// The nodes are not those of the database; it does not exist; the record cannot be written.
-    pub fn reorder_nodes(
-        &self,
-        database: &str,
-        nodes: &[String],
-        is_fixed: bool,
-    ) -> Result<WrittenRecord, EngineError> {
-        let own = self.node_tag();
-        let own = own.as_str();
-        if self.catalog.record(database).is_none() {
-            return Err(missing(database));
-        }
-        if nodes != [own] {
-            return Err(EngineError::OtherNodes);
-        }
-        let order: &[&str] = if is_fixed { &[own] } else { &[] };
-        self.decide_record(database, |record, draft| {
-            let mut body = RecordBody::of_record(record);
-            body.set_node_order(order);
-            draft.body = body.to_json();
-            draft.changes_topology = true;
-            Ok(Decision::Replace)
-        })
-    }
-
-    /// Makes a node of a database a member. The only node is one already, so the record is written as it is, which
-    /// gives the request an index. Blocks.
-    ///
-    /// # Errors
-    /// The database does not exist; the record cannot be written.
-    pub fn promote_node(&self, database: &str) -> Result<WrittenRecord, EngineError> {
-        self.decide_record(database, |_, _| Ok(Decision::Replace))
-    }
-
     /// A configuration of the server as it is stored.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use cluster_state::{Command, DeletedDatabase, Outcome, PendingDeletion};
 use database::{DeletedFiles, INDEXES_DIRECTORY};
-use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, lower_case};
+use model::{DatabaseId, DatabaseLockMode, DatabaseRecord, NodeTag, lower_case};
 use storage::{
     EnvironmentOptions, Removal, environment_id_in, remove_environment, remove_unfinished,
 };
@@ -114,6 +114,43 @@ impl Engine {
         let mut finished = Vec::with_capacity(unlocked.len());
         for name in unlocked {
             finished.extend(self.delete_database(name, removes_files)?);
+        }
+        Ok(finished)
+    }
+
+    /// Takes databases from nodes; from the last of its nodes a database is deleted. Blocks.
+    ///
+    /// # Errors
+    /// A database is not on one of the nodes; those of [`Engine::delete_databases`].
+    pub fn take_databases_from(
+        &self,
+        names: &[String],
+        nodes: &[String],
+        removes_files: bool,
+    ) -> Result<Vec<FinishedDeletion>, EngineError> {
+        let mut finished = Vec::new();
+        for name in names {
+            for node in nodes {
+                let record = self.catalog.record(name);
+                let tag = node.parse::<NodeTag>().ok();
+                let tag = tag.filter(|tag| record.is_some_and(|record| record.topology.has(*tag)));
+                let tag = tag.ok_or_else(|| EngineError::Refused {
+                    message: format!(
+                        "Database '{name}' doesn't reside on node '{node}' so it can't be deleted from it"
+                    ),
+                })?;
+                match self.catalog.take_from(name, tag, removes_files)? {
+                    Some(index) => {
+                        self.follow_record(&lower_case(name));
+                        finished.push(FinishedDeletion { index, left: Vec::new() });
+                    }
+                    None => {
+                        finished.extend(
+                            self.delete_databases(std::slice::from_ref(name), removes_files)?,
+                        );
+                    }
+                }
+            }
         }
         Ok(finished)
     }
@@ -241,6 +278,22 @@ fn finish_of(engine: &Engine, key: &str) -> Result<Option<FinishedDeletion>, Eng
     Ok(indexes.into_iter().max().map(|index| FinishedDeletion { index, left }))
 }
 
+/// Removes the files of databases of this name that another node has deleted, or taken from this one. The name must not be
+/// open.
+pub(crate) fn finish_files_of(engine: &Engine, key: &str) {
+    let finished = pending_of(engine, key).and_then(|pending| {
+        for deletion in &pending {
+            finish(engine, deletion)?;
+        }
+        Ok(pending.len())
+    });
+    match finished {
+        Ok(0) => {}
+        Ok(_) => tracing::info!(database = key, "a database was removed from this node"),
+        Err(error) => log_unfinished(key, &error),
+    }
+}
+
 /// The deletions of this name whose files are to be removed.
 fn pending_of(engine: &Engine, key: &str) -> Result<Vec<PendingDeletion>, EngineError> {
     // One that cannot be read was reported at the start.
@@ -257,7 +310,12 @@ fn deleted_databases(engine: &Engine) -> Result<Vec<DeletedDatabase>, EngineErro
 /// # Errors
 /// When something could not be removed. The mark of the deletion stays.
 fn finish(engine: &Engine, deletion: &PendingDeletion) -> Result<Option<FilesLeft>, EngineError> {
-    remove_entries(engine, deletion.record.topology_id)?;
+    let record = &deletion.record;
+    // Other nodes may still have it.
+    let present = engine.catalog.record(record.name.as_str());
+    if present.is_none_or(|present| present.topology_id != record.topology_id) {
+        remove_entries(engine, record.topology_id)?;
+    }
     let left = remove_files(engine, deletion)?;
     if let Some(left) = &left {
         let database = left.database.as_str();
@@ -358,7 +416,13 @@ mod tests {
         let mut body = RecordBody::read(br#"{"DatabaseName":"db"}"#);
         body.set_restoring(true);
         let name = DatabaseName::new("db").unwrap();
-        let new = NewDatabase { name, disabled: false, body: body.to_json(), request_id: None };
+        let new = NewDatabase {
+            name,
+            disabled: false,
+            topology: None,
+            body: body.to_json(),
+            request_id: None,
+        };
         let created = engine.create_restored_database(new, None).unwrap();
         drop(engine.open_blocking("db").unwrap());
         created.record.topology_id

@@ -30,6 +30,7 @@ use crate::{
     encryption_keys::EncryptionKeys,
     error::OpenError,
     etl::{self, EtlProcesses},
+    followed_changes::FollowedChanges,
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
@@ -82,6 +83,7 @@ pub struct Engine {
     pub(crate) newest_client_configuration: AtomicU64,
     /// Held while a database is created.
     pub(crate) creating: Mutex<()>,
+    pub(crate) followed: Arc<FollowedChanges>,
     /// Of the data directory, until it is closed.
     lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -141,6 +143,7 @@ impl Engine {
             )
             .map_err(|source| OpenError::Thread { source })?
         };
+        let followed = FollowedChanges::of(catalog.cluster().store());
         let registry = registry_of(&settings, &memory.databases, &catalog, &flusher, &files);
         let watch = ResourceWatch::new(
             registry.clone(),
@@ -178,6 +181,7 @@ impl Engine {
             operation_threads: OperationThreads::default(),
             newest_client_configuration: AtomicU64::new(0),
             creating: Mutex::default(),
+            followed,
             lock: Mutex::new(Some(lock)),
         };
         let newest = engine.newest_written_client_configuration().unwrap_or(0);
@@ -273,6 +277,7 @@ impl Engine {
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
+        self.followed.close();
         self.cluster.close();
         self.flusher.close();
         if let Err(error) = self.catalog.environment().close() {

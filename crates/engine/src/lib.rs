@@ -61,6 +61,7 @@ mod configuration;
 mod content_upload;
 mod cron_expression;
 mod database_files;
+mod database_groups;
 mod database_log;
 mod databases;
 mod deleted_values;
@@ -70,6 +71,7 @@ mod encryption_keys;
 mod engine;
 mod error;
 mod etl;
+mod followed_changes;
 mod index_build_log;
 mod index_builds;
 mod index_definitions;
@@ -126,6 +128,7 @@ pub use crate::{
     },
     cron_expression::{CronExpression, InvalidCron},
     database_files::{DATABASES_DIRECTORY, DatabaseFiles, SYSTEM_DIRECTORY},
+    database_groups::WantedNodes,
     deletion::{FilesLeft, FinishedDeletion},
     encryption_keys::{EncryptionKeys, KeyError, ReplacedKey},
     engine::Engine,

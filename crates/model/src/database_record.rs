@@ -1,6 +1,6 @@
 //! A database's record: what all nodes know about a database.
 
-use crate::{DatabaseId, DatabaseName, RecordConfiguration};
+use crate::{DatabaseId, DatabaseName, DatabaseTopology, RecordConfiguration};
 
 /// What all nodes know about a database.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub struct DatabaseRecord {
     pub disabled: bool,
     /// The index of the change that wrote the record.
     pub etag: u64,
+    /// The nodes that have it.
+    pub topology: DatabaseTopology,
     /// The index of the last change of its nodes or their order; clients call it the etag of the topology.
     pub topology_index: u64,
     /// The index of the last change of its client configuration; 0 if an older build, which kept the index inside

@@ -25,6 +25,7 @@
 //! | `time_series_name` | names of time series, and what they reveal about them |
 //! | `time_series_configuration`, `time_series_policy` | how time series are aggregated, how long their entries are kept, and the names of their values |
 //! | `database_name` | the rules for names of databases |
+//! | `database_topology` | which nodes have a database |
 //! | `database_record`, `record_configuration` | what all nodes know about a database, and what clients configured of it |
 //! | `ticks` | what moments and durations are counted in |
 //! | `date`, `time_span` | texts of moments and durations |
@@ -41,6 +42,7 @@ mod database_id;
 mod database_lock_mode;
 mod database_name;
 mod database_record;
+mod database_topology;
 pub mod date;
 mod document_flags;
 mod document_id;
@@ -77,6 +79,7 @@ pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_lock_mode::DatabaseLockMode;
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use database_record::{DatabaseRecord, RecordRequest};
+pub use database_topology::DatabaseTopology;
 pub use document_flags::DocumentFlags;
 pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use documents_compression::DocumentsCompression;

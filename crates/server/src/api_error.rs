@@ -423,6 +423,10 @@ pub(crate) fn access_error(error: &AccessError, name: &str) -> ApiError {
         AccessError::Disabled => {
             ApiError::new(ErrorKind::DatabaseDisabled, format!("{name} has been disabled"))
         }
+        AccessError::NotRelevant => ApiError::new(
+            ErrorKind::DatabaseNotRelevant,
+            format!("Database {name} is not on this node. Ask the cluster for its topology."),
+        ),
         AccessError::Locked { reason } => ApiError::new(
             ErrorKind::DatabaseDisabled,
             format!("The database '{name}' has been unloaded and locked because {reason}"),

@@ -135,7 +135,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/databases/set-lock"               Operator      Whole    Waiting(database_administration::set_lock);
     "POST"   "/admin/databases/reorder"                Operator      Whole    Waiting(database_administration::reorder);
     "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
-    "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
+    "PUT"    "/admin/databases/node"                   Operator      Ignored  Waiting(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
     "GET"    "/admin/remote-server/build/version"      Operator      Ignored  Waiting(migration::remote_server);
     "POST"   "/admin/restore/points"                   Operator      Whole    Waiting(backups::restore_points);

@@ -30,6 +30,8 @@ use crate::{
     transport::Listener,
 };
 
+/// How long to wait for changes of other nodes before it is looked whether the server is stopping.
+const CLUSTER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to look for scheduled backups that are due: their times are whole minutes.
 const BACKUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked which ETL tasks are to run.
@@ -128,6 +130,7 @@ pub async fn start_audited(
         tokio::spawn(maintain(Arc::clone(&state))),
         tokio::spawn(run_backups(Arc::clone(&state))),
         tokio::spawn(follow_etl(Arc::clone(&state))),
+        tokio::spawn(follow_cluster(Arc::clone(&state))),
         tokio::spawn(watch_builds(Arc::clone(&state))),
     ];
     if let Some(tls) = tls {
@@ -269,6 +272,18 @@ async fn follow_etl(state: Arc<ServerState>) {
         if let Err(error) = looked.await {
             tracing::error!(%error, "looking for ETL tasks failed");
         }
+    }
+}
+
+/// Has databases follow what other nodes change.
+async fn follow_cluster(state: Arc<ServerState>) {
+    let engine = Arc::clone(&state.engine);
+    drop(state);
+    // Its thread ends with the engine.
+    let followed =
+        tokio::task::spawn_blocking(move || while engine.follow_changes(CLUSTER_CHECK_INTERVAL) {});
+    if let Err(error) = followed.await {
+        tracing::error!(%error, "changes of other nodes are no longer followed; restart the server");
     }
 }
 

@@ -9,8 +9,16 @@ use crate::size_text::SizeText;
 /// What the server adds to a database record: the nodes of the database, and since when it is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyFacts {
-    /// The tag of the only node.
-    pub node_tag: String,
+    /// The tags of the members, in the order in which clients prefer them.
+    pub members: Vec<String>,
+    /// The tags of the nodes that are catching up for the first time.
+    pub promotables: Vec<String>,
+    /// The tags of former members that do not answer or are catching up.
+    pub rehabs: Vec<String>,
+    /// How many nodes should have the database.
+    pub replication_factor: u16,
+    /// Whether a node that stays away is replaced.
+    pub is_dynamic: bool,
     /// The index of the change that created the topology; clients call it the etag of the topology.
     pub stamp_index: u64,
     /// When the topology last changed, as text.
@@ -153,10 +161,11 @@ fn settings_texts(stored: &Map<String, Value>) -> Value {
 
 fn record_topology(topology: &TopologyFacts) -> Value {
     json!({
-        "Members": [topology.node_tag], "Promotables": [], "Rehabs": [], "PredefinedMentors": {},
-        "DemotionReasons": {}, "PromotablesStatus": {},
+        "Members": topology.members, "Promotables": topology.promotables, "Rehabs": topology.rehabs,
+        "PredefinedMentors": {}, "DemotionReasons": {}, "PromotablesStatus": {},
         "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
-        "DynamicNodesDistribution": false, "ReplicationFactor": 1,
+        "DynamicNodesDistribution": topology.is_dynamic,
+        "ReplicationFactor": topology.replication_factor,
         "PriorityOrder": topology.priority_order,
         "NodesModifiedAt": topology.nodes_modified_at,
         "DatabaseTopologyIdBase64": topology.topology_id,
@@ -165,37 +174,72 @@ fn record_topology(topology: &TopologyFacts) -> Value {
 }
 
 /// The answer to creating or changing a database.
-pub fn database_put_result(name: &str, index: u64, topology: &TopologyFacts, url: &str) -> Value {
+/// `urls` are those of its nodes.
+pub fn database_put_result(
+    name: &str,
+    index: u64,
+    topology: &TopologyFacts,
+    urls: &[String],
+) -> Value {
     json!({
         "RaftCommandIndex": index,
         "Name": name,
         "Topology": {
-            "Members": [topology.node_tag], "Promotables": [], "Rehabs": [],
+            "Members": topology.members, "Promotables": topology.promotables,
+            "Rehabs": topology.rehabs,
             "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
             "NodesModifiedAt": topology.nodes_modified_at,
-            "PromotablesStatus": {}, "DemotionReasons": {}, "DynamicNodesDistribution": false,
-            "ReplicationFactor": 1,
+            "PromotablesStatus": {}, "DemotionReasons": {},
+            "DynamicNodesDistribution": topology.is_dynamic,
+            "ReplicationFactor": topology.replication_factor,
             "DatabaseTopologyIdBase64": topology.topology_id,
             "ClusterTransactionIdBase64": topology.cluster_transaction_id,
             "PriorityOrder": topology.priority_order
         },
-        "NodesAddedTo": [url]
+        "NodesAddedTo": urls
     })
+}
+
+/// A node of a database, as clients reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeOfDatabase {
+    /// Its tag.
+    pub tag: String,
+    /// Its URL.
+    pub url: String,
+    /// `Member`, `Promotable` or `Rehab`.
+    pub role: &'static str,
 }
 
 /// `/topology`.
 pub fn topology_answer(
     name: &str,
-    (node_tag, url): (&str, &str),
+    nodes: &[NodeOfDatabase],
     etag: u64,
     server_version: &str,
 ) -> Value {
-    json!({
-        "Nodes": [{
-            "Url": url, "ClusterTag": node_tag, "ServerRole": "Member", "Database": name,
+    let node = |node: &NodeOfDatabase| {
+        json!({
+            "Url": node.url, "ClusterTag": node.tag, "ServerRole": node.role, "Database": name,
             "ServerVersion": server_version
-        }],
-        "Etag": etag
+        })
+    };
+    json!({"Nodes": nodes.iter().map(node).collect::<Vec<_>>(), "Etag": etag})
+}
+
+/// The nodes of a database in listings.
+pub fn listed_nodes(nodes: &[NodeOfDatabase], priority_order: &[String]) -> Value {
+    let with = |role: &str| -> Vec<Value> {
+        let nodes = nodes.iter().filter(|node| node.role == role);
+        nodes
+            .map(|node| json!({"NodeTag": node.tag, "NodeUrl": node.url, "ResponsibleNode": null}))
+            .collect()
+    };
+    let status =
+        nodes.iter().map(|node| (node.tag.clone(), json!({"LastStatus": "Ok", "LastError": null})));
+    json!({
+        "Members": with("Member"), "Promotables": with("Promotable"), "Rehabs": with("Rehab"),
+        "Status": status.collect::<Map<_, _>>(), "PriorityOrder": priority_order
     })
 }
 
@@ -236,6 +280,10 @@ pub struct ListedDatabase {
     pub configurations: ListedConfigurations,
     /// Why it could not be opened.
     pub load_error: Option<String>,
+    /// Its nodes.
+    pub nodes: Vec<NodeOfDatabase>,
+    /// What is known about them.
+    pub topology: TopologyFacts,
 }
 
 /// Which configurations a database has.
@@ -265,8 +313,8 @@ impl ListedConfigurations {
 }
 
 impl ListedDatabase {
-    /// The entry in the protocol's shape. `node_tag` and `url` are those of its only node.
-    pub fn to_json(&self, node_tag: &str, url: &str) -> Value {
+    /// The entry in the protocol's shape.
+    pub fn to_json(&self) -> Value {
         let mut entry = json!({
             "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
@@ -279,13 +327,9 @@ impl ListedDatabase {
             "HasRefreshConfiguration": self.configurations.has_refresh,
             "IndexesCount": self.indexes_count, "IndexingStatus": self.indexing_status,
             "CachedDatabaseInfo": self.up_time.is_none(),
-            "NodesTopology": {
-                "Members": [{"NodeTag": node_tag, "NodeUrl": url, "ResponsibleNode": null}],
-                "Promotables": [], "Rehabs": [],
-                "Status": {node_tag: {"LastStatus": "Ok", "LastError": null}},
-                "PriorityOrder": []
-            },
-            "ReplicationFactor": 1, "DynamicNodesDistribution": false, "DeletionInProgress": {},
+            "NodesTopology": listed_nodes(&self.nodes, &self.topology.priority_order),
+            "ReplicationFactor": self.topology.replication_factor,
+            "DynamicNodesDistribution": self.topology.is_dynamic, "DeletionInProgress": {},
             "Environment": self.environment
         });
         if let Some(error) = &self.load_error {
@@ -300,7 +344,8 @@ impl ListedDatabase {
             "Database": self.name, "DocumentsCount": self.documents_count,
             "IndexesCount": self.indexes_count, "ErroredIndexesCount": self.errored_indexes,
             "IndexingErrorsCount": self.indexing_errors, "AlertsCount": self.alerts,
-            "PerformanceHintsCount": self.performance_hints, "ReplicationFactor": 1,
+            "PerformanceHintsCount": self.performance_hints,
+            "ReplicationFactor": self.topology.replication_factor,
             "BackupInfo": null, "Online": self.up_time.is_some(), "Disabled": self.disabled,
             "Irrelevant": false, "OngoingTasksCount": self.ongoing_tasks
         })
@@ -363,7 +408,11 @@ mod tests {
 
     fn topology() -> TopologyFacts {
         TopologyFacts {
-            node_tag: "A".to_owned(),
+            members: vec!["A".to_owned()],
+            promotables: Vec::new(),
+            rehabs: Vec::new(),
+            replication_factor: 1,
+            is_dynamic: false,
             stamp_index: 7,
             nodes_modified_at: "2026-11-20T15:10:03.4487497Z".into(),
             topology_id: "X4GTwBJ5A0abjnER+A/DeQ".into(),

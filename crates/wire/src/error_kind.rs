@@ -160,6 +160,8 @@ kinds! {
     DatabaseDoesNotExist = 500 "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
     /// The database is disabled.
     DatabaseDisabled = 503 "Raven.Client.Exceptions.Database.DatabaseDisabledException";
+    /// Other nodes have the database.
+    DatabaseNotRelevant = 410 "Raven.Client.Exceptions.Database.DatabaseNotRelevantException";
     /// The database could not be opened.
     DatabaseLoadFailure = 503 "Raven.Client.Exceptions.Database.DatabaseLoadFailureException";
     /// The database did not open in time.

@@ -7,7 +7,7 @@ use cluster_state::{
     ClusterStore, Command, NewDatabase, Outcome, RecordChange, RecordCommand, RecordDraft,
     RecordOutcome, end_deletion, pending_deletions,
 };
-use model::{DatabaseId, DatabaseName};
+use model::{DatabaseId, DatabaseName, DatabaseTopology, NodeTag};
 use platform::Platform;
 use proptest::prelude::*;
 use storage::TreeName;
@@ -15,8 +15,8 @@ use storage::TreeName;
 use crate::Home;
 
 /// A record in the model: etag, index of the topology, index of the client configuration and whether it has changed
-/// since the creation, body.
-type Row = (u64, u64, (u64, bool), Vec<u8>);
+/// since the creation, body, tags of the nodes.
+type Row = (u64, u64, (u64, bool), Vec<u8>, String);
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -31,6 +31,11 @@ enum Step {
         topology: bool,
         client: bool,
         request: Option<u8>,
+    },
+    /// Takes it from node A, which this is.
+    Leave {
+        name: u8,
+        removes_files: bool,
     },
     /// `stale` deletes an older version than there is.
     Delete {
@@ -55,6 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         2 => (0..3_u8, any::<bool>(), any::<bool>())
             .prop_map(|(name, stale, removes_files)| Step::Delete { name, stale, removes_files }),
+        1 => (0..3_u8, any::<bool>())
+            .prop_map(|(name, removes_files)| Step::Leave { name, removes_files }),
         1 => Just(Step::RemoveEntries),
         1 => Just(Step::EndDeletions),
         1 => Just(Step::Restart),
@@ -87,10 +94,13 @@ impl Model {
         }
         let row = match (change, self.records.get(&name)) {
             (RecordChange::Create(_), Some(_)) => return RecordOutcome::AlreadyExists,
-            (RecordChange::Create(new), None) => (index, index, (index, false), new.body.clone()),
+            (RecordChange::Create(new), None) => {
+                (index, index, (index, false), new.body.clone(), "A".to_owned())
+            }
             (_, None) => return RecordOutcome::Missing,
             (
                 RecordChange::Replace { expected, .. }
+                | RecordChange::Leave { expected, .. }
                 | RecordChange::Delete { expected: Some(expected), .. },
                 Some(row),
             ) if row.0 != *expected => {
@@ -99,7 +109,17 @@ impl Model {
             (RecordChange::Replace { draft, .. }, Some(row)) => {
                 let topology = if draft.changes_topology { index } else { row.1 };
                 let client = if draft.changes_client { (index, true) } else { row.2 };
-                (index, topology, client, draft.body.clone())
+                let nodes = draft.topology.as_ref().map_or(row.4.clone(), nodes_of);
+                let topology = if nodes == row.4 { topology } else { index };
+                (index, topology, client, draft.body.clone(), nodes)
+            }
+            (RecordChange::Leave { removes_files, .. }, Some(row)) if row.4.starts_with('A') => {
+                self.pending.extend(removes_files.then_some(index));
+                let nodes = row.4.trim_start_matches('A').to_owned();
+                (index, index, row.2, row.3.clone(), nodes)
+            }
+            (RecordChange::Leave { .. }, Some(row)) => {
+                (index, row.1, row.2, row.3.clone(), row.4.clone())
             }
             (RecordChange::Delete { removes_files, .. }, Some(_)) => {
                 self.records.remove(&name);
@@ -117,6 +137,11 @@ impl Model {
     }
 }
 
+/// The tags of the nodes, one after another.
+fn nodes_of(topology: &DatabaseTopology) -> String {
+    topology.nodes().map(|node| node.to_string()).collect()
+}
+
 fn name_of(name: u8) -> DatabaseName {
     DatabaseName::new(&format!("Db{name}")).unwrap()
 }
@@ -126,6 +151,7 @@ fn seen(store: &ClusterStore) -> Vec<(String, Row)> {
         let client = (record.client_index, record.is_client_changed);
         let row =
             (record.etag, record.topology_index, client, record.configuration.json().to_vec());
+        let row = (row.0, row.1, row.2, row.3, nodes_of(&record.topology));
         (record.name.as_str().to_owned(), row)
     };
     store.records().iter().map(row).collect()
@@ -142,6 +168,7 @@ fn run(steps: Vec<Step>) {
                 let mut topology_id = [0; 16];
                 topology_id[..8].copy_from_slice(&number.to_be_bytes());
                 let change = RecordChange::Create(NewDatabase {
+                    topology: None,
                     disabled: false,
                     adopts_files: false,
                     created_ticks: 1,
@@ -155,12 +182,18 @@ fn run(steps: Vec<Step>) {
                 let etag = model.records.get(&name).map_or(0, |row| row.0);
                 let expected = if stale { etag.saturating_sub(1) } else { etag };
                 let draft = RecordDraft {
+                    topology: topology
+                        .then(|| DatabaseTopology::of(vec![NodeTag::A, "B".parse().unwrap()])),
                     disabled: false,
                     body,
-                    changes_topology: topology,
+                    changes_topology: false,
                     changes_client: client,
                 };
                 (name, request, RecordChange::Replace { expected, draft })
+            }
+            Step::Leave { name, removes_files } => {
+                let expected = model.records.get(&name).map_or(0, |row| row.0);
+                (name, None, RecordChange::Leave { expected, node: NodeTag::A, removes_files })
             }
             Step::Delete { name, stale, removes_files } => {
                 let etag = model.records.get(&name).map_or(0, |row| row.0);
@@ -229,6 +262,7 @@ proptest! {
 /// Creates a database, and returns the etag of its record.
 fn create(home: &Home, name: u8) -> u64 {
     let change = RecordChange::Create(NewDatabase {
+        topology: None,
         disabled: false,
         adopts_files: false,
         created_ticks: 1,

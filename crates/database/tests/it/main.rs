@@ -40,6 +40,7 @@ fn commit_threads_on(platform: &Platform) -> Arc<CommitThreads> {
 /// A record as a client would send it.
 fn record(name: &str) -> NewDatabase {
     NewDatabase {
+        topology: None,
         name: DatabaseName::new(name).unwrap(),
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),

@@ -203,6 +203,7 @@ fn a_deletion_knows_whose_files_it_removes_until_it_has_ended() {
     assert_eq!((deletion.environment, pending.len()), (own, 0));
     // Another node may have created the next database of the name in the meantime.
     let change = RecordChange::Create(cluster_state::NewDatabase {
+        topology: None,
         disabled: false,
         adopts_files: false,
         created_ticks: 1,

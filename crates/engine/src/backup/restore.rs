@@ -225,7 +225,7 @@ impl Restore {
         }
         body.set_restoring(true);
         let body = body.to_json();
-        NewDatabase { name, disabled: false, body, request_id: None }
+        NewDatabase { name, disabled: false, topology: None, body, request_id: None }
     }
 
     fn fill(

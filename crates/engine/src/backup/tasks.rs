@@ -513,12 +513,17 @@ impl Engine {
         build: u64,
         show_failure: ShowFailure,
     ) -> Result<(), EngineError> {
+        let record = self.catalog.record(name);
+        if record.is_some_and(|record| !self.is_responsible_for(&record)) {
+            return Ok(());
+        }
         let database = match self.open_blocking(name) {
             Ok(database) => database,
             // It is due when it can be used again.
             Err(EngineError::NotOpened {
                 error:
                     AccessError::Disabled
+                    | AccessError::NotRelevant
                     | AccessError::Locked { .. }
                     | AccessError::Missing
                     | AccessError::ShuttingDown,

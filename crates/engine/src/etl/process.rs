@@ -328,6 +328,7 @@ impl Process {
             | Err(EngineError::NotOpened {
                 error:
                     AccessError::Disabled
+                    | AccessError::NotRelevant
                     | AccessError::Locked { .. }
                     | AccessError::Missing
                     | AccessError::ShuttingDown,

@@ -275,7 +275,7 @@ impl Engine {
         let records = self.catalog.records();
         let mut known = HashMap::with_capacity(inner.known.len());
         let mut wanted: Vec<(Arc<DatabaseRecord>, EtlTask)> = Vec::new();
-        for record in records {
+        for record in records.into_iter().filter(|record| self.is_responsible_for(record)) {
             let tasks = match inner.known.remove(&record.topology_id) {
                 Some((etag, tasks)) if etag == record.etag => tasks,
                 _ => Arc::new(tasks_of(&record)),

@@ -34,6 +34,7 @@ pub(crate) fn show_failure(error: EngineError) -> OperationStatus {
 
 pub(crate) fn new_database(name: &str, body: &str) -> NewDatabase {
     NewDatabase {
+        topology: None,
         name: DatabaseName::new(name).unwrap(),
         disabled: false,
         body: body.as_bytes().to_vec(),

@@ -165,6 +165,7 @@ fn a_locked_database_keeps_the_others_of_the_request() {
     let (engine, database) = with_database();
     drop(database);
     let new = NewDatabase {
+        topology: None,
         name: DatabaseName::new("locked").unwrap(),
         disabled: false,
         body: br#"{"DatabaseName":"locked","LockMode":"PreventDeletesError"}"#.to_vec(),
@@ -203,7 +204,7 @@ fn only_the_nodes_of_a_database_are_put_in_order() {
     assert!(before < database.record().topology_index);
     engine.reorder_nodes("db", &nodes, false).unwrap();
     assert!(body(&engine).has_node_order(&[]));
-    let promoted = engine.promote_node("db").unwrap();
+    let promoted = engine.promote_node("db", "A").unwrap();
     assert_eq!(database.record().etag, promoted.index);
 }
 

@@ -52,6 +52,7 @@ fn with_database_on(platform: Platform) -> (Engine, DatabaseLease) {
 fn with_database_of(settings: Settings, platform: Platform) -> (Engine, DatabaseLease) {
     let engine = Engine::open(settings, platform).unwrap();
     let new = NewDatabase {
+        topology: None,
         name: DatabaseName::new("db").unwrap(),
         disabled: false,
         body: br#"{"DatabaseName":"db"}"#.to_vec(),

@@ -1,10 +1,10 @@
-//! Administration of an existing database: its settings, its lock, the order of its nodes, its
-//! compression. The cluster has one node, so requests that add or promote nodes end there.
+//! Administration of an existing database: its settings, its lock, its nodes, its
+//! compression.
 
 use http::StatusCode;
 use model::{DatabaseLockMode, NamedEnum as _};
 use serde_json::{Value, json};
-use wire::{ErrorKind, read_settings_section};
+use wire::{ErrorKind, database_shapes::database_put_result, read_settings_section};
 
 use crate::{
     answers::answer::Answer,
@@ -13,6 +13,7 @@ use crate::{
     call::Call,
     http::router::Answering,
     request_json::{read_object, texts_of},
+    stored_record::{nodes_of, topology_facts},
 };
 
 /// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They take
@@ -78,38 +79,43 @@ pub(crate) fn reorder(call: Call) -> Answering {
     })
 }
 
-/// `PUT /admin/databases/node`: there is no other node to add.
-pub(crate) fn add_node(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query();
-    let name = query.single_non_empty("name")?;
-    if call.state.engine.record(name).is_none() {
-        let message =
-            "Database Record not found when trying to add a node to the database topology";
-        return Err(ApiError::new(ErrorKind::DatabaseDoesNotExist, message));
-    }
-    let message = match query.get("node").filter(|node| !node.is_empty()) {
-        None => format!("Database {name} already exists on all the nodes of the cluster"),
-        Some(node) if node == call.state.node_tag() => {
-            format!("Can't add node {node} to {name} topology because it is already part of it")
+/// `PUT /admin/databases/node`: adds a node to a database.
+pub(crate) fn add_node(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let name = query.single_non_empty("name")?.to_owned();
+        let node = query.get("node").filter(|node| !node.is_empty()).map(str::to_owned);
+        drop(query);
+        if call.state.engine.record(&name).is_none() {
+            let message =
+                "Database Record not found when trying to add a node to the database topology";
+            return Err(ApiError::new(ErrorKind::DatabaseDoesNotExist, message));
         }
-        Some(node) => format!(
-            "Can't add node {node} to database '{name}' topology, because node {node} (which is in \
-             the new topology) is not part of the cluster"
-        ),
-    };
-    Err(ApiError::invalid_operation(message))
+        let address = call.state.address_in_passing(&call.headers).into_owned();
+        let state = call.state;
+        blocking(move || {
+            let added = state.engine.add_database_node(&name, node.as_deref())?;
+            let record = added.record;
+            let urls: Vec<String> =
+                nodes_of(&state, &record, &address).into_iter().map(|node| node.url).collect();
+            let facts = topology_facts(&record);
+            let result = database_put_result(record.name.as_str(), added.index, &facts, &urls);
+            Ok(Answer::shape(StatusCode::OK, &result))
+        })
+        .await
+    })
 }
 
-/// `POST /admin/databases/promote`: the only node is a member already.
+/// `POST /admin/databases/promote`.
 pub(crate) fn promote(call: Call) -> Answering {
     Box::pin(async move {
         let query = call.query();
         let name = query.single_non_empty("name")?.to_owned();
-        query.required("node")?;
+        let node = query.required("node")?.to_owned();
         drop(query);
         let state = call.state;
         blocking(move || {
-            let promoted = state.engine.promote_node(&name)?;
+            let promoted = state.engine.promote_node(&name, &node)?;
             let name = promoted.record.name.as_str();
             let answer = json!({"Name": name, "RaftCommandIndex": promoted.index});
             Ok(Answer::shape(StatusCode::OK, &answer))

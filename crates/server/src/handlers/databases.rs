@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use database::{NewDatabase, Replacement};
-use engine::{EngineError, FilesLeft};
+use engine::{EngineError, FilesLeft, WantedNodes};
 use http::StatusCode;
 use model::{DatabaseName, DatabaseRecord, TimeSpan};
 use serde_json::{Map, Value, json};
@@ -27,25 +27,23 @@ use crate::{
     http::router::Answering,
     request_json::{read_object, texts_of},
     server_state::ServerState,
-    stored_record::{body_of, record_json, topology_facts},
+    stored_record::{body_of, nodes_of, record_json, topology_facts},
 };
 
 /// `GET /databases`: all, a page, only names, or one.
 pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let state = &call.state;
+    let address = state.address_in_passing(&call.headers);
     if let Some(name) = query.get("name").filter(|name| !name.is_empty()) {
         call.check_database(name)?;
         return Ok(match state.engine.record(name) {
-            Some(record) => Answer::shape(
-                StatusCode::OK,
-                &listed(state, &record, name)
-                    .to_json(&state.node_tag(), &state.address_in_passing(&call.headers)),
-            ),
+            Some(record) => {
+                Answer::shape(StatusCode::OK, &listed(state, &record, name, &address).to_json())
+            }
             None => Answer::empty(StatusCode::NOT_FOUND).with_header(DATABASE_MISSING, name),
         });
     }
-    let address = state.address_in_passing(&call.headers);
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0);
@@ -53,9 +51,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
     let databases: Vec<Value> = records
         .map(|record| match names_only {
             true => Value::from(record.name.as_str()),
-            false => {
-                listed(state, &record, record.name.as_str()).to_json(&state.node_tag(), &address)
-            }
+            false => listed(state, &record, record.name.as_str(), &address).to_json(),
         })
         .collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Databases": databases})))
@@ -63,16 +59,21 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
 
 /// The state of a database, without opening it.
 pub(crate) fn listed_state(state: &ServerState, record: &DatabaseRecord) -> Value {
-    listed(state, record, record.name.as_str()).to_state_json()
+    listed(state, record, record.name.as_str(), state.address()).to_state_json()
 }
 
 /// The dashboard's view of a database, without opening it.
 pub(crate) fn listed_overview(state: &ServerState, record: &DatabaseRecord) -> Value {
-    listed(state, record, record.name.as_str()).to_overview_json()
+    listed(state, record, record.name.as_str(), state.address()).to_overview_json()
 }
 
 /// A database that is not open is listed without opening it.
-fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDatabase {
+fn listed(
+    state: &ServerState,
+    record: &DatabaseRecord,
+    name: &str,
+    own_url: &str,
+) -> ListedDatabase {
     let open = state.engine.if_open(record.name.as_str());
     let documents_count = open.as_ref().and_then(|database| {
         documents::progress(&database.read()).ok().map(|progress| progress.documents)
@@ -109,6 +110,8 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         documents_count: documents_count.unwrap_or(0),
         configurations: ListedConfigurations::of_record(&body),
         load_error: None,
+        nodes: nodes_of(state, record, own_url),
+        topology: topology_facts(record),
     }
 }
 
@@ -134,7 +137,7 @@ pub(crate) fn topology(call: &Call) -> Result<Answer, ApiError> {
     let version = state.engine.settings().protocol_version.as_str();
     let answer = topology_answer(
         record.name.as_str(),
-        (&call.state.node_tag(), &url),
+        &nodes_of(state, &record, &url),
         record.topology_index,
         version,
     );
@@ -152,26 +155,21 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
     match call.state.engine.record(name) {
-        Some(record) => {
-            Ok(Answer::shape(StatusCode::OK, &record_json(&record, &call.state.node_tag())))
-        }
+        Some(record) => Ok(Answer::shape(StatusCode::OK, &record_json(&record))),
         None => Ok(missing(StatusCode::NOT_FOUND, name)),
     }
 }
 
 /// `GET /databases/*/admin/record`.
 pub(crate) fn record(call: &Call) -> Result<Answer, ApiError> {
-    Ok(Answer::shape(
-        StatusCode::OK,
-        &record_json(&call.database()?.record(), &call.state.node_tag()),
-    ))
+    Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
 }
 
 /// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag`
 /// contains the version of the record.
 pub(crate) fn put(call: Call) -> Answering {
     Box::pin(async move {
-        call.query().int("replicationFactor")?;
+        let factor = call.query().int("replicationFactor")?;
         // A header that is not a number, such as `"undefined"`, is ignored.
         let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
         let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
@@ -180,7 +178,11 @@ pub(crate) fn put(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let put = match expected {
-                None => state.engine.create_database(sent)?,
+                None => {
+                    let wanted = wanted_nodes(&sent.body, factor);
+                    let topology = Some(state.engine.choose_nodes(&wanted)?);
+                    state.engine.create_database(NewDatabase { topology, ..sent })?
+                }
                 Some(expected) => {
                     let NewDatabase { name, disabled, body, request_id, .. } = sent;
                     let replacement = Replacement { name, expected, disabled, body, request_id };
@@ -189,12 +191,27 @@ pub(crate) fn put(call: Call) -> Answering {
             };
             let record = put.record;
             let name = record.name.as_str();
-            let facts = topology_facts(&record, &state.node_tag());
-            let result = database_put_result(name, put.index, &facts, &address);
+            let facts = topology_facts(&record);
+            let nodes = nodes_of(&state, &record, &address);
+            let urls: Vec<String> = nodes.into_iter().map(|node| node.url).collect();
+            let result = database_put_result(name, put.index, &facts, &urls);
             Ok(Answer::shape(StatusCode::CREATED, &result))
         })
         .await
     })
+}
+
+/// The nodes that the record of a new database names. Without them, `factor` counts.
+fn wanted_nodes(body: &[u8], factor: Option<i32>) -> WantedNodes {
+    let record: Value = serde_json::from_slice(body).unwrap_or_default();
+    let topology = &record["Topology"];
+    let members = topology["Members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let stored_factor = topology["ReplicationFactor"].as_u64().and_then(|n| u32::try_from(n).ok());
+    WantedNodes {
+        members: members.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        replication_factor: factor.and_then(|factor| u32::try_from(factor).ok()).or(stored_factor),
+        is_dynamic: topology["DynamicNodesDistribution"].as_bool().unwrap_or(false),
+    }
 }
 
 fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
@@ -225,7 +242,7 @@ fn read_record(call: &Call) -> Result<NewDatabase, ApiError> {
         }
         false => call.body.to_vec(),
     };
-    Ok(NewDatabase { name, disabled, body, request_id })
+    Ok(NewDatabase { name, disabled, topology: None, body, request_id })
 }
 
 /// `DELETE /admin/databases`.
@@ -234,11 +251,18 @@ pub(crate) fn delete(call: Call) -> Answering {
         let body = read_object(&call.body)?;
         let names = texts_of(&body, "DatabaseNames")?;
         let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
-        check_nodes(&call.state.node_tag(), &body, &names)?;
+        let nodes = match body.get("FromNodes") {
+            Some(Value::Array(_)) => texts_of(&body, "FromNodes")?,
+            Some(_) | None => Vec::new(),
+        };
         let state = call.state;
         blocking(move || {
             let (mut last_index, mut left) = (-1, Vec::new());
-            for deleted in state.engine.delete_databases(&names, hard)? {
+            let deleted = match nodes.is_empty() {
+                true => state.engine.delete_databases(&names, hard)?,
+                false => state.engine.take_databases_from(&names, &nodes, hard)?,
+            };
+            for deleted in deleted {
                 last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
                 left.extend(deleted.left.into_iter().map(files_left_json));
             }
@@ -250,17 +274,6 @@ pub(crate) fn delete(call: Call) -> Answering {
         })
         .await
     })
-}
-
-fn check_nodes(own: &str, body: &Map<String, Value>, names: &[String]) -> Result<(), ApiError> {
-    let Some(Value::Array(nodes)) = body.get("FromNodes") else { return Ok(()) };
-    let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != own) else {
-        return Ok(());
-    };
-    let name = names.first().map_or("", String::as_str);
-    Err(ApiError::invalid_operation(format!(
-        "Database '{name}' doesn't reside on node '{other}' so it can't be deleted from it"
-    )))
 }
 
 fn files_left_json(left: FilesLeft) -> Value {

@@ -8,12 +8,17 @@ use http::StatusCode;
 use model::{DatabaseName, DatabaseRecord, IndexDefinition, NamedEnum as _, date};
 use serde_json::{Value, json};
 use wire::{
-    RecordBody, database_shapes::ListedConfigurations, humane_size, studio_environment_of_record,
+    RecordBody,
+    database_shapes::{ListedConfigurations, listed_nodes},
+    humane_size, studio_environment_of_record,
 };
 
 use crate::{
-    answers::answer::Answer, api_error::ApiError, call::Call, handlers::databases::listed_state,
-    stored_record::body_of,
+    answers::answer::Answer,
+    api_error::ApiError,
+    call::Call,
+    handlers::databases::listed_state,
+    stored_record::{body_of, nodes_of},
 };
 
 /// `GET /studio-tasks/is-valid-name`.
@@ -110,6 +115,8 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
             body.get(section).and_then(Value::as_object).map_or(0, serde_json::Map::len)
         };
         let has = ListedConfigurations::of_record(&body);
+        let mut nodes = listed_nodes(&nodes_of(&call.state, record, &address), &[]);
+        nodes["DynamicNodesDistribution"] = record.topology.is_dynamic.into();
         json!({
             "Name": record.name.as_str(), "IsSharded": false, "IsDisabled": record.disabled,
             "IsEncrypted": body.get("Encrypted").and_then(Value::as_bool).unwrap_or(false), "IndexesCount": count("Indexes") + count("AutoIndexes"),
@@ -119,12 +126,7 @@ pub(crate) fn databases(call: &Call) -> Result<Answer, ApiError> {
             "HasRefreshConfiguration": has.has_refresh,
             "HasDataArchivalConfiguration": has.has_archival,
             "DeletionInProgress": {}, "LockMode": RecordBody::of_record(record).lock_mode().name(),
-            "NodesTopology": {
-                "Members": [{"NodeTag": call.state.node_tag(), "NodeUrl": address, "ResponsibleNode": null}],
-                "Promotables": [], "Rehabs": [],
-                "Status": {call.state.node_tag(): {"LastStatus": "Ok", "LastError": null}},
-                "PriorityOrder": [], "DynamicNodesDistribution": false
-            },
+            "NodesTopology": nodes,
             "Sharding": null
         })
     };

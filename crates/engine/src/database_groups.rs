@@ -1,0 +1,193 @@
+//! Which nodes of the cluster have a database.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use cluster::{ClusterNode, Topology};
+use database::{Decision, WrittenRecord};
+use model::{DatabaseRecord, DatabaseTopology, NodeTag};
+use wire::RecordBody;
+
+use crate::{engine::Engine, error::EngineError};
+
+/// What a client asks of the nodes of a new database.
+#[derive(Clone, Debug, Default)]
+pub struct WantedNodes {
+    /// These nodes, in this order; empty if it leaves the choice to the server.
+    pub members: Vec<String>,
+    /// How many nodes; 1 if it is `None`.
+    pub replication_factor: Option<u32>,
+    /// Whether a node that stays away is to be replaced.
+    pub is_dynamic: bool,
+}
+
+impl Engine {
+    /// The nodes for a new database: those that were asked for, or this one and those with the fewest databases.
+    ///
+    /// # Errors
+    /// A node is not part of the cluster; there are fewer nodes than were asked for.
+    pub fn choose_nodes(&self, wanted: &WantedNodes) -> Result<DatabaseTopology, EngineError> {
+        let cluster = self.cluster_topology()?;
+        let mut members = Vec::new();
+        for name in &wanted.members {
+            let tag = self.node_named(&cluster, name)?;
+            if !members.contains(&tag) {
+                members.push(tag);
+            }
+        }
+        let factor = match wanted.replication_factor {
+            Some(factor) if members.is_empty() => factor.max(1) as usize,
+            Some(_) | None => members.len().max(1),
+        };
+        let nodes = cluster.nodes.len().max(1);
+        if nodes < factor {
+            return Err(EngineError::Refused {
+                message: format!(
+                    "A database on {factor} nodes was asked for, but the cluster has {nodes}. Add nodes first, or ask \
+                     for a lower replication factor."
+                ),
+            });
+        }
+        if members.is_empty() {
+            members = self.least_loaded(&cluster, factor);
+        }
+        let mut topology = DatabaseTopology::of(members);
+        topology.is_dynamic = wanted.is_dynamic;
+        Ok(topology)
+    }
+
+    /// This node, then those with the fewest databases.
+    fn least_loaded(&self, cluster: &Topology, count: usize) -> Vec<NodeTag> {
+        let mut databases: BTreeMap<NodeTag, usize> = BTreeMap::new();
+        for record in self.records() {
+            record.topology.nodes().for_each(|node| *databases.entry(node).or_default() += 1);
+        }
+        let mut nodes: Vec<NodeTag> = cluster.nodes.iter().map(|node| node.tag).collect();
+        if nodes.is_empty() {
+            nodes.push(cluster.this);
+        }
+        nodes.sort_by_key(|node| {
+            let own = Reverse(*node == cluster.this);
+            (own, databases.get(node).copied().unwrap_or(0), *node)
+        });
+        nodes.truncate(count);
+        nodes
+    }
+
+    fn node_named(&self, cluster: &Topology, name: &str) -> Result<NodeTag, EngineError> {
+        let tag = name.parse::<NodeTag>().ok();
+        let known = |tag: &NodeTag| {
+            cluster.nodes.iter().any(|node: &ClusterNode| node.tag == *tag) || *tag == cluster.this
+        };
+        tag.filter(known).ok_or_else(|| EngineError::Refused {
+            message: format!(
+                "Node {name} is not part of the cluster, so it cannot have a database."
+            ),
+        })
+    }
+
+    /// Adds a node to a database: the named one, or the one with the fewest databases that does not have it. It becomes a
+    /// member when it has caught up. Blocks.
+    ///
+    /// # Errors
+    /// The database does not exist; the node has it, or is not part of the cluster; no node is left.
+    pub fn add_database_node(
+        &self,
+        database: &str,
+        node: Option<&str>,
+    ) -> Result<WrittenRecord, EngineError> {
+        let cluster = self.cluster_topology()?;
+        let named = node.map(|node| self.node_named(&cluster, node)).transpose()?;
+        let order = self.least_loaded(&cluster, cluster.nodes.len());
+        self.decide_record(database, |record, draft| {
+            let name = record.name.as_str();
+            let node = match named {
+                Some(node) if record.topology.has(node) => {
+                    return Err(EngineError::Refused {
+                        message: format!(
+                            "Can't add node {node} to {name} topology because it is already part of it"
+                        ),
+                    });
+                }
+                Some(node) => Some(node),
+                None => order.iter().copied().find(|node| !record.topology.has(*node)),
+            };
+            let node = node.ok_or_else(|| EngineError::Refused {
+                message: format!("Database {name} already exists on all the nodes of the cluster"),
+            })?;
+            let mut topology = record.topology.clone();
+            topology.promotables.push(node);
+            topology.replication_factor = count_of(&topology);
+            draft.topology = Some(topology);
+            Ok(Decision::Replace)
+        })
+    }
+
+    /// Sets the order in which clients choose the members of a database; `is_fixed` if it holds whatever happens to
+    /// the nodes. Blocks.
+    ///
+    /// # Errors
+    /// The nodes are not the members of the database; it does not exist; the record cannot be written.
+    pub fn reorder_nodes(
+        &self,
+        database: &str,
+        nodes: &[String],
+        is_fixed: bool,
+    ) -> Result<WrittenRecord, EngineError> {
+        self.decide_record(database, |record, draft| {
+            let known = |list: &[NodeTag]| -> BTreeSet<String> {
+                list.iter().map(NodeTag::to_string).collect()
+            };
+            let wanted: BTreeSet<String> = nodes.iter().cloned().collect();
+            if wanted != known(&record.topology.members) || wanted.len() != nodes.len() {
+                return Err(EngineError::OtherNodes);
+            }
+            let mut body = RecordBody::of_record(record);
+            let order: Vec<&str> = nodes.iter().map(String::as_str).collect();
+            body.set_node_order(if is_fixed { &order } else { &[] });
+            draft.body = body.to_json();
+            let mut topology = record.topology.clone();
+            topology.members = nodes.iter().filter_map(|node| node.parse().ok()).collect();
+            draft.topology = Some(topology);
+            draft.changes_topology = true;
+            Ok(Decision::Replace)
+        })
+    }
+
+    /// Makes a node of a database a member at once. The record is written even if it is one, which gives the request an
+    /// index. Blocks.
+    ///
+    /// # Errors
+    /// The database does not exist or is not on that node; the record cannot be written.
+    pub fn promote_node(&self, database: &str, node: &str) -> Result<WrittenRecord, EngineError> {
+        self.decide_record(database, |record, draft| {
+            let tag = node.parse::<NodeTag>().ok().filter(|tag| record.topology.has(*tag));
+            let tag = tag.ok_or_else(|| EngineError::Refused {
+                message: format!("Node {node} is not part of the topology of database {database}"),
+            })?;
+            if !record.topology.members.contains(&tag) {
+                draft.topology = Some(promoted(record, tag));
+            }
+            Ok(Decision::Replace)
+        })
+    }
+
+    /// Whether this node is to do for a database what one node does for all of them.
+    pub(crate) fn is_responsible_for(&self, record: &DatabaseRecord) -> bool {
+        record.topology.responsible() == Some(self.node_tag())
+    }
+}
+
+/// The nodes of a database, one of which is a member from now on.
+pub(crate) fn promoted(record: &DatabaseRecord, node: NodeTag) -> DatabaseTopology {
+    let mut topology = record.topology.clone();
+    topology.remove(node);
+    topology.members.push(node);
+    topology
+}
+
+fn count_of(topology: &DatabaseTopology) -> u16 {
+    u16::try_from(topology.nodes().count()).unwrap_or(u16::MAX)
+}
