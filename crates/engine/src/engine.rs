@@ -277,7 +277,6 @@ impl Engine {
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
-        self.followed.close();
         self.cluster.close();
         self.flusher.close();
         if let Err(error) = self.catalog.environment().close() {

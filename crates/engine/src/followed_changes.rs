@@ -6,11 +6,7 @@
 use std::{
     collections::BTreeSet,
     mem,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use cluster_state::{Changes, ClusterStore};
@@ -22,8 +18,7 @@ use crate::{deletion, engine::Engine};
 #[derive(Default)]
 pub(crate) struct FollowedChanges {
     pending: Mutex<Pending>,
-    wakes: Condvar,
-    is_closing: AtomicBool,
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -47,26 +42,10 @@ impl FollowedChanges {
         let mut pending = self.lock();
         pending.records.extend(changes.records.iter().map(|record| record.key.clone()));
         pending.transactions.extend(changes.transactions.iter().map(|database| database.0));
-        self.wakes.notify_one();
-    }
-
-    /// What was noted since the last call, after a wait of at most `time_max`; `None` once the server is closing.
-    fn take(&self, time_max: Duration) -> Option<Pending> {
-        let is_idle = |pending: &mut Pending| {
-            pending.records.is_empty()
-                && pending.transactions.is_empty()
-                && !self.is_closing.load(Ordering::Acquire)
-        };
-        let waited = self.wakes.wait_timeout_while(self.lock(), time_max, is_idle);
-        let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!self.is_closing.load(Ordering::Acquire)).then(|| mem::take(&mut *pending))
-    }
-
-    pub(crate) fn close(&self) {
-        self.is_closing.store(true, Ordering::Release);
-        // A thread between its check and its wait has the lock.
-        drop(self.lock());
-        self.wakes.notify_all();
+        drop(pending);
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
@@ -75,13 +54,18 @@ impl FollowedChanges {
 }
 
 impl Engine {
-    /// Follows the changes since the last call, after a wait of at most `time_max` for the first. Returns whether to call
-    /// it again: not once the engine is closing. To be called by one thread. Blocks.
-    pub fn follow_changes(&self, time_max: Duration) -> bool {
-        let Some(pending) = self.followed.take(time_max) else { return false };
+    /// Calls `wake` after each change of the shared state: [`Engine::follow_changes`] is to be called then. It must not
+    /// block. The first call counts.
+    pub fn on_change(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.followed.wake.get_or_init(|| Box::new(wake));
+    }
+
+    /// Follows the changes since the last call. To be called by one thread at a time. Blocks.
+    pub fn follow_changes(&self) {
+        let pending = mem::take(&mut *self.followed.lock());
         // On its own, this node has done everything in the request that made the change.
         if !self.has_company() {
-            return true;
+            return;
         }
         for key in pending.records {
             self.follow_record(&key);
@@ -93,7 +77,6 @@ impl Engine {
                 self.execute_stored_transactions(&database, record.topology_id);
             }
         }
-        true
     }
 
     fn execute_stored_transactions(

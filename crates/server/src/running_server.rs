@@ -6,7 +6,7 @@ use engine::{Engine, INDEX_CHECK_INTERVAL, Outbound};
 use platform::Platform;
 use settings::{Scheme, Settings};
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, timeout},
 };
@@ -30,8 +30,6 @@ use crate::{
     transport::Listener,
 };
 
-/// How long to wait for changes of other nodes before it is looked whether the server is stopping.
-const CLUSTER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to look for scheduled backups that are due: their times are whole minutes.
 const BACKUP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked which ETL tasks are to run.
@@ -277,13 +275,16 @@ async fn follow_etl(state: Arc<ServerState>) {
 
 /// Has databases follow what other nodes change.
 async fn follow_cluster(state: Arc<ServerState>) {
-    let engine = Arc::clone(&state.engine);
-    drop(state);
-    // Its thread ends with the engine.
-    let followed =
-        tokio::task::spawn_blocking(move || while engine.follow_changes(CLUSTER_CHECK_INTERVAL) {});
-    if let Err(error) = followed.await {
-        tracing::error!(%error, "changes of other nodes are no longer followed; restart the server");
+    let changed = Arc::new(Notify::new());
+    let noticed = Arc::clone(&changed);
+    state.engine.on_change(move || noticed.notify_one());
+    loop {
+        let engine = Arc::clone(&state.engine);
+        let followed = tokio::task::spawn_blocking(move || engine.follow_changes());
+        if let Err(error) = followed.await {
+            tracing::error!(%error, "following the changes of other nodes failed");
+        }
+        changed.notified().await;
     }
 }
 

@@ -17,6 +17,7 @@ mod changes;
 mod chosen_revisions;
 mod client_definitions;
 mod clocks;
+mod cluster;
 mod cluster_transactions;
 mod compare_exchange;
 mod connections;

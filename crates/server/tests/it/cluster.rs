@@ -1,0 +1,175 @@
+//! Three servers in one process that form a cluster.
+
+use std::time::Duration;
+
+use platform::Platform;
+use serde_json::{Value, json};
+
+use crate::{http_client::Reply, test_server::TestServer};
+
+/// How often something is looked for before it is missing.
+const ATTEMPTS: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn url(server: &TestServer) -> String {
+    format!("http://{}", server.address)
+}
+
+fn add(first: &TestServer, other: &TestServer) {
+    let added = first.send("PUT", &format!("/admin/cluster/node?url={}", url(other)), b"");
+    assert_eq!(added.status, 204, "{}", added.text());
+}
+
+/// Nodes A, B and C.
+fn three() -> Vec<TestServer> {
+    let nodes: Vec<_> = (0..3).map(|_| TestServer::start(Platform::memory(), &[])).collect();
+    add(&nodes[0], &nodes[1]);
+    add(&nodes[0], &nodes[2]);
+    nodes
+}
+
+fn create(node: &TestServer, query: &str, record: Value) -> Reply {
+    node.send("PUT", &format!("/admin/databases?{query}"), record.to_string().as_bytes())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a node is looked at from outside")]
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..ATTEMPTS {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    panic!("{what}");
+}
+
+/// The tags and roles of the nodes of a database, as a node sees them.
+fn topology(node: &TestServer, database: &str) -> Vec<(String, String, String)> {
+    let reply = node.get(&format!("/topology?name={database}"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let nodes = reply.json()["Nodes"].as_array().cloned().unwrap_or_default();
+    let nodes = nodes
+        .iter()
+        .map(|node| (text(&node["ClusterTag"]), text(&node["ServerRole"]), text(&node["Url"])));
+    nodes.collect()
+}
+
+#[test]
+fn servers_become_nodes_and_share_what_all_agree_on() {
+    let nodes = three();
+    let members: Value = ["A", "B", "C"]
+        .iter()
+        .zip(&nodes)
+        .map(|(tag, node)| ((*tag).to_owned(), url(node).into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    for (node, tag) in nodes.iter().zip(["A", "B", "C"]) {
+        let shown = node.get("/cluster/topology").json();
+        assert_eq!(shown["Topology"]["Members"], members);
+        assert_eq!((&shown["NodeTag"], &shown["Leader"]), (&json!(tag), &json!("A")));
+        let state = if tag == "A" { "Leader" } else { "Follower" };
+        assert_eq!(node.get("/cluster/node-info").json()["CurrentState"], state);
+    }
+    let created = create(&nodes[1], "replicationFactor=3", json!({"DatabaseName": "db"}));
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(created.json()["Topology"]["Members"], json!(["B", "A", "C"]));
+    let put = nodes[2].send("PUT", "/databases/db/cmpxchg?key=k&index=0", br#"{"Object":1}"#);
+    assert_eq!(put.json()["Successful"], true, "{}", put.text());
+    for node in &nodes {
+        let value = node.get("/databases/db/cmpxchg?key=k").json();
+        assert_eq!(value["Results"][0]["Value"]["Object"], 1);
+    }
+    // An index that one node defines is on all of them.
+    let index =
+        json!({"Indexes": [{"Name": "ByName", "Maps": ["from d in docs select new { d.Name }"]}]});
+    let put = nodes[0].send("PUT", "/databases/db/admin/indexes", index.to_string().as_bytes());
+    assert_eq!(put.status, 201, "{}", put.text());
+    for node in &nodes {
+        eventually("the index is there", || {
+            let names = node.get("/databases/db/indexes?namesOnly=true").json();
+            (names["Results"] == json!(["ByName"])).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_database_is_where_its_topology_says() {
+    let nodes = three();
+    let record = json!({"DatabaseName": "db", "Topology": {"Members": ["C"]}});
+    assert_eq!(create(&nodes[0], "", record).status, 201);
+    let on_c = vec![("C".to_owned(), "Member".to_owned(), url(&nodes[2]))];
+    for node in &nodes {
+        assert_eq!(
+            eventually("the database is known", || {
+                Some(topology(node, "db")).filter(|nodes| !nodes.is_empty())
+            }),
+            on_c
+        );
+    }
+    let elsewhere = nodes[0].get("/databases/db/stats");
+    assert_eq!(elsewhere.status, 410, "{}", elsewhere.text());
+    assert!(elsewhere.text().contains("DatabaseNotRelevantException"));
+    assert_eq!(nodes[2].get("/databases/db/stats").status, 200);
+
+    let refused = create(&nodes[0], "replicationFactor=4", json!({"DatabaseName": "four"}));
+    assert_eq!(refused.status, 500);
+    assert!(refused.text().contains("the cluster has 3"), "{}", refused.text());
+    let unknown = json!({"DatabaseName": "z", "Topology": {"Members": ["Z"]}});
+    assert_eq!(create(&nodes[0], "", unknown).status, 500);
+
+    let added = nodes[1].send("PUT", "/admin/databases/node?name=db&node=A", b"");
+    assert_eq!(added.json()["Topology"]["Promotables"], json!(["A"]), "{}", added.text());
+    eventually("the node has the database", || {
+        (nodes[0].get("/databases/db/stats").status == 200).then_some(())
+    });
+    let promoted = nodes[1].send("POST", "/admin/databases/promote?name=db&node=A", b"");
+    assert_eq!(promoted.status, 200, "{}", promoted.text());
+    let delete = json!({"DatabaseNames": ["db"], "HardDelete": true, "FromNodes": ["C"]});
+    let deleted = nodes[1].send("DELETE", "/admin/databases", delete.to_string().as_bytes());
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    eventually("the node no longer has the database", || {
+        (nodes[2].get("/databases/db/stats").status == 410).then_some(())
+    });
+    let delete = json!({"DatabaseNames": ["db"], "HardDelete": true});
+    assert_eq!(
+        nodes[2].send("DELETE", "/admin/databases", delete.to_string().as_bytes()).status,
+        200
+    );
+    for node in &nodes {
+        eventually("the database is gone", || {
+            (node.get("/databases/db/stats").status == 500).then_some(())
+        });
+    }
+    // Its name is free again, on every node.
+    let created = create(&nodes[1], "replicationFactor=3", json!({"DatabaseName": "db"}));
+    assert_eq!(created.status, 201, "{}", created.text());
+}
+
+#[test]
+fn two_of_three_nodes_go_on_and_one_refuses_what_needs_a_majority() {
+    let mut nodes = three();
+    let created = create(&nodes[1], "replicationFactor=3", json!({"DatabaseName": "db"}));
+    assert_eq!(created.status, 201, "{}", created.text());
+    nodes.remove(0).stop();
+    eventually("the others elect a leader", || {
+        let created = create(
+            &nodes[0],
+            "replicationFactor=2",
+            json!({
+                "DatabaseName": "later", "Topology": {"Members": ["B", "C"]}
+            }),
+        );
+        // It may be unknown whether the first attempt created it.
+        matches!(created.status, 201 | 409).then_some(())
+    });
+    assert_eq!(nodes[1].get("/databases/later/stats").status, 200);
+    nodes.remove(0).stop();
+    let alone = &nodes[0];
+    let put = alone.send("PUT", "/databases/db/docs?id=a", b"{}");
+    assert_eq!(put.status, 201, "documents need no majority: {}", put.text());
+    let refused = eventually("values need a majority", || {
+        let put = alone.send("PUT", "/databases/db/cmpxchg?key=k&index=0", br#"{"Object":1}"#);
+        (put.status == 503).then_some(put)
+    });
+    assert!(refused.text().contains("NoLeaderException"), "{}", refused.text());
+}
