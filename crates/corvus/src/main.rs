@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod cluster;
 mod console;
 mod log_entries;
 mod log_files;
@@ -64,8 +65,10 @@ fn main() -> ExitCode {
         (Some("export"), _) => return transfer::export(&arguments[1..]),
         (Some("import"), _) => return transfer::import(&arguments[1..]),
         (Some("setup"), _) => return setup::run(&arguments[1..]),
+        (Some("cluster"), _) => return cluster::run(&arguments[1..]),
         (Some("help"), Some("export")) => return transfer::export(&["--help".into()]),
         (Some("help"), Some("import")) => return transfer::import(&["--help".into()]),
+        (Some("help"), Some("cluster")) => return cluster::run(&["--help".into()]),
         (Some("help"), Some("setup")) => return setup::run(&["--help".into()]),
         (Some("help"), Some("backup")) => return backup::run(&["--help".into()]),
         (Some("help"), Some("offline")) => return offline::run(&["--help".into()]),

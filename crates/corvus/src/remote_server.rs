@@ -1,4 +1,4 @@
-//! Requests of `corvus export` and `corvus import` to a running server: HTTP/1.1 with or without TLS, by `ureq`, which
+//! Requests of `corvus export`, `import` and `cluster` to a running server: HTTP/1.1 with or without TLS, by `ureq`, which
 //! blocks.
 
 use std::{io::Read, path::PathBuf, sync::Arc, time::Duration};
@@ -7,7 +7,7 @@ use platform::Disk;
 use security::KeyPair;
 use ureq::{
     Agent, Body, SendBody,
-    http::Response,
+    http::{Request, Response},
     tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
 };
 use zeroize::Zeroizing;
@@ -29,6 +29,34 @@ pub(crate) struct Access {
     pub(crate) api_key: Option<PathBuf>,
     /// A file with certificates that are trusted besides those of the system, PEM.
     pub(crate) trust: Option<PathBuf>,
+}
+
+/// The options that [`Access::take`] reads.
+pub(crate) const ACCESS_HELP: &str = "\
+  --certificate=<file>     the client's certificate, PEM or PKCS #12
+  --certificate-key=<file> its key, if that is a file of its own (PEM)
+  --password-file=<file>   the password of a PKCS #12 file
+  --api-key-file=<file>    an API key, instead of a certificate
+  --trust=<file>           certificates that are trusted besides those of the system, PEM
+";
+
+impl Access {
+    /// Reads the value of an option; `false` if it has another meaning.
+    ///
+    /// # Errors
+    /// The option has no value.
+    pub(crate) fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, String> {
+        let place = match name {
+            "certificate" => &mut self.certificate,
+            "certificate-key" => &mut self.certificate_key,
+            "password-file" => &mut self.password,
+            "api-key-file" => &mut self.api_key,
+            "trust" => &mut self.trust,
+            _ => return Ok(false),
+        };
+        *place = Some(parser.value().map_err(|error| error.to_string())?.into());
+        Ok(true)
+    }
 }
 
 /// A server.
@@ -70,6 +98,16 @@ impl RemoteServer {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         request.call().map_err(|error| self.failed(&error))
+    }
+
+    /// A request without a body. The path begins with a slash.
+    pub(crate) fn request(&self, method: &str, path: &str) -> Result<Response<Body>, String> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(key) = &self.api_key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let request = request.body(()).map_err(|error| format!("{}: {error}", self.url))?;
+        self.agent.run(request).map_err(|error| self.failed(&error))
     }
 
     /// `POST` with a body that is sent as it is read.

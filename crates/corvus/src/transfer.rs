@@ -20,9 +20,9 @@ use wire::percent_encode;
 use zeroize::Zeroizing;
 
 use crate::{
-    remote_server::{RemoteServer, message_of, text_of},
+    remote_server::{ACCESS_HELP, RemoteServer, message_of, text_of},
     transfer_options::{
-        COMMON_HELP, EXPORT_HELP, FileFormat, IMPORT_HELP, ParsedCommand, TransferOptions,
+        EXIT_CODES_HELP, EXPORT_HELP, FileFormat, IMPORT_HELP, ParsedCommand, TransferOptions,
     },
     transfer_progress::{Counted, TransferProgress},
 };
@@ -59,11 +59,14 @@ fn run(
     let options = match TransferOptions::read(arguments, is_export) {
         Ok(ParsedCommand::Transfer(options)) => options,
         Ok(ParsedCommand::Help) => {
-            say(&format!("{help}{}", COMMON_HELP.trim_end()));
+            say(&format!("{help}\n{ACCESS_HELP}{}", EXIT_CODES_HELP.trim_end()));
             return ExitCode::from(DONE);
         }
         Err(reason) => {
-            complain(&format!("corvus: {reason}\n\n{help}{}", COMMON_HELP.trim_end()));
+            complain(&format!(
+                "corvus: {reason}\n\n{help}\n{ACCESS_HELP}{}",
+                EXIT_CODES_HELP.trim_end()
+            ));
             return ExitCode::from(NOT_UNDERSTOOD);
         }
     };

@@ -32,13 +32,7 @@ Reads a file into a database of a running server. The database must exist.
   --key=<file>             the key of an encrypted dump: 32 bytes, or their base64
 ";
 
-pub(crate) const COMMON_HELP: &str = "
-  --certificate=<file>     the client's certificate, PEM or PKCS #12
-  --certificate-key=<file> its key, if that is a file of its own (PEM)
-  --password-file=<file>   the password of a PKCS #12 file
-  --api-key-file=<file>    an API key, instead of a certificate
-  --trust=<file>           certificates that are trusted besides those of the system, PEM
-
+pub(crate) const EXIT_CODES_HELP: &str = "
 Exit codes: 0 done; 1 it failed, or something could not be imported, which is named; 2 the command was not
 understood.
 ";
@@ -120,13 +114,12 @@ impl TransferOptions {
                 Arg::Long("field") if is_export => options.fields.push(text(&mut parser)?),
                 Arg::Long("types") => options.types = Some(text(&mut parser)?),
                 Arg::Long("key") => options.key = Some(path(&mut parser)?),
-                Arg::Long("certificate") => options.access.certificate = Some(path(&mut parser)?),
-                Arg::Long("certificate-key") => {
-                    options.access.certificate_key = Some(path(&mut parser)?);
+                Arg::Long(name) => {
+                    let name = name.to_owned();
+                    if !options.access.take(&name, &mut parser)? {
+                        return Err(format!("invalid option '--{name}'"));
+                    }
                 }
-                Arg::Long("password-file") => options.access.password = Some(path(&mut parser)?),
-                Arg::Long("api-key-file") => options.access.api_key = Some(path(&mut parser)?),
-                Arg::Long("trust") => options.access.trust = Some(path(&mut parser)?),
                 Arg::Value(word) => words.push(word),
                 other => return Err(other.unexpected().to_string()),
             }

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use cluster::{ClusterNode, Topology};
+use cluster::Topology;
 use database::{Decision, WrittenRecord};
 use model::{DatabaseRecord, DatabaseTopology, NodeTag};
 use wire::RecordBody;
@@ -32,7 +32,11 @@ impl Engine {
         let cluster = self.cluster_topology()?;
         let mut members = Vec::new();
         for name in &wanted.members {
-            let tag = self.node_named(&cluster, name)?;
+            let tag = node_named(&cluster, name).ok_or_else(|| EngineError::Refused {
+                message: format!(
+                    "Node {name} is not part of the cluster, so it cannot have a database."
+                ),
+            })?;
             if !members.contains(&tag) {
                 members.push(tag);
             }
@@ -76,18 +80,6 @@ impl Engine {
         nodes
     }
 
-    fn node_named(&self, cluster: &Topology, name: &str) -> Result<NodeTag, EngineError> {
-        let tag = name.parse::<NodeTag>().ok();
-        let known = |tag: &NodeTag| {
-            cluster.nodes.iter().any(|node: &ClusterNode| node.tag == *tag) || *tag == cluster.this
-        };
-        tag.filter(known).ok_or_else(|| EngineError::Refused {
-            message: format!(
-                "Node {name} is not part of the cluster, so it cannot have a database."
-            ),
-        })
-    }
-
     /// Adds a node to a database: the named one, or the one with the fewest databases that does not have it. It becomes a
     /// member when it has caught up. Blocks.
     ///
@@ -99,7 +91,14 @@ impl Engine {
         node: Option<&str>,
     ) -> Result<WrittenRecord, EngineError> {
         let cluster = self.cluster_topology()?;
-        let named = node.map(|node| self.node_named(&cluster, node)).transpose()?;
+        let not_there = |node: &str| EngineError::Refused {
+            message: format!(
+                "Can't add node {node} to database '{database}' topology, because node {node} (which is in the new \
+                 topology) is not part of the cluster"
+            ),
+        };
+        let named = node.map(|node| node_named(&cluster, node).ok_or_else(|| not_there(node)));
+        let named = named.transpose()?;
         let order = self.least_loaded(&cluster, cluster.nodes.len());
         self.decide_record(database, |record, draft| {
             let name = record.name.as_str();
@@ -178,6 +177,13 @@ impl Engine {
     pub(crate) fn is_responsible_for(&self, record: &DatabaseRecord) -> bool {
         record.topology.responsible() == Some(self.node_tag())
     }
+}
+
+/// The node of the cluster with this tag.
+fn node_named(cluster: &Topology, name: &str) -> Option<NodeTag> {
+    let known =
+        |tag: &NodeTag| cluster.nodes.iter().any(|node| node.tag == *tag) || *tag == cluster.this;
+    name.parse::<NodeTag>().ok().filter(known)
 }
 
 /// The nodes of a database, one of which is a member from now on.

@@ -224,13 +224,15 @@ Corvus, a document database that works with RavenDB's client libraries.
 Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` is the same
        corvus setup secure …        make the certificates of a server and of its administrator;
                                     `corvus setup --help` describes it
+       corvus cluster …             add servers to a cluster, remove them, show its nodes;
+                                    `corvus cluster --help` describes it
        corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
                                     `corvus offline --help` describes them
        corvus backup verify <file>… read backups through and report what is damaged
        corvus export|import <url> <database> <file>
                                     a dump, CSV or JSON lines of a running server
        corvus version               show the version
-       corvus help [setup|offline|backup|export|import]
+       corvus help [setup|cluster|offline|backup|export|import]
                                     show this help, or that of a command
 
 Examples:

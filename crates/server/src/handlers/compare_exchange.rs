@@ -25,6 +25,8 @@ use crate::{
 /// `GET /cmpxchg`: the values of some keys, or a listing.
 pub(crate) fn get(call: Call) -> Answering {
     Box::pin(async move {
+        // What any node has acknowledged is seen on every node.
+        call.state.engine.catch_up_with_cluster().await?;
         match call.query().has("key") {
             true => look_up(&call),
             false => compare_exchange_pages::list(&call),

@@ -124,7 +124,7 @@ fn a_locked_database_is_not_deleted() {
 }
 
 #[test]
-fn the_only_node_accepts_ordering_but_not_new_members() {
+fn the_only_node_is_ordered_and_no_other_is_added() {
     let server = TestServer::with_database();
     let reorder = |body: &str| send(&server, "POST", "/admin/databases/reorder?name=db", body);
     let before = record(&server, "db")["Topology"]["Stamp"]["Index"].as_u64().unwrap();

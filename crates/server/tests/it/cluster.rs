@@ -169,7 +169,8 @@ fn two_of_three_nodes_go_on_and_one_refuses_what_needs_a_majority() {
     assert_eq!(put.status, 201, "documents need no majority: {}", put.text());
     let refused = eventually("values need a majority", || {
         let put = alone.send("PUT", "/databases/db/cmpxchg?key=k&index=0", br#"{"Object":1}"#);
-        (put.status == 503).then_some(put)
+        // Of the first one it is unknown what became of it, if this node still led.
+        (put.status == 503 && put.text().contains("NoLeaderException")).then_some(put)
     });
-    assert!(refused.text().contains("NoLeaderException"), "{}", refused.text());
+    assert!(refused.text().contains("takes no changes"), "{}", refused.text());
 }

@@ -1,0 +1,248 @@
+//! `corvus cluster`: adds servers to a cluster, removes them, and shows its nodes.
+//!
+//! Exit codes: 0 done; 1 it failed; 2 the command was not understood.
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use lexopt::{Arg, Parser, ValueExt};
+use platform::{Disk, Platform};
+use serde_json::Value;
+use wire::percent_encode;
+
+use crate::remote_server::{ACCESS_HELP, Access, RemoteServer, message_of, text_of};
+
+const HELP: &str = "\
+Usage: corvus cluster status <url>
+       corvus cluster add <url> <new server's url> [--tag=<tag>] [--watcher]
+       corvus cluster join <new server's url> <url> [--tag=<tag>] [--watcher]
+       corvus cluster remove <url> <tag>
+       corvus cluster promote <url> <tag>
+       corvus cluster demote <url> <tag>
+
+<url> is that of any node of the cluster; a server is a cluster of its own from its first start.
+
+  status   shows the nodes, and which of them leads
+  add      makes a server that has no databases a node of the cluster
+  join     the same, said from the side of the new server
+  remove   removes a node
+  promote  gives a watcher a vote
+  demote   makes a node a watcher, which follows without a vote
+
+  --tag=<tag>              the tag of the new node, one to four letters A to Z; otherwise the first that is free
+  --watcher                the new node follows and never votes
+";
+
+/// Runs `corvus cluster` with the arguments that follow this word.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let command = match ClusterCommand::read(arguments) {
+        Ok(Some(command)) => command,
+        Ok(None) => {
+            say(&format!("{HELP}{ACCESS_HELP}"));
+            return ExitCode::SUCCESS;
+        }
+        Err(reason) => {
+            complain(&format!("corvus cluster: {reason}. See corvus cluster --help"));
+            return ExitCode::from(2);
+        }
+    };
+    match command.run(&*Platform::real().disk) {
+        Ok(text) => {
+            say(&text);
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            complain(&format!("corvus cluster: {reason}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(text: &str) {
+    // A closed pipe is not a failure.
+    drop(io::stdout().write_all(text.as_bytes()));
+}
+
+fn complain(text: &str) {
+    // Without standard error there is nowhere to report this.
+    drop(writeln!(io::stderr(), "{text}"));
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Action {
+    Status,
+    Add {
+        url: String,
+        tag: Option<String>,
+        is_watcher: bool,
+    },
+    /// The method and the path of a request that names a node.
+    OfNode {
+        method: &'static str,
+        path: &'static str,
+        tag: String,
+    },
+}
+
+#[derive(Debug)]
+struct ClusterCommand {
+    url: String,
+    action: Action,
+    access: Access,
+}
+
+impl ClusterCommand {
+    /// `None` if help was asked for; the reason why the arguments are not understood.
+    fn read(arguments: &[OsString]) -> Result<Option<ClusterCommand>, String> {
+        let mut parser = Parser::from_args(arguments);
+        let (mut words, mut tag, mut is_watcher) = (Vec::new(), None, false);
+        let mut access = Access::default();
+        while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+            match argument {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long("tag") => tag = Some(text(&mut parser)?),
+                Arg::Long("watcher") => is_watcher = true,
+                Arg::Long(name) => {
+                    let name = name.to_owned();
+                    if !access.take(&name, &mut parser)? {
+                        return Err(format!("unknown option --{name}"));
+                    }
+                }
+                Arg::Value(word) => words.push(word.string().map_err(|error| error.to_string())?),
+                Arg::Short(_) => return Err(argument.unexpected().to_string()),
+            }
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let of_node =
+            |method, path, tag: &str| Action::OfNode { method, path, tag: tag.to_owned() };
+        let (url, action) = match words[..] {
+            ["status", url] => (url, Action::Status),
+            ["add", url, new] | ["join", new, url] => {
+                (url, Action::Add { url: new.to_owned(), tag: tag.take(), is_watcher })
+            }
+            ["remove", url, tag] => (url, of_node("DELETE", "/admin/cluster/node", tag)),
+            ["promote", url, tag] => (url, of_node("POST", "/admin/cluster/promote", tag)),
+            ["demote", url, tag] => (url, of_node("POST", "/admin/cluster/demote", tag)),
+            _ => return Err("a command with its addresses is needed".to_owned()),
+        };
+        if tag.is_some() || is_watcher && !matches!(action, Action::Add { .. }) {
+            return Err("--tag and --watcher are for add and join".to_owned());
+        }
+        Ok(Some(ClusterCommand { url: url.to_owned(), action, access }))
+    }
+
+    fn run(&self, disk: &dyn Disk) -> Result<String, String> {
+        let server = RemoteServer::new(disk, &self.url, &self.access)?;
+        match &self.action {
+            Action::Status => {}
+            Action::Add { url, tag, is_watcher } => {
+                let tag = tag.as_deref().unwrap_or_default();
+                let [url, tag] = [url, tag].map(percent_encode);
+                let path = format!("/admin/cluster/node?url={url}&tag={tag}&watcher={is_watcher}");
+                request(&server, "PUT", &path)?;
+            }
+            Action::OfNode { method, path, tag } => {
+                request(&server, method, &format!("{path}?nodeTag={}", percent_encode(tag)))?;
+            }
+        }
+        let topology = request(&server, "GET", "/cluster/topology")?;
+        let topology = serde_json::from_str(&topology);
+        Ok(shown(&topology.map_err(|error| format!("{}: {error}", self.url))?))
+    }
+}
+
+fn text(parser: &mut Parser) -> Result<String, String> {
+    let value = parser.value().and_then(ValueExt::string);
+    value.map_err(|error| error.to_string())
+}
+
+fn request(server: &RemoteServer, method: &str, path: &str) -> Result<String, String> {
+    let response = server.request(method, path)?;
+    let status = response.status().as_u16();
+    let text = text_of(response)?;
+    if (200..300).contains(&status) { Ok(text) } else { Err(message_of(status, &text)) }
+}
+
+/// A line for each node, and one that adds another.
+fn shown(topology: &Value) -> String {
+    let leader = topology["Leader"].as_str();
+    let all = topology["Topology"]["AllNodes"].as_object();
+    let role_of = |tag: &str| {
+        let roles = [("Members", "member"), ("Promotables", "promotable"), ("Watchers", "watcher")];
+        let role = roles.iter().find(|(name, _)| topology["Topology"][name].get(tag).is_some());
+        role.map_or("", |(_, role)| *role)
+    };
+    let mut text = String::new();
+    for (tag, url) in all.into_iter().flatten() {
+        let leads = if leader == Some(tag) { ", leads" } else { "" };
+        let url = url.as_str().unwrap_or_default();
+        text.push_str(&format!("{tag:4} {url}  {}{leads}\n", role_of(tag)));
+    }
+    if leader.is_none() {
+        text.push_str("No node leads: a majority of the members cannot reach each other.\n");
+    }
+    if let Some(url) = all.into_iter().flatten().next().and_then(|(_, url)| url.as_str()) {
+        text.push_str(&format!(
+            "\nTo add another server, start it and run there, with its own address:\n  corvus cluster join \
+             <address> {url}\n"
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Option<ClusterCommand>, String> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        ClusterCommand::read(&arguments)
+    }
+
+    #[test]
+    fn a_server_is_added_from_either_side() {
+        let adding = "add http://a http://b --tag=X --watcher --api-key-file=k";
+        let joining = "join http://b http://a --watcher --tag X --api-key-file k";
+        for line in [adding, joining] {
+            let command = read(line).unwrap().unwrap();
+            let tag = Some("X".to_owned());
+            let action = Action::Add { url: "http://b".to_owned(), tag, is_watcher: true };
+            assert_eq!((command.url.as_str(), command.action), ("http://a", action));
+            assert_eq!(command.access.api_key, Some("k".into()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        assert!(read("--help").unwrap().is_none());
+        for line in
+            ["", "add http://a", "status http://a --tag=B", "remove http://a B --watcher", "x --y"]
+        {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_nodes_are_shown_with_their_parts() {
+        let topology = json!({
+            "Leader": "A",
+            "Topology": {
+                "AllNodes": {"A": "http://a", "B": "http://b"}, "Members": {"A": "http://a"},
+                "Promotables": {}, "Watchers": {"B": "http://b"}
+            }
+        });
+        let text = shown(&topology);
+        assert!(
+            text.starts_with("A    http://a  member, leads\nB    http://b  watcher\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("corvus cluster join <address> http://a\n"), "{text}");
+        let text = shown(&json!({"Leader": null, "Topology": {"AllNodes": {"A": "http://a"}}}));
+        assert!(text.contains("No node leads"), "{text}");
+    }
+}
