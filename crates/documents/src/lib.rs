@@ -124,7 +124,9 @@ pub use read::{
     by_prefix, by_prefix_descending, get, get_tombstone, newest_first, newest_first_of_collection,
 };
 pub use replicated::{
-    Received, ReceivedBatch, ReceivedItem, ReceivedVersion, Source, SourceProgress,
+    Received, ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedBatch, ReceivedCounter,
+    ReceivedCounterTombstone, ReceivedDeletedRange, ReceivedItem, ReceivedRevision,
+    ReceivedSegment, ReceivedVersion, Source, SourceProgress, contained, is_of_conflict,
     source_progress, sources,
 };
 pub use requests::{

@@ -130,7 +130,12 @@ impl DocumentWriter<'_> {
         let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
         let listed = listed(self.transaction(), id.lower_cased(), all_kinds(document.flags()))?;
         let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
-        let flags = document.flags().without(LISTING_FLAGS) | listed.flags;
+        // A version that is written here is no longer the outcome of a conflict.
+        let lost = match self.is_import || self.is_received {
+            true => LISTING_FLAGS,
+            false => LISTING_FLAGS.with(DocumentFlags::RESOLVED),
+        };
+        let flags = document.flags().without(lost) | listed.flags;
         let then = Timestamp::from_ticks(document.last_modified_ticks());
         let time = self.time_over(document.last_modified_ticks(), document.etag());
         let is_same = flags == document.flags() && body.as_bytes() == document.body()?.as_bytes();

@@ -125,6 +125,14 @@ impl Payload {
     }
 }
 
+/// The memory that it takes to read a message, in bytes; what is in it besides its header is not looked at.
+pub fn memory_of(message: &[u8]) -> u64 {
+    let length = message.get(8..12).and_then(|length| length.first_chunk());
+    let length = length.map_or(0, |length| u32::from_le_bytes(*length) as usize);
+    // The payload, and the changes that are read from it.
+    2 * length.min(MESSAGE_BYTES_MAX) as u64
+}
+
 /// A message that arrived: its kind and its payload, whose checksum is right.
 pub(crate) fn open(message: &[u8]) -> Result<(u8, Vec<u8>), InvalidMessage> {
     let Some((header, body)) = message.split_first_chunk::<HEADER_BYTES>() else {

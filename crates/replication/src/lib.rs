@@ -26,7 +26,7 @@ mod outgoing_batch;
 mod receiver;
 mod sender;
 
-pub use format::{InvalidMessage, MESSAGE_BYTES_MAX};
+pub use format::{InvalidMessage, MESSAGE_BYTES_MAX, memory_of};
 pub use message::{
     Batch, ContentPiece, Greeting, LinkKind, Message, Refusal, RefusalKind, Reply, Welcome,
 };

@@ -370,3 +370,114 @@ impl Reply {
         Ok(reply)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item_writer::{DELETED_COUNTER, DELETED_RANGE, TOMBSTONE};
+
+    const VECTOR: &str = "A:5-AAAAAAAAAAAAAAAAAAAAAA";
+
+    fn source() -> Source {
+        Source { database_id: DatabaseId([7; 16]), node_tag: NodeTag::A }
+    }
+
+    fn batch() -> Payload {
+        let mut payload = Payload::default();
+        payload.raw(&[7; 16]);
+        payload.text("A");
+        payload.number(3);
+        payload.number(9);
+        payload.maybe_text(Some(VECTOR));
+        put_hashes(&mut payload, &[ContentHash([1; 32])]);
+        payload.short(3);
+        payload.byte(TOMBSTONE);
+        ["d", VECTOR, "Users"].iter().for_each(|text| payload.text(text));
+        payload.signed(5);
+        payload.short(0);
+        payload.byte(DELETED_COUNTER);
+        ["d", "n", "Users", VECTOR].iter().for_each(|text| payload.text(text));
+        payload.byte(DELETED_RANGE);
+        ["d", "s", "Users", VECTOR].iter().for_each(|text| payload.text(text));
+        (1..4).for_each(|number| payload.signed(number));
+        payload
+    }
+
+    #[test]
+    fn what_is_sent_is_read() {
+        let greeting = Greeting {
+            source: source(),
+            database: "db".to_owned(),
+            url: "http://a:1".to_owned(),
+            kind: LinkKind::Internal,
+            last_etag: Etag(9),
+            change_vector: VECTOR.parse().unwrap(),
+        };
+        match Message::read(&greeting.to_bytes()).unwrap() {
+            Message::Greeting(read) => assert_eq!(read, greeting),
+            other => panic!("{other:?}"),
+        }
+        let piece = ContentPiece {
+            source: source().database_id,
+            hash: ContentHash([2; 32]),
+            content_bytes: 5,
+            position: 1,
+            bytes: b"abc".to_vec(),
+        };
+        match Message::read(&piece.to_bytes()).unwrap() {
+            Message::Content(read) => assert_eq!(read, piece),
+            other => panic!("{other:?}"),
+        }
+        match Message::read(&batch().into_message(BATCH)).unwrap() {
+            Message::Batch(read) => {
+                assert_eq!((read.after, read.last_etag), (Etag(3), Etag(9)));
+                assert_eq!((read.items.len(), read.contents.len()), (3, 1));
+                assert_eq!(read.complete.unwrap().as_str(), VECTOR);
+            }
+            other => panic!("{other:?}"),
+        }
+        let change_vector: ChangeVector = VECTOR.parse().unwrap();
+        let replies = [
+            Reply::Welcome(Welcome {
+                database_id: DatabaseId([3; 16]),
+                node_tag: NodeTag::A,
+                accepted: Etag(7),
+                change_vector: change_vector.clone(),
+            }),
+            Reply::Accepted { accepted: Etag(7), change_vector, is_stored: true },
+            Reply::Missing(vec![ContentHash([5; 32])]),
+            Reply::Taken(8),
+            Reply::Refused(Refusal { kind: RefusalKind::Never, reason: "no".to_owned() }),
+        ];
+        for reply in replies {
+            assert_eq!(Reply::read(&reply.to_bytes()).unwrap(), reply);
+        }
+    }
+
+    /// The checksum is right, and what it is of is not: a sender with an error, or a hostile one.
+    #[test]
+    fn payloads_that_are_none_are_errors_and_never_panics() {
+        let (_, payload) = open(&batch().into_message(BATCH)).unwrap();
+        let message = |bytes: &[u8]| {
+            let mut payload = Payload::default();
+            payload.raw(bytes);
+            payload
+        };
+        for length in 0..payload.len() {
+            let cut = message(&payload[..length]).into_message(BATCH);
+            assert!(Message::read(&cut).is_err(), "cut to {length}");
+        }
+        for position in 0..payload.len() {
+            for change in [0x01, 0x40, 0xff] {
+                let mut damaged = payload.clone();
+                damaged[position] ^= change;
+                for kind in [GREETING, BATCH, CONTENT, WELCOME, ACCEPTED, MISSING] {
+                    let bytes = message(&damaged).into_message(kind);
+                    let _ = (Message::read(&bytes).is_ok(), Reply::read(&bytes).is_ok());
+                }
+            }
+        }
+        let longer = [payload.as_slice(), b"x"].concat();
+        assert!(Message::read(&message(&longer).into_message(BATCH)).is_err());
+    }
+}

@@ -3,15 +3,18 @@
 use std::{borrow::Cow, collections::HashMap, fmt};
 
 use documents::{
-    DocumentError, TransactionEnds, collection_numbered,
-    log::{self, EntryKinds, LogEntry, Selection},
+    AttachmentRow, DocumentError, TransactionEnds, collection_numbered, is_of_conflict,
+    log::{self, EntryKind, EntryKinds, LogEntry, Selection},
 };
 use model::{ChangeVector, ContentHash, Etag};
 use storage::{MemoryExhausted, MemoryShare, Transaction};
 
 use crate::{
     format::{MESSAGE_BYTES_MAX, Payload},
-    item_writer::{put_document, put_tombstone},
+    item_writer::{
+        put_attachment, put_counter, put_deleted_attachment, put_deleted_counter,
+        put_deleted_range, put_document, put_revision, put_segment, put_tombstone,
+    },
 };
 
 /// Where a batch ends; a transaction is never divided, however large it is.
@@ -23,6 +26,8 @@ pub struct BatchLimits {
     pub bytes_max: usize,
     /// After the transaction with this many entries of the log, whether or not they are sent.
     pub entries_max: usize,
+    /// Before the first transaction with a later change.
+    pub up_to: Etag,
 }
 
 /// Why a batch cannot be read.
@@ -69,13 +74,13 @@ pub(crate) struct OutgoingBatch {
     /// Entries that the receiver has already.
     pub(crate) skipped: u64,
     pub(crate) last_etag: Etag,
-    /// The change vector of the database, if the log ends here.
+    /// Up to where the database has everything, if the log ends here.
     pub(crate) complete: Option<ChangeVector>,
     pub(crate) contents: Vec<ContentHash>,
 }
 
 /// Everything that is sent.
-const KINDS: EntryKinds = EntryKinds::DOCUMENTS;
+const KINDS: EntryKinds = EntryKinds::of(&EntryKind::ALL);
 
 /// Reads whole transactions after an etag: at least one, if there is any. What `known` covers is left out.
 pub(crate) fn read_batch<T: Transaction>(
@@ -102,11 +107,14 @@ pub(crate) fn read_batch<T: Transaction>(
             let is_full = limits.items_max <= batch.count as usize
                 || limits.bytes_max <= batch.items.len()
                 || limits.entries_max <= entries;
-            if is_full {
+            let next = ends.end_of(entry.etag())?;
+            if is_full || limits.up_to < next {
                 batch.last_etag = end;
+                batch.contents.sort_unstable();
+                batch.contents.dedup();
                 return Ok(batch);
             }
-            end = ends.end_of(entry.etag())?;
+            end = next;
         }
         entries += 1;
         if is_known(&entry, known)? {
@@ -119,14 +127,21 @@ pub(crate) fn read_batch<T: Transaction>(
             return Err(ReadError::TooLarge { last: end });
         }
     }
+    batch.contents.sort_unstable();
+    batch.contents.dedup();
     let progress = documents::progress(tx)?;
     (batch.last_etag, batch.complete) =
-        (progress.last_etag.max(after), Some(progress.change_vector));
+        (progress.last_etag.max(after), Some(documents::contained(tx)?));
     Ok(batch)
 }
 
 fn is_known(entry: &LogEntry<'_>, known: &ChangeVector) -> Result<bool, DocumentError> {
     let damaged = || DocumentError::Corrupt { detail: "a row has an impossible change vector" };
+    if let LogEntry::Revision(row) = entry
+        && is_of_conflict(row.flags())
+    {
+        return Ok(false);
+    }
     let version: ChangeVector = match entry.change_vector() {
         Cow::Borrowed(text) => text.parse().map_err(|_| damaged())?,
         Cow::Owned(text) => text.parse().map_err(|_| damaged())?,
@@ -154,7 +169,34 @@ impl<T: Transaction> ItemWriter<'_, T> {
             LogEntry::DocumentTombstone(row) => {
                 put_tombstone(items, row, self.collection(row.collection_number())?);
             }
-            _ => return Ok(()),
+            LogEntry::Revision(row) => {
+                let attachments = documents::attachments_of_revision(self.tx, row.etag())?;
+                let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
+                batch.contents.extend(attachments.iter().map(AttachmentRow::hash));
+                let collection = self.collection(row.collection_number())?;
+                put_revision(items, row, &attachments, collection)?;
+            }
+            LogEntry::Attachment(row) => match row.lower_document_id() {
+                Some(lower_id) => {
+                    batch.contents.push(row.hash());
+                    put_attachment(items, row, lower_id);
+                }
+                // It is sent with its revision.
+                None => return Ok(()),
+            },
+            LogEntry::AttachmentTombstone(row) => put_deleted_attachment(items, row),
+            LogEntry::Counter(row) => {
+                put_counter(items, row, self.collection(row.collection_number())?)?;
+            }
+            LogEntry::CounterTombstone(row) => {
+                put_deleted_counter(items, row, self.collection(row.collection_number())?);
+            }
+            LogEntry::Segment(row) => {
+                put_segment(items, row, self.collection(row.collection_number())?);
+            }
+            LogEntry::DeletedRange(row) => {
+                put_deleted_range(items, row, self.collection(row.collection_number())?);
+            }
         }
         batch.count += 1;
         Ok(())

@@ -13,8 +13,9 @@ use crate::message::{
 pub enum Answered {
     /// Nothing but to answer.
     Reply(Reply),
-    /// The batch is to be executed as one transaction; then [`accepted`] is the answer.
-    Store(Box<ReceivedBatch>),
+    /// The batch is to be executed as one transaction, with those of these contents that are staged; then [`accepted`] is
+    /// the answer.
+    Store(Box<ReceivedBatch>, Vec<ContentHash>),
     /// The piece of a content is to be staged.
     Stage(ContentPiece),
 }
@@ -55,7 +56,7 @@ fn welcome(tx: &impl Transaction, greeting: &Greeting) -> Result<Reply, Document
             ),
         }));
     }
-    let change_vector = documents::progress(tx)?.change_vector;
+    let change_vector = documents::contained(tx)?;
     Ok(Reply::Welcome(Welcome { database_id, node_tag, accepted, change_vector }))
 }
 
@@ -65,7 +66,7 @@ fn answer_batch(
     staged: impl Fn(&ContentHash) -> bool,
 ) -> Result<Answered, DocumentError> {
     let accepted = source_progress(tx, batch.source.database_id)?;
-    let change_vector = documents::progress(tx)?.change_vector;
+    let change_vector = documents::contained(tx)?;
     if accepted != batch.after {
         let reply = Reply::Accepted { accepted, change_vector, is_stored: false };
         return Ok(Answered::Reply(reply));
@@ -84,8 +85,10 @@ fn answer_batch(
     if !missing.is_empty() {
         return Ok(Answered::Reply(Reply::Missing(missing)));
     }
-    let Batch { source, after, last_etag, complete, items, .. } = batch;
-    Ok(Answered::Store(Box::new(ReceivedBatch { source, after, last_etag, items, complete })))
+    let Batch { source, after, last_etag, complete, contents, items } = batch;
+    let received =
+        ReceivedBatch { source, after, last_etag, items, contents: Vec::new(), complete };
+    Ok(Answered::Store(Box::new(received), contents))
 }
 
 /// The answer to a batch that was executed.

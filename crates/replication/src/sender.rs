@@ -3,16 +3,22 @@
 //! Nothing of what a sender knows is stored: after a restart, or when a message was lost, it begins with a greeting, to
 //! which the receiver answers where to go on.
 
-use std::fmt;
+use std::{collections::VecDeque, fmt};
 
-use model::{ChangeVector, ContentHash, Etag};
+use documents::CONTENT_CHUNK_BYTES;
+use model::{ChangeVector, ContentHash, DatabaseId, Etag};
 use storage::{MemoryShare, Transaction};
 
 use crate::{
     format::InvalidMessage,
-    message::{BatchHead, Greeting, LinkKind, Refusal, Reply, Welcome, batch_message},
+    message::{
+        BatchHead, ContentPiece, Greeting, LinkKind, Refusal, Reply, Welcome, batch_message,
+    },
     outgoing_batch::{BatchLimits, ReadError, read_batch},
 };
+
+/// Bytes of a content in one message: whole chunks, so that the receiver stores them as they are.
+const PIECE_BYTES: usize = 4 * CONTENT_CHUNK_BYTES;
 
 /// One link to a receiver, as the sender sees it.
 #[derive(Debug)]
@@ -24,14 +30,23 @@ pub struct Sender {
     receiver: Option<Welcome>,
     /// What the receiver was last told that the sender contains.
     told: Option<ChangeVector>,
+    /// Contents that the receiver lacks, and how much of the first one it has.
+    uploads: VecDeque<ContentHash>,
+    uploaded: u64,
     /// What was sent and not answered yet.
     pending: Option<Pending>,
 }
 
 #[derive(Clone, Debug)]
-struct Pending {
-    last_etag: Etag,
-    complete: Option<ChangeVector>,
+enum Pending {
+    Batch {
+        last_etag: Etag,
+        complete: Option<ChangeVector>,
+    },
+    /// A piece of the first content, of which the receiver will have everything with this one.
+    Piece {
+        is_last: bool,
+    },
 }
 
 /// A message that is ready to be sent.
@@ -56,8 +71,10 @@ pub enum Advance {
     Welcomed,
     /// Everything up to here was received.
     Accepted(Etag),
-    /// Contents are to be sent first, and then the batch again.
-    Missing(Vec<ContentHash>),
+    /// So many contents are sent first, and then the batch again.
+    Missing(usize),
+    /// A piece of a content was received.
+    Taken,
 }
 
 /// An answer that does not go on. The sender begins with a greeting again.
@@ -88,7 +105,15 @@ impl std::error::Error for ReplyError {}
 impl Sender {
     /// A link that is not established yet. `database` and `url` name the sender for the receiver's operators.
     pub fn new(kind: LinkKind, database: String, url: String) -> Sender {
-        Sender { kind, names: (database, url), receiver: None, told: None, pending: None }
+        Sender {
+            kind,
+            names: (database, url),
+            receiver: None,
+            told: None,
+            uploads: VecDeque::new(),
+            uploaded: 0,
+            pending: None,
+        }
     }
 
     /// The receiver, if the link is established.
@@ -115,6 +140,9 @@ impl Sender {
         let identity = documents::database_identity(tx)?;
         let source =
             documents::Source { database_id: identity.database_id, node_tag: identity.node_tag };
+        if let Some(piece) = self.next_piece(tx, source.database_id, share)? {
+            return Ok(Some(piece));
+        }
         let Some(receiver) = &self.receiver else {
             let progress = documents::progress(tx)?;
             let greeting = Greeting {
@@ -153,8 +181,48 @@ impl Sender {
             last_etag: batch.last_etag,
             is_last: batch.complete.is_some(),
         };
-        self.pending = Some(Pending { last_etag: batch.last_etag, complete: batch.complete });
+        self.pending =
+            Some(Pending::Batch { last_etag: batch.last_etag, complete: batch.complete });
         Ok(Some(outgoing))
+    }
+
+    /// The next piece of a content that the receiver lacks. One that is no longer here is left out: nothing that is sent
+    /// has it then.
+    fn next_piece(
+        &mut self,
+        tx: &impl Transaction,
+        source: DatabaseId,
+        share: &mut MemoryShare,
+    ) -> Result<Option<Outgoing>, ReadError> {
+        while let Some(hash) = self.uploads.front().copied() {
+            let Some(content) = documents::content(tx, &hash)? else {
+                self.uploads.pop_front();
+                self.uploaded = 0;
+                continue;
+            };
+            let (position, content_bytes) = (self.uploaded, content.bytes());
+            share.try_grow_to(2 * PIECE_BYTES as u64).map_err(ReadError::NoMemory)?;
+            let mut bytes = Vec::new();
+            while bytes.len() < PIECE_BYTES {
+                let part = content.read_at(tx, position + bytes.len() as u64)?;
+                if part.is_empty() {
+                    break;
+                }
+                bytes.extend_from_slice(&part[..part.len().min(PIECE_BYTES - bytes.len())]);
+            }
+            let is_last = content_bytes <= position + bytes.len() as u64;
+            let piece = ContentPiece { source, hash, content_bytes, position, bytes };
+            self.pending = Some(Pending::Piece { is_last });
+            let accepted = self.accepted().unwrap_or(Etag::ZERO);
+            return Ok(Some(Outgoing {
+                bytes: piece.to_bytes(),
+                items: 0,
+                skipped: 0,
+                last_etag: accepted,
+                is_last: false,
+            }));
+        }
+        Ok(None)
     }
 
     /// Takes the answer to the last message.
@@ -180,15 +248,26 @@ impl Sender {
             (
                 Reply::Accepted { accepted, change_vector, is_stored },
                 Some(receiver),
-                Some(pending),
+                Some(Pending::Batch { last_etag, complete }),
             ) => {
-                if is_stored && accepted == pending.last_etag {
-                    self.told = pending.complete.or(self.told.take());
+                if is_stored && accepted == last_etag {
+                    self.told = complete.or(self.told.take());
                 }
                 (receiver.accepted, receiver.change_vector) = (accepted, change_vector);
                 Ok(Advance::Accepted(accepted))
             }
-            (Reply::Missing(hashes), Some(_), Some(_)) => Ok(Advance::Missing(hashes)),
+            (Reply::Missing(hashes), Some(_), Some(Pending::Batch { .. })) => {
+                (self.uploads, self.uploaded) = (hashes.into(), 0);
+                Ok(Advance::Missing(self.uploads.len()))
+            }
+            (Reply::Taken(position), Some(_), Some(Pending::Piece { is_last })) => {
+                self.uploaded = position;
+                if is_last {
+                    self.uploads.pop_front();
+                    self.uploaded = 0;
+                }
+                Ok(Advance::Taken)
+            }
             _ => Err(ReplyError::Unexpected),
         }
     }
@@ -196,5 +275,6 @@ impl Sender {
     /// A message or its answer was lost: the link is to be established again.
     pub fn lost(&mut self) {
         (self.receiver, self.told, self.pending) = (None, None, None);
+        (self.uploads, self.uploaded) = (VecDeque::new(), 0);
     }
 }

@@ -4,9 +4,11 @@ use model::{ChangeVector, Etag};
 
 use super::{
     item::ReceivedItem,
-    sources::{self, Source, SourceProgress, source_progress},
+    sources::{
+        self, Source, SourceProgress, contained, replicated, set_replicated, source_progress,
+    },
 };
-use crate::{error::DocumentError, write::DocumentWriter};
+use crate::{attachments::NewContent, error::DocumentError, write::DocumentWriter};
 
 /// A part of the log of another database: whole transactions.
 #[derive(Clone, Debug)]
@@ -19,7 +21,9 @@ pub struct ReceivedBatch {
     pub last_etag: Etag,
     /// The changes, without those that this database is known to have.
     pub items: Vec<ReceivedItem>,
-    /// The change vector of the sender, if it had nothing more when the batch was read.
+    /// Contents of attachments in it, as far as this database does not have them.
+    pub contents: Vec<NewContent>,
+    /// Up to where the sender has everything, if it had nothing more when the batch was read.
     pub complete: Option<ChangeVector>,
 }
 
@@ -28,7 +32,7 @@ pub struct ReceivedBatch {
 pub struct Received {
     /// Everything up to this etag of the sender was received, by this batch or by earlier ones.
     pub accepted: Etag,
-    /// The change vector of this database now.
+    /// Up to where this database has everything now.
     pub change_vector: ChangeVector,
     /// Whether the batch was stored: it is dropped if it does not begin where the one before it has ended.
     pub is_stored: bool,
@@ -54,11 +58,16 @@ impl DocumentWriter<'_> {
         let is_next = batch.after == accepted && source.database_id != self.database_id();
         if is_next {
             (self.is_received, self.has_sources) = (true, true);
+            self.contained = contained(self.transaction())?;
+            self.received_contents.clone_from(&batch.contents);
             for item in &batch.items {
                 self.receive_item(item)?;
             }
+            self.discard_received_contents()?;
             if let Some(complete) = &batch.complete {
                 self.merge_change_vector(complete);
+                let replicated = replicated(self.transaction())?.merge(complete);
+                set_replicated(self.tx, &replicated)?;
             }
             let progress = SourceProgress { source, accepted: batch.last_etag };
             sources::set_progress(self.tx, &progress)?;
@@ -66,18 +75,27 @@ impl DocumentWriter<'_> {
         }
         Ok(Received {
             accepted: if is_next { batch.last_etag } else { accepted },
-            change_vector: self.progress.change_vector.clone(),
+            change_vector: contained(self.transaction())?,
             is_stored: is_next,
         })
     }
 
     fn receive_item(&mut self, item: &ReceivedItem) -> Result<(), DocumentError> {
         // It may have been deleted here, so long ago that nothing is left of it.
-        if self.progress.change_vector.covers(item.change_vector()) {
+        if item.is_known_by_its_version() && self.contained.covers(item.change_vector()) {
             return Ok(());
         }
         match item {
             ReceivedItem::Version(version) => self.receive_version(version),
+            ReceivedItem::Revision(revision) => self.receive_revision(revision),
+            ReceivedItem::Attachment(attachment) => self.receive_attachment(attachment),
+            ReceivedItem::AttachmentTombstone(tombstone) => {
+                self.receive_attachment_tombstone(tombstone)
+            }
+            ReceivedItem::Counter(counter) => self.receive_counter(counter),
+            ReceivedItem::CounterTombstone(tombstone) => self.receive_counter_tombstone(tombstone),
+            ReceivedItem::Segment(segment) => self.receive_segment(segment),
+            ReceivedItem::DeletedRange(range) => self.receive_deleted_range(range),
         }
     }
 }

@@ -5,8 +5,8 @@
 //! that the stored one contains is dropped, and of two that do not know each other the higher one in the order of
 //! [`rank`] is kept, with the joined change vector of both.
 //!
-//! The change vector of a version says what its writer knew. That of the *database* says more, that nothing is missing
-//! up to there, so it takes over that of a source only once everything has arrived that the source had.
+//! The change vector of a version says what its writer knew. What the database [contains](contained) says more, that nothing
+//! is missing up to there, so it takes over that of a source only once everything has arrived that the source had.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,6 +15,9 @@
 //! | `batch` | one batch, as one transaction |
 //! | `rank` | which of two versions is kept |
 //! | `version` | documents and their deletions |
+//!
+//! What belongs to documents is received in the modules of `revisions`, `attachments`, `counters` and `time_series`. It may
+//! arrive before its document, and may be left without one.
 
 mod batch;
 mod item;
@@ -23,7 +26,11 @@ mod sources;
 mod version;
 
 pub use batch::{Received, ReceivedBatch};
-pub use item::{ReceivedItem, ReceivedVersion};
-pub use sources::{Source, SourceProgress, source_progress, sources};
+pub use item::{
+    ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedCounter, ReceivedCounterTombstone,
+    ReceivedDeletedRange, ReceivedItem, ReceivedRevision, ReceivedSegment, ReceivedVersion,
+    is_of_conflict,
+};
+pub use sources::{Source, SourceProgress, contained, source_progress, sources};
 
 pub(crate) use sources::has_sources;

@@ -6,18 +6,26 @@
 //!  1..4    not used, 0
 //!  4..8    tag of its node, zero-filled
 //!  8..16   everything up to this etag of that database was received, little-endian
+//! tree Meta   "replicated" -> change vector, text: nothing is missing of other databases up to there
 //! ```
+//!
+//! The vector of the database says more: it contains what was imported, of which much may be missing.
 //!
 //! Invariant: a position changes in the transaction that stores what was received, so a batch is received completely or
 //! not at all, and what is sent again after a crash begins where this says.
 
 use std::ops::Bound;
 
-use model::{DatabaseId, Etag, NodeTag};
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag, NodeTag};
 use storage::{Transaction, TreeName, WriteTransaction};
 
-use crate::error::{DocumentError, corrupt};
+use crate::{
+    database_record::{DatabaseIdentity, database_identity, progress},
+    error::{DocumentError, corrupt},
+    schema::meta,
+};
 
+const REPLICATED: &[u8] = b"replicated";
 const VERSION: u8 = 1;
 const BYTES: usize = 16;
 
@@ -74,6 +82,36 @@ pub fn sources(tx: &impl Transaction) -> Result<Vec<SourceProgress>, DocumentErr
 /// Whether anything was received from another database.
 pub(crate) fn has_sources(tx: &impl Transaction) -> Result<bool, DocumentError> {
     Ok(tx.tree(&tree())?.len() != 0)
+}
+
+/// Up to where a database has everything, of itself and of others: what this covers need not be sent to it.
+///
+/// # Errors
+/// Storage errors; a damaged record.
+pub fn contained(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
+    let DatabaseIdentity { database_id, node_tag: tag } = database_identity(tx)?;
+    let etag = progress(tx)?.change_vector.etag_of(database_id);
+    let replicated = replicated(tx)?;
+    match etag {
+        Etag::ZERO => Ok(replicated),
+        etag => Ok(replicated.with(ChangeVectorEntry { tag, etag, database_id })),
+    }
+}
+
+/// The same of other databases alone.
+pub(super) fn replicated(tx: &impl Transaction) -> Result<ChangeVector, DocumentError> {
+    let Some(text) = tx.tree(&meta())?.get(REPLICATED)? else { return Ok(ChangeVector::empty()) };
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    parsed.ok_or(corrupt("the vector of what was received is damaged"))
+}
+
+/// Notes up to where nothing is missing.
+pub(super) fn set_replicated(
+    tx: &mut WriteTransaction,
+    change_vector: &ChangeVector,
+) -> Result<(), DocumentError> {
+    tx.tree_mut(&meta())?.put(REPLICATED, change_vector.as_str().as_bytes())?;
+    Ok(())
 }
 
 /// Notes that everything up to an etag was received.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use blittable::BlittableBuf;
-use model::{ChangeVector, Comparison, DocumentFlags, DocumentId, Etag};
+use model::{ChangeVector, CollectionName, Comparison, DocumentFlags, DocumentId, Etag};
 use platform::Timestamp;
 
 use super::{
@@ -39,6 +39,19 @@ pub(super) struct StoredVersion {
     etag: Etag,
     /// Without its lists; `None` if it was deleted.
     body: Option<BlittableBuf>,
+}
+
+impl StoredVersion {
+    fn as_received(&self, collection: CollectionName) -> ReceivedVersion {
+        ReceivedVersion {
+            id: self.id.clone(),
+            change_vector: self.change_vector.clone(),
+            last_modified_ticks: self.last_modified_ticks,
+            flags: self.flags,
+            collection,
+            body: self.body.clone(),
+        }
+    }
 }
 
 impl DocumentWriter<'_> {
@@ -120,11 +133,28 @@ impl DocumentWriter<'_> {
                 change_vector,
                 last_modified_ticks: stored.last_modified_ticks,
                 flags: stored.flags | mark,
-                collection,
+                collection: collection.clone(),
                 body: stored.body.clone(),
             },
         };
-        self.store_received(&kept, Some(stored))
+        let kept_collection = collection;
+        if is_same {
+            return self.store_received(&kept, Some(stored));
+        }
+        // In the order in which their revisions are: the one that is kept is the latest.
+        let (lost, lost_body) = match is_received_kept {
+            true => (stored.as_received(kept_collection), stored.body.as_ref()),
+            false => (received.clone(), received_body.as_ref()),
+        };
+        if let Some(body) = lost_body {
+            self.keep_of_conflict(&lost, body.as_bytes(), DocumentFlags::CONFLICTED)?;
+        }
+        self.store_received(&kept, Some(stored))?;
+        let kept_body = if is_received_kept { &received_body } else { &stored.body };
+        match kept_body {
+            Some(body) => self.keep_of_conflict(&kept, body.as_bytes(), DocumentFlags::RESOLVED),
+            None => Ok(()),
+        }
     }
 
     /// Stores a version in the place of another one.
@@ -192,6 +222,12 @@ impl DocumentWriter<'_> {
         let etag = self.next_etag()?;
         self.store_version(&new, flags, etag)?;
         self.touched.remove(id);
+        if listed.flags.contains(DocumentFlags::HAS_COUNTERS) {
+            self.move_counters(id, number)?;
+        }
+        if listed.flags.contains(DocumentFlags::HAS_TIME_SERIES) {
+            self.move_time_series(id, number)?;
+        }
         Ok(())
     }
 
@@ -231,6 +267,11 @@ impl DocumentWriter<'_> {
         self.tx.table_mut(&DOCUMENTS).insert_new(&self.row)?;
         self.collections.count(self.tx, number, 0, 1)?;
         self.progress.tombstones += 1;
+        // It may have been in this collection before it was in another one.
+        let earlier = row::moved_key(id.lower_cased(), number);
+        if self.tx.table_mut(&DOCUMENTS).delete(&earlier)? {
+            self.uncount_tombstone(number)?;
+        }
         Ok(())
     }
 

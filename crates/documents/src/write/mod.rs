@@ -9,14 +9,14 @@ mod new_id;
 mod put;
 
 use model::{
-    ChangeVector, ChangeVectorEntry, CollectionName, DatabaseId, DocumentFlags, DocumentId, Etag,
-    IdSeparator, NodeTag, RevisionsConfiguration, TRANSACTION_TAG,
+    ChangeVector, ChangeVectorEntry, CollectionName, ContentHash, DatabaseId, DocumentFlags,
+    DocumentId, Etag, IdSeparator, NodeTag, RevisionsConfiguration, TRANSACTION_TAG,
 };
 use platform::{Entropy, Timestamp};
 use storage::{WriteTransaction, invariant};
 
 use crate::{
-    attachments::Leftovers,
+    attachments::{Leftovers, NewContent},
     change::{Change, NotedChanges},
     collections::OpenCollections,
     compression::{Compression, Packer},
@@ -108,6 +108,12 @@ pub struct DocumentWriter<'w> {
     pub(crate) is_import: bool,
     /// Whether this stores what another database has sent.
     pub(crate) is_received: bool,
+    /// Up to where the database had everything before.
+    pub(crate) contained: ChangeVector,
+    /// Contents of attachments that came with it.
+    pub(crate) received_contents: Vec<NewContent>,
+    /// Contents that it may have left without an attachment.
+    pub(crate) released_contents: Vec<ContentHash>,
     /// Documents whose lists were changed and whose metadata is not updated yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
@@ -148,6 +154,9 @@ impl<'w> DocumentWriter<'w> {
             has_sources,
             is_import: false,
             is_received: false,
+            contained: ChangeVector::empty(),
+            received_contents: Vec::new(),
+            released_contents: Vec::new(),
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             packer: Packer::default(),

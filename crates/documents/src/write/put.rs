@@ -77,7 +77,12 @@ impl DocumentWriter<'_> {
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
         let before = self.before_put(&id, replaced.as_ref(), &marks)?;
-        let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
+        let known = match &replaced {
+            Some(replaced) => replaced.flags,
+            // What belongs to a document may have arrived without it.
+            None if self.has_sources => LISTING_FLAGS,
+            None => DocumentFlags::NONE,
+        };
         let known = (known | marks.added).without(marks.removed);
         let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
         let lists = listed.lists.as_ref();
@@ -329,7 +334,7 @@ impl DocumentWriter<'_> {
         Ok(DocumentFlags::NONE)
     }
 
-    fn uncount_tombstone(&mut self, number: u32) -> Result<(), DocumentError> {
+    pub(crate) fn uncount_tombstone(&mut self, number: u32) -> Result<(), DocumentError> {
         self.collections.count(self.tx, number, 0, -1)?;
         self.progress.tombstones -= 1;
         Ok(())

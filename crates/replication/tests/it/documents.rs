@@ -1,6 +1,8 @@
 //! Documents and their deletions.
 
-use documents::DocumentError;
+use blittable::{ParseLimits, parse_document};
+use commands::Command;
+use documents::{DocumentError, Import, ImportedVersion};
 use model::DocumentFlags;
 
 use crate::world::{Content, World, delete, id, put};
@@ -97,4 +99,28 @@ fn an_idle_pair_sends_nothing() {
     for (from, to) in [(0, 1), (1, 0)] {
         assert!(world.next_message(from, to).is_none());
     }
+}
+
+/// What is imported from a dump has the versions that it had at its database, of which the dump may have a part.
+#[test]
+fn an_import_does_not_keep_the_rest_of_a_database_away() {
+    let mut world = World::new(2, 1);
+    world.execute(0, vec![put("a", "{}"), put("b", "{}")]);
+    let version = {
+        let tx = world.nodes[0].read();
+        documents::get(&tx, &id("b")).unwrap().unwrap().change_vector().parse().unwrap()
+    };
+    let imported = ImportedVersion {
+        id: id("b"),
+        change_vector: Some(version),
+        last_modified_ticks: None,
+        flags: DocumentFlags::NONE,
+        body: parse_document(b"{}", &ParseLimits::default()).unwrap(),
+        attachments: Vec::new(),
+        contents: Vec::new(),
+        is_revised: true,
+    };
+    world.execute(1, vec![Command::Import(Box::new(Import::Document(imported)))]);
+    world.send(0, 1);
+    assert!(documents::get(&world.nodes[1].read(), &id("a")).unwrap().is_some());
 }

@@ -2,4 +2,5 @@
 
 mod documents;
 mod generated;
+mod parts;
 mod world;
