@@ -6,9 +6,9 @@ use documents::{
     AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ContentNumber, CopiedAttachment,
     CountersChanged, DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction,
     ExpectedVersion, HiLoRange, HiLoRequest, Import, Imported, MovedAttachment, NewContent,
-    OutputChange, OutputWritten, PutAttachment, PutDocument, RemoveTombstones, RemovedRevisions,
-    Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
-    TrainedDictionary, WriteTally,
+    OutputChange, OutputWritten, PutAttachment, PutDocument, Received, ReceivedBatch,
+    RemoveTombstones, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove,
+    StoredAttachment, StoredDocument, TrainedDictionary, WriteTally,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -137,6 +137,8 @@ pub enum Command {
     Output(OutputChange),
     /// Store one thing of a dump.
     Import(Box<Import>),
+    /// Store a part of the log of another database, unless that has already been done. Submitted alone.
+    Receive(Box<ReceivedBatch>),
     /// Use a dictionary for all further compression. The queue does this by itself.
     AddDictionary(TrainedDictionary),
 }
@@ -153,6 +155,7 @@ impl Command {
             Self::ClusterDocuments(documents) => OVERHEAD_BYTES + documents.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::Import(import) => OVERHEAD_BYTES + import.size_bytes(),
+            Self::Receive(batch) => OVERHEAD_BYTES + batch.size_bytes(),
             Self::ChangeTimeSeries(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
@@ -304,6 +307,8 @@ pub enum CommandResult {
     Output(OutputWritten),
     /// Of [`Command::Import`].
     Imported(Imported),
+    /// Of [`Command::Receive`].
+    Received(Received),
     /// Of [`Command::AddDictionary`].
     DictionaryAdded,
 }

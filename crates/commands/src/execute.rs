@@ -270,6 +270,7 @@ fn execute_command(
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
         Command::Import(import) => CommandResult::Imported(writer.import(import)?),
+        Command::Receive(batch) => CommandResult::Received(writer.receive(batch)?),
         Command::AddDictionary(trained) => {
             writer.add_dictionary(trained)?;
             CommandResult::DictionaryAdded

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use blittable::{BuildError, Corrupt};
-use model::{DocumentIdTooLong, date};
+use model::{ContentHash, DocumentIdTooLong, date};
 use storage::StorageError;
 
 use crate::{HILO_END_MAX, attachments::ContentNumber, time_series::InvalidTimeSeries};
@@ -126,6 +126,11 @@ pub enum DocumentError {
     },
     /// The environment's or ours; see the storage error.
     Storage(StorageError),
+    /// The environment's: the content of an attachment that another database has sent is not here; it is sent again.
+    ContentMissing {
+        /// What identifies it.
+        hash: ContentHash,
+    },
     /// The environment's: a cluster-wide transaction arrived before its predecessor.
     OutOfTurn {
         /// The index of the transaction.
@@ -195,7 +200,7 @@ impl DocumentError {
             Self::Storage(StorageError::NoMemory(exhausted)) if exhausted.is_too_large() => {
                 ErrorKind::Caller
             }
-            Self::OutOfTurn { .. } => ErrorKind::Environment,
+            Self::OutOfTurn { .. } | Self::ContentMissing { .. } => ErrorKind::Environment,
             Self::Storage(error) if error.is_retryable() => ErrorKind::Environment,
             Self::Storage(_)
             | Self::Corrupt { .. }
@@ -270,6 +275,10 @@ impl fmt::Display for DocumentError {
                 "the cluster-wide transaction {index} cannot be executed: the last one that was is \
                  {executed}, and one between is missing"
             ),
+            Self::ContentMissing { hash } => write!(
+                formatter,
+                "the content {hash} of an attachment that was replicated is not here"
+            ),
             Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
             Self::DictionaryMissing { collection, number } => write!(
                 formatter,
@@ -291,6 +300,7 @@ impl std::error::Error for DocumentError {
             Self::Storage(error) => Some(error),
             Self::CorruptDocument(error) => Some(error),
             Self::OutOfTurn { .. }
+            | Self::ContentMissing { .. }
             | Self::Concurrency { .. }
             | Self::TooLong { .. }
             | Self::CollectionMismatch { .. }

@@ -114,7 +114,8 @@ impl DocumentWriter<'_> {
     }
 
     /// Takes back the numbers after `last` of the range that ends with `end`, unless a later range
-    /// was assigned since.
+    /// was assigned since. A database that receives from others keeps them: of several ends the highest one is right, so an
+    /// end must not become lower.
     ///
     /// # Errors
     /// Those of [`DocumentWriter::put`]; a stored end that is not a number.
@@ -124,6 +125,9 @@ impl DocumentWriter<'_> {
         end: i64,
         last: i64,
     ) -> Result<(), DocumentError> {
+        if self.has_sources {
+            return Ok(());
+        }
         let id = DocumentId::new(format!("{ID_PREFIX}{tag}"))?;
         let (stored, stored_end) = self.stored_hilo(&id)?;
         if stored_end == Some(end) && last < end {

@@ -31,6 +31,8 @@
 //! | `attachments/` | attachments, and their contents in chunks |
 //! | `counters/` | named numbers of documents that are incremented |
 //! | `time_series/` | time series, their segments and deleted ranges |
+//! | `replicated/` | what other databases have sent |
+//! | `transactions` | which changes were made by one transaction |
 //! | `tombstones` | removing tombstones that no reader needs |
 //! | `check` | whether stored data is consistent |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
@@ -61,6 +63,7 @@ mod metadata;
 mod output;
 mod pending;
 mod read;
+mod replicated;
 mod requests;
 mod revisions;
 mod row;
@@ -69,6 +72,7 @@ mod salvage;
 mod schema;
 pub mod time_series;
 mod tombstones;
+mod transactions;
 mod write;
 mod write_tally;
 
@@ -119,6 +123,12 @@ pub use pending::{ChangeCount, all_changes, pending_changes};
 pub use read::{
     by_prefix, by_prefix_descending, get, get_tombstone, newest_first, newest_first_of_collection,
 };
+pub use replicated::{
+    Received, ReceivedAttachment, ReceivedAttachmentTombstone, ReceivedBatch, ReceivedCounter,
+    ReceivedCounterTombstone, ReceivedDeletedRange, ReceivedItem, ReceivedRevision,
+    ReceivedSegment, ReceivedVersion, Source, SourceProgress, contained, is_of_conflict,
+    source_progress, sources,
+};
 pub use requests::{
     DeletedDocument, ExpectedVersion, IdentityName, PutDocument, RequestedId, StoredDocument,
 };
@@ -135,5 +145,6 @@ pub use tombstones::{
     FoundTombstones, RemoveTombstones, TOMBSTONES_PER_COMMAND_MAX, TombstoneAt, TombstoneKind,
     last_removed_tombstone, removable_tombstones, tombstone_positions,
 };
+pub use transactions::TransactionEnds;
 pub use write::{DocumentWriter, WriteContext};
 pub use write_tally::{Stored, WriteTally};

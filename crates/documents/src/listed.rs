@@ -22,6 +22,7 @@ use crate::{
     revisions::keep::NewVersion,
     row::{self, AnyRow, DocumentRow, RowFields},
     time_series,
+    write::parsed,
 };
 
 /// The flags that go with the lists.
@@ -129,13 +130,28 @@ impl DocumentWriter<'_> {
         let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
         let listed = listed(self.transaction(), id.lower_cased(), all_kinds(document.flags()))?;
         let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
-        let flags = document.flags().without(LISTING_FLAGS) | listed.flags;
+        // A version that is written here is no longer the outcome of a conflict.
+        let lost = match self.is_import || self.is_received {
+            true => LISTING_FLAGS,
+            false => LISTING_FLAGS.with(DocumentFlags::RESOLVED),
+        };
+        let flags = document.flags().without(lost) | listed.flags;
         let then = Timestamp::from_ticks(document.last_modified_ticks());
+        let time = self.time_over(document.last_modified_ticks(), document.etag());
+        let is_same = flags == document.flags() && body.as_bytes() == document.body()?.as_bytes();
+        if self.is_received && is_same {
+            return Ok(());
+        }
+        let version = document.change_vector().to_owned();
         let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
         self.collections.count(self.tx, number, 0, 0)?;
         let collection = self.collections.numbered(self.tx, number)?.name.clone();
         let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
+        // What is received is listed in the version that it belongs to: the sender has listed it already.
+        let change_vector = match self.is_received {
+            true => parsed(&version)?,
+            false => self.next_version_over(etag, Some(&version))?,
+        };
         let new = NewVersion {
             id: &id,
             change_vector: change_vector.as_str(),
@@ -145,14 +161,17 @@ impl DocumentWriter<'_> {
             body: body.as_view(),
             is_new: false,
         };
-        if self.is_import {
+        if self.is_import || self.is_received {
             let now = self.set_now(then);
             let stored = self.store_version(&new, flags, etag);
             self.set_now(now);
             return stored;
         }
+        let now = self.set_now(time);
         let flags = self.revise_put(&new)?;
-        self.store_version(&new, flags, etag)
+        self.store_version(&new, flags, etag)?;
+        self.set_now(now);
+        Ok(())
     }
 
     /// The current version of a document.

@@ -11,6 +11,7 @@
 //! | `keep` | the revisions that a put and a delete create, and the limits that remove them |
 //! | `force` | revisions that a client asks for |
 //! | `import` | the revisions of a dump |
+//! | `receive` | the revisions that another database has sent |
 //! | `remove` | removing in steps: by an administrator, or to enforce the configuration |
 //! | `difference` | the difference between two versions |
 //! | `revert` | setting a document back to what it was at a time |
@@ -23,6 +24,7 @@ mod force;
 mod import;
 pub(crate) mod keep;
 mod read;
+mod receive;
 mod remove;
 mod revert;
 pub(crate) mod row;

@@ -35,6 +35,7 @@ use crate::{
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
     operation_thread::OperationThreads,
+    replication::{self, ReplicationLinks},
     resource_log, retention_log,
     running_queries::RunningQueries,
     unknown_directories::has_databases,
@@ -56,6 +57,7 @@ pub struct Engine {
     pub(crate) backup_disk: Arc<dyn Disk>,
     pub(crate) backups: Arc<BackupSchedule>,
     pub(crate) etl: EtlProcesses,
+    pub(crate) replication: Arc<ReplicationLinks>,
     /// The records of all databases.
     pub(crate) catalog: Arc<ServerCatalog>,
     /// The catalog's: the state that all nodes agree on.
@@ -128,11 +130,12 @@ impl Engine {
             settings.security.master_key.clone(),
         ));
         let backups = Arc::new(BackupSchedule::default());
+        let links = Arc::new(ReplicationLinks::default());
         let files = {
             let (settings, platform, memory) =
                 (settings.clone(), platform.clone(), Arc::clone(&memory));
             let keys = Arc::clone(&encryption_keys);
-            let needed = tombstone_needs(catalog.cluster(), &backups);
+            let needed = tombstone_needs(catalog.cluster(), &backups, &links);
             DatabaseFiles::new(
                 settings,
                 platform,
@@ -160,6 +163,7 @@ impl Engine {
             backup_disk: backup_disk(&settings, &platform),
             backups,
             etl: EtlProcesses::default(),
+            replication: links,
             settings,
             platform,
             cluster: Arc::clone(catalog.cluster()),
@@ -274,6 +278,7 @@ impl Engine {
     pub fn close(&self) {
         self.operation_threads.close();
         self.etl.close();
+        self.replication.close();
         self.watch.close();
         self.retention.close();
         self.registry.close_all();
@@ -286,12 +291,18 @@ impl Engine {
     }
 }
 
-/// What scheduled backups and ETL tasks need of the deletions of a database.
-fn tombstone_needs(cluster: &Arc<Cluster>, backups: &Arc<BackupSchedule>) -> DeletionsNeeded {
+/// What scheduled backups, ETL tasks and replication need of the deletions of a database.
+fn tombstone_needs(
+    cluster: &Arc<Cluster>,
+    backups: &Arc<BackupSchedule>,
+    links: &Arc<ReplicationLinks>,
+) -> DeletionsNeeded {
     let of_backups = backup::tombstone_needs(Arc::clone(cluster), Arc::clone(backups));
     let of_etl = etl::tombstone_needs(Arc::clone(cluster));
+    let of_links = replication::tombstone_needs(Arc::clone(links));
     Arc::new(move |record, environment| {
-        [of_backups(record, environment), of_etl(record, environment)].concat()
+        let of_tasks = [of_backups(record, environment), of_etl(record, environment)].concat();
+        [of_tasks, of_links(record, environment)].concat()
     })
 }
 

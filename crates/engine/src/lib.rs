@@ -34,6 +34,7 @@
 //! | `running_queries` | queries that are running |
 //! | `shared_by_name` | [`SharedByName`]: values that exist while they are used, such as locks of databases |
 //! | `backup` | backing up databases, and restoring them |
+//! | `replication` | links over which databases send their changes to others, and what they receive |
 //! | `etl` | tasks that send documents to other databases, and connection strings |
 //! | `smuggler` | exporting a database, and importing one |
 //! | `subscriptions`, `subscription_key`, `subscription_progress` | changes of subscriptions, and where they begin; what is stored while workers work |
@@ -92,6 +93,7 @@ mod record_changes;
 mod recorded_series;
 mod replica_wait;
 mod replicas_behind;
+mod replication;
 mod reservations;
 mod resource_log;
 mod retention_log;
@@ -156,6 +158,10 @@ pub use crate::{
     recorded_series::RecordedSeries,
     replica_wait::{PendingReplicas, ReplicaWait},
     replicas_behind::ReplicasBehind,
+    replication::{
+        ChangedReplicationTask, DestinationKey, IncomingLink, InternalDestination, LinkRun,
+        LinkState, LinkStatistics, ReplicationTask,
+    },
     revision_operation::RevisionTask,
     running_queries::{QueryFacts, RunningQueries, RunningQuery, StopWhenGone, WakeQuery},
     shared_by_name::SharedByName,

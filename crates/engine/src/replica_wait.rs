@@ -1,7 +1,7 @@
 //! Waiting for other nodes after a write.
 //!
-//! The write is complete already, so a timeout does not undo it. A database is on this node only, so nothing is ever
-//! replicated, and a wait for other nodes lasts until its time is over.
+//! The write is complete already, so a timeout does not undo it. Other members of the database's group count once they
+//! have acknowledged that the write is durable there.
 
 use std::{
     pin::Pin,
@@ -13,10 +13,13 @@ use std::{
 use commands::BatchOutcome;
 use database::{Closing, DatabaseLease};
 use documents::DatabaseIdentity;
-use model::{ChangeVector, ChangeVectorEntry};
+use model::{ChangeVector, ChangeVectorEntry, DatabaseId, Etag};
 use platform::Clock;
 
-use crate::{engine::Engine, error::EngineError, replicas_behind::ReplicasBehind};
+use crate::{
+    engine::Engine, error::EngineError, replicas_behind::ReplicasBehind,
+    replication::ReplicationLinks,
+};
 
 /// What a caller expects of other nodes after a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,9 @@ pub struct ReplicaWait {
 pub struct PendingReplicas {
     wait: ReplicaWait,
     change_vector: ChangeVector,
+    links: Arc<ReplicationLinks>,
+    /// The id of the database's topology, and the etag of the write.
+    written: (DatabaseId, Etag),
     closing: Closing,
     clock: Arc<dyn Clock>,
     /// On the monotonic clock.
@@ -54,6 +60,8 @@ impl Engine {
         PendingReplicas {
             wait: wait.clone(),
             change_vector: ChangeVector::single(entry),
+            links: Arc::clone(&self.replication),
+            written: (database.record().topology_id, written.last_etag),
             closing: Closing::of(database),
             began: clock.monotonic(),
             clock,
@@ -75,14 +83,27 @@ impl PendingReplicas {
     /// ([`EngineError::DatabaseClosing`]), or although the time is over ([`EngineError::ReplicasBehind`]).
     pub fn end(self) -> Result<(), EngineError> {
         let ReplicaWait { count, timeout, is_required } = self.wait;
-        if count == 0 || !is_required {
+        let replicated = self.replicated();
+        if count <= replicated || !is_required {
             return Ok(());
         }
         if self.closing.is_closing() {
             return Err(EngineError::DatabaseClosing { is_written: true });
         }
         let change_vector = self.change_vector;
-        Err(EngineError::ReplicasBehind(Box::new(ReplicasBehind { change_vector, count, timeout })))
+        Err(EngineError::ReplicasBehind(Box::new(ReplicasBehind {
+            change_vector,
+            count,
+            replicated,
+            timeout,
+        })))
+    }
+
+    /// How many other members have the write.
+    fn replicated(&self) -> u32 {
+        let (database, etag) = self.written;
+        let members = self.links.members_with(database, etag);
+        u32::try_from(members.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -91,6 +112,11 @@ impl Future for PendingReplicas {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if self.wait.count == 0 {
+            return Poll::Ready(());
+        }
+        // First, so that nothing that happens meanwhile is missed.
+        self.links.wake_when_advanced(context.waker());
+        if self.wait.count <= self.replicated() {
             return Poll::Ready(());
         }
         Pin::new(&mut self.closing).poll(context)

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
-use wire::{PeriodicBackup, RavenEtl, RecordBody};
+use wire::{ExternalReplication, PeriodicBackup, RavenEtl, RecordBody};
 
 const NUMBER: &str = "TaskId";
 const NAME: &str = "Name";
@@ -14,9 +14,10 @@ const NAME: &str = "Name";
 type WithNamesAsWritten = fn(&Map<String, Value>) -> Map<String, Value>;
 
 /// The lists of tasks that this server follows.
-const FOLLOWED: [(&str, WithNamesAsWritten); 2] = [
+const FOLLOWED: [(&str, WithNamesAsWritten); 3] = [
     (RecordBody::RAVEN_ETLS, RavenEtl::with_names_as_written),
     (RecordBody::BACKUP_TASKS, PeriodicBackup::with_names_as_written),
+    (RecordBody::EXTERNAL_REPLICATIONS, ExternalReplication::with_names_as_written),
 ];
 
 /// See the module. Numbers that are missing or taken are replaced by new ones, from `number_min` on. Returns whether

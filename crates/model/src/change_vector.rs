@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use crate::{DATABASE_ID_TEXT_BYTES, DatabaseId, Etag, NodeTag};
 
 const SEPARATOR: &str = ", ";
+/// The tag of a cluster-wide transaction in the version of a document.
+pub const TRANSACTION_TAG: &str = "TRXN";
 /// Separator, tag, colon, etag, dash, database id.
 const ENTRY_TEXT_BYTES_MAX: usize = SEPARATOR.len() + 4 + 1 + 20 + 1 + DATABASE_ID_TEXT_BYTES;
 
@@ -130,6 +132,32 @@ impl ChangeVector {
             (true, false) => Comparison::Update,
             (true, true) => Comparison::Conflict,
         }
+    }
+
+    /// As [`ChangeVector::merge`], with the entries in the order of their databases: the text depends only on what is
+    /// contained, and not on the order in which it was merged.
+    pub fn join(&self, other: &Self) -> Self {
+        let mut entries: Vec<ChangeVectorEntry> = self.merge(other).entries().collect();
+        entries.sort_by_key(|entry| entry.database_id);
+        let mut joined = Self::empty();
+        entries.into_iter().for_each(|entry| joined.push(entry));
+        joined
+    }
+
+    /// Whether a database that contains everything in `self` contains this version, too. Cluster-wide transactions are
+    /// counted by their `RAFT` entries: the [`TRANSACTION_TAG`] entries of documents are never in the vector of a
+    /// database.
+    pub fn covers(&self, version: &Self) -> bool {
+        let mut entries =
+            version.entries().filter(|entry| entry.tag.as_str() != TRANSACTION_TAG).peekable();
+        entries.peek().is_some()
+            && entries.all(|entry| entry.etag <= self.etag_of(entry.database_id))
+    }
+
+    /// The index of the last cluster-wide transaction that the version contains; 0 if there is none.
+    pub fn transaction_index(&self) -> u64 {
+        let transactions = self.entries().filter(|entry| entry.tag.as_str() == TRANSACTION_TAG);
+        transactions.map(|entry| entry.etag.0).max().unwrap_or(0)
     }
 
     fn push(&mut self, entry: ChangeVectorEntry) {

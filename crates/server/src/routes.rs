@@ -310,6 +310,13 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(replication::conflict_solver);
     "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
+    "GET"    "/databases/*/replication/tombstones"     Read          Ignored  Blocking(replication::tombstones);
+    "POST"   "/databases/*/replication/messages"       Write         Whole    Waiting(replication::receive);
+    "GET"    "/databases/*/replication/debug/incoming-last-activity-time" Read Ignored Inline(replication::incoming_activity);
+    "GET"    "/databases/*/replication/debug/incoming-rejection-info" Read Ignored Inline(replication::incoming_rejections);
+    "GET"    "/databases/*/replication/debug/outgoing-failures" Read Ignored  Inline(replication::outgoing_failures);
+    "GET"    "/databases/*/replication/debug/outgoing-reconnect-queue" Read Ignored Inline(replication::reconnect_queue);
+    "POST"   "/databases/*/admin/tasks/external-replication" Operator Whole   Waiting(replication::put_external);
     "POST"   "/databases/*/admin/tombstones/cleanup"   DatabaseAdmin Ignored  Blocking(tombstones::clean);
     "GET"    "/databases/*/admin/tombstones/state"     DatabaseAdmin Ignored  Blocking(tombstones::state);
     "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(chosen_revisions::delete);

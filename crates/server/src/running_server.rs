@@ -120,6 +120,7 @@ pub async fn start_audited(
             tokio::spawn(accept(service, listener, limiter, stopped))
         })
         .collect();
+    state.engine.set_replication_url(state.address().to_owned());
     let outbound = Arc::new(HttpOutbound::new(&state));
     state.engine.set_outbound(Arc::clone(&outbound) as Arc<dyn Outbound>);
     state.engine.set_cluster_url(state.address().to_owned());
@@ -259,16 +260,19 @@ async fn run_backups(state: Arc<ServerState>) {
     }
 }
 
-/// Begins and ends the processes of ETL tasks as the records say.
+/// Begins and ends the processes of ETL tasks and the links of replication as the records say.
 async fn follow_etl(state: Arc<ServerState>) {
     let mut ticks = tokio::time::interval(ETL_CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let engine = Arc::clone(&state.engine);
-        let looked = tokio::task::spawn_blocking(move || engine.follow_etl());
+        let looked = tokio::task::spawn_blocking(move || {
+            engine.follow_etl();
+            engine.follow_replication();
+        });
         if let Err(error) = looked.await {
-            tracing::error!(%error, "looking for ETL tasks failed");
+            tracing::error!(%error, "looking for ETL tasks and links of replication failed");
         }
     }
 }

@@ -156,6 +156,7 @@ impl Naive {
             Command::ClusterDocuments(_) => unreachable!("histories have no cluster"),
             // How documents are stored is not visible.
             Command::Import(_) => unreachable!("histories have no imports"),
+            Command::Receive(_) => unreachable!("histories have one database"),
             Command::AddDictionary(_) => Ok(()),
         }
     }

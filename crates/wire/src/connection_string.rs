@@ -58,7 +58,7 @@ impl ConnectionStringKind {
     pub fn task_sections(self) -> &'static [&'static str] {
         match self {
             Self::Raven => {
-                &[RecordBody::RAVEN_ETLS, "ExternalReplications", "SinkPullReplications"]
+                &[RecordBody::RAVEN_ETLS, RecordBody::EXTERNAL_REPLICATIONS, "SinkPullReplications"]
             }
             Self::Sql => &["SqlEtls"],
             Self::Olap => &["OlapEtls"],

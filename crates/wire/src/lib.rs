@@ -45,6 +45,7 @@ mod documents_compression;
 mod error_body;
 mod error_kind;
 mod etl_configuration;
+mod external_replication;
 mod guid;
 mod hash_etag;
 mod index_definition;
@@ -112,6 +113,7 @@ pub use crate::{
     error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     etl_configuration::{EtlTransformation, RavenEtl},
+    external_replication::ExternalReplication,
     guid::guid_text,
     hash_etag::HashEtag,
     index_definition::{

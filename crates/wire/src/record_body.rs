@@ -126,6 +126,9 @@ impl RecordBody {
     /// The name of the property with the definitions of ETL tasks that send to databases of Corvus and RavenDB.
     pub const RAVEN_ETLS: &'static str = "RavenEtls";
 
+    /// The name of the property with the definitions of tasks of external replication.
+    pub const EXTERNAL_REPLICATIONS: &'static str = "ExternalReplications";
+
     /// The properties with lists of ETL tasks, of all kinds.
     pub const ETL_TASKS: [&'static str; 5] =
         [Self::RAVEN_ETLS, "SqlEtls", "OlapEtls", "ElasticSearchEtls", "QueueEtls"];

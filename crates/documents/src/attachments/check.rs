@@ -20,6 +20,7 @@ use crate::{
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,
+    replicated::has_sources,
     revisions::{self, schema::REVISIONS},
 };
 
@@ -93,7 +94,10 @@ fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<()
     let bytes = found.map(|content| content.bytes());
     ensure(bytes == Some(row.content_bytes()), "the content of an attachment is missing")?;
     let has_owner = match row.owner()? {
-        Owner::Document(lower_id) => read::get(tx, &DocumentId::new(lower_id)?)?.is_some(),
+        // What is received may come before its document, or be left without it.
+        Owner::Document(lower_id) => {
+            has_sources(tx)? || read::get(tx, &DocumentId::new(lower_id)?)?.is_some()
+        }
         Owner::Revision(etag) => {
             let log = revisions::schema::log();
             let mut revisions = tx.table(&REVISIONS).fixed_range(&log, etag.0)?;

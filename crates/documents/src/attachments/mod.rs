@@ -16,6 +16,7 @@
 //! | `read` | attachments of a document or revision, counts |
 //! | `content` | a content, chunk by chunk |
 //! | `write`, `requests` | putting, deleting, copying, moving |
+//! | `receive` | attachments that another database has sent |
 //! | `of_revision` | attachments that revisions hold |
 //! | `staging` | contents before the first and after the last reference |
 //! | `listing` | `@attachments` in the metadata of documents |
@@ -28,6 +29,7 @@ mod content_row;
 mod listing;
 mod of_revision;
 mod read;
+mod receive;
 mod requests;
 pub(crate) mod row;
 mod salvage;

@@ -48,6 +48,7 @@ impl DocumentWriter<'_> {
                 etag: row.etag(),
                 content_bytes: row.content_bytes(),
                 hash: row.hash(),
+                generation: 0,
             })
         });
         let rows: Vec<Vec<u8>> = rows.collect::<Result<_, DocumentError>>()?;
@@ -79,6 +80,7 @@ impl DocumentWriter<'_> {
                 etag: self.next_etag()?,
                 content_bytes: *content_bytes,
                 hash: *hash,
+                generation: 0,
             })?;
             self.tx.table_mut(&ATTACHMENTS).insert(&row)?;
         }

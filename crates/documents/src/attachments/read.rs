@@ -6,8 +6,8 @@ use model::{AttachmentName, ContentHash, DocumentId, Etag};
 use storage::Transaction;
 
 use super::{
-    row::{self, AttachmentRow, Owner},
-    tables::{self, ATTACHMENTS, CONTENTS},
+    row::{self, AttachmentRow, AttachmentTombstoneRow, Owner},
+    tables::{self, ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENTS},
 };
 use crate::{error::DocumentError, read::with_prefix};
 
@@ -30,6 +30,19 @@ pub fn attachment<'t>(
     name: &AttachmentName,
 ) -> Result<Option<AttachmentRow<'t>>, DocumentError> {
     by_key(tx, &Owner::Document(id.lower_cased()).key(name.lower_cased()))
+}
+
+/// The tombstone of an attachment of a document.
+pub(super) fn tombstone<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+    name: &AttachmentName,
+) -> Result<Option<AttachmentTombstoneRow<'t>>, DocumentError> {
+    let key = Owner::Document(id.lower_cased()).key(name.lower_cased());
+    match tx.table(&ATTACHMENT_TOMBSTONES).get(&key)? {
+        Some((_, bytes)) => row::read_tombstone(bytes).map(Some),
+        None => Ok(None),
+    }
 }
 
 pub(super) fn by_key<'t>(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! attachment                                       tombstone
-//!  0       0xa1: attachment, version 1              0       0xa2: tombstone of one, version 1
+//!  0       0xa1: attachment, version 1              0       0xa5: tombstone of one, version 2
 //!  1       not used, 0                              1       not used, 0
 //!  2..4    length of the owner, O                   2..4    length of the owner, O
 //!  4..6    length of the lower-cased name, L        4..6    length of the lower-cased name, L
@@ -21,6 +21,10 @@
 //!          C bytes change vector
 //! ```
 //!
+//! A generation says how often an attachment of that name was written or deleted before: the one that is written over
+//! another one has a higher one. Rows of older versions, and those of revisions, have 0; tombstones of older versions, 0xa2,
+//! have none, and the kind is in the place of the generation.
+//!
 //! All numbers are little-endian but for the revision's etag. From the kind to the end of the
 //! lower-cased name is the primary key, one slice of the row. The first byte tells these rows from
 //! those of documents, which begin with 1.
@@ -31,7 +35,7 @@ use model::{ContentHash, Etag};
 
 use crate::{
     error::{DocumentError, corrupt},
-    row_bytes::{RowKind, length_at, u64_at},
+    row_bytes::{RowKind, length_at, u32_at, u64_at},
 };
 
 const ATTACHMENT_ROW: RowKind = RowKind {
@@ -39,11 +43,15 @@ const ATTACHMENT_ROW: RowKind = RowKind {
     is_no_text: "an attachment has a text that is not UTF-8",
 };
 const ATTACHMENT: u8 = 0xa1;
-const TOMBSTONE: u8 = 0xa2;
+const TOMBSTONE: u8 = 0xa5;
+const TOMBSTONE_WITHOUT_GENERATION: u8 = 0xa2;
 const KIND_AT: usize = 64;
-const TOMBSTONE_KIND_AT: usize = 32;
+const TOMBSTONE_KIND_AT: usize = 36;
+const KIND_WITHOUT_GENERATION_AT: usize = 32;
 const ETAG: Range<usize> = 16..24;
 const HASH: Range<usize> = 32..64;
+const GENERATION_AT: usize = 12;
+const TOMBSTONE_GENERATION_AT: usize = 32;
 const OF_DOCUMENT: u8 = b'd';
 const OF_REVISION: u8 = b'r';
 const END_OF_OWNER: u8 = 0xff;
@@ -93,6 +101,19 @@ pub(crate) struct AttachmentFields<'a> {
     pub(crate) etag: Etag,
     pub(crate) content_bytes: u64,
     pub(crate) hash: ContentHash,
+    pub(crate) generation: u32,
+}
+
+/// The fields of a tombstone's row.
+pub(crate) struct TombstoneFields<'a> {
+    pub(crate) lower_id: &'a str,
+    pub(crate) lower_name: &'a str,
+    pub(crate) change_vector: &'a str,
+    /// The etag of the deleted attachment.
+    pub(crate) deleted: Etag,
+    pub(crate) etag: Etag,
+    pub(crate) deleted_at_ticks: i64,
+    pub(crate) generation: u32,
 }
 
 /// A stored attachment, read in place.
@@ -125,7 +146,7 @@ pub(crate) fn write(fields: &AttachmentFields<'_>) -> Result<Vec<u8>, DocumentEr
     for length in [owner_bytes, fields.lower_name.len()].into_iter().chain(texts.map(str::len)) {
         row.extend_from_slice(&length_bytes(length)?);
     }
-    row.extend_from_slice(&[0; 4]);
+    row.extend_from_slice(&fields.generation.to_le_bytes());
     row.extend_from_slice(&fields.etag.0.to_le_bytes());
     row.extend_from_slice(&fields.content_bytes.to_le_bytes());
     row.extend_from_slice(&fields.hash.0);
@@ -135,21 +156,16 @@ pub(crate) fn write(fields: &AttachmentFields<'_>) -> Result<Vec<u8>, DocumentEr
 }
 
 /// The row of the tombstone of a document's attachment.
-pub(crate) fn write_tombstone(
-    lower_id: &str,
-    lower_name: &str,
-    change_vector: &str,
-    etags: (Etag, Etag),
-    now_ticks: i64,
-) -> Result<Vec<u8>, DocumentError> {
-    let (deleted, etag) = etags;
+pub(crate) fn write_tombstone(fields: &TombstoneFields<'_>) -> Result<Vec<u8>, DocumentError> {
+    let TombstoneFields { lower_id, lower_name, change_vector, .. } = *fields;
     let mut row = vec![TOMBSTONE, 0];
     for text in [lower_id, lower_name, change_vector] {
         row.extend_from_slice(&length_bytes(text.len())?);
     }
-    row.extend_from_slice(&deleted.0.to_le_bytes());
-    row.extend_from_slice(&etag.0.to_le_bytes());
-    row.extend_from_slice(&now_ticks.to_le_bytes());
+    row.extend_from_slice(&fields.deleted.0.to_le_bytes());
+    row.extend_from_slice(&fields.etag.0.to_le_bytes());
+    row.extend_from_slice(&fields.deleted_at_ticks.to_le_bytes());
+    row.extend_from_slice(&fields.generation.to_le_bytes());
     row.extend_from_slice(&Owner::Document(lower_id).key(lower_name));
     row.extend_from_slice(change_vector.as_bytes());
     Ok(row)
@@ -181,10 +197,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<AttachmentRow<'_>, DocumentError> {
 
 /// Reads the row of a tombstone.
 pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<AttachmentTombstoneRow<'_>, DocumentError> {
-    if bytes.len() <= TOMBSTONE_KIND_AT || bytes[0] != TOMBSTONE {
+    let kind_at = tombstone_kind_at(bytes);
+    let is_tombstone = matches!(bytes.first(), Some(&(TOMBSTONE | TOMBSTONE_WITHOUT_GENERATION)));
+    if bytes.len() <= kind_at || !is_tombstone {
         return Err(corrupt("a row is no tombstone of an attachment"));
     }
-    let mut rest = &bytes[TOMBSTONE_KIND_AT + 1..];
+    let mut rest = &bytes[kind_at + 1..];
     let lower_id = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 2))?;
     ATTACHMENT_ROW.take(&mut rest, 1)?;
     let lower_name = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 4))?;
@@ -199,7 +217,14 @@ pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
 
 /// The primary key of a tombstone's row; empty for an invalid row.
 pub(crate) fn tombstone_key_of(row: &[u8]) -> &[u8] {
-    key_at(row, TOMBSTONE_KIND_AT)
+    key_at(row, tombstone_kind_at(row))
+}
+
+fn tombstone_kind_at(row: &[u8]) -> usize {
+    match row.first() {
+        Some(&TOMBSTONE_WITHOUT_GENERATION) => KIND_WITHOUT_GENERATION_AT,
+        _ => TOMBSTONE_KIND_AT,
+    }
 }
 
 fn key_at(row: &[u8], kind_at: usize) -> &[u8] {
@@ -253,6 +278,11 @@ impl<'a> AttachmentRow<'a> {
         Etag(etag_of(self.bytes))
     }
 
+    /// How often an attachment of this name was written or deleted before; 0 if that is not known.
+    pub fn generation(&self) -> u32 {
+        u32_at(self.bytes, GENERATION_AT)
+    }
+
     /// Bytes of the content.
     pub fn content_bytes(&self) -> u64 {
         u64_at(self.bytes, 24)
@@ -300,6 +330,14 @@ impl<'a> AttachmentRow<'a> {
 }
 
 impl<'a> AttachmentTombstoneRow<'a> {
+    /// As of an attachment.
+    pub fn generation(&self) -> u32 {
+        match self.bytes[0] {
+            TOMBSTONE => u32_at(self.bytes, TOMBSTONE_GENERATION_AT),
+            _ => 0,
+        }
+    }
+
     /// The lower-cased id of the document that had the attachment.
     pub fn lower_document_id(&self) -> &'a str {
         self.lower_id
@@ -345,21 +383,43 @@ mod tests {
             etag: Etag(7),
             content_bytes: 5,
             hash: ContentHash([9; 32]),
+            generation: 258,
         }
+    }
+
+    fn tombstone() -> Vec<u8> {
+        let fields = TombstoneFields {
+            lower_id: "u/1",
+            lower_name: "a",
+            change_vector: "cv",
+            deleted: Etag(7),
+            etag: Etag(8),
+            deleted_at_ticks: 3,
+            generation: 259,
+        };
+        write_tombstone(&fields).unwrap()
+    }
+
+    /// As older versions have written it.
+    fn old_tombstone() -> Vec<u8> {
+        let mut row = vec![0xa2, 0, 3, 0, 1, 0, 2, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+        row.extend_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        row.extend_from_slice(b"du/1\xffacv");
+        row
     }
 
     #[test]
     fn the_rows_lie_where_the_drawings_say() {
         let row = write(&fields(Owner::Document("u/1"), "a", "A")).unwrap();
-        let mut golden = vec![0xa1, 0, 3, 0, 1, 0, 1, 0, 3, 0, 2, 0, 0, 0, 0, 0];
+        let mut golden = vec![0xa1, 0, 3, 0, 1, 0, 1, 0, 3, 0, 2, 0, 2, 1, 0, 0];
         golden.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
         golden.extend_from_slice(&[9; 32]);
         golden.extend_from_slice(b"du/1\xffaAt/xcv");
         assert_eq!(row, golden);
         assert_eq!(primary_key_of(&row), b"du/1\xffa");
-        let tombstone = write_tombstone("u/1", "a", "cv", (Etag(7), Etag(8)), 3).unwrap();
-        let mut golden = vec![0xa2, 0, 3, 0, 1, 0, 2, 0, 7, 0, 0, 0, 0, 0, 0, 0];
-        golden.extend_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        let tombstone = tombstone();
+        let mut golden = vec![0xa5, 0, 3, 0, 1, 0, 2, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+        golden.extend_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0]);
         golden.extend_from_slice(b"du/1\xffacv");
         assert_eq!(tombstone, golden);
         assert_eq!(tombstone_key_of(&tombstone), b"du/1\xffa");
@@ -380,18 +440,20 @@ mod tests {
             assert_eq!(row.hash(), ContentHash([9; 32]));
             assert_eq!(row.primary_key(), owner.key(lower_name));
         }
-        let bytes = write_tombstone("u/1", "a", "cv", (Etag(7), Etag(8)), 3).unwrap();
-        let row = read_tombstone(&bytes).unwrap();
-        assert_eq!((row.lower_document_id(), row.lower_name()), ("u/1", "a"));
-        assert_eq!((row.deleted_etag(), row.etag(), row.deleted_at_ticks()), (Etag(7), Etag(8), 3));
-        assert_eq!(row.change_vector(), "cv");
+        for (bytes, generation) in [(tombstone(), 259), (old_tombstone(), 0)] {
+            let row = read_tombstone(&bytes).unwrap();
+            assert_eq!((row.lower_document_id(), row.lower_name()), ("u/1", "a"));
+            assert_eq!((row.deleted_etag(), row.etag()), (Etag(7), Etag(8)));
+            assert_eq!((row.deleted_at_ticks(), row.generation()), (3, generation));
+            assert_eq!(row.change_vector(), "cv");
+            assert_eq!(tombstone_key_of(&bytes), b"du/1\xffa");
+        }
     }
 
     #[test]
     fn damaged_rows_are_errors_and_never_panics() {
         let attachment = write(&fields(Owner::Document("u/1"), "a", "A")).unwrap();
-        let tombstone = write_tombstone("u/1", "a", "cv", (Etag(7), Etag(8)), 3).unwrap();
-        for bytes in [attachment, tombstone] {
+        for bytes in [attachment, tombstone(), old_tombstone()] {
             for length in 0..bytes.len() {
                 let cut = &bytes[..length];
                 assert!(read(cut).is_err() && read_tombstone(cut).is_err(), "cut to {length}");

@@ -144,6 +144,16 @@ impl DocumentWriter<'_> {
 
     /// Releases a content once no attachment refers to it.
     pub(super) fn release(&mut self, hash: &ContentHash) -> Result<(), DocumentError> {
+        // The sender was told that it is here, and something else in the batch may have it.
+        if self.is_received {
+            self.released_contents.push(*hash);
+            return Ok(());
+        }
+        self.release_now(hash)
+    }
+
+    /// As [`DocumentWriter::release`], of what a batch of another database has released.
+    pub(super) fn release_now(&mut self, hash: &ContentHash) -> Result<(), DocumentError> {
         if is_referenced(self.transaction(), hash)? {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use model::{AttachmentName, ContentHash, DocumentId, Etag};
 
 use super::{
-    read::{attachment, of_owner},
+    read::{attachment, of_owner, tombstone},
     requests::{
         AttachmentTransfer, CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment,
         NewContent, PutAttachment, StoredAttachment,
@@ -184,8 +184,9 @@ impl DocumentWriter<'_> {
         new: &NewAttachment<'_>,
         replaced: Option<ContentHash>,
     ) -> Result<StoredAttachment, DocumentError> {
+        let (version, generation) = self.before_attachment(id, name)?;
         let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
+        let change_vector = self.next_version_over(etag, version.as_deref())?;
         let row = row::write(&AttachmentFields {
             owner: Owner::Document(id.lower_cased()),
             lower_name: name.lower_cased(),
@@ -195,6 +196,7 @@ impl DocumentWriter<'_> {
             etag,
             content_bytes: new.content_bytes,
             hash: new.hash,
+            generation,
         })?;
         self.tx.table_mut(&ATTACHMENTS).insert(&row)?;
         self.tally.attachments.add(1, new.content_bytes);
@@ -219,6 +221,25 @@ impl DocumentWriter<'_> {
         })
     }
 
+    /// The version that a change of an attachment replaces, if it may not be in the database's change vector, and the
+    /// generation of the change.
+    fn before_attachment(
+        &self,
+        id: &DocumentId,
+        name: &AttachmentName,
+    ) -> Result<(Option<String>, u32), DocumentError> {
+        let tx = self.transaction();
+        let (version, generation) = match attachment(tx, id, name)? {
+            Some(row) => (row.change_vector(), row.generation()),
+            None => match tombstone(tx, id, name)? {
+                Some(row) => (row.change_vector(), row.generation()),
+                None => return Ok((None, 1)),
+            },
+        };
+        let version = self.has_sources.then(|| version.to_owned());
+        Ok((version, generation.saturating_add(1)))
+    }
+
     /// Replaces an attachment by its tombstone.
     pub(super) fn remove_attachment(
         &mut self,
@@ -227,11 +248,20 @@ impl DocumentWriter<'_> {
         deleted: Etag,
         hash: &ContentHash,
     ) -> Result<(), DocumentError> {
+        let name = AttachmentName::new(lower_name);
+        let name = name.map_err(|_| corrupt("an attachment has an impossible name"))?;
+        let (version, generation) = self.before_attachment(&DocumentId::new(lower_id)?, &name)?;
         let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
-        let now = self.now_ticks();
-        let version = change_vector.as_str();
-        let tombstone = row::write_tombstone(lower_id, lower_name, version, (deleted, etag), now)?;
+        let change_vector = self.next_version_over(etag, version.as_deref())?;
+        let tombstone = row::write_tombstone(&row::TombstoneFields {
+            lower_id,
+            lower_name,
+            change_vector: change_vector.as_str(),
+            deleted,
+            etag,
+            deleted_at_ticks: self.now_ticks(),
+            generation,
+        })?;
         self.tx.table_mut(&ATTACHMENT_TOMBSTONES).insert(&tombstone)?;
         let key = Owner::Document(lower_id).key(lower_name);
         if !self.tx.table_mut(&ATTACHMENTS).delete(&key)? {

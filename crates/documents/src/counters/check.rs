@@ -15,6 +15,7 @@ use crate::{
     error::{DocumentError, corrupt},
     log::{self, EntryKinds, LogEntry, Selection},
     read,
+    replicated::has_sources,
 };
 
 /// Compares everything that is stored about counters; returns their number.
@@ -24,6 +25,7 @@ pub(crate) fn check_counters(
     last_etag: Etag,
 ) -> Result<u64, DocumentError> {
     let (mut counters, mut tombstones) = (0, 0);
+    let has_sources = has_sources(tx)?;
     let mut previous = Etag::ZERO;
     for entry in log::read(tx, &[Selection::all(EntryKinds::COUNTERS)], Etag::ZERO)? {
         let entry = entry?;
@@ -32,14 +34,18 @@ pub(crate) fn check_counters(
         let found = under_keys(tx, &entry)?;
         match &entry {
             LogEntry::Counter(row) => {
-                ensure(found == (Some(previous), None), "the key of a counter leads elsewhere")?;
+                ensure(found.0 == Some(previous), "the key of a counter leads elsewhere")?;
+                let is_later = found.1.is_none_or(|tombstone| tombstone < previous);
+                ensure(is_later, "a counter is older than its deletion")?;
                 let document = read::get(tx, &DocumentId::new(row.lower_document_id())?)?;
                 let number = document.map(|document| document.collection_number());
-                ensure(number == Some(row.collection_number()), "a counter has no document")?;
+                let has_document = has_sources || number == Some(row.collection_number());
+                ensure(has_document, "a counter has no document")?;
                 counters += 1;
             }
             LogEntry::CounterTombstone(row) => {
-                ensure(found == (None, Some(previous)), "a deleted counter lives")?;
+                ensure(found.1 == Some(previous), "the key of a deleted counter leads elsewhere")?;
+                ensure(has_sources || found.0.is_none(), "a deleted counter lives")?;
                 ensure(row.deleted_etag() < previous, "a tombstone is older than its counter")?;
                 tombstones += 1;
             }

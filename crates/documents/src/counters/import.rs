@@ -62,7 +62,8 @@ impl DocumentWriter<'_> {
     }
 }
 
-fn version_of(values: &[CounterValue]) -> ChangeVector {
+/// The version of a counter: the last value counted by each database.
+pub(crate) fn version_of(values: &[CounterValue]) -> ChangeVector {
     values.iter().fold(ChangeVector::empty(), |vector, value| {
         let CounterValue { node_tag: tag, etag, database_id, .. } = *value;
         vector.with(ChangeVectorEntry { tag, etag, database_id })

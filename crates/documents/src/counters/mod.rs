@@ -17,6 +17,7 @@
 //! | `write`, `requests` | counting, deleting |
 //! | `of_revision` | the snapshot that a revision has, and setting a document back to it |
 //! | `import` | counters of a dump |
+//! | `receive` | counters that another database has sent |
 //! | `listing` | `@counters` in the metadata of documents |
 //! | `check`, `salvage` | whether all of this agrees; rebuilding it |
 
@@ -25,6 +26,7 @@ mod import;
 mod listing;
 mod of_revision;
 mod read;
+mod receive;
 mod requests;
 pub(crate) mod row;
 mod salvage;
@@ -39,6 +41,7 @@ pub use requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, Cou
 pub use row::{CounterRow, CounterTombstoneRow};
 
 pub(crate) use check::{check_counters, check_row, owner_of_key};
+pub(crate) use import::version_of;
 pub(crate) use listing::add_listing;
 pub(crate) use of_revision::{with_snapshot, without_snapshot};
 pub(crate) use row::{FIRST_TOMBSTONE_KEY, collection_number_of};

@@ -6,7 +6,7 @@ use model::{CounterName, DocumentId};
 use storage::{Transaction, WriteTransaction};
 
 use super::{
-    row::{self, CounterRow},
+    row::{self, CounterRow, CounterTombstoneRow},
     tables::{self, COUNTERS},
 };
 use crate::{
@@ -25,6 +25,19 @@ pub fn counter<'t>(
     name: &CounterName,
 ) -> Result<Option<CounterRow<'t>>, DocumentError> {
     by_key(tx, &row::counter_key(id.lower_cased(), name.lower_cased()))
+}
+
+/// The tombstone of a counter. There may be one beside a counter, of values that were received and deleted.
+pub(super) fn counter_tombstone<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+    name: &CounterName,
+) -> Result<Option<CounterTombstoneRow<'t>>, DocumentError> {
+    let key = row::tombstone_key(id.lower_cased(), name.lower_cased());
+    match tx.table(&COUNTERS).get(&key)? {
+        Some((_, bytes)) => row::read_tombstone(bytes).map(Some),
+        None => Ok(None),
+    }
 }
 
 pub(super) fn by_key<'t>(

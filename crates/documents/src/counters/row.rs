@@ -153,6 +153,12 @@ pub(super) fn set_value(row: &mut [u8], position: usize, value: &CounterValue) {
     row[at..at + VALUE_BYTES].copy_from_slice(&value_bytes(value));
 }
 
+/// Sets the collection and the etag in a row.
+pub(super) fn set_place(row: &mut [u8], collection_number: u32, etag: Etag) {
+    row[COLLECTION].copy_from_slice(&collection_number.to_le_bytes());
+    row[ETAG].copy_from_slice(&etag.0.to_le_bytes());
+}
+
 fn values_in(row: &[u8]) -> usize {
     length_at(row, 8)
 }

@@ -275,7 +275,10 @@ impl DocumentWriter<'_> {
             let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);
             let is_first = !has_counters(self.tx, id)?;
             let mut counters = self.tx.table_mut(&COUNTERS);
-            counters.delete(&row::tombstone_key(id.lower_cased(), name.lower_cased()))?;
+            // What others have counted, and was deleted, may arrive yet.
+            if !self.has_sources {
+                counters.delete(&row::tombstone_key(id.lower_cased(), name.lower_cased()))?;
+            }
             counters.insert_new(&self.row)?;
             write_counts(self.tx, counts.0 + 1, counts.1 + u64::from(is_first))?;
             self.touched.add(id);
@@ -312,6 +315,22 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
+    /// The version of a counter and of what was deleted of it; only of a database that receives from others.
+    fn version_with_deletions(
+        &self,
+        lower_id: &str,
+        lower_name: &str,
+    ) -> Result<ChangeVector, DocumentError> {
+        if !self.has_sources {
+            return Ok(ChangeVector::empty());
+        }
+        let (id, name) = (DocumentId::new(lower_id)?, CounterName::new(lower_name));
+        let name = name.map_err(|_| corrupt("a counter has an impossible name"))?;
+        let deleted = self.deleted_values(&id, &name)?;
+        let version = counter(self.transaction(), &id, &name)?.map(|row| row.change_vector());
+        Ok(deleted.merge(&version.unwrap_or_default()))
+    }
+
     /// Replaces a counter by its tombstone.
     fn replace_counter_with_tombstone(
         &mut self,
@@ -321,8 +340,9 @@ impl DocumentWriter<'_> {
     ) -> Result<ChangeVector, DocumentError> {
         let CounterOwner { id, collection_number } = owner;
         let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
         let lower_id = id.lower_cased();
+        let version = self.version_with_deletions(lower_id, lower_name)?;
+        let change_vector = self.next_version_over(etag, Some(version.as_str()))?;
         let fields = CounterFields { lower_id, lower_name, collection_number, etag };
         row::write_tombstone(&mut self.row, &fields, deleted, change_vector.as_str())?;
         let counts = (counters_count(self.tx)?, counted_documents(self.tx)?);

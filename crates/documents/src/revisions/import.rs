@@ -104,12 +104,12 @@ impl DocumentWriter<'_> {
         let deletion = if is_deletion { etag } else { Etag::ZERO };
         let longer = Chain { count: chain.count + 1, deletion };
         chain::replace(self.tx, id.lower_cased(), chain, longer)?;
-        if is_alive { self.mark_revised(revision) } else { Ok(()) }
+        if is_alive { self.mark_revised(id) } else { Ok(()) }
     }
 
     /// Sets the flag of a document that has revisions, unless it is set.
-    fn mark_revised(&mut self, revision: &ImportedVersion) -> Result<(), DocumentError> {
-        let Some(document) = read::get(self.transaction(), &revision.id)? else { return Ok(()) };
+    pub(super) fn mark_revised(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
         let flags = document.flags();
         if flags.contains(DocumentFlags::HAS_REVISIONS) {
             return Ok(());

@@ -121,7 +121,7 @@ impl DocumentWriter<'_> {
     /// Keeps the version whose attachments are about to change, if it was written before revisions
     /// were enabled: they could not be reconstructed later.
     pub(crate) fn keep_before_change(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
-        if self.is_import || self.touched.contains(id) {
+        if self.is_import || self.is_received || self.touched.contains(id) {
             return Ok(());
         }
         let Some(old) = read::get(self.tx, id)? else { return Ok(()) };

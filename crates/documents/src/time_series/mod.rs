@@ -15,6 +15,7 @@
 //! | `read` | the segments and entries of a series, statistics |
 //! | `requests` | requests and their results |
 //! | `write` | changes of a series |
+//! | `receive` | what another database has sent |
 //! | `rewrite` | the segments of a part of a series |
 //! | `rollup` | entries that a policy aggregates from others |
 //! | `of_revision` | what revisions record of series |
@@ -24,6 +25,7 @@ mod check;
 pub(crate) mod deleted_range;
 mod of_revision;
 mod read;
+mod receive;
 mod requests;
 mod rewrite;
 mod rollup;
@@ -40,6 +42,7 @@ pub use read::{
     Series, SeriesReader, TimeSeriesEntry, deleted_ranges_count, segment_at, segments,
     segments_bytes, segments_count, series, series_names, series_of,
 };
+pub use receive::decode_segment;
 pub use requests::{
     CopyTimeSeries, InvalidTimeSeries, MomentRange, RollupRight, TimeSeriesChange,
     TimeSeriesWritten,

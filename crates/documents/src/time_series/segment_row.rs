@@ -128,6 +128,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SegmentRow<'_>, DocumentError> {
     Ok(row)
 }
 
+/// Sets the collection and the etag in a row.
+pub(super) fn set_place(row: &mut [u8], collection_number: u32, etag: Etag) {
+    row[12..16].copy_from_slice(&collection_number.to_le_bytes());
+    row[ETAG].copy_from_slice(&etag.0.to_le_bytes());
+}
+
 /// The primary key; empty for an invalid row.
 pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
     if row.len() < HEADER_BYTES {
@@ -235,6 +241,15 @@ impl<'a> SegmentRow<'a> {
     pub fn decode(&self, into: &mut Entries) -> Result<(), DocumentError> {
         timeseries::decode(self.segment, into)?;
         Ok(())
+    }
+
+    pub(super) fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The entries as they are stored; [`decode_segment`](super::decode_segment) reads them.
+    pub fn encoded(&self) -> &'a [u8] {
+        self.segment
     }
 
     /// Adds all entries to others, as a reader sees them: those of the same moment, which only

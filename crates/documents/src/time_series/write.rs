@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use model::{DocumentId, Etag, TimeSeriesName, ticks::TICKS_PER_MILLISECOND};
+use model::{ChangeVector, DocumentId, Etag, TimeSeriesName, ticks::TICKS_PER_MILLISECOND};
 use storage::Transaction;
 use timeseries::{Entries, Entry};
 
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     Change, DocumentWriter, TimeSeriesChangeKind,
     error::{DocumentError, corrupt},
+    write::parsed,
 };
 
 /// The number of segments that are looked up before they are removed.
@@ -29,17 +30,19 @@ const REMOVED_CHUNK: usize = 256;
 const COPIED_CHUNK: usize = 1 << 14;
 
 /// A series that is being changed.
-struct OpenSeries {
-    key: Vec<u8>,
-    lower_id: String,
-    lower_name: String,
+pub(super) struct OpenSeries {
+    pub(super) key: Vec<u8>,
+    pub(super) lower_id: String,
+    pub(super) lower_name: String,
     /// As its first entry was written.
-    name: String,
-    collection_number: u32,
+    pub(super) name: String,
+    pub(super) collection_number: u32,
     /// Entries that a reader sees.
-    entries: u64,
+    pub(super) entries: u64,
     /// Whether it existed before.
-    was_there: bool,
+    pub(super) was_there: bool,
+    /// Versions that a change replaces, if they may not be in the database's change vector.
+    replaced: Option<ChangeVector>,
     /// The etag of its previous change, and the database's etag.
     changed: Etag,
     opened_at: Etag,
@@ -53,6 +56,7 @@ struct OldSegment {
     end_ms: i64,
     moments: u64,
     is_full: bool,
+    change_vector: String,
 }
 
 impl OldSegment {
@@ -64,6 +68,7 @@ impl OldSegment {
             end_ms: row.end_ms(),
             moments: row.moments(),
             is_full: rewrite::is_full(stored, row.segment_bytes()),
+            change_vector: row.change_vector().to_owned(),
         }
     }
 }
@@ -149,7 +154,7 @@ impl DocumentWriter<'_> {
         self.note_series(change, series, TimeSeriesChangeKind::Put, MomentRange { from, to })
     }
 
-    fn note_series(
+    pub(super) fn note_series(
         &mut self,
         change: &TimeSeriesChange,
         series: &OpenSeries,
@@ -293,7 +298,7 @@ impl DocumentWriter<'_> {
         self.series_in(id, name, document.collection_number())
     }
 
-    fn series_in(
+    pub(super) fn series_in(
         &self,
         id: &DocumentId,
         name: &TimeSeriesName,
@@ -314,8 +319,20 @@ impl DocumentWriter<'_> {
         let SeriesRecord { name: written, entries, changed, rolled_up, .. } =
             record.unwrap_or(none);
         let written = written.to_owned();
+        // What was deleted elsewhere and is written again here must be known to be later.
+        let replaced = match self.has_sources {
+            true => Some(
+                self.deleted_ranges(&key)?
+                    .iter()
+                    .fold(ChangeVector::empty(), |replaced, (_, _, version)| {
+                        replaced.merge(version)
+                    }),
+            ),
+            false => None,
+        };
         Ok(OpenSeries {
             key,
+            replaced,
             lower_id: id.lower_cased().to_owned(),
             lower_name: name.lower_cased().to_owned(),
             name: written,
@@ -329,7 +346,7 @@ impl DocumentWriter<'_> {
     }
 
     /// Records the current state of the series; returns whether the document's list changed.
-    fn close_series(
+    pub(super) fn close_series(
         &mut self,
         id: &DocumentId,
         series: &OpenSeries,
@@ -355,6 +372,25 @@ impl DocumentWriter<'_> {
             self.touched.add(id);
         }
         Ok(is_touched)
+    }
+
+    /// Records a series that is in another collection than before.
+    pub(super) fn close_moved_series(
+        &mut self,
+        id: &DocumentId,
+        series: &OpenSeries,
+    ) -> Result<(), DocumentError> {
+        let (changed, _) = self.last_change();
+        let record = series::write(&SeriesRecord {
+            name: &series.name,
+            collection_number: series.collection_number,
+            entries: series.entries,
+            changed,
+            rolled_up: series.rolled_up,
+        });
+        self.tx.tree_mut(&tables::series_tree())?.put(&series.key, &record)?;
+        self.touched.add(id);
+        Ok(())
     }
 
     /// Adds this node's tag to increments and decrements.
@@ -431,6 +467,7 @@ impl DocumentWriter<'_> {
         entries: &Entries,
         is_at_end: bool,
     ) -> Result<(), DocumentError> {
+        note_replaced(series, old)?;
         // A row of the same key is replaced anyway.
         if entries.timestamps().first() != Some(&old.start_ms) {
             self.remove_segment(&old.key)?;
@@ -460,7 +497,8 @@ impl DocumentWriter<'_> {
         let pieces = rewrite::cut(entries, range, is_at_end)?;
         for (range, segment) in pieces {
             let etag = self.next_etag()?;
-            let change_vector = self.next_change_vector(etag);
+            let replaced = series.replaced.as_ref().map(ChangeVector::as_str);
+            let change_vector = self.next_version_over(etag, replaced)?;
             let fields = SegmentFields {
                 series: &series.key,
                 lower_id: &series.lower_id,
@@ -513,6 +551,7 @@ impl DocumentWriter<'_> {
         range: &MomentRange,
     ) -> Result<bool, DocumentError> {
         if range.from <= old.start_ms && old.end_ms <= range.to {
+            note_replaced(series, old)?;
             self.remove_segment(&old.key)?;
             series.entries = series.entries.saturating_sub(old.moments);
             return Ok(true);
@@ -554,7 +593,8 @@ impl DocumentWriter<'_> {
             self.tx.table_mut(&DELETED_RANGES).delete(&key)?;
         }
         let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
+        let replaced = series.replaced.as_ref().map(ChangeVector::as_str);
+        let change_vector = self.next_version_over(etag, replaced)?;
         let row = deleted_range::write(&DeletedRangeFields {
             series: &series.key,
             id_bytes: series.lower_id.len(),
@@ -567,4 +607,12 @@ impl DocumentWriter<'_> {
         self.tx.table_mut(&DELETED_RANGES).insert(&row)?;
         Ok(())
     }
+}
+
+/// A change of a series knows what it replaces.
+fn note_replaced(series: &mut OpenSeries, old: &OldSegment) -> Result<(), DocumentError> {
+    if let Some(replaced) = &mut series.replaced {
+        *replaced = replaced.merge(&parsed(&old.change_vector)?);
+    }
+    Ok(())
 }

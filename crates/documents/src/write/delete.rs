@@ -1,6 +1,6 @@
 //! Deleting documents.
 
-use model::{CollectionName, DocumentFlags, DocumentId, Etag};
+use model::{ChangeVector, CollectionName, DocumentFlags, DocumentId, Etag};
 
 use storage::invariant;
 
@@ -17,6 +17,17 @@ use super::{DocumentWriter, VIOLATION};
 
 /// The number of documents that a deletion by prefix looks up before it deletes them.
 const PREFIX_CHUNK: usize = 1024;
+
+/// A document that is replaced by its tombstone.
+pub(crate) struct Gone {
+    /// The number of its collection.
+    pub(crate) number: u32,
+    pub(crate) flags: DocumentFlags,
+    /// Its etag.
+    pub(crate) deleted: Etag,
+    /// The etag of the tombstone.
+    pub(crate) etag: Etag,
+}
 
 impl DocumentWriter<'_> {
     /// Deletes a document and leaves a tombstone; `None` when the document does not exist and was
@@ -54,8 +65,14 @@ impl DocumentWriter<'_> {
         let deleted = document.etag();
         let (number, flags) = (document.collection_number(), document.flags());
         let (stored_id, requested_id) = (DocumentId::new(document.id())?, id);
+        let version = self.has_sources.then(|| document.change_vector().to_owned());
+        let time = self.time_over(document.last_modified_ticks(), deleted);
         let old = self.before_delete(&stored_id)?;
-        let deleted = self.replace_with_tombstone(stored_id, number, flags, deleted)?;
+        let now = self.set_now(time);
+        let etag = self.next_etag()?;
+        let version = self.next_version_over(etag, version.as_deref())?;
+        let gone = Gone { number, flags, deleted, etag };
+        let deleted = self.replace_with_tombstone(stored_id, &gone, version)?;
         let change_vector = Some(deleted.change_vector.as_str());
         self.note_delete(requested_id, &deleted.collection, change_vector);
         self.revise_delete(&deleted, &old, marks)?;
@@ -69,6 +86,7 @@ impl DocumentWriter<'_> {
         if kinds.contains(DocumentFlags::HAS_TIME_SERIES) {
             self.delete_time_series_of(&deleted.id, number)?;
         }
+        self.set_now(now);
         Ok(Some(deleted))
     }
 
@@ -106,7 +124,7 @@ impl DocumentWriter<'_> {
         Ok(())
     }
 
-    fn note_delete(
+    pub(crate) fn note_delete(
         &mut self,
         id: &DocumentId,
         collection: &CollectionName,
@@ -123,15 +141,13 @@ impl DocumentWriter<'_> {
     }
 
     /// Replaces a live document by its tombstone.
-    fn replace_with_tombstone(
+    pub(crate) fn replace_with_tombstone(
         &mut self,
         id: DocumentId,
-        number: u32,
-        flags: DocumentFlags,
-        deleted: Etag,
+        gone: &Gone,
+        change_vector: ChangeVector,
     ) -> Result<DeletedDocument, DocumentError> {
-        let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
+        let Gone { number, flags, deleted, etag } = *gone;
         let fields = RowFields {
             lower_id: id.lower_cased(),
             id: id.as_str(),

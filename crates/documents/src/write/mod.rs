@@ -4,19 +4,19 @@
 //! collections agree with the rows. A writer that is dropped earlier, because something failed,
 //! leaves them inconsistent: its caller rolls the transaction back.
 
-mod delete;
+pub(crate) mod delete;
 mod new_id;
 mod put;
 
 use model::{
-    ChangeVector, ChangeVectorEntry, CollectionName, DatabaseId, DocumentFlags, DocumentId, Etag,
-    IdSeparator, NodeTag, RevisionsConfiguration,
+    ChangeVector, ChangeVectorEntry, CollectionName, ContentHash, DatabaseId, DocumentFlags,
+    DocumentId, Etag, IdSeparator, NodeTag, RevisionsConfiguration, TRANSACTION_TAG,
 };
 use platform::{Entropy, Timestamp};
 use storage::{WriteTransaction, invariant};
 
 use crate::{
-    attachments::Leftovers,
+    attachments::{Leftovers, NewContent},
     change::{Change, NotedChanges},
     collections::OpenCollections,
     compression::{Compression, Packer},
@@ -27,18 +27,16 @@ use crate::{
     error::{DocumentError, corrupt},
     identities,
     listed::TouchedDocuments,
-    read,
+    read, replicated,
     revisions::keep::has_revisions,
     row::DocumentRow,
     schema::{self, DOCUMENTS},
+    transactions,
     write_tally::WriteTally,
 };
 
 /// The end of the message about an unexpected version.
 pub(crate) const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
-
-/// The tag of a cluster-wide transaction in the version of a document.
-const TRANSACTION_TAG: &str = "TRXN";
 
 /// How a put changes the flags of a document, and its version if that was agreed on elsewhere.
 #[derive(Clone, Default)]
@@ -104,8 +102,18 @@ pub struct DocumentWriter<'w> {
     pub(crate) has_revisions: bool,
     /// Whether any documents have due times.
     pub(crate) has_due: bool,
+    /// Whether anything was received from other databases.
+    pub(crate) has_sources: bool,
     /// Whether this is an import: what is added to a document makes no history of it.
     pub(crate) is_import: bool,
+    /// Whether this stores what another database has sent.
+    pub(crate) is_received: bool,
+    /// Up to where the database had everything before.
+    pub(crate) contained: ChangeVector,
+    /// Contents of attachments that came with it.
+    pub(crate) received_contents: Vec<NewContent>,
+    /// Contents that it may have left without an attachment.
+    pub(crate) released_contents: Vec<ContentHash>,
     /// Documents whose lists were changed and whose metadata is not updated yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
@@ -133,6 +141,7 @@ impl<'w> DocumentWriter<'w> {
         let progress = progress(tx)?;
         let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
         let has_due = due::times_count(tx)? != 0;
+        let has_sources = replicated::has_sources(tx)?;
         Ok(Self {
             tx,
             context,
@@ -142,7 +151,12 @@ impl<'w> DocumentWriter<'w> {
             collections: OpenCollections::default(),
             has_revisions,
             has_due,
+            has_sources,
             is_import: false,
+            is_received: false,
+            contained: ChangeVector::empty(),
+            received_contents: Vec::new(),
+            released_contents: Vec::new(),
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             packer: Packer::default(),
@@ -176,6 +190,7 @@ impl<'w> DocumentWriter<'w> {
             "etags only grow: indexes and replicas continue from the last one that they have seen"
         );
         if self.opened_at != self.progress.last_etag || self.has_quietly_changed {
+            transactions::note(self.tx, self.opened_at, self.progress.last_etag)?;
             self.collections.write(self.tx)?;
             write_progress(self.tx, &self.progress)?;
         }
@@ -284,6 +299,38 @@ impl<'w> DocumentWriter<'w> {
         self.progress.change_vector.clone()
     }
 
+    /// The version of a local write that replaces this one. What was received may have versions that the database's change
+    /// vector does not contain yet.
+    pub(crate) fn next_version_over(
+        &mut self,
+        etag: Etag,
+        replaced: Option<&str>,
+    ) -> Result<ChangeVector, DocumentError> {
+        let version = self.next_change_vector(etag);
+        match replaced.filter(|_| self.has_sources) {
+            Some(replaced) => Ok(version.merge(&parsed(replaced)?)),
+            None => Ok(version),
+        }
+    }
+
+    /// The time of a write that replaces a version of that time: a version is never older than the one that it replaces,
+    /// whatever the clocks of the nodes show, because the later one of two versions in conflict wins.
+    pub(crate) fn time_over(&self, replaced_ticks: i64, replaced_at: Etag) -> Timestamp {
+        let now = self.now_ticks();
+        let is_of_this_batch = self.opened_at < replaced_at;
+        let is_later =
+            now < replaced_ticks || now == replaced_ticks && self.has_sources && !is_of_this_batch;
+        match is_later && !self.is_import {
+            true => Timestamp::from_ticks(replaced_ticks.saturating_add(1)),
+            false => self.context.now,
+        }
+    }
+
+    /// Something changed that takes no etag.
+    pub(crate) fn note_quiet_change(&mut self) {
+        self.has_quietly_changed = true;
+    }
+
     /// Merges a version into the database's change vector; of cluster-wide transactions only the
     /// `RAFT` entry is merged.
     pub(crate) fn merge_change_vector(&mut self, version: &ChangeVector) {
@@ -308,10 +355,15 @@ impl<'w> DocumentWriter<'w> {
     }
 
     /// Removes a row that was just read.
-    fn remove_row(&mut self, primary_key: &[u8]) -> Result<(), DocumentError> {
+    pub(crate) fn remove_row(&mut self, primary_key: &[u8]) -> Result<(), DocumentError> {
         match self.tx.table_mut(&DOCUMENTS).delete(primary_key)? {
             true => Ok(()),
             false => Err(corrupt("a row that was read cannot be removed")),
         }
     }
+}
+
+/// The change vector of a stored row.
+pub(crate) fn parsed(change_vector: &str) -> Result<ChangeVector, DocumentError> {
+    change_vector.parse().map_err(|_| corrupt("a row has an impossible change vector"))
 }

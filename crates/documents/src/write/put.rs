@@ -1,7 +1,12 @@
 //! Storing documents.
 
 use blittable::{BlittableBuf, Value};
-use model::{ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag};
+use model::{
+    ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag,
+    TRANSACTION_TAG,
+};
+
+use platform::Timestamp;
 
 use crate::{
     change::{Change, DocumentChange, DocumentChangeKind},
@@ -15,7 +20,7 @@ use crate::{
     schema::DOCUMENTS,
 };
 
-use super::{DocumentWriter, Marks, TRANSACTION_TAG, VIOLATION};
+use super::{DocumentWriter, Marks, VIOLATION};
 
 /// Flags that describe other data stored for a document; a put keeps them.
 const LASTING_FLAGS: [DocumentFlags; 4] = [
@@ -31,6 +36,18 @@ struct Replaced {
     flags: DocumentFlags,
     /// The cluster-wide transaction that wrote it, for its atomic guard.
     transaction: Option<ChangeVectorEntry>,
+    /// Its version, if that may not be in the database's change vector.
+    version: Option<String>,
+    /// When it was written, and its place in the log.
+    at: (i64, Etag),
+}
+
+/// What a put comes after.
+struct Before {
+    /// Its version, if that may not be in the database's change vector.
+    version: Option<String>,
+    /// The time of the put.
+    time: Timestamp,
 }
 
 impl DocumentWriter<'_> {
@@ -59,7 +76,13 @@ impl DocumentWriter<'_> {
         let etag = self.next_etag()?;
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
-        let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
+        let before = self.before_put(&id, replaced.as_ref(), &marks)?;
+        let known = match &replaced {
+            Some(replaced) => replaced.flags,
+            // What belongs to a document may have arrived without it.
+            None if self.has_sources => LISTING_FLAGS,
+            None => DocumentFlags::NONE,
+        };
         let known = (known | marks.added).without(marks.removed);
         let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
         let lists = listed.lists.as_ref();
@@ -83,9 +106,12 @@ impl DocumentWriter<'_> {
                 self.merge_change_vector(&given);
                 given
             }
-            (None, None) => self.next_change_vector(etag),
-            (None, Some(transaction)) => self.next_change_vector(etag).with(transaction),
+            (None, None) => self.next_version_over(etag, before.version.as_deref())?,
+            (None, Some(transaction)) => {
+                self.next_version_over(etag, before.version.as_deref())?.with(transaction)
+            }
         };
+        let now = self.set_now(before.time);
         let new = NewVersion {
             id: &id,
             change_vector: change_vector.as_str(),
@@ -101,7 +127,7 @@ impl DocumentWriter<'_> {
         };
         self.store_version(&new, flags, etag)?;
         self.touched.remove(&id);
-        let last_modified_ticks = self.now_ticks();
+        let last_modified_ticks = self.set_now(now).ticks();
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
     }
 
@@ -235,7 +261,34 @@ impl DocumentWriter<'_> {
         }
         let (collection_number, flags) = (document.collection_number(), document.flags());
         let transaction = transaction_in(document.change_vector());
-        Ok(Some(Replaced { collection_number, flags, transaction }))
+        let version = self.has_sources.then(|| document.change_vector().to_owned());
+        let at = (document.last_modified_ticks(), document.etag());
+        Ok(Some(Replaced { collection_number, flags, transaction, version, at }))
+    }
+
+    /// What a put comes after: the document that it replaces, or the deletion of an earlier one.
+    fn before_put(
+        &self,
+        id: &DocumentId,
+        replaced: Option<&Replaced>,
+        marks: &Marks,
+    ) -> Result<Before, DocumentError> {
+        let (version, at) = match replaced {
+            Some(replaced) => (replaced.version.clone(), Some(replaced.at)),
+            None if self.progress.tombstones == 0 => (None, None),
+            None => match read::get_tombstone(self.tx, id)? {
+                Some(row) => (
+                    self.has_sources.then(|| row.change_vector().to_owned()),
+                    Some((row.last_modified_ticks(), row.etag())),
+                ),
+                None => (None, None),
+            },
+        };
+        let time = match at {
+            Some((ticks, etag)) if marks.change_vector.is_none() => self.time_over(ticks, etag),
+            Some(_) | None => self.context.now,
+        };
+        Ok(Before { version, time })
     }
 
     fn count_replaced(
@@ -250,7 +303,11 @@ impl DocumentWriter<'_> {
 
     /// Counts a new document and removes the tombstone of an earlier one of the same id. In another
     /// collection the tombstone stays: readers of that one have yet to see the deletion.
-    fn count_new(&mut self, id: &DocumentId, number: u32) -> Result<DocumentFlags, DocumentError> {
+    pub(crate) fn count_new(
+        &mut self,
+        id: &DocumentId,
+        number: u32,
+    ) -> Result<DocumentFlags, DocumentError> {
         self.collections.count(self.tx, number, 1, 0)?;
         self.progress.documents += 1;
         // Most databases have few tombstones, and a bulk load none: skip looking for one.
@@ -277,7 +334,7 @@ impl DocumentWriter<'_> {
         Ok(DocumentFlags::NONE)
     }
 
-    fn uncount_tombstone(&mut self, number: u32) -> Result<(), DocumentError> {
+    pub(crate) fn uncount_tombstone(&mut self, number: u32) -> Result<(), DocumentError> {
         self.collections.count(self.tx, number, 0, -1)?;
         self.progress.tombstones -= 1;
         Ok(())

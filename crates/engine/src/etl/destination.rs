@@ -21,7 +21,7 @@ const BATCH_REFUSED: [u16; 5] = [400, 409, 413, 422, 500];
 
 /// Why a batch was not taken.
 #[derive(Debug)]
-pub(super) enum SendError {
+pub(crate) enum SendError {
     /// The process is to end.
     Canceled,
     /// No node could take it now, whatever was in it.
@@ -50,57 +50,87 @@ impl fmt::Display for SendError {
 
 /// Where a task sends to, and what it demands of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct DestinationOptions {
+pub(crate) struct DestinationOptions {
     /// The database, and servers that know its nodes.
-    pub(super) connection: RavenConnectionString,
+    pub(crate) connection: RavenConnectionString,
     /// Whether nothing may be sent over a connection that is not encrypted.
-    pub(super) requires_encryption: bool,
+    pub(crate) requires_encryption: bool,
     /// How long a node may take for one request.
-    pub(super) time_max: Duration,
+    pub(crate) time_max: Duration,
+}
+
+/// What is sent to a node of a database.
+pub(crate) struct Post<'p> {
+    /// The path behind that of the database.
+    pub(crate) path: &'p str,
+    pub(crate) content_type: &'p str,
+    pub(crate) body: Arc<Vec<u8>>,
+    /// Of the answer no more is kept.
+    pub(crate) answer_bytes_max: usize,
 }
 
 /// A database, and how to reach it.
-pub(super) struct Destination {
+pub(crate) struct Destination {
     outbound: Arc<dyn Outbound>,
     options: DestinationOptions,
     /// The addresses of its nodes, the preferred one first; empty if they are not known.
     nodes: Vec<NodeAddress>,
+    /// Whether its nodes are asked for; otherwise the addresses of the options are all.
+    is_group: bool,
 }
 
 impl Destination {
-    pub(super) fn new(outbound: Arc<dyn Outbound>, options: DestinationOptions) -> Destination {
-        Destination { outbound, options, nodes: Vec::new() }
+    pub(crate) fn new(outbound: Arc<dyn Outbound>, options: DestinationOptions) -> Destination {
+        Destination { outbound, options, nodes: Vec::new(), is_group: true }
+    }
+
+    /// A database on the nodes of the options, and on no others.
+    pub(crate) fn of_nodes(
+        outbound: Arc<dyn Outbound>,
+        options: DestinationOptions,
+    ) -> Destination {
+        Destination { is_group: false, ..Destination::new(outbound, options) }
     }
 
     /// The node that requests go to first.
-    pub(super) fn url(&self) -> Option<String> {
+    pub(crate) fn url(&self) -> Option<String> {
         self.nodes.first().map(NodeAddress::to_string)
     }
 
     /// Sends a batch to the first node that can take it. Blocks.
     pub(super) fn send(&mut self, body: RequestBody, cancel: &Cancel) -> Result<(), SendError> {
+        let RequestBody { content_type, bytes } = body;
+        let request = Post {
+            path: "/bulk_docs",
+            content_type: &content_type,
+            body: Arc::new(bytes),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        };
+        self.post(request, cancel).map(drop)
+    }
+
+    /// Sends something to the first node that can take it, and returns its answer. Blocks.
+    pub(crate) fn post(&mut self, post: Post<'_>, cancel: &Cancel) -> Result<Vec<u8>, SendError> {
         if self.nodes.is_empty() {
             self.nodes = self.find_nodes(cancel)?;
         }
         let mut first = None;
-        let RequestBody { content_type, bytes } = body;
-        let bytes = Arc::new(bytes);
         for (at, node) in self.nodes.clone().iter().enumerate() {
             let database = percent_encode(&self.options.connection.database);
             let request = OutboundRequest {
                 method: "POST",
                 server: node.clone(),
-                path: format!("/databases/{database}/bulk_docs"),
-                content_type: content_type.clone(),
-                body: Arc::clone(&bytes),
+                path: format!("/databases/{database}{}", post.path),
+                content_type: post.content_type.to_owned(),
+                body: Arc::clone(&post.body),
                 time_max: self.options.time_max,
-                answer_bytes_max: ANSWER_BYTES_MAX,
+                answer_bytes_max: post.answer_bytes_max,
             };
             let message = match self.ask(request, cancel) {
-                Ok(OutboundAnswer { status: 200..=299, .. }) => {
-                    // The next batch goes there at once.
+                Ok(OutboundAnswer { status: 200..=299, body }) => {
+                    // The next one goes there at once.
                     self.nodes.rotate_left(at);
-                    return Ok(());
+                    return Ok(body);
                 }
                 Ok(OutboundAnswer { status, body }) if BATCH_REFUSED.contains(&status) => {
                     // Its nodes may have changed.
@@ -140,6 +170,9 @@ impl Destination {
 
     /// Asks the servers of the connection string for the nodes of the database.
     fn find_nodes(&self, cancel: &Cancel) -> Result<Vec<NodeAddress>, SendError> {
+        if !self.is_group {
+            return Ok(self.options.connection.addresses.clone());
+        }
         let mut first = None;
         for server in &self.options.connection.addresses {
             match self.nodes_by(server, cancel) {

@@ -17,8 +17,8 @@
 //! | `statistics` | what a process has done, and what went wrong |
 //! | `trials` | trying a transformation, or a connection |
 
-mod connection_strings;
-mod destination;
+pub(crate) mod connection_strings;
+pub(crate) mod destination;
 mod outbound;
 mod position;
 mod process;
@@ -32,7 +32,7 @@ pub use outbound::{
     Cancel, Outbound, OutboundAnswer, OutboundError, OutboundRequest, OutboundStream, StillWanted,
 };
 pub(crate) use position::tombstone_needs;
-pub(crate) use processes::EtlProcesses;
+pub(crate) use processes::{EtlProcesses, Signal};
 pub use statistics::{EtlProblem, EtlRun, EtlStatistics, ProcessStatistics};
 pub use tasks::{ChangedEtlTask, EtlTask};
 pub use trials::{EtlProgress, EtlTrial};

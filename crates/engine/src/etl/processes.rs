@@ -92,24 +92,24 @@ impl ProcessShared {
 
 /// Wakes a process.
 #[derive(Default)]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     is_woken: Mutex<bool>,
     wakes: Condvar,
 }
 
 impl Signal {
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.wakes.notify_all();
     }
 
     /// Forgets that it was woken: what happens from now on wakes it again.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
     /// Waits until it is woken, at most so long. Does not forget it.
-    pub(super) fn wait(&self, time_max: Duration) {
+    pub(crate) fn wait(&self, time_max: Duration) {
         let woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
         if !*woken {
             drop(self.wakes.wait_timeout_while(woken, time_max, |is_woken| !*is_woken));

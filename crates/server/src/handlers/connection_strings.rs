@@ -40,6 +40,7 @@ pub(crate) fn put(call: Call) -> Answering {
         blocking(move || {
             let written = state.engine.put_connection_string(&database, &string)?;
             state.engine.follow_etl();
+            state.engine.follow_replication();
             Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index})))
         })
         .await

@@ -1,7 +1,7 @@
-//! Ongoing tasks of a database: subscriptions, scheduled backups and ETL tasks. Other kinds are rejected.
+//! Ongoing tasks of a database: subscriptions, scheduled backups, ETL tasks and external replication. Other kinds are rejected.
 
 use cluster_state::SubscriptionRecord;
-use engine::{BackupTask, EngineError, EtlTask, SubscriptionKey};
+use engine::{BackupTask, EngineError, EtlTask, ReplicationTask, SubscriptionKey};
 use http::StatusCode;
 use model::DatabaseRecord;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::{
     api_error::ApiError,
     call::Call,
     handlers::{
-        backups, etl,
+        backups, etl, replication,
         subscriptions::{
             for_each, named_by, record_bytes, remove, set_disabled, shown_time, shown_vector,
         },
@@ -25,10 +25,15 @@ enum Kind {
     Subscription,
     Backup,
     RavenEtl,
+    Replication,
 }
 
-const KINDS: [(&str, Kind); 3] =
-    [("Subscription", Kind::Subscription), ("Backup", Kind::Backup), ("RavenEtl", Kind::RavenEtl)];
+const KINDS: [(&str, Kind); 4] = [
+    ("Subscription", Kind::Subscription),
+    ("Backup", Kind::Backup),
+    ("RavenEtl", Kind::RavenEtl),
+    ("Replication", Kind::Replication),
+];
 
 /// The kind of task that a request is about; unknown ones are rejected.
 fn kind_of(call: &Call) -> Result<Kind, ApiError> {
@@ -125,6 +130,13 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ApiError> {
             Ok(())
         })?;
     }
+    for task in call.state.engine.replication_tasks(&record) {
+        let json = Value::Object(replication::task_json(call, &record, &task)).to_string();
+        tasks.add(json.len(), |out| {
+            out.extend_from_slice(json.as_bytes());
+            Ok(())
+        })?;
+    }
     let tail = format!("],\"SubscriptionsCount\":{count},\"PullReplications\":[]}}");
     Ok(tasks.end(tail.as_bytes()))
 }
@@ -136,6 +148,15 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ApiError> {
         let record = call.database()?.record();
         return Ok(match named_etl(call, &record)? {
             Some(task) => Answer::shape(StatusCode::OK, &etl::details_json(call, &record, &task)),
+            None => Answer::empty(StatusCode::NOT_FOUND),
+        });
+    }
+    if kind == Kind::Replication {
+        let record = call.database()?.record();
+        return Ok(match named_replication(call, &record)? {
+            Some(task) => {
+                Answer::shape(StatusCode::OK, &replication::task_json(call, &record, &task))
+            }
             None => Answer::empty(StatusCode::NOT_FOUND),
         });
     }
@@ -198,6 +219,20 @@ fn set_state_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
         let id = i64::try_from(id).unwrap_or(0);
         return Ok(changed_answer(id, changed.index));
     }
+    if kind == Kind::Replication {
+        let database = call.database()?.record();
+        if !is_disabled {
+            etl::check_enabling(call)?;
+        }
+        let id = match query.long("key")? {
+            Some(key) => u64::try_from(key).unwrap_or(0),
+            None => named_replication(call, &database)?.map_or(0, |task| task.definition.id),
+        };
+        let engine = &call.state.engine;
+        let changed = engine.set_replication_task_state(database.name.as_str(), id, is_disabled)?;
+        let id = i64::try_from(id).unwrap_or(0);
+        return Ok(changed_answer(id, changed.index));
+    }
     let Some(record) = named(call)? else {
         let name = query.get("taskName").unwrap_or_default();
         let database = call.database()?.record();
@@ -233,6 +268,12 @@ fn delete_of(call: &Call, kind: Kind) -> Result<Answer, ApiError> {
         let changed = call.state.engine.delete_etl_task(database.name.as_str(), task)?;
         return Ok(changed_answer(id, changed.index));
     }
+    if kind == Kind::Replication {
+        let database = call.database()?.record();
+        let task = u64::try_from(id).unwrap_or(0);
+        let changed = call.state.engine.delete_replication_task(database.name.as_str(), task)?;
+        return Ok(changed_answer(id, changed.index));
+    }
     let record = named_by(call, query.get("taskName"), u64::try_from(id).ok())?;
     remove(call, &record.name)?;
     let index = call.state.engine.cluster_state().last_index()?;
@@ -266,4 +307,18 @@ fn named_etl(call: &Call, record: &DatabaseRecord) -> Result<Option<EtlTask>, Ap
         None => name.is_some_and(|name| task.definition.name.eq_ignore_ascii_case(name)),
     };
     Ok(call.state.engine.etl_tasks(record).into_iter().find(is_named))
+}
+
+/// The task of external replication that a request names, by its number or its name.
+fn named_replication(
+    call: &Call,
+    record: &DatabaseRecord,
+) -> Result<Option<ReplicationTask>, ApiError> {
+    let query = call.query();
+    let (id, name) = (query.long("key")?, query.get("taskName").filter(|name| !name.is_empty()));
+    let is_named = |task: &ReplicationTask| match id {
+        Some(id) => i64::try_from(task.definition.id) == Ok(id),
+        None => name.is_some_and(|name| task.definition.name.eq_ignore_ascii_case(name)),
+    };
+    Ok(call.state.engine.replication_tasks(record).into_iter().find(is_named))
 }

@@ -67,6 +67,7 @@ mod queries;
 mod query_notes;
 mod recorded;
 mod reduce_outputs;
+mod replication;
 mod resources;
 mod retention;
 mod revisions;

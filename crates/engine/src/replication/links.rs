@@ -1,0 +1,356 @@
+//! Which links run: one thread for each.
+//!
+//! Invariant: a destination of a database has at most one link.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Waker,
+    thread::JoinHandle,
+};
+
+use database::{Database, DeletionsNeeded, TombstoneNeed};
+use documents::TombstoneKind;
+use model::{DatabaseId, DatabaseName, DatabaseRecord, Etag, NodeTag};
+
+use super::{
+    destinations::{DestinationKey, InternalDestination, LinkDestination},
+    link::{self, Link},
+    receiving::Incoming,
+    staging::Staging,
+    statistics::LinkStatistics,
+    tasks::{ReplicationTask, tasks_of},
+};
+use crate::{
+    engine::Engine,
+    error::EngineError,
+    etl::{Cancel, Outbound, Signal},
+};
+
+/// Links of all databases: each has a thread.
+const LINKS_MAX: usize = 1024;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct ReplicationLinks {
+    inner: Mutex<Inner>,
+    /// What other databases send.
+    pub(super) incoming: Incoming,
+    /// Contents of attachments on their way.
+    pub(super) staging: Staging,
+    /// Tasks that wait until destinations have something.
+    waiting: Mutex<Vec<Waker>>,
+    /// The address of this server, for operators of others.
+    own_url: OnceLock<String>,
+}
+
+#[derive(Default)]
+struct Inner {
+    running: Vec<Running>,
+    /// The other members of the groups of databases.
+    members: HashMap<DatabaseId, Vec<InternalDestination>>,
+    /// The index of the shared state that the links follow.
+    seen_index: u64,
+    /// The tasks of each record, by the version of the record.
+    known: HashMap<DatabaseId, (u64, Arc<Vec<ReplicationTask>>)>,
+    is_closing: bool,
+}
+
+struct Running {
+    shared: Arc<LinkShared>,
+    thread: JoinHandle<()>,
+}
+
+/// What a link shares with others.
+pub(super) struct LinkShared {
+    pub(super) database: DatabaseId,
+    pub(super) database_name: DatabaseName,
+    pub(super) destination: LinkDestination,
+    pub(super) cancel: Cancel,
+    pub(super) signal: Signal,
+    /// If it is done with a database that was closed: how often that was opened until then; otherwise 0.
+    pub(super) done_at_opening: AtomicU64,
+    pub(super) statistics: Mutex<LinkStatistics>,
+}
+
+impl LinkShared {
+    pub(super) fn statistics(&self) -> MutexGuard<'_, LinkStatistics> {
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self) {
+        self.cancel.cancel();
+        self.signal.wake();
+    }
+
+    fn leads_to(&self, database: DatabaseId, key: &DestinationKey) -> bool {
+        self.database == database && self.destination.key == *key
+    }
+}
+
+impl ReplicationLinks {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The links of a database.
+    pub(super) fn of_database(&self, database: DatabaseId) -> Vec<Arc<LinkShared>> {
+        let inner = self.lock();
+        let links = inner.running.iter().filter(|running| running.shared.database == database);
+        links.map(|running| Arc::clone(&running.shared)).collect()
+    }
+
+    /// Has all links end, and waits for them.
+    pub(crate) fn close(&self) {
+        let running = {
+            let mut inner = self.lock();
+            inner.is_closing = true;
+            std::mem::take(&mut inner.running)
+        };
+        running.iter().for_each(|running| running.shared.stop());
+        for running in running {
+            drop(running.thread.join());
+        }
+    }
+
+    /// A destination has more than before.
+    pub(super) fn advanced(&self) {
+        let waiting =
+            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes a task once a destination has more than now.
+    pub(crate) fn wake_when_advanced(&self, waker: &Waker) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.iter().any(|known| known.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+    }
+
+    /// The other members of the database's group that have everything up to an etag.
+    pub(crate) fn members_with(&self, database: DatabaseId, etag: Etag) -> Vec<String> {
+        let links = self.of_database(database).into_iter();
+        let members = links.filter_map(|link| match &link.destination.key {
+            DestinationKey::Member(tag) if Some(etag) <= link.statistics().accepted => {
+                Some(tag.clone())
+            }
+            DestinationKey::Member(_) | DestinationKey::Task(_) => None,
+        });
+        members.collect()
+    }
+
+    pub(super) fn own_url(&self) -> &str {
+        self.own_url.get().map_or("", String::as_str)
+    }
+
+    /// What links need of the deletions of a database, whether or not they run.
+    fn needs(&self, record: &DatabaseRecord) -> Vec<TombstoneNeed> {
+        let tasks = tasks_of(record);
+        let mut holders: Vec<(DestinationKey, String, bool)> = tasks
+            .iter()
+            .map(|ReplicationTask { definition, .. }| {
+                let key = DestinationKey::Task(definition.id);
+                (key, definition.name.clone(), definition.is_disabled)
+            })
+            .collect();
+        let inner = self.lock();
+        for member in inner.members.get(&record.topology_id).into_iter().flatten() {
+            let tag = member.node_tag.as_str().to_owned();
+            holders.push((DestinationKey::Member(tag.clone()), tag, false));
+        }
+        let mut needs = Vec::new();
+        for (key, holder, is_disabled) in holders {
+            let mut running = inner.running.iter().map(|running| &running.shared);
+            let link = running.find(|link| link.leads_to(record.topology_id, &key));
+            // What a destination has that was not reached yet is not known.
+            let known = link.and_then(|link| link.statistics().accepted).unwrap_or(Etag::ZERO);
+            let (process, condition) = (
+                match key {
+                    DestinationKey::Task(_) => "ExternalReplication",
+                    DestinationKey::Member(_) => "InternalReplication",
+                },
+                if is_disabled { "Disabled" } else { "Running" },
+            );
+            needs.extend(TombstoneKind::ALL.map(|kind| {
+                let (holder, collection) = (holder.clone(), None);
+                TombstoneNeed { holder, process, condition, kind, collection, known }
+            }));
+        }
+        needs
+    }
+}
+
+impl Drop for ReplicationLinks {
+    fn drop(&mut self) {
+        // The threads notice that the engine is gone.
+        self.lock().running.iter().for_each(|running| running.shared.stop());
+    }
+}
+
+/// What links need of the deletions of a database: everything that their destinations do not have.
+pub(crate) fn tombstone_needs(links: Arc<ReplicationLinks>) -> DeletionsNeeded {
+    Arc::new(move |record, _| links.needs(record))
+}
+
+impl Engine {
+    /// Sets the address under which other servers know this one. The first call counts.
+    pub fn set_replication_url(&self, url: String) {
+        drop(self.replication.own_url.set(url));
+    }
+
+    /// Sets the other members of the group of a database: what it had before is replaced. `database` is the id of its
+    /// topology. Links to members that are no longer there end, and the others go on.
+    pub fn set_internal_destinations(
+        self: &Arc<Self>,
+        database: DatabaseId,
+        members: Vec<InternalDestination>,
+    ) {
+        {
+            let mut inner = self.replication.lock();
+            let known = match members.is_empty() {
+                true => inner.members.remove(&database).unwrap_or_default(),
+                false => inner.members.insert(database, members.clone()).unwrap_or_default(),
+            };
+            if known == members {
+                return;
+            }
+            inner.seen_index = 0;
+        }
+        self.follow_replication();
+    }
+
+    /// The other members of a database's group that have acknowledged everything up to an etag of this node. Never blocks.
+    pub fn members_with(&self, database: &Database, etag: Etag) -> Vec<NodeTag> {
+        let tags = self.replication.members_with(database.record().topology_id, etag);
+        tags.iter().filter_map(|tag| tag.parse().ok()).collect()
+    }
+
+    /// What the links of a database have done, those of tasks and those to other members.
+    pub fn outgoing_links(
+        &self,
+        record: &DatabaseRecord,
+    ) -> BTreeMap<DestinationKey, (String, LinkStatistics)> {
+        let links = self.replication.of_database(record.topology_id).into_iter();
+        links
+            .map(|link| {
+                let statistics = link.statistics().clone();
+                let database = link.destination.connection.database.clone();
+                (link.destination.key.clone(), (database, statistics))
+            })
+            .collect()
+    }
+
+    /// Begins and ends links as the records say. To be called about once a second, and after a change of a task.
+    pub fn follow_replication(self: &Arc<Self>) {
+        let Some(outbound) = self.etl.outbound() else { return };
+        let index = match self.cluster_state().last_index() {
+            Ok(index) => index,
+            Err(error) => {
+                tracing::error!(%error, "tasks of external replication could not be read");
+                return;
+            }
+        };
+        let mut inner = self.replication.lock();
+        if inner.is_closing {
+            return;
+        }
+        let is_settled = !inner.running.iter().any(|running| running.thread.is_finished());
+        if inner.seen_index != index || !is_settled {
+            let do_all_run = self.follow_links(&mut inner, &outbound);
+            // What could not begin is tried again.
+            inner.seen_index = if do_all_run { index } else { 0 };
+        }
+        let shared: Vec<_> =
+            inner.running.iter().map(|running| Arc::clone(&running.shared)).collect();
+        drop(inner);
+        // A link does not open a database that it is done with, but it follows one that was opened again.
+        for link in shared {
+            let done = link.done_at_opening.load(Ordering::SeqCst);
+            if done != 0 && done != self.registry.openings(link.database_name.as_str()) {
+                link.signal.wake();
+            }
+        }
+    }
+
+    /// Returns whether all links run that are to.
+    fn follow_links(self: &Arc<Self>, inner: &mut Inner, outbound: &Arc<dyn Outbound>) -> bool {
+        let mut wanted: Vec<(Arc<DatabaseRecord>, LinkDestination)> = Vec::new();
+        let mut known = HashMap::new();
+        for record in self.catalog.records() {
+            let tasks = match inner.known.remove(&record.topology_id) {
+                Some((etag, tasks)) if etag == record.etag => tasks,
+                _ => Arc::new(tasks_of(&record)),
+            };
+            if !record.disabled {
+                let members = inner.members.get(&record.topology_id).into_iter().flatten();
+                let members =
+                    members.map(|member| LinkDestination::member(record.name.as_str(), member));
+                let own = self.node_tag();
+                let of_tasks = tasks.iter().filter(|task| task.runs_on(own, &record.topology));
+                let of_tasks = of_tasks.filter_map(ReplicationTask::destination);
+                wanted.extend(of_tasks.chain(members).map(|to| (Arc::clone(&record), to)));
+            }
+            known.insert(record.topology_id, (record.etag, tasks));
+        }
+        inner.known = known;
+        inner.members.retain(|database, _| inner.known.contains_key(database));
+        for Running { shared, .. } in &inner.running {
+            let is_same = |(record, to): &(Arc<DatabaseRecord>, LinkDestination)| {
+                record.topology_id == shared.database && *to == shared.destination
+            };
+            if !wanted.iter().any(is_same) {
+                shared.stop();
+            }
+        }
+        inner.running.retain(|running| !running.thread.is_finished());
+        let mut do_all_run = true;
+        for (record, to) in wanted {
+            let mut running = inner.running.iter();
+            if let Some(other) =
+                running.find(|running| running.shared.leads_to(record.topology_id, &to.key))
+            {
+                // One that leads elsewhere ends first.
+                do_all_run &= other.shared.destination == to;
+                continue;
+            }
+            if LINKS_MAX <= inner.running.len() {
+                tracing::error!("there are too many links of replication; some do not run");
+                return true;
+            }
+            match self.begin_link(&record, to, outbound) {
+                Ok(running) => inner.running.push(running),
+                Err(error) => {
+                    tracing::error!(%error, "a link of replication could not begin");
+                    do_all_run = false;
+                }
+            }
+        }
+        do_all_run
+    }
+
+    fn begin_link(
+        self: &Arc<Self>,
+        record: &DatabaseRecord,
+        destination: LinkDestination,
+        outbound: &Arc<dyn Outbound>,
+    ) -> Result<Running, EngineError> {
+        let shared = Arc::new(LinkShared {
+            database: record.topology_id,
+            database_name: record.name.clone(),
+            destination,
+            cancel: Cancel::default(),
+            signal: Signal::default(),
+            done_at_opening: AtomicU64::new(0),
+            statistics: Mutex::default(),
+        });
+        let link = Link::new(Arc::downgrade(self), Arc::clone(&shared), Arc::clone(outbound));
+        let thread = std::thread::Builder::new().name("replication".into());
+        let thread = thread.spawn(move || link::run(link));
+        let thread = thread.map_err(|source| EngineError::NoThread { source })?;
+        Ok(Running { shared, thread })
+    }
+}

@@ -1,0 +1,175 @@
+//! What is received.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use commands::{Batch, Command, CommandResult};
+use database::DatabaseLease;
+use model::{DatabaseId, DatabaseRecord, Etag, NodeTag};
+use replication::{
+    Answered, LinkKind, Message, Refusal, RefusalKind, Reply, accepted, answer, not_now,
+};
+
+use super::statistics::{LinkRun, LinkStatistics};
+use crate::{engine::Engine, error::EngineError};
+
+/// Senders of one database that are remembered for operators.
+const SENDERS_MAX: usize = 256;
+/// Memory of a message that is not drawn from the budget.
+const ALLOWED_BYTES: u64 = 256 << 10;
+
+/// A database that sends its changes, for operators.
+#[derive(Clone, Debug)]
+pub struct IncomingLink {
+    /// Its id.
+    pub source: DatabaseId,
+    /// The tag of its node.
+    pub node_tag: NodeTag,
+    /// Its name.
+    pub database: String,
+    /// The address of its server; empty if it did not say it.
+    pub url: String,
+    /// Who sends to whom.
+    pub kind: LinkKind,
+    /// When its last message arrived, in ticks of UTC.
+    pub last_ticks: i64,
+    /// What was received, and refused.
+    pub statistics: LinkStatistics,
+}
+
+/// What other databases send, by the database that receives it.
+#[derive(Default)]
+pub(super) struct Incoming {
+    links: Mutex<HashMap<DatabaseId, Vec<IncomingLink>>>,
+}
+
+impl Incoming {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DatabaseId, Vec<IncomingLink>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn greeted(&self, database: DatabaseId, link: IncomingLink) {
+        let mut links = self.lock();
+        let links = links.entry(database).or_default();
+        match links.iter_mut().find(|known| known.source == link.source) {
+            Some(known) => {
+                let statistics = std::mem::take(&mut known.statistics);
+                *known = IncomingLink { statistics, ..link };
+            }
+            None => {
+                if SENDERS_MAX <= links.len() {
+                    links.remove(0);
+                }
+                links.push(link);
+            }
+        }
+    }
+
+    fn note_run(&self, database: DatabaseId, source: DatabaseId, now_ticks: i64, run: LinkRun) {
+        let mut links = self.lock();
+        let links = links.get_mut(&database).into_iter().flatten();
+        for link in links.filter(|link| link.source == source) {
+            link.last_ticks = now_ticks;
+            match &run.error {
+                Some(error) => {
+                    link.statistics.note_failure(error, now_ticks, now_ticks);
+                }
+                None => {
+                    link.statistics.accepted = Some(run.last_etag);
+                    link.statistics.note_success(now_ticks);
+                }
+            }
+            link.statistics.note_run(run.clone());
+        }
+    }
+}
+
+impl Engine {
+    /// The databases that have sent something to a database since the server was started.
+    pub fn incoming_links(&self, record: &DatabaseRecord) -> Vec<IncomingLink> {
+        self.replication.incoming.lock().get(&record.topology_id).cloned().unwrap_or_default()
+    }
+
+    /// Takes a message of another database; returns the answer. Blocks until what it brings is durable.
+    ///
+    /// # Errors
+    /// The database cannot be read or written. The sender sends the message again.
+    pub fn receive_replication(
+        &self,
+        database: &DatabaseLease,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, EngineError> {
+        let mut share = self.memory().work.share(ALLOWED_BYTES);
+        // As much again for what is read from it, and for what that is compressed.
+        if share.try_grow_to(replication::memory_of(bytes)).is_err() {
+            let reason = "There is not enough memory for the message now".to_owned();
+            return Ok(not_now(reason).to_bytes());
+        }
+        let message = match Message::read(bytes) {
+            Ok(message) => message,
+            Err(error) => {
+                let (kind, reason) = (RefusalKind::Damaged, error.to_string());
+                return Ok(Reply::Refused(Refusal { kind, reason }).to_bytes());
+            }
+        };
+        let clock = self.clock();
+        let (began, began_ticks) = (clock.monotonic(), clock.now().ticks());
+        let topology = database.record().topology_id;
+        if let Message::Greeting(greeting) = &message {
+            let link = IncomingLink {
+                source: greeting.source.database_id,
+                node_tag: greeting.source.node_tag,
+                database: greeting.database.clone(),
+                url: greeting.url.clone(),
+                kind: greeting.kind,
+                last_ticks: began_ticks,
+                statistics: LinkStatistics::default(),
+            };
+            let left = self.replication.staging.take_of(database, link.source);
+            self.discard_staged(database, &left);
+            self.replication.incoming.greeted(topology, link);
+        }
+        let staging = &self.replication.staging;
+        let answered =
+            answer(&database.read(), message, |hash| staging.is_complete(database, hash))?;
+        let batch = match answered {
+            Answered::Reply(reply) => return Ok(reply.to_bytes()),
+            Answered::Stage(piece) => {
+                return Ok(self.stage_replicated(database, piece)?.to_bytes());
+            }
+            Answered::Store(mut batch, contents) => {
+                batch.contents = staging.take(database, &contents);
+                batch
+            }
+        };
+        let contents = batch.contents.clone();
+        let (source, items) = (batch.source.database_id, batch.items.len() as u64);
+        let stored = self.execute(database, Batch::one(Command::Receive(batch)));
+        let reply = match &stored {
+            Ok(outcome) => match outcome.results.first() {
+                Some(CommandResult::Received(received)) => Some(accepted(received)),
+                _ => None,
+            },
+            Err(_) => None,
+        };
+        let took = clock.monotonic().saturating_sub(began);
+        let run = LinkRun {
+            began_ticks,
+            network_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            items,
+            bytes: bytes.len() as u64,
+            last_etag: reply.as_ref().and_then(replication::accepted_by).unwrap_or(Etag::ZERO),
+            error: stored.as_ref().err().map(ToString::to_string),
+            ..LinkRun::default()
+        };
+        self.replication.incoming.note_run(topology, source, clock.now().ticks(), run);
+        if stored.is_err() {
+            // They are sent again.
+            self.discard_staged(database, &contents);
+        }
+        stored?;
+        Ok(reply.unwrap_or_else(|| not_now("The batch has no outcome".to_owned())).to_bytes())
+    }
+}

@@ -1,0 +1,280 @@
+//! What is to be sent next.
+//!
+//! Nothing of what a sender knows is stored: after a restart, or when a message was lost, it begins with a greeting, to
+//! which the receiver answers where to go on.
+
+use std::{collections::VecDeque, fmt};
+
+use documents::CONTENT_CHUNK_BYTES;
+use model::{ChangeVector, ContentHash, DatabaseId, Etag};
+use storage::{MemoryShare, Transaction};
+
+use crate::{
+    format::InvalidMessage,
+    message::{
+        BatchHead, ContentPiece, Greeting, LinkKind, Refusal, Reply, Welcome, batch_message,
+    },
+    outgoing_batch::{BatchLimits, ReadError, read_batch},
+};
+
+/// Bytes of a content in one message: whole chunks, so that the receiver stores them as they are.
+const PIECE_BYTES: usize = 4 * CONTENT_CHUNK_BYTES;
+
+/// One link to a receiver, as the sender sees it.
+#[derive(Debug)]
+pub struct Sender {
+    kind: LinkKind,
+    /// The name of the database and the address of the server, for the receiver's operators.
+    names: (String, String),
+    /// Its answer to the greeting, if the link is established.
+    receiver: Option<Welcome>,
+    /// What the receiver was last told that the sender contains.
+    told: Option<ChangeVector>,
+    /// Contents that the receiver lacks, and how much of the first one it has.
+    uploads: VecDeque<ContentHash>,
+    uploaded: u64,
+    /// What was sent and not answered yet.
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Debug)]
+enum Pending {
+    Batch {
+        last_etag: Etag,
+        complete: Option<ChangeVector>,
+    },
+    /// A piece of the first content, of which the receiver will have everything with this one.
+    Piece {
+        is_last: bool,
+    },
+}
+
+/// A message that is ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Changes in it.
+    pub items: u64,
+    /// Changes that were left out because the receiver has them.
+    pub skipped: u64,
+    /// It brings the receiver up to here; zero for a greeting.
+    pub last_etag: Etag,
+    /// Whether the log ends there.
+    pub is_last: bool,
+}
+
+/// What an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// The receiver is known now.
+    Welcomed,
+    /// Everything up to here was received.
+    Accepted(Etag),
+    /// So many contents are sent first, and then the batch again.
+    Missing(usize),
+    /// A piece of a content was received.
+    Taken,
+}
+
+/// An answer that does not go on. The sender begins with a greeting again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// The receiver does not take it.
+    Refused(Refusal),
+    /// The answer is damaged.
+    Invalid(InvalidMessage),
+    /// The answer does not belong to what was sent.
+    Unexpected,
+}
+
+impl fmt::Display for ReplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplyError::Refused(refusal) => f.write_str(&refusal.reason),
+            ReplyError::Invalid(error) => error.fmt(f),
+            ReplyError::Unexpected => {
+                f.write_str("The receiver has answered something that was not asked")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReplyError {}
+
+impl Sender {
+    /// A link that is not established yet. `database` and `url` name the sender for the receiver's operators.
+    pub fn new(kind: LinkKind, database: String, url: String) -> Sender {
+        Sender {
+            kind,
+            names: (database, url),
+            receiver: None,
+            told: None,
+            uploads: VecDeque::new(),
+            uploaded: 0,
+            pending: None,
+        }
+    }
+
+    /// The receiver, if the link is established.
+    pub fn receiver(&self) -> Option<&Welcome> {
+        self.receiver.as_ref()
+    }
+
+    /// Everything up to this etag is at the receiver; `None` if that is not known.
+    pub fn accepted(&self) -> Option<Etag> {
+        self.receiver.as_ref().map(|receiver| receiver.accepted)
+    }
+
+    /// The next message to send; `None` if the receiver has everything that is in the snapshot.
+    ///
+    /// # Errors
+    /// The database cannot be read; there is no memory now.
+    pub fn next_message(
+        &mut self,
+        tx: &impl Transaction,
+        limits: BatchLimits,
+        share: &mut MemoryShare,
+    ) -> Result<Option<Outgoing>, ReadError> {
+        self.pending = None;
+        let identity = documents::database_identity(tx)?;
+        let source =
+            documents::Source { database_id: identity.database_id, node_tag: identity.node_tag };
+        if let Some(piece) = self.next_piece(tx, source.database_id, share)? {
+            return Ok(Some(piece));
+        }
+        let Some(receiver) = &self.receiver else {
+            let progress = documents::progress(tx)?;
+            let greeting = Greeting {
+                source,
+                database: self.names.0.clone(),
+                url: self.names.1.clone(),
+                kind: self.kind,
+                last_etag: progress.last_etag,
+                change_vector: progress.change_vector,
+            };
+            return Ok(Some(Outgoing {
+                bytes: greeting.to_bytes(),
+                items: 0,
+                skipped: 0,
+                last_etag: Etag::ZERO,
+                is_last: false,
+            }));
+        };
+        let batch = read_batch(tx, receiver.accepted, &receiver.change_vector, limits, share)?;
+        let is_known = batch.complete.is_none() || batch.complete == self.told;
+        if batch.count == 0 && batch.last_etag == receiver.accepted && is_known {
+            return Ok(None);
+        }
+        let head = BatchHead {
+            source,
+            after: receiver.accepted,
+            last_etag: batch.last_etag,
+            complete: batch.complete.as_ref(),
+            contents: &batch.contents,
+        };
+        let bytes = batch_message(&head, batch.count, &batch.items);
+        let outgoing = Outgoing {
+            bytes,
+            items: u64::from(batch.count),
+            skipped: batch.skipped,
+            last_etag: batch.last_etag,
+            is_last: batch.complete.is_some(),
+        };
+        self.pending =
+            Some(Pending::Batch { last_etag: batch.last_etag, complete: batch.complete });
+        Ok(Some(outgoing))
+    }
+
+    /// The next piece of a content that the receiver lacks. One that is no longer here is left out: nothing that is sent
+    /// has it then.
+    fn next_piece(
+        &mut self,
+        tx: &impl Transaction,
+        source: DatabaseId,
+        share: &mut MemoryShare,
+    ) -> Result<Option<Outgoing>, ReadError> {
+        while let Some(hash) = self.uploads.front().copied() {
+            let Some(content) = documents::content(tx, &hash)? else {
+                self.uploads.pop_front();
+                self.uploaded = 0;
+                continue;
+            };
+            let (position, content_bytes) = (self.uploaded, content.bytes());
+            share.try_grow_to(2 * PIECE_BYTES as u64).map_err(ReadError::NoMemory)?;
+            let mut bytes = Vec::new();
+            while bytes.len() < PIECE_BYTES {
+                let part = content.read_at(tx, position + bytes.len() as u64)?;
+                if part.is_empty() {
+                    break;
+                }
+                bytes.extend_from_slice(&part[..part.len().min(PIECE_BYTES - bytes.len())]);
+            }
+            let is_last = content_bytes <= position + bytes.len() as u64;
+            let piece = ContentPiece { source, hash, content_bytes, position, bytes };
+            self.pending = Some(Pending::Piece { is_last });
+            let accepted = self.accepted().unwrap_or(Etag::ZERO);
+            return Ok(Some(Outgoing {
+                bytes: piece.to_bytes(),
+                items: 0,
+                skipped: 0,
+                last_etag: accepted,
+                is_last: false,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Takes the answer to the last message.
+    ///
+    /// # Errors
+    /// It does not go on; the link is to be established again.
+    pub fn take_reply(&mut self, bytes: &[u8]) -> Result<Advance, ReplyError> {
+        let taken =
+            Reply::read(bytes).map_err(ReplyError::Invalid).and_then(|reply| self.take(reply));
+        if taken.is_err() {
+            self.lost();
+        }
+        taken
+    }
+
+    fn take(&mut self, reply: Reply) -> Result<Advance, ReplyError> {
+        match (reply, &mut self.receiver, self.pending.take()) {
+            (Reply::Refused(refusal), ..) => Err(ReplyError::Refused(refusal)),
+            (Reply::Welcome(welcome), receiver @ None, None) => {
+                *receiver = Some(welcome);
+                Ok(Advance::Welcomed)
+            }
+            (
+                Reply::Accepted { accepted, change_vector, is_stored },
+                Some(receiver),
+                Some(Pending::Batch { last_etag, complete }),
+            ) => {
+                if is_stored && accepted == last_etag {
+                    self.told = complete.or(self.told.take());
+                }
+                (receiver.accepted, receiver.change_vector) = (accepted, change_vector);
+                Ok(Advance::Accepted(accepted))
+            }
+            (Reply::Missing(hashes), Some(_), Some(Pending::Batch { .. })) => {
+                (self.uploads, self.uploaded) = (hashes.into(), 0);
+                Ok(Advance::Missing(self.uploads.len()))
+            }
+            (Reply::Taken(position), Some(_), Some(Pending::Piece { is_last })) => {
+                self.uploaded = position;
+                if is_last {
+                    self.uploads.pop_front();
+                    self.uploaded = 0;
+                }
+                Ok(Advance::Taken)
+            }
+            _ => Err(ReplyError::Unexpected),
+        }
+    }
+
+    /// A message or its answer was lost: the link is to be established again.
+    pub fn lost(&mut self) {
+        (self.receiver, self.told, self.pending) = (None, None, None);
+        (self.uploads, self.uploaded) = (VecDeque::new(), 0);
+    }
+}
