@@ -31,6 +31,7 @@ use crate::{
     error::OpenError,
     etl::{self, EtlProcesses},
     followed_changes::FollowedChanges,
+    group_observer::GroupObserver,
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
     memory_plan::MemoryPlan,
@@ -86,6 +87,7 @@ pub struct Engine {
     /// Held while a database is created.
     pub(crate) creating: Mutex<()>,
     pub(crate) followed: Arc<FollowedChanges>,
+    pub(crate) observer: GroupObserver,
     /// Of the data directory, until it is closed.
     lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -186,6 +188,7 @@ impl Engine {
             newest_client_configuration: AtomicU64::new(0),
             creating: Mutex::default(),
             followed,
+            observer: GroupObserver::default(),
             lock: Mutex::new(Some(lock)),
         };
         let newest = engine.newest_written_client_configuration().unwrap_or(0);

@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Follows the changes since the last call. To be called by one thread at a time. Blocks.
-    pub fn follow_changes(&self) {
+    pub fn follow_changes(self: &Arc<Self>) {
         let pending = mem::take(&mut *self.followed.lock());
         // On its own, this node has done everything in the request that made the change.
         if !self.has_company() {
@@ -70,6 +70,7 @@ impl Engine {
         for key in pending.records {
             self.follow_record(&key);
         }
+        self.follow_database_groups();
         let databases = self.registry.open_leases();
         for database in databases {
             let record = database.record();

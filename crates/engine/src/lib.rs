@@ -73,6 +73,7 @@ mod engine;
 mod error;
 mod etl;
 mod followed_changes;
+mod group_observer;
 mod index_build_log;
 mod index_builds;
 mod index_definitions;

@@ -269,6 +269,7 @@ async fn follow_etl(state: Arc<ServerState>) {
         let engine = Arc::clone(&state.engine);
         let looked = tokio::task::spawn_blocking(move || {
             engine.follow_etl();
+            engine.follow_database_groups();
             engine.follow_replication();
         });
         if let Err(error) = looked.await {

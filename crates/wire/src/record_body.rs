@@ -91,6 +91,14 @@ impl RecordBody {
         stored.is_some_and(|stored| *stored == json!(nodes))
     }
 
+    /// The order in which clients choose nodes, if it is fixed; otherwise empty.
+    pub fn node_order(&self) -> Vec<String> {
+        let stored =
+            self.properties.get(TOPOLOGY).and_then(|topology| topology.get(PRIORITY_ORDER));
+        let tags = stored.and_then(Value::as_array).into_iter().flatten();
+        tags.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// Fixes the order in which clients choose nodes; without nodes, no order is fixed.
     pub fn set_node_order(&mut self, nodes: &[&str]) {
         self.properties.insert(TOPOLOGY.to_owned(), json!({ PRIORITY_ORDER: nodes }));

@@ -174,3 +174,60 @@ fn two_of_three_nodes_go_on_and_one_refuses_what_needs_a_majority() {
     });
     assert!(refused.text().contains("takes no changes"), "{}", refused.text());
 }
+
+fn document(node: &TestServer, id: &str) -> Option<Value> {
+    let reply = node.get(&format!("/databases/db/docs?id={id}"));
+    (reply.status == 200).then(|| reply.json()["Results"][0].clone())
+}
+
+#[test]
+fn every_member_takes_writes_and_all_become_equal() {
+    let nodes = three();
+    let created = create(&nodes[0], "replicationFactor=3", json!({"DatabaseName": "db"}));
+    assert_eq!(created.status, 201, "{}", created.text());
+    for (number, node) in nodes.iter().enumerate() {
+        let put = node.send("PUT", &format!("/databases/db/docs?id=of/{number}"), b"{\"N\":1}");
+        assert_eq!(put.status, 201, "{}", put.text());
+    }
+    for node in &nodes {
+        for number in 0..3 {
+            eventually("the document arrives", || document(node, &format!("of/{number}")));
+        }
+    }
+    let version = |node: &TestServer| {
+        document(node, "of/1").map(|document| document["@metadata"]["@change-vector"].clone())
+    };
+    let versions: Vec<_> = nodes.iter().map(version).collect();
+    assert!(versions.iter().all(|one| one.is_some() && *one == versions[0]), "{versions:?}");
+    let deleted = nodes[2].send("DELETE", "/databases/db/docs?id=of/0", b"");
+    assert_eq!(deleted.status, 204, "{}", deleted.text());
+    for node in &nodes {
+        eventually("the deletion arrives", || document(node, "of/0").is_none().then_some(()));
+    }
+    // A session that waits for the others.
+    let commands = br#"{"Commands":[{"Type":"PUT","Id":"waited","Document":{"N":2}}]}"#;
+    let target = "/databases/db/bulk_docs?waitForReplicasTimeout=00:00:15&numberOfReplicasToWaitFor=2&throwOnTimeoutInWaitForReplicas=true";
+    let saved = nodes[1].send("POST", target, commands);
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    assert!(nodes.iter().all(|node| document(node, "waited").is_some()));
+}
+
+#[test]
+fn a_node_that_is_added_to_a_database_catches_up_and_is_a_member() {
+    let nodes = three();
+    let record = json!({"DatabaseName": "db", "Topology": {"Members": ["A"]}});
+    assert_eq!(create(&nodes[0], "", record).status, 201);
+    for number in 0..50 {
+        let target = format!("/databases/db/docs?id=before/{number}");
+        assert_eq!(nodes[0].send("PUT", &target, b"{}").status, 201);
+    }
+    let added = nodes[1].send("PUT", "/admin/databases/node?name=db&node=C", b"");
+    assert_eq!(added.json()["Topology"]["Promotables"], json!(["C"]), "{}", added.text());
+    eventually("the new node is a member", || {
+        let members = topology(&nodes[0], "db");
+        (members.len() == 2 && members.iter().all(|(_, role, _)| role == "Member")).then_some(())
+    });
+    for number in 0..50 {
+        assert!(document(&nodes[2], &format!("before/{number}")).is_some(), "{number}");
+    }
+}
