@@ -1,0 +1,62 @@
+/** Queries. */
+
+import { type Json, items, member, plain, text } from "../domain/json";
+import { databasePath, requestJson } from "./client";
+
+export interface Timings {
+  DurationInMs: number;
+  Timings: Record<string, Timings> | null;
+}
+
+export interface QueryResult {
+  total: number;
+  durationInMs: number;
+  indexName: string;
+  isStale: boolean;
+  results: Json[];
+  includes: [string, Json][];
+  timings: Timings | undefined;
+  explanations: [string, string[]][];
+  highlightings: Json | undefined;
+}
+
+export interface QueryRequest {
+  query: string;
+  /** An object; undefined for none. */
+  parameters?: Json;
+  start: number;
+  pageSize: number;
+}
+
+const valueOf = <T>(json: Json, name: string): T | undefined => {
+  const found = member(json, name);
+  return found === undefined ? undefined : plain<T>(found);
+};
+
+export const queries = {
+  run: async (database: string, of: QueryRequest, signal?: AbortSignal): Promise<QueryResult> => {
+    const body: Record<string, unknown> = { Query: of.query, Start: of.start, PageSize: of.pageSize };
+    if (of.parameters) body.QueryParameters = plain(of.parameters);
+    const json = await requestJson("POST", databasePath(database, "queries"), { body, signal });
+    const includes = member(json, "Includes");
+    const explanations = valueOf<Record<string, string[]>>(json, "Explanations");
+    return {
+      total: valueOf<number>(json, "LongTotalResults") ?? valueOf<number>(json, "TotalResults") ?? 0,
+      durationInMs: valueOf<number>(json, "DurationInMs") ?? 0,
+      indexName: text(member(json, "IndexName")) ?? "",
+      isStale: valueOf<boolean>(json, "IsStale") ?? false,
+      results: items(member(json, "Results")),
+      includes: includes?.kind === "object" ? includes.members.map((one) => [one.name, one.value]) : [],
+      timings: valueOf<Timings>(json, "Timings"),
+      explanations: Object.entries(explanations ?? {}),
+      highlightings: member(json, "Highlightings"),
+    };
+  },
+
+  /** Property names of a collection, for completion. */
+  fields: async (database: string, collection: string, signal?: AbortSignal): Promise<string[]> => {
+    const query = { collection, prefix: "" };
+    const json = await requestJson("GET", databasePath(database, "studio/collections/fields"), { query, signal, silent: true });
+    return json.kind === "object" ? json.members.map((one) => one.name) : [];
+  },
+};
