@@ -10,13 +10,12 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{StatusCode, header};
 use studio_files::StudioFile;
-use wire::ErrorKind;
 
 use crate::{
     answers::answer::{Answer, AnswerBody},
     api_error::ApiError,
     call::Call,
-    http::{answer_coding::accepted_quality, router::route_not_found},
+    http::answer_coding::accepted_quality,
     studio::{Found, HASHED_FILES, PAGE},
 };
 
@@ -40,11 +39,11 @@ pub(crate) fn file(call: &Call) -> Result<Answer, ApiError> {
         return answer(call, path, found);
     }
     if path.starts_with(HASHED_FILES) {
-        return Err(route_not_found(call.method.as_str(), &call.target));
+        return Ok(not_found("The Studio has no such file."));
     }
     match studio.find(PAGE) {
         Some(page) => answer(call, PAGE, page),
-        None => Err(ApiError::new(ErrorKind::RouteNotFound, how_to_get_it(call))),
+        None => Ok(not_found(&how_to_get_it(call))),
     }
 }
 
@@ -83,6 +82,15 @@ fn answer(call: &Call, path: &str, found: Found) -> Result<Answer, ApiError> {
             .with_header("cross-origin-opener-policy", "same-origin"),
         _ => answer,
     })
+}
+
+/// For people: no client library asks for these files.
+fn not_found(message: &str) -> Answer {
+    let mut answer = whole(Bytes::from(format!("{message}\n")))
+        .with_content_type("text/plain; charset=utf-8")
+        .with_header("cache-control", "no-store");
+    answer.status = StatusCode::NOT_FOUND;
+    answer
 }
 
 fn whole(content: Bytes) -> Answer {

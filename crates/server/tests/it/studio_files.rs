@@ -80,7 +80,7 @@ fn files_of_the_directory_are_read_anew_and_none_outside_of_it() {
     {
         assert_ne!(server.get(target).text(), "secret", "{target}");
     }
-    assert_eq!(server.send("PUT", "/studio/index.html", b"x").status, 404);
+    assert_eq!(server.send("PUT", "/studio/index.html", b"x").status, 400);
 }
 
 /// Where the tests were built after the Studio; otherwise there is nothing to check.
