@@ -1,6 +1,7 @@
 /** Indexes and the statistics of a database. */
 
-import { databasePath, request } from "./client";
+import { type Json, items, member } from "../domain/json";
+import { databasePath, request, requestJson } from "./client";
 import type { Size } from "./server";
 
 export interface IndexStats {
@@ -123,12 +124,20 @@ export const indexes = {
       signal,
     }).then((answer) => answer.Terms),
 
-  /** The fields that a definition produces. */
-  fields: (database: string, definition: IndexDefinition, signal?: AbortSignal) =>
-    request<Results<string>>("POST", databasePath(database, "studio/index-fields"), {
-      body: { Map: definition.Maps[0] ?? "", AdditionalSources: definition.AdditionalSources },
+  /** The fields of an index. */
+  entryFields: (database: string, name: string, signal?: AbortSignal) =>
+    request<{ Static: string[]; Dynamic: string[] }>("GET", databasePath(database, "indexes/debug"), {
+      query: { name, op: "entries-fields" },
       signal,
-    }).then((answer) => answer.Results),
+    }).then((answer) => [...answer.Static, ...answer.Dynamic]),
+
+  /** The entries that a definition makes of some documents. Nothing is stored. */
+  test: async (database: string, definition: IndexDefinition, documentsMax: number): Promise<Json[]> => {
+    const body = { IndexDefinition: { ...definition, Name: definition.Name || "Trial" }, MaxDocumentsToProcess: documentsMax };
+    const json = await requestJson("POST", databasePath(database, "indexes/test"), { body });
+    const reduced = items(member(json, "ReduceResults"));
+    return reduced.length > 0 ? reduced : items(member(json, "MapResults"));
+  },
 
   footer: (database: string, signal?: AbortSignal) =>
     request<Footer>("GET", databasePath(database, "studio/footer/stats"), { signal }),

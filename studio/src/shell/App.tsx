@@ -6,7 +6,7 @@ import "./shell.css";
 
 import { CSPProvider } from "@base-ui/react/csp-provider";
 import { MutationCache, QueryClient, QueryClientProvider, useQueryClient } from "@tanstack/react-query";
-import { type ComponentType, Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { Suspense, lazy, useEffect, useState, useSyncExternalStore } from "react";
 import { Redirect, Route, Router, Switch, useLocation } from "wouter";
 
 import { ApiError } from "../api/client";
@@ -24,8 +24,24 @@ import { useDatabases } from "./data";
 import { followDatabase, followServer, noticeBoard } from "./notices";
 import { databaseOf, places } from "./places";
 
+const DashboardPage = lazy(() => import("../pages/dashboard/DashboardPage"));
+const DocumentsPage = lazy(() => import("../pages/documents/DocumentsPage"));
+const DocumentPage = lazy(() => import("../pages/document/DocumentPage"));
+const QueryPage = lazy(() => import("../pages/query/QueryPage"));
+const IndexesPage = lazy(() => import("../pages/indexes/IndexesPage"));
+const IndexPage = lazy(() => import("../pages/indexes/IndexPage"));
+const TransferPage = lazy(() => import("../pages/transfer/TransferPage"));
+const StatisticsPage = lazy(() => import("../pages/statistics/StatisticsPage"));
 
-const PAGES: Record<string, ComponentType<{ database: string }>> = {};
+const PAGES = {
+  documents: DocumentsPage,
+  document: DocumentPage,
+  query: QueryPage,
+  indexes: IndexesPage,
+  index: IndexPage,
+  transfer: TransferPage,
+  statistics: StatisticsPage,
+};
 
 /** What the server refused is not asked again; what it did not answer is. */
 function retry(failures: number, error: Error): boolean {
@@ -87,6 +103,7 @@ function Pages({ database }: { database: string | undefined }) {
   return (
     <Switch>
       <Route path={places.databases} component={DatabasesPage} />
+      <Route path={places.dashboard} component={DashboardPage} />
       {Object.entries(PAGES).map(([name, Page]) => (
         <Route key={name} path={`/databases/:database/${name}`}>
           {database !== undefined && (

@@ -138,6 +138,7 @@ function DatabaseRow({ database, state, onRemove }: RowProps) {
     }
     await client.invalidateQueries({ queryKey: ["databases"] });
   };
+  const isOpen = state?.DatabaseStatus === "Online";
   const isLocked = database.LockMode !== "Unlock";
   return (
     <tr>
@@ -145,9 +146,9 @@ function DatabaseRow({ database, state, onRemove }: RowProps) {
       <td>
         <StateBadges database={database} state={state} />
       </td>
-      <td className="end">{state ? number(state.DocumentsCount) : "–"}</td>
+      <td className="end">{isOpen ? number(state.DocumentsCount) : "–"}</td>
       <td className="end">{number(database.IndexesCount)}</td>
-      <td className="end">{state ? bytes(state.TotalSize.SizeInBytes + state.TempBuffersSize.SizeInBytes) : "–"}</td>
+      <td className="end">{isOpen ? bytes(state.TotalSize.SizeInBytes + state.TempBuffersSize.SizeInBytes) : "–"}</td>
       <td className="end">{state?.UpTime ? duration(timeSpan(state.UpTime)) : "–"}</td>
       <td className="end">
         <Menu
