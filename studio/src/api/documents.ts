@@ -103,10 +103,10 @@ export const documents = {
   collections: (database: string, signal?: AbortSignal) =>
     request<CollectionCounts>("GET", databasePath(database, "collections/stats"), { signal }),
 
-  /** The last changed documents of a collection, or of all, first. */
+  /** The last changed documents of a collection, or of all, first. Without columns, those that the server chooses. */
   preview: async (
     database: string,
-    query: { collection?: string; start: number; pageSize: number },
+    query: { collection?: string; start: number; pageSize: number; binding?: string[] },
     signal?: AbortSignal,
   ): Promise<Preview> => {
     const json = await requestJson("GET", databasePath(database, "studio/collections/preview"), { query, signal });

@@ -17,11 +17,13 @@ interface ChartProps {
   /** The lowest highest value of the scale. */
   top?: number;
   legend?: boolean;
+  /** Whether the scale begins at zero, or near the lowest value. */
+  fromZero?: boolean;
 }
 
 const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
 
-export function Chart({ label, times, lines, height, format, top, legend = true }: ChartProps) {
+export function Chart({ label, times, lines, height, format, top, legend = true, fromZero = true }: ChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const scheme = useSyncExternalStore(colourScheme.subscribe, colourScheme.read);
@@ -40,7 +42,7 @@ export function Chart({ label, times, lines, height, format, top, legend = true 
       height,
       legend: { show: legend },
       cursor: { y: false },
-      scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(top ?? 0, high * 1.1, 1e-9)] } },
+      scales: { y: { range: (_, low, high) => rangeOf(low, high, fromZero, top) } },
       axes: [axis, { ...axis, size: 56, values: (_, splits) => splits.map((value) => (format ? format(value) : String(value))) }],
       series: [
         {},
@@ -62,11 +64,17 @@ export function Chart({ label, times, lines, height, format, top, legend = true 
       made.destroy();
       plot.current = undefined;
     };
-  }, [names, height, format, top, legend, scheme]);
+  }, [names, height, format, top, legend, fromZero, scheme]);
 
   useEffect(() => plot.current?.setData(data));
 
   return <div ref={host} className="chart" role="img" aria-label={label} style={{ minHeight: height }} />;
+}
+
+/** The scale for values from `low` to `high`. */
+function rangeOf(low: number, high: number, fromZero: boolean, top: number | undefined): [number, number] {
+  const margin = Math.max((high - low) * 0.1, 1e-9);
+  return fromZero ? [Math.min(0, low), Math.max(top ?? 0, high * 1.1, 1e-9)] : [low - margin, high + margin];
 }
 
 /** A canvas does not know variables. */

@@ -88,7 +88,8 @@ export function Empty({ icon, title, children, action }: EmptyProps) {
 
 /** What happened, what it means, and the details on demand. */
 export function Problem({ error, doing, action }: { error: unknown; doing: string; action?: ReactNode }) {
-  const message = error instanceof Error ? error.message : String(error);
+  // The server repeats the query after what is wrong with it.
+  const message = (error instanceof Error ? error.message : String(error)).split("\nQuery: \n")[0] ?? "";
   const details = error instanceof ApiError ? error.details : "";
   return (
     <div className="notice bad" role="alert">

@@ -12,7 +12,7 @@ const KEYS: [string[], string][] = [
   [["Home", "End"], "First and last row"],
   [["Enter"], "Open the row"],
   [["Space"], "Select the row"],
-  [["Esc"], "Close what is open; leave the editor with Esc, then Tab"],
+  [["Esc"], "Close what is open"],
 ];
 
 export function ShortcutSheet({ open, onClose }: { open: boolean; onClose: () => void }) {

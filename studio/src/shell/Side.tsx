@@ -14,6 +14,7 @@ const COLLECTIONS_MAX = 60;
 
 export function Side({ database }: { database: string | undefined }) {
   const facts = useFacts();
+  const isThere = useDatabases().data?.some((one) => one.Name.toLowerCase() === database?.toLowerCase()) ?? false;
   return (
     <div className="side">
       <Link href={places.databases} className="brand">
@@ -23,7 +24,7 @@ export function Side({ database }: { database: string | undefined }) {
       <nav aria-label="Main">
         <SideLink icon="database" to={places.databases} label="Databases" />
         <SideLink icon="dashboard" to={places.dashboard} label="Dashboard" />
-        {database !== undefined && <DatabaseNavigation database={database} />}
+        {database !== undefined && isThere && <DatabaseNavigation database={database} />}
       </nav>
       <footer>{facts.data ? `Corvus ${facts.data.Version} · protocol ${facts.data.ProtocolVersion}` : "Corvus"}</footer>
     </div>

@@ -112,7 +112,7 @@ export function followDatabase(database: string, client: QueryClient): () => voi
     onMessage: (message) => {
       const raw = message as RawNotice;
       if (raw.Type === "DatabaseStatsChanged") {
-        for (const key of ["collections", "footer", "indexes"]) {
+        for (const key of ["collections", "footer", "indexes", "document"]) {
           void client.invalidateQueries({ queryKey: [key, database] });
         }
       }

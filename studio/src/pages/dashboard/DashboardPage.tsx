@@ -40,7 +40,7 @@ export default function DashboardPage() {
   const memory = latest.MemoryUsage;
   const drive = latest.StorageUsage?.Items[0];
   return (
-    <div className="page">
+    <div className="page dashboard">
       <div className="page-head">
         <div className="row">
           <h1>Dashboard</h1>

@@ -50,7 +50,7 @@ function OneSeries({ database, id, series }: { database: string; id: string; ser
         <span className="faint small">{counted(series.NumberOfEntries, "entry", "entries")}</span>
       </div>
       {entries.isPending && <Skeleton width="100%" />}
-      {found.length > 0 && <Chart label={`Time series ${series.Name}`} times={times} lines={lines.slice(0, 4)} height={160} />}
+      {found.length > 0 && <Chart label={`Time series ${series.Name}`} times={times} lines={lines.slice(0, 4)} height={160} fromZero={false} />}
       {found.length > 0 && (
         <details>
           <summary>The first {Math.min(found.length, TABLE_ROWS_MAX)} entries</summary>
@@ -80,7 +80,8 @@ function OneSeries({ database, id, series }: { database: string; id: string; ser
 
 function AppendForm({ database, id, names }: { database: string; id: string; names: string[] }) {
   const client = useQueryClient();
-  const [name, setName] = useState(names[0] ?? "");
+  const [typed, setName] = useState<string>();
+  const name = typed ?? names[0] ?? "";
   const [values, setValues] = useState("");
   const [error, setError] = useState<unknown>();
   const numbers = values.split(/[\s,;]+/).filter(Boolean).map(Number);

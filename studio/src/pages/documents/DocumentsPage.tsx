@@ -32,15 +32,19 @@ function DocumentList({ database, collection }: { database: string; collection: 
   const [search, setSearch] = useSearchParams();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [asked, setAsked] = useState<"selected" | "collection">();
-  const pages = usePages<Json, Preview>(["preview", database, collection ?? ""], (start, pageSize, signal) =>
-    documents.preview(database, { collection, start, pageSize }, signal),
+  const wanted = search.getAll("column");
+  const pages = usePages<Json, Preview>(["preview", database, collection ?? "", wanted], (start, pageSize, signal) =>
+    documents.preview(database, { collection, start, pageSize, binding: wanted }, signal),
   );
   const available = pages.firstPage?.columns ?? [];
-  const chosen = search.get("columns")?.split(",").filter(Boolean) ?? available.slice(0, COLUMNS_AT_FIRST);
+  // Documents of different collections have little in common: none of their properties is chosen for them.
+  const atFirst = collection === undefined ? [] : available.slice(0, COLUMNS_AT_FIRST);
+  const chosen = wanted.length > 0 ? wanted : atFirst;
   const choose = (names: string[]) =>
     setSearch((old) => {
       const next = new URLSearchParams(old);
-      next.set("columns", names.join(","));
+      next.delete("column");
+      for (const name of names) next.append("column", name);
       return next;
     });
   const toggle = (row: Json) => {

@@ -91,8 +91,8 @@ function IndexGroup({ database, group, members }: { database: string; group: str
       <table className="plain-table">
         <thead>
           <tr>
-            <th>Name</th>
-            <th>State</th>
+            <th className="name">Name</th>
+            <th className="state">State</th>
             <th className="end">Entries</th>
             <th className="end">Size</th>
             <th className="end">Per second</th>
