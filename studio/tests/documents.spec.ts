@@ -13,7 +13,7 @@ test("a document is written, saved with the keyboard, cloned and deleted", async
   await expect(editor(page, "Document people/1")).toContainText("12345678901234567890.10");
   await write(page, "Document people/1", '{"Name":"Grace","@metadata":{"@collection":"People"}}');
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("Not saved")).toBeHidden();
+  await expect(page.getByText("Not saved", { exact: true })).toBeHidden();
   expect(await server.load(db, "people/1")).toMatchObject({ Name: "Grace" });
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Clone" }).click();
@@ -60,7 +60,7 @@ test("two editors in conflict: both changes survive, and the same property is ch
   await dialog.getByRole("row", { name: /Name/ }).getByRole("radio").first().check();
   await dialog.getByRole("button", { name: "Save the merged document" }).click();
   await expect(dialog).toBeHidden();
-  await expect(page.getByText("Not saved")).toBeHidden();
+  await expect(page.getByText("Not saved", { exact: true })).toBeHidden();
   expect(await server.load(db, "people/1")).toMatchObject({ Name: "Countess", City: "Paris", Age: 37 });
 });
 
@@ -92,7 +92,7 @@ test("the server is killed while a document is written: nothing is lost", async 
   await page.reload();
   await expect(page.getByText("This is what you had written and not saved.")).toBeVisible();
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("Not saved")).toBeHidden();
+  await expect(page.getByText("Not saved", { exact: true })).toBeHidden();
   expect(await server.load(db, "people/1")).toMatchObject({ Name: "Written before the crash" });
 });
 

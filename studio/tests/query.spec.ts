@@ -111,7 +111,7 @@ test("errors of an index name the document", async ({ page, open, server }) => {
   const definition = { Name: "Faulty", Maps: ["from p in docs.People select new { X = int.Parse(p.Name) }"] };
   await server.request("PUT", `/databases/${db}/admin/indexes`, { Indexes: [definition] });
   await open(`/databases/${db}/index?name=Faulty&tab=errors`);
-  await expect(page.getByRole("cell", { name: "people/1" })).toBeVisible({ timeout: 15_000 });
+  await expect(page.getByRole("cell", { name: "people/1", exact: true })).toBeVisible({ timeout: 15_000 });
   await page.getByRole("button", { name: "Clear errors" }).click();
   await expect(page.getByText("No errors")).toBeVisible();
 });

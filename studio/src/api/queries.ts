@@ -9,7 +9,10 @@ export interface Timings {
 }
 
 export interface QueryResult {
+  /** Those that the query returns. */
   total: number;
+  /** Those that match, where a limit returns fewer. */
+  matching: number;
   durationInMs: number;
   indexName: string;
   isStale: boolean;
@@ -40,8 +43,10 @@ export const queries = {
     const json = await requestJson("POST", databasePath(database, "queries"), { body, signal });
     const includes = member(json, "Includes");
     const explanations = valueOf<Record<string, string[]>>(json, "Explanations");
+    const matching = valueOf<number>(json, "LongTotalResults") ?? valueOf<number>(json, "TotalResults") ?? 0;
     return {
-      total: valueOf<number>(json, "LongTotalResults") ?? valueOf<number>(json, "TotalResults") ?? 0,
+      total: valueOf<number>(json, "CappedMaxResults") ?? matching,
+      matching,
       durationInMs: valueOf<number>(json, "DurationInMs") ?? 0,
       indexName: text(member(json, "IndexName")) ?? "",
       isStale: valueOf<boolean>(json, "IsStale") ?? false,

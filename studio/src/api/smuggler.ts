@@ -14,12 +14,6 @@ export interface Section {
 
 export type SmugglerResult = { Messages?: string[]; Elapsed?: string } & Record<string, unknown>;
 
-export interface OperationState {
-  Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
-  Progress: SmugglerResult | null;
-  Result: SmugglerResult | null;
-}
-
 /** What dumps can contain, with the words of the protocol. */
 export const ITEM_TYPES: [string, string][] = [
   ["DatabaseRecord", "Configuration"],
@@ -53,16 +47,6 @@ export function sectionsOf(result: SmugglerResult | null | undefined): [string, 
 export const smuggler = {
   nextOperation: (database: string) =>
     request<{ Id: number }>("GET", databasePath(database, "operations/next-operation-id")).then((answer) => answer.Id),
-
-  operation: async (database: string, id: number, signal?: AbortSignal): Promise<OperationState | undefined> => {
-    try {
-      return await request<OperationState>("GET", databasePath(database, "operations/state"), { query: { id }, signal, silent: true });
-    } catch (error) {
-      // It is not known until its first bytes have arrived.
-      if (error instanceof ApiError && error.status === 404) return undefined;
-      throw error;
-    }
-  },
 
   cancel: (database: string, id: number) => request<unknown>("POST", databasePath(database, "operations/kill"), { query: { id } }),
 

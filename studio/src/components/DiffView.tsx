@@ -29,8 +29,6 @@ export function DiffView({ before, after, beforeLabel, afterLabel }: DiffViewPro
         editorSetup({ language: "json", label, readOnly: true, small: false, plain: false }),
         EditorState.readOnly.of(true),
         EditorView.editable.of(false),
-        // What cannot be edited is reached by the keyboard to be scrolled.
-        EditorView.contentAttributes.of({ tabindex: "0" }),
       ],
     });
     const view = new MergeView({

@@ -2,7 +2,7 @@
 
 import "./table.css";
 
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, memo, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 
 import { type Extent, offsetAfter, offsetMax, scrollHeight, topFor } from "../domain/scrolling";
 
@@ -32,6 +32,8 @@ interface VirtualTableProps<Row> {
 const ROW = 32;
 const OVERSCAN = 4;
 const COLUMN_MIN = 48;
+/** Rows are placed relative to the first one of such a block, so that they need not be drawn again for each step. */
+const BLOCK_ROWS = 1000;
 /** How long the scrollbar must be still before it is put where it belongs. */
 const SETTLE_MILLISECONDS = 150;
 
@@ -46,8 +48,8 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   useEffect(() => {
     if (last >= first) onRange?.(first, last);
   }, [first, last, onRange]);
-  const widthOf = (column: Column<Row>) => widths[column.id] ?? column.width;
-  const totalWidth = columns.reduce((sum, column) => sum + widthOf(column), 0);
+  const totalWidth = columns.reduce((sum, column) => sum + widthOf(column, widths), 0);
+  const block = Math.floor(first / BLOCK_ROWS) * BLOCK_ROWS;
   const indexes = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
@@ -94,62 +96,77 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
               key={column.id}
               role="columnheader"
               className={column.align === "end" ? "vt-cell end" : "vt-cell"}
-              style={{ width: widthOf(column) }}
+              style={{ width: widthOf(column, widths) }}
             >
               <span>{column.title}</span>
-              <Resizer width={widthOf(column)} onResize={(width) => setWidths((old) => ({ ...old, [column.id]: width }))} />
+              <Resizer width={widthOf(column, widths)} onResize={(width) => setWidths((old) => ({ ...old, [column.id]: width }))} />
             </div>
           ))}
         </div>
         <div className="vt-rows" role="rowgroup" style={{ height: scroll.extent.view }}>
-          {indexes.map((index) => (
-            <TableRow
-              key={index}
-              {...props}
-              id={`${id}-${index}`}
-              index={index}
-              row={rowAt(index)}
-              top={index * ROW - scroll.offset}
-              isActive={index === active}
-              widthOf={widthOf}
-              onActivate={() => setActive(index)}
-            />
-          ))}
+          <div role="presentation" className="vt-block" style={{ transform: `translateY(${block * ROW - scroll.offset}px)` }}>
+            {indexes.map((index) => {
+              const row = rowAt(index);
+              return (
+                <MemoizedRow
+                  key={index}
+                  columns={columns as Column<unknown>[]}
+                  widths={widths}
+                  id={`${id}-${index}`}
+                  index={index}
+                  row={row}
+                  top={(index - block) * ROW}
+                  isActive={index === active}
+                  isSelected={row === undefined ? undefined : props.isSelected?.(row)}
+                  onActivate={setActive}
+                />
+              );
+            })}
+          </div>
         </div>
       </div>
     </div>
   );
 }
 
-interface TableRowProps<Row> extends VirtualTableProps<Row> {
-  id: string;
-  index: number;
-  row: Row | undefined;
-  top: number;
-  isActive: boolean;
-  widthOf: (column: Column<Row>) => number;
-  onActivate: () => void;
+function widthOf(column: { id: string; width: number }, widths: Record<string, number>): number {
+  return widths[column.id] ?? column.width;
 }
 
-function TableRow<Row>({ id, index, row, top, isActive, columns, widthOf, isSelected, onActivate }: TableRowProps<Row>) {
-  const selected = row !== undefined && (isSelected?.(row) ?? false);
-  const classes = ["vt-row", isActive && "active", selected && "selected"].filter(Boolean).join(" ");
+interface TableRowProps {
+  columns: Column<unknown>[];
+  widths: Record<string, number>;
+  id: string;
+  index: number;
+  /** Undefined while it is being loaded. */
+  row: unknown;
+  top: number;
+  isActive: boolean;
+  /** Undefined where rows cannot be selected. */
+  isSelected: boolean | undefined;
+  onActivate: (index: number) => void;
+}
+
+const MemoizedRow = memo(TableRow);
+
+function TableRow({ columns, widths, id, index, row, top, isActive, isSelected, onActivate }: TableRowProps) {
+  const classes = ["vt-row", isActive && "active", isSelected && "selected"].filter(Boolean).join(" ");
   return (
     <div
       id={id}
       role="row"
       className={classes}
       aria-rowindex={index + 2}
-      aria-selected={isSelected ? selected : undefined}
-      style={{ transform: `translateY(${top}px)` }}
-      onMouseDown={onActivate}
+      aria-selected={isSelected}
+      style={{ top }}
+      onMouseDown={() => onActivate(index)}
     >
       {columns.map((column) => (
         <div
           key={column.id}
           role="gridcell"
           className={column.align === "end" ? "vt-cell end" : "vt-cell"}
-          style={{ width: widthOf(column) }}
+          style={{ width: widthOf(column, widths) }}
         >
           {row === undefined ? (
             <span className="skeleton" style={{ width: `${40 + ((index * 7) % 40)}%` }} />

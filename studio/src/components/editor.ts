@@ -104,7 +104,7 @@ export function editorSetup({ language, label, readOnly, small, plain }: Setup):
     drawSelection(),
     EditorState.allowMultipleSelections.of(true),
     EditorState.readOnly.of(readOnly),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
     EditorView.lineWrapping,
     small ? [] : lineNumbers(),
     small || readOnly ? [] : highlightActiveLine(),

@@ -83,6 +83,24 @@ fn files_of_the_directory_are_read_anew_and_none_outside_of_it() {
     assert_eq!(server.send("PUT", "/studio/index.html", b"x").status, 400);
 }
 
+#[test]
+fn a_link_of_another_site_opens_the_page_and_nothing_else() {
+    let directory = Directory::with_a_studio("studio-links");
+    let server = directory.server();
+    let send = |target: &str, mode: &str, dest: &str| {
+        let headers =
+            [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", dest)];
+        server.send_with("GET", target, &headers, b"").status
+    };
+    assert_eq!(send("/studio/databases/shop/documents", "navigate", "document"), 200);
+    assert_eq!(send("/studio/index.html", "navigate", "iframe"), 403);
+    assert_eq!(send("/studio/assets/index-x1.js", "no-cors", "script"), 403);
+    assert_eq!(send("/databases", "navigate", "document"), 403);
+    assert_eq!(send("/studio/../databases", "navigate", "document"), 200);
+    let foreign = [("Origin", "http://evil.example"), ("Sec-Fetch-Mode", "navigate")];
+    assert_eq!(server.send_with("GET", "/studio/index.html", &foreign, b"").status, 403);
+}
+
 /// Where the tests were built after the Studio; otherwise there is nothing to check.
 #[test]
 fn embedded_files_are_compressed_and_kept_by_browsers() {

@@ -220,9 +220,11 @@ export function IndexMenu({ database, index, onRemoved }: { database: string; in
           onClose={() => setAsked(undefined)}
           onConfirm={async () => {
             await indexes.remove(database, name);
-            await refresh();
             say(`${name} is deleted`);
+            // The page of the index is left before what it shows is asked for again.
             onRemoved?.();
+            client.removeQueries({ queryKey: ["indexes", database, "definition", name] });
+            await refresh();
           }}
         >
           {name.startsWith("Auto/")

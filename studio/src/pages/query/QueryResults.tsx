@@ -12,7 +12,7 @@ import { JsonCell, columnsOf, idOf } from "../../components/JsonCell";
 import { type Column, VirtualTable } from "../../components/VirtualTable";
 import { type Page, usePages } from "../../components/usePages";
 import { type Json, compact, member, print } from "../../domain/json";
-import { counted, duration } from "../../domain/units";
+import { counted, duration, number } from "../../domain/units";
 import { places } from "../../shell/places";
 import { TimingsView } from "./TimingsView";
 
@@ -144,7 +144,10 @@ function Summary({ database, run, result, onRefresh }: SummaryProps) {
           </Button>
         </>
       )}
-      <span>{counted(result.total, "result")}</span>
+      <span>
+        {counted(result.total, "result")}
+        {result.matching !== result.total && ` of ${number(result.matching)}`}
+      </span>
       <span>{duration(result.durationInMs)}</span>
       {isIndex ? (
         <Link href={places.index(database, result.indexName)} title="The index that answered">

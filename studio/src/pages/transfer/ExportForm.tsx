@@ -24,7 +24,7 @@ export function ExportForm({ database }: { database: string }) {
   const [phase, setPhase] = useState<Phase>({ kind: "idle" });
   const abort = useRef<AbortController>(undefined);
   const isRunning = phase.kind === "running";
-  const state = useOperation(database, operation, isRunning);
+  const state = useOperation(database, operation);
   const start = async () => {
     abort.current = new AbortController();
     const { signal } = abort.current;
@@ -95,7 +95,7 @@ export function ExportForm({ database }: { database: string }) {
             <div className="title">Exported: {bytes(phase.received)}</div>
           </div>
         )}
-        {(isRunning || phase.kind === "done") && <TransferResult result={state?.Result ?? state?.Progress} />}
+        {(isRunning || phase.kind === "done") && <TransferResult result={state?.result ?? state?.progress} />}
       </div>
     </section>
   );

@@ -29,7 +29,7 @@ export function ImportForm({ database }: { database: string }) {
   const [phase, setPhase] = useState<Phase>({ kind: "idle" });
   const abort = useRef<AbortController>(undefined);
   const isRunning = phase.kind === "running";
-  const state = useOperation(database, operation, isRunning);
+  const state = useOperation(database, operation);
   const kind = file ? kindOf(file.name) : "dump";
   const start = async () => {
     if (!file) return;
@@ -98,7 +98,7 @@ export function ImportForm({ database }: { database: string }) {
           )}
         </div>
         {phase.kind === "running" && file && <Progress sent={phase.sent} size={file.size} />}
-        {isRunning && <TransferResult result={state?.Progress} />}
+        {isRunning && <TransferResult result={state?.progress} />}
         {phase.kind === "failed" && <Problem error={phase.error} doing="The import" />}
         {phase.kind === "done" && (
           <>

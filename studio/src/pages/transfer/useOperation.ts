@@ -1,18 +1,10 @@
-/** How far an operation is, while it runs. */
+/** How far an operation is: the feed of the database tells it each second. */
 
-import { useQuery } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
 
-import { type OperationState, smuggler } from "../../api/smuggler";
+import { type Operation, noticeBoard } from "../../shell/notices";
 
-const INTERVAL_MILLISECONDS = 500;
-
-export function useOperation(database: string, id: number | undefined, isRunning: boolean): OperationState | undefined {
-  const { data } = useQuery({
-    queryKey: ["operation", database, id],
-    queryFn: async ({ signal }) => (await smuggler.operation(database, id ?? 0, signal)) ?? null,
-    enabled: id !== undefined,
-    refetchInterval: isRunning ? INTERVAL_MILLISECONDS : false,
-    staleTime: 0,
-  });
-  return data ?? undefined;
+export function useOperation(database: string, id: number | undefined): Operation | undefined {
+  const { notices } = useSyncExternalStore(noticeBoard.subscribe, noticeBoard.read);
+  return notices.find((one) => one.operation?.id === id && one.database?.toLowerCase() === database.toLowerCase())?.operation;
 }
