@@ -47,7 +47,7 @@ test("two hundred hostile texts as ids, names, values and errors run nowhere", a
   }
   await open(`/databases/${db}/documents`);
   await expect(page.getByRole("navigation").getByText(tag, { exact: true })).toBeVisible();
-  await expect(page.getByRole("grid").getByRole("row").nth(3)).toContainText("in/");
+  await expect(page.getByRole("grid").getByRole("row").nth(1)).toContainText("in/");
   await isUntouched(page, "all documents and the names of collections");
   for (const id of ["texts/001", "texts/033", "texts/060", ...IDS.slice(0, 6)]) {
     await open(`/databases/${db}/document?id=${encodeURIComponent(id)}&tab=related`);

@@ -68,6 +68,9 @@ const theme = EditorView.theme({
   ".cm-textfield, .cm-button": { backgroundColor: "var(--bg-raised)", backgroundImage: "none", color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "4px" },
   ".cm-foldPlaceholder": { backgroundColor: "var(--bg-hover)", border: "0", color: "var(--text-faint)", padding: "0 6px" },
   ".cm-diagnostic": { padding: "6px 10px", maxWidth: "640px", whiteSpace: "pre-wrap" },
+  ".cm-collapsedLines": { background: "var(--bg-sunken)", color: "var(--text-soft)", padding: "4px 8px" },
+  // The library's marks are in few fonts.
+  ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: "'…'" },
   ".cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-bg) !important" },
   ".cm-deletedChunk, .cm-deletedLine": { backgroundColor: "var(--bad-bg) !important" },
   ".cm-changedText": { background: "color-mix(in srgb, var(--good) 28%, transparent) !important" },

@@ -16,7 +16,7 @@ export function Side({ database }: { database: string | undefined }) {
   const facts = useFacts();
   const isThere = useDatabases().data?.some((one) => one.Name.toLowerCase() === database?.toLowerCase()) ?? false;
   return (
-    <div className="side">
+    <aside className="side" aria-label="Sidebar">
       <Link href={places.databases} className="brand">
         <img src="/studio/icon.svg" alt="" />
         Corvus
@@ -27,7 +27,7 @@ export function Side({ database }: { database: string | undefined }) {
         {database !== undefined && isThere && <DatabaseNavigation database={database} />}
       </nav>
       <footer>{facts.data ? `Corvus ${facts.data.Version} · protocol ${facts.data.ProtocolVersion}` : "Corvus"}</footer>
-    </div>
+    </aside>
   );
 }
 

@@ -27,7 +27,7 @@ export function Top({ database, onOpen }: { database: string | undefined; onOpen
   const { notices } = useSyncExternalStore(noticeBoard.subscribe, noticeBoard.read);
   const waiting = notices.filter((one) => one.severity === "Warning" || one.severity === "Error").length;
   return (
-    <div className="top">
+    <header className="top">
       <Crumbs database={database} />
       <Button className="jump" icon="query" onClick={() => onOpen("palette")} aria-label="Go to a page, document or index">
         <span>Go to…</span>
@@ -48,7 +48,7 @@ export function Top({ database, onOpen }: { database: string | undefined; onOpen
         )}
       </span>
       <ThemeMenu />
-    </div>
+    </header>
   );
 }
 

@@ -41,10 +41,13 @@ export function RevisionsPanel({ database, document, onRevert }: RevisionsPanelP
               <Moment at={revision.lastModified} shown={ago(new Date(revision.lastModified))} />
             </span>
             {revision.flags.includes("DeleteRevision") && <Badge tone="bad">Deleted</Badge>}
-            {revision.changeVector === document.changeVector && <Badge>Current</Badge>}
-            <Button small onClick={() => setShown(revision)}>
-              Compare
-            </Button>
+            {revision.changeVector === document.changeVector ? (
+              <Badge>Current</Badge>
+            ) : (
+              <Button small onClick={() => setShown(revision)}>
+                Compare
+              </Button>
+            )}
           </li>
         ))}
       </ul>

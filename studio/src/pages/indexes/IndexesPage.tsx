@@ -172,7 +172,7 @@ export function IndexMenu({ database, index, onRemoved }: { database: string; in
   const [, go] = useLocation();
   const [asked, setAsked] = useState<"reset" | "remove">();
   const name = index.Name;
-  const refresh = () => client.invalidateQueries({ queryKey: ["indexes", database] });
+  const refresh = () => client.invalidateQueries({ queryKey: ["indexes", database, "stats"] });
   const act = (action: Promise<unknown>, done: string) => {
     action.then(() => say(done), (error: Error) => say(error.message, "bad")).finally(() => void refresh());
   };
