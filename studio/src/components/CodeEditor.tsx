@@ -6,7 +6,7 @@
 import "./editor.css";
 
 import { forEachDiagnostic, setDiagnostics } from "@codemirror/lint";
-import { EditorState, type Extension, Prec } from "@codemirror/state";
+import { Annotation, EditorState, type Extension, Prec } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 
@@ -35,10 +35,16 @@ interface CodeEditorProps {
   className?: string;
 }
 
+/** Marks a change that the page made. */
+const fromPage = Annotation.define<boolean>();
+
 export function CodeEditor(props: CodeEditorProps) {
   const { value, language, label, readOnly = false, small = false, problem, className = "" } = props;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<EditorView>(undefined);
+  // Texts that the page was told of and has not passed back yet: it may be slower than the keyboard.
+  const told = useRef<string[]>([]);
+  const seen = useRef(value);
   const latest = useRef(props);
   latest.current = props;
 
@@ -65,7 +71,11 @@ export function CodeEditor(props: CodeEditorProps) {
         editorSetup({ language, label, readOnly, small, plain: current.value.length > PLAIN_LENGTH_MIN }),
         current.extensions ?? [],
         EditorView.updateListener.of((update) => {
-          if (update.docChanged) latest.current.onChange?.(update.state.doc.toString());
+          const isFromPage = update.transactions.some((transaction) => transaction.annotation(fromPage));
+          if (!update.docChanged || isFromPage || !latest.current.onChange) return;
+          const text = update.state.doc.toString();
+          told.current.push(text);
+          latest.current.onChange(text);
         }),
       ],
     });
@@ -80,9 +90,22 @@ export function CodeEditor(props: CodeEditorProps) {
 
   useEffect(() => {
     const view = editor.current;
-    if (!view || view.state.doc.toString() === value) return;
-    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: value } });
-  }, [value]);
+    const isNew = seen.current !== value;
+    seen.current = value;
+    if (told.current.at(-1) === value) {
+      told.current = [];
+      return;
+    }
+    if (!view || !isNew) return;
+    const echo = told.current.lastIndexOf(value);
+    if (echo >= 0) {
+      told.current.splice(0, echo + 1);
+      return;
+    }
+    told.current = [];
+    if (view.state.doc.toString() === value) return;
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: value }, annotations: fromPage.of(true) });
+  });
 
   useEffect(() => {
     const view = editor.current;

@@ -46,7 +46,7 @@ function OneSeries({ database, id, series }: { database: string; id: string; ser
   return (
     <section className="stack">
       <div className="spread">
-        <h3>{series.Name}</h3>
+        <h2>{series.Name}</h2>
         <span className="faint small">{counted(series.NumberOfEntries, "entry", "entries")}</span>
       </div>
       {entries.isPending && <Skeleton width="100%" />}
