@@ -53,6 +53,17 @@ test("a database is disabled, enabled, and deleted only when its name is typed",
   expect(left.Databases).not.toContain(name);
 });
 
+test("the program that connects an application has this server and database", async ({ page, open, server }) => {
+  const name = await server.createDatabase("connect");
+  await open("/databases");
+  await page.getByRole("button", { name: `Actions for ${name}` }).click();
+  await page.getByRole("menuitem", { name: "Connect an application…" }).click();
+  await page.getByRole("tab", { name: "C#" }).click();
+  const program = page.getByRole("region", { name: "Program in C#" });
+  await expect(program).toContainText(`Urls = new[] { "${server.url}" }`);
+  await expect(program).toContainText(`Database = "${name}"`);
+});
+
 test("a place in a database that does not exist says so", async ({ page, open }) => {
   await open("/databases/nowhere/documents");
   await expect(page.getByText("There is no database “nowhere”")).toBeVisible();

@@ -28,6 +28,14 @@ export function copyAs(language: Language, of: QueryToCopy): string {
   }
 }
 
+/** Languages with a client library, and how it is installed. */
+export const CLIENTS: { language: Exclude<Language, "HTTP">; install: string }[] = [
+  { language: "Node.js", install: "npm install ravendb" },
+  { language: "Python", install: "pip install ravendb" },
+  { language: "Java", install: "net.ravendb:ravendb:6.0.2 (Maven)" },
+  { language: "C#", install: "dotnet add package RavenDB.Client" },
+];
+
 /** A command for a shell. */
 export function curl(origin: string, method: string, url: string, body: string | undefined): string {
   const parts = [`curl ${method === "GET" ? "" : `-X ${method} `}${shell(origin + url)}`];

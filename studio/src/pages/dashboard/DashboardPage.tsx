@@ -48,6 +48,8 @@ export default function DashboardPage() {
             <Badge tone="good" dot>
               Live
             </Badge>
+          ) : feed === "refused" ? (
+            <Badge tone="bad">No live data: it needs the clearance Operator</Badge>
           ) : (
             <Badge tone="warn">{feed === "lost" ? "Reconnecting" : "Connecting"}</Badge>
           )}

@@ -3,7 +3,7 @@
 import "./databases.css";
 
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import { Link, useLocation } from "wouter";
 
 import { type DatabaseState, type DatabaseSummary, server } from "../../api/server";
@@ -14,6 +14,8 @@ import { useDatabaseStates, useDatabases } from "../../shell/data";
 import { places } from "../../shell/places";
 import { usePageTitle } from "../../shell/usePageTitle";
 import { CreateDatabase } from "./CreateDatabase";
+
+const ConnectDialog = lazy(() => import("./ConnectDialog").then(({ ConnectDialog: component }) => ({ default: component })));
 
 export function DatabasesPage() {
   usePageTitle("Databases");
@@ -71,6 +73,7 @@ interface TableProps {
 
 function DatabaseTable({ databases, states, isLoading }: TableProps) {
   const [removed, setRemoved] = useState<DatabaseSummary>();
+  const [connected, setConnected] = useState<string>();
   return (
     <div className="panel databases">
       <table className="plain-table">
@@ -101,11 +104,17 @@ function DatabaseTable({ databases, states, isLoading }: TableProps) {
               key={one.Name}
               database={one}
               state={states?.find((state) => state.Name === one.Name)}
+              onConnect={() => setConnected(one.Name)}
               onRemove={() => setRemoved(one)}
             />
           ))}
         </tbody>
       </table>
+      {connected !== undefined && (
+        <Suspense>
+          <ConnectDialog database={connected} onClose={() => setConnected(undefined)} />
+        </Suspense>
+      )}
       {removed && (
         <RemoveDatabase
           name={removed.Name}
@@ -120,10 +129,11 @@ function DatabaseTable({ databases, states, isLoading }: TableProps) {
 interface RowProps {
   database: DatabaseSummary;
   state: DatabaseState | undefined;
+  onConnect: () => void;
   onRemove: () => void;
 }
 
-function DatabaseRow({ database, state, onRemove }: RowProps) {
+function DatabaseRow({ database, state, onConnect, onRemove }: RowProps) {
   const client = useQueryClient();
   const [, go] = useLocation();
   const { Name: name, IsDisabled: isDisabled } = database;
@@ -155,6 +165,7 @@ function DatabaseRow({ database, state, onRemove }: RowProps) {
           trigger={<Button kind="quiet" small icon="more" label={`Actions for ${name}`} />}
           entries={[
             { label: "Query", icon: "query", disabled: isDisabled, onClick: () => go(places.query(name)) },
+            { label: "Connect an application…", icon: "code", onClick: onConnect },
             { label: "Import or export", icon: "transfer", disabled: isDisabled, onClick: () => go(places.transfer(name)) },
             isDisabled
               ? { label: "Enable", icon: "play", onClick: () => void setDisabled(false) }
