@@ -27,6 +27,14 @@ test("a document is written, saved with the keyboard, cloned and deleted", async
   await expect(page.getByText("1 document", { exact: true })).toBeVisible();
 });
 
+test("sample data is added to an empty database", async ({ page, open, server }) => {
+  const db = await server.createDatabase("samples");
+  await open(`/databases/${db}/documents`);
+  await page.getByRole("button", { name: "Add sample data" }).click();
+  await expect(page.getByText("1,059 documents")).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByRole("link", { name: /^Orders 830$/ })).toBeVisible();
+});
+
 test("a new document gets a number when its id ends with a slash", async ({ page, open, server }) => {
   const db = await server.createDatabase("docs");
   await open(`/databases/${db}/document?new=People`);

@@ -1,10 +1,12 @@
 /** The documents of a database or of a collection, the last changed ones first. */
 
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { databasePath, withQuery } from "../../api/client";
 import { type Preview, documents } from "../../api/documents";
+import { server } from "../../api/server";
 import { Button, Empty, Moment, Problem } from "../../components/controls";
 import { Confirm, Menu, say } from "../../components/dialogs";
 import { JsonCell, idOf, leftOut } from "../../components/JsonCell";
@@ -239,22 +241,40 @@ function NoDocuments({ database, collection }: { database: string; collection: s
       </Empty>
     );
   }
+  return <EmptyDatabase database={database} onCreate={create} />;
+}
+
+/** What to do with a database that has just been created. */
+function EmptyDatabase({ database, onCreate }: { database: string; onCreate: () => void }) {
+  const [, go] = useLocation();
+  const client = useQueryClient();
+  const samples = useMutation({
+    mutationFn: () => server.createSampleData(database),
+    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[1] === database }),
+  });
   return (
     <Empty
       icon="documents"
       title="No documents yet"
       action={
-        <div className="row">
-          <Button kind="primary" icon="plus" onClick={create}>
-            New document
-          </Button>
-          <Button icon="transfer" onClick={() => go(places.transfer(database))}>
-            Import a file
-          </Button>
-        </div>
+        <>
+          <div className="row">
+            <Button kind="primary" icon="plus" onClick={onCreate}>
+              New document
+            </Button>
+            <Button icon="transfer" onClick={() => go(places.transfer(database))}>
+              Import a file
+            </Button>
+            <Button disabled={samples.isPending} onClick={() => samples.mutate()}>
+              {samples.isPending ? "Adding…" : "Add sample data"}
+            </Button>
+          </div>
+          {samples.error && <Problem error={samples.error} doing="Adding sample data" />}
+        </>
       }
     >
-      Write one here, import a file, or connect an application: RavenDB’s client libraries work unchanged.
+      Write one here, import a file, or connect an application: RavenDB’s client libraries work unchanged. Sample data is a
+      trading company with orders, products and reviews.
     </Empty>
   );
 }
