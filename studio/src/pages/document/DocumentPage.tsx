@@ -20,6 +20,9 @@ import { ConflictDialog } from "./ConflictDialog";
 import { RelatedPanels } from "./RelatedPanels";
 import { readDraft, writeDraft } from "./draft";
 
+/** How long after the last key a draft is stored. */
+const DRAFT_MILLISECONDS = 300;
+
 export default function DocumentPage({ database }: { database: string }) {
   const [search] = useSearchParams();
   const id = search.get("id");
@@ -302,14 +305,25 @@ function startOf(database: string, id: string, latest: StoredDocument) {
 function useDraft(database: string, id: string, draft: { text: string; changeVector: string; base: string } | undefined): void {
   const { text, changeVector, base } = draft ?? {};
   useEffect(() => {
-    if (id !== "") {
-      writeDraft(database, id, text === undefined ? undefined : { text, changeVector: changeVector ?? "", base: base ?? "" });
-    }
-    if (text === undefined) return undefined;
+    if (id === "") return undefined;
+    const kept = text === undefined ? undefined : { text, changeVector: changeVector ?? "", base: base ?? "" };
+    const keep = () => writeDraft(database, id, kept);
+    if (kept === undefined) keep();
+    const timer = kept && setTimeout(keep, DRAFT_MILLISECONDS);
+    // Whoever reloads faster than that loses nothing either.
+    if (kept) window.addEventListener("pagehide", keep);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener("pagehide", keep);
+    };
+  }, [database, id, text, changeVector, base]);
+  const isDirty = text !== undefined;
+  useEffect(() => {
+    if (!isDirty) return undefined;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener("beforeunload", ask);
     return () => window.removeEventListener("beforeunload", ask);
-  }, [database, id, text, changeVector, base]);
+  }, [isDirty]);
 }
 
 /** The server numbers ids that end with a slash. */

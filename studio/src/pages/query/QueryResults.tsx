@@ -30,6 +30,8 @@ interface QueryPageOfRows extends Page<Json> {
 
 /** Results that are shown as JSON at once. */
 const JSON_ROWS_MAX = 100;
+/** Results with more properties have the rest in JSON. */
+const COLUMNS_MAX = 60;
 
 interface QueryResultsProps {
   database: string;
@@ -199,7 +201,7 @@ function ResultTable({ database, pages, result }: ResultTableProps) {
           },
         ]
       : []),
-    ...columnsOf(result.results).map((name) => ({
+    ...columnsOf(result.results).slice(0, COLUMNS_MAX).map((name) => ({
       id: name,
       title: name,
       width: 170,
