@@ -74,6 +74,26 @@ test("the query is copied as a program", async ({ page, open, context }) => {
   expect(copied).toContain(`"${database}"`);
 });
 
+test("documents are updated after a dry run, and deleted when their number is typed", async ({ page, open, server }) => {
+  const db = await server.createDatabase("bulk", true);
+  await open(`/databases/${db}/query`);
+  await write(page, "Query in RQL", "from Regions update { this.Checked = true; output('seen') }");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  const dialog = page.getByRole("dialog", { name: "Update documents" });
+  await expect(dialog.getByText("the first of 4 documents")).toBeVisible();
+  await expect(dialog.getByText("seen", { exact: true })).toBeVisible();
+  expect(await server.load(db, "regions/1-A")).not.toHaveProperty("Checked");
+  await dialog.getByRole("button", { name: "Update 4 documents" }).click();
+  await expect.poll(() => server.load(db, "regions/1-A")).toHaveProperty("Checked", true);
+
+  await write(page, "Query in RQL", "from Shippers");
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Delete these documents…" }).click();
+  await page.getByLabel("Type 3 to confirm").fill("3");
+  await page.getByRole("button", { name: "Delete 3 documents" }).click();
+  await expect(page.getByRole("link", { name: /^Shippers/ })).toBeHidden({ timeout: 15_000 });
+});
+
 test("an index is made, tried, queried, reset and deleted", async ({ page, open, server, expectedErrors }) => {
   expectedErrors.push(/400|500/);
   const db = await server.createDatabase("index", true);

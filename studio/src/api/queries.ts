@@ -1,7 +1,7 @@
 /** Queries. */
 
 import { type Json, items, member, plain, text } from "../domain/json";
-import { databasePath, requestJson } from "./client";
+import { databasePath, request, requestJson } from "./client";
 
 export interface Timings {
   DurationInMs: number;
@@ -57,6 +57,35 @@ export const queries = {
       highlightings: member(json, "Highlightings"),
     };
   },
+
+  /** How many documents a query finds. */
+  count: async (database: string, query: string, parameters: Json | undefined, signal?: AbortSignal): Promise<number> =>
+    (await queries.run(database, { query, parameters, start: 0, pageSize: 1 }, signal)).total,
+
+  /** Starts an operation that changes every document of a query with an `update` clause. */
+  update: (database: string, query: string, parameters: Json | undefined) =>
+    request<{ OperationId: number }>("PATCH", databasePath(database, "queries"), {
+      body: { Query: { Query: query, ...(parameters && { QueryParameters: plain(parameters) }) } },
+    }),
+
+  /** What an `update` clause would make of one document. Nothing is stored. */
+  tryUpdate: async (database: string, query: string, parameters: Json | undefined, id: string) => {
+    const json = await requestJson("PATCH", databasePath(database, "queries/test"), {
+      query: { id },
+      body: { Query: { Query: query, ...(parameters && { QueryParameters: plain(parameters) }) } },
+    });
+    return {
+      before: member(json, "OriginalDocument"),
+      after: member(json, "ModifiedDocument"),
+      output: items(member(member(json, "Debug"), "Output")).flatMap((one) => text(one) ?? []),
+    };
+  },
+
+  /** Starts an operation that deletes every document of a query. */
+  remove: (database: string, query: string, parameters: Json | undefined) =>
+    request<{ OperationId: number }>("DELETE", databasePath(database, "queries"), {
+      body: { Query: query, ...(parameters && { QueryParameters: plain(parameters) }) },
+    }),
 
   /** Property names of a collection, for completion. */
   fields: async (database: string, collection: string, signal?: AbortSignal): Promise<string[]> => {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { clauseBefore, errorPosition, parametersOf, sourceOf } from "./rql";
+import { clauseBefore, errorPosition, parametersOf, sourceOf, withoutUpdate } from "./rql";
 
 it("knows which clause comes last", () => {
   const table: [string, string][] = [
@@ -32,4 +32,10 @@ it("turns the place of an error into an offset", () => {
 
 it("lists parameters once, and none in texts", () => {
   expect(parametersOf("from X where a = $p and b = '$q' and c in ($r, $p) // $s")).toEqual(["p", "r"]);
+});
+
+it("cuts off what a query changes", () => {
+  expect(withoutUpdate("from X where a = 1 update { this.b = 2 }")).toBe("from X where a = 1");
+  expect(withoutUpdate("from X where a = 'update {'")).toBeUndefined();
+  expect(withoutUpdate("from X where update = 1")).toBeUndefined();
 });

@@ -79,3 +79,9 @@ export function errorPosition(query: string, message: string): number | undefine
 export function parametersOf(query: string): string[] {
   return [...new Set([...withoutTexts(query).matchAll(/\$(\w+)/g)].map((found) => found[1] ?? ""))];
 }
+
+/** The query in front of an `update` clause, without the script; undefined where there is no such clause. */
+export function withoutUpdate(query: string): string | undefined {
+  const found = /\bupdate\s*\{/i.exec(withoutTexts(query));
+  return found ? query.slice(0, found.index).trimEnd() : undefined;
+}

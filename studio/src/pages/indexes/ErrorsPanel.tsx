@@ -11,7 +11,7 @@ import { places } from "../../shell/places";
 
 export function ErrorsPanel({ database, name }: { database: string; name: string }) {
   const client = useQueryClient();
-  const key = ["indexes", database, "errors", name];
+  const key = ["index", database, "errors", name];
   const errors = useQuery({ queryKey: key, queryFn: ({ signal }) => indexes.errors(database, name, signal) });
   if (errors.error) return <Problem error={errors.error} doing="Loading the errors" />;
   if (errors.data?.length === 0) {
@@ -28,6 +28,7 @@ export function ErrorsPanel({ database, name }: { database: string; name: string
     } catch (error) {
       say((error as Error).message, "bad");
     }
+    await client.invalidateQueries({ queryKey: key });
     await client.invalidateQueries({ queryKey: ["indexes", database] });
   };
   return (

@@ -24,7 +24,7 @@ export default function IndexPage({ database }: { database: string }) {
   const name = search.get("name");
   usePageTitle(`${name ?? "New index"} – ${database}`);
   const definition = useQuery({
-    queryKey: ["indexes", database, "definition", name],
+    queryKey: ["index", database, "definition", name],
     queryFn: async ({ signal }) => {
       try {
         return (await indexes.definition(database, name ?? "", signal)) ?? null;
@@ -91,6 +91,7 @@ function IndexEditor({ database, stored, isNew }: { database: string; stored: In
       await indexes.put(database, cleaned(definition));
       say(`${definition.Name} is saved`);
       await client.invalidateQueries({ queryKey: ["indexes", database] });
+      await client.invalidateQueries({ queryKey: ["index", database] });
       go(places.index(database, definition.Name), { replace: true });
     } catch (caught) {
       setError(caught);

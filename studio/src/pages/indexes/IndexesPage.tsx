@@ -223,7 +223,7 @@ export function IndexMenu({ database, index, onRemoved }: { database: string; in
             say(`${name} is deleted`);
             // The page of the index is left before what it shows is asked for again.
             onRemoved?.();
-            client.removeQueries({ queryKey: ["indexes", database, "definition", name] });
+            client.removeQueries({ queryKey: ["index", database, "definition", name] });
             await refresh();
           }}
         >

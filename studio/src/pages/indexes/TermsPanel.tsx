@@ -9,12 +9,12 @@ import { Problem, Skeleton } from "../../components/controls";
 export function TermsPanel({ database, definition }: { database: string; definition: IndexDefinition }) {
   const [chosen, setChosen] = useState<string>();
   const fields = useQuery({
-    queryKey: ["indexes", database, "fields", definition.Name],
+    queryKey: ["index", database, "fields", definition.Name],
     queryFn: ({ signal }) => indexes.entryFields(database, definition.Name, signal),
   });
   const field = chosen ?? fields.data?.[0];
   const terms = useQuery({
-    queryKey: ["indexes", database, "terms", definition.Name, field],
+    queryKey: ["index", database, "terms", definition.Name, field],
     queryFn: ({ signal }) => indexes.terms(database, definition.Name, field ?? "", signal),
     enabled: field !== undefined,
   });

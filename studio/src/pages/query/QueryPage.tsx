@@ -14,10 +14,11 @@ import { Menu, say } from "../../components/dialogs";
 import { rqlCompletion } from "../../components/rqlLanguage";
 import { LANGUAGES, copyAs } from "../../domain/copyAs";
 import { type Json, parse } from "../../domain/json";
-import { errorPosition, parametersOf } from "../../domain/rql";
+import { errorPosition, parametersOf, withoutUpdate } from "../../domain/rql";
 import { useCollections, useIndexStats } from "../../shell/data";
 import { places } from "../../shell/places";
 import { usePageTitle } from "../../shell/usePageTitle";
+import { DeleteDialog, UpdateDialog } from "./BulkDialogs";
 import { QueryGuide } from "./QueryGuide";
 import { QueryResults, type RunQuery } from "./QueryResults";
 import { type PastQuery, readHistory, remember } from "./history";
@@ -31,7 +32,9 @@ export default function QueryPage({ database }: { database: string }) {
   const [run, setRun] = useState<RunQuery | undefined>(() => startRun(asked, search.get("p") ?? ""));
   const [failure, setFailure] = useState<unknown>();
   const [history, setHistory] = useState<PastQuery[]>(() => readHistory(database));
+  const [bulk, setBulk] = useState<"update" | "delete">();
   const completion = useCompletion(database);
+  const isUpdate = withoutUpdate(query) !== undefined;
   const names = parametersOf(query);
   const parameterProblem = problemOf(parameters, names.length > 0);
   const problem = useMemo(() => {
@@ -41,6 +44,11 @@ export default function QueryPage({ database }: { database: string }) {
 
   const start = (text = query, values = parameters) => {
     if (text.trim() === "") return;
+    if (withoutUpdate(text) !== undefined) {
+      if (startRun(text, values)) setBulk("update");
+      else say("The parameters are no JSON object", "bad");
+      return;
+    }
     const next = startRun(text, values);
     if (!next) {
       say("The parameters are no JSON object", "bad");
@@ -74,8 +82,20 @@ export default function QueryPage({ database }: { database: string }) {
             }
           />
           <CopyMenu database={database} query={query} parameters={parameters} />
+          <Menu
+            trigger={<Button kind="quiet" icon="more" label="More actions" />}
+            entries={[
+              {
+                label: "Delete these documents…",
+                icon: "trash",
+                danger: true,
+                disabled: query.trim() === "" || isUpdate || parametersOrNothing(parameters) === "invalid",
+                onClick: () => setBulk("delete"),
+              },
+            ]}
+          />
           <Button kind="primary" icon="play" onClick={() => start()} disabled={query.trim() === ""} title="Ctrl+Enter">
-            Run
+            {isUpdate ? "Update…" : "Run"}
           </Button>
         </div>
       </div>
@@ -103,6 +123,7 @@ export default function QueryPage({ database }: { database: string }) {
           </div>
         )}
       </div>
+      {bulk !== undefined && <BulkDialog kind={bulk} database={database} query={query} parameters={parameters} onClose={() => setBulk(undefined)} />}
       {failure !== undefined && <Problem error={failure} doing="The query" />}
       {run ? (
         <QueryResults key={run.number} database={database} run={run} onFailure={setFailure} />
@@ -111,6 +132,20 @@ export default function QueryPage({ database }: { database: string }) {
       )}
     </div>
   );
+}
+
+interface BulkProps {
+  kind: "update" | "delete";
+  database: string;
+  query: string;
+  parameters: string;
+  onClose: () => void;
+}
+
+function BulkDialog({ kind, parameters, ...rest }: BulkProps) {
+  const parsed = parametersOrNothing(parameters);
+  const Shown = kind === "update" ? UpdateDialog : DeleteDialog;
+  return <Shown {...rest} parameters={parsed === "invalid" ? undefined : parsed} />;
 }
 
 let runs = 0;
