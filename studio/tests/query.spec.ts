@@ -111,7 +111,13 @@ test("an index is made, tried, queried, reset and deleted", async ({ page, open,
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByRole("heading", { name: "Orders/Mine" })).toBeVisible();
   await expect(page.getByText("Up to date")).toBeVisible({ timeout: 20_000 });
+  await page.getByRole("tab", { name: "Definition" }).click();
+  await write(page, "Map 1", "from o in docs.Orders select new { o.Company, o.Freight }");
+  await page.keyboard.press("ControlOrMeta+s");
+  await expect(page.getByRole("button", { name: "Save", exact: true })).toBeDisabled();
+  await expect(page.getByText("Up to date")).toBeVisible({ timeout: 20_000 });
   await page.getByRole("tab", { name: "Terms" }).click();
+  await page.getByRole("combobox", { name: "Field" }).selectOption("Company");
   await expect(page.getByText("companies/1-a", { exact: true })).toBeVisible();
   await page.getByRole("button", { name: "Actions for Orders/Mine" }).click();
   await page.getByRole("menuitem", { name: "Reset…" }).click();

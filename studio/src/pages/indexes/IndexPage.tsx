@@ -68,12 +68,13 @@ function IndexEditor({ database, stored, isNew }: { database: string; stored: In
   const client = useQueryClient();
   const [, go] = useLocation();
   const [search, setSearch] = useSearchParams();
+  const [base, setBase] = useState(stored);
   const [definition, setDefinition] = useState(stored);
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const stats = useIndexStats(database).data?.find((one) => one.Name === stored.Name);
   const isAutomatic = stored.Type?.startsWith("Auto") ?? false;
-  const isDirty = JSON.stringify(definition) !== JSON.stringify(stored);
+  const isDirty = JSON.stringify(definition) !== JSON.stringify(base);
   const tab = search.get("tab") ?? "definition";
   const choose = (next: string) => setSearch({ ...(isNew ? {} : { name: stored.Name }), tab: next }, { replace: true });
   useEffect(() => {
@@ -90,9 +91,14 @@ function IndexEditor({ database, stored, isNew }: { database: string; stored: In
     try {
       await indexes.put(database, cleaned(definition));
       say(`${definition.Name} is saved`);
+      const saved = await indexes.definition(database, definition.Name.trim());
+      if (saved) {
+        client.setQueryData(["index", database, "definition", saved.Name], saved);
+        setBase(saved);
+        setDefinition(saved);
+      }
       await client.invalidateQueries({ queryKey: ["indexes", database] });
-      await client.invalidateQueries({ queryKey: ["index", database] });
-      go(places.index(database, definition.Name), { replace: true });
+      if (isNew) go(places.index(database, definition.Name.trim()), { replace: true });
     } catch (caught) {
       setError(caught);
     } finally {
@@ -113,7 +119,7 @@ function IndexEditor({ database, stored, isNew }: { database: string; stored: In
         </div>
         <div className="row">
           {isDirty && !isNew && (
-            <Button kind="quiet" onClick={() => setDefinition(stored)}>
+            <Button kind="quiet" onClick={() => setDefinition(base)}>
               Discard
             </Button>
           )}
