@@ -4,7 +4,7 @@ import { expect, test } from "./journey";
 import type { Server } from "./server";
 
 /** CI takes fewer: storing them takes longer than scrolling. */
-const DOCUMENTS = Number(process.env.CORVUS_STUDIO_DOCUMENTS ?? 300_000);
+const DOCUMENTS = Number(process.env.CORVUS_STUDIO_DOCUMENTS ?? 200_000);
 const BATCH = 1000;
 
 test("a very long collection is scrolled from end to end", async ({ page, open, server }) => {
