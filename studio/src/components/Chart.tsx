@@ -21,6 +21,12 @@ interface ChartProps {
   fromZero?: boolean;
 }
 
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** Between the times that are written: seconds. */
+const TIME_STEPS = [1, 2, 5, 10, 15, 30].flatMap((step) => [step, step * MINUTE]).concat([1, 3, 6, 12].map((step) => step * HOUR), [1, 2, 7, 14, 30, 90, 365].map((step) => step * DAY)).sort((one, other) => one - other);
+
 const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
 
 export function Chart({ label, times, lines, height, format, top, legend = true, fromZero = true }: ChartProps) {
@@ -43,9 +49,12 @@ export function Chart({ label, times, lines, height, format, top, legend = true,
       legend: { show: legend },
       cursor: { y: false },
       scales: { y: { range: (_, low, high) => rangeOf(low, high, fromZero, top) } },
-      axes: [axis, { ...axis, size: 56, values: (_, splits) => splits.map((value) => (format ? format(value) : String(value))) }],
+      axes: [
+        { ...axis, incrs: TIME_STEPS, values: (_, splits) => splits.map((at) => clock(at, (splits.at(-1) ?? 0) - (splits[0] ?? 0))) },
+        { ...axis, size: 56, values: (_, splits) => splits.map((value) => (format ? format(value) : String(value))) },
+      ],
       series: [
-        {},
+        { label: "Time", value: (_: uPlot, at: number | null) => (at === null ? "–" : clock(at, 0)) },
         ...names.split("\n").map((name, at) => ({
           label: name,
           stroke: colour(COLOURS[at % COLOURS.length] ?? "--chart-1"),
@@ -69,6 +78,13 @@ export function Chart({ label, times, lines, height, format, top, legend = true,
   useEffect(() => plot.current?.setData(data));
 
   return <div ref={host} className="chart" role="img" aria-label={label} style={{ minHeight: height }} />;
+}
+
+/** A time in UTC, as precise as a span of so many seconds needs. */
+function clock(at: number, span: number): string {
+  const text = new Date(at * 1000).toISOString();
+  if (span > 2 * DAY) return text.slice(0, 10);
+  return span > HOUR ? text.slice(11, 16) : text.slice(11, 19);
 }
 
 /** The scale for values from `low` to `high`. */

@@ -54,6 +54,8 @@ export function withMessage(board: Board, message: { Data?: { Type?: string; Dat
   if (type === undefined || !(WIDGETS as readonly string[]).includes(type)) return board;
   const latest = { ...board.latest, [type]: message.Data };
   if (type !== "CpuUsage") return { ...board, latest };
+  // The rest of the first second has not arrived.
+  if (latest.MemoryUsage === undefined) return { ...board, latest };
   const at = Math.round(Date.parse(date ?? "") / 1000);
   if (!Number.isFinite(at)) return { ...board, latest };
   const sample: Sample = {
