@@ -1,5 +1,10 @@
 //! The files of the Studio: what is served, with which headers.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "files of the web interface are read from the machine's disk"
+)]
+
 use std::path::PathBuf;
 
 use platform::Platform;
