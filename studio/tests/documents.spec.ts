@@ -35,6 +35,31 @@ test("sample data is added to an empty database", async ({ page, open, server })
   await expect(page.getByRole("link", { name: /^Orders 830$/ })).toBeVisible();
 });
 
+test("what is written while a document is being saved stays", async ({ page, open, server }) => {
+  const db = await server.createDatabase("slow");
+  await server.put(db, "people/1", { Name: "Ada" });
+  await open(`/databases/${db}/document?id=people/1`);
+  await write(page, "Document people/1", '{"Name":"Saved"}');
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/docs?id=people*", async (route) => {
+    if (route.request().method() === "PUT") await held;
+    await route.continue();
+  });
+  await page.keyboard.press("ControlOrMeta+s");
+  await expect(page.getByRole("button", { name: "Saving…" })).toBeVisible();
+  await write(page, "Document people/1", '{"Name":"Written meanwhile"}');
+  release();
+  await expect(page.getByRole("button", { name: "Save", exact: true })).toBeEnabled();
+  await expect(editor(page, "Document people/1")).toContainText("Written meanwhile");
+  expect(await server.load(db, "people/1")).toMatchObject({ Name: "Saved" });
+  await page.getByRole("link", { name: "Query" }).click();
+  await page.goBack();
+  await expect(editor(page, "Document people/1")).toContainText("Written meanwhile");
+});
+
 test("a new document gets a number when its id ends with a slash", async ({ page, open, server }) => {
   const db = await server.createDatabase("docs");
   await open(`/databases/${db}/document?new=People`);
