@@ -49,8 +49,8 @@ test("a database is disabled, enabled, and deleted only when its name is typed",
   await page.getByLabel(`Type ${name} to confirm`).fill(name);
   await remove.click();
   await expect(row).toBeHidden();
-  const left = (await server.request("GET", "/databases?namesOnly=true")) as { Databases: string[] };
-  expect(left.Databases).not.toContain(name);
+  const left = async () => ((await server.request("GET", "/databases?namesOnly=true")) as { Databases: string[] }).Databases;
+  await expect.poll(left).not.toContain(name);
 });
 
 test("the program that connects an application has this server and database", async ({ page, open, server }) => {
