@@ -130,7 +130,9 @@ function Existing({ database, children }: { database: string; children: React.Re
       </div>
     );
   }
-  if (data && !data.some((one) => one.Name.toLowerCase() === database.toLowerCase())) {
+  // Nothing is asked of a database that may not be there.
+  if (!data) return <div className="page" aria-busy="true" />;
+  if (!data.some((one) => one.Name.toLowerCase() === database.toLowerCase())) {
     return (
       <div className="page">
         <div className="notice warn" role="alert">
