@@ -9,7 +9,7 @@ ARGS ?=
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CORVUS_TEST_SERVER ?= $(abspath $(TARGET_DIR))/release/corvus
 
-.PHONY: help run build test verify bench clean-data tools
+.PHONY: help run build studio test verify bench clean-data tools
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -18,9 +18,13 @@ help:
 run: build
 	@exec "$(abspath $(TARGET_DIR))/release/corvus" --ServerUrl="$(SERVER_URL)" --DataDir="$(abspath $(DATA_DIR))" $(ARGS)
 
-## make build       build the server: target/release/corvus
-build: tools
+## make build       build the server, with the Studio where npm is there: target/release/corvus
+build: tools studio
 	cargo build --release --locked --package corvus
+
+## make studio      build the Studio, the web interface, for the next build of the server
+studio:
+	@studio/run try-build
 
 ## make test        everything: units, power cuts, official clients, kill -9
 test: tools

@@ -2,6 +2,8 @@
 #
 #   cargo test   test result: ok. 12 passed; 0 failed; ...
 #   node --test  ℹ pass 114 / ℹ fail 0   (# pass 114 without a terminal)
+#   playwright     27 passed (3.6m) /   10 failed
+#   vitest             Tests  1 failed | 33 passed (34)
 #   pytest       ==== 2 failed, 78 passed in 3.2s ====   (the bars are left out with -q)
 #   surefire     [INFO] Tests run: 55, Failures: 0, Errors: 0, Skipped: 0   (the sum has no time)
 #   our own      layers: 12 passed, 0 failed
@@ -13,6 +15,9 @@
 /^test result: / { passed += number("passed"); failed += number("failed") }
 /^(ℹ|#) pass [0-9]+$/ { passed += $3 }
 /^(ℹ|#) (fail|cancelled) [0-9]+$/ { failed += $3 }
+/^ +[0-9]+ passed \([0-9.]+[a-z]+\)$/ { passed += number("passed") }
+/^ +[0-9]+ failed$/ { failed += number("failed") }
+/^ +Tests +.*\([0-9]+\)$/ { passed += number("passed"); failed += number("failed") }
 /(passed|failed|error|errors)[a-z0-9, ]* in [0-9.]+s/ {
   passed += number("passed"); failed += number("failed") + number("errors?")
 }

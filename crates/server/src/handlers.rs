@@ -75,6 +75,7 @@ pub(crate) mod start_page;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;
 pub(crate) mod streams;
+pub(crate) mod studio;
 pub(crate) mod studio_configuration;
 pub(crate) mod studio_statistics;
 pub(crate) mod studio_tasks;

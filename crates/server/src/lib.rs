@@ -35,6 +35,7 @@ mod sample_data;
 mod server_state;
 mod snapshot_reads;
 mod stored_record;
+mod studio;
 mod tcp;
 mod tls;
 mod transport;

@@ -18,9 +18,9 @@ use crate::{
         notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
         queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
         security, server_info, server_load, settings_views, smuggler, snapshots, start_page,
-        statistics, storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
-        subscription_performance, subscription_workers, subscriptions, tail, time_series,
-        time_series_policies, tombstones,
+        statistics, storage_report, streams, studio, studio_configuration, studio_statistics,
+        studio_tasks, subscription_performance, subscription_workers, subscriptions, tail,
+        time_series, time_series_policies, tombstones,
     },
     http::router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -48,6 +48,8 @@ pub(crate) static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(ROUTES
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/"                                       Anyone        Ignored  Inline(start_page::start_page);
+    "GET"    "/studio/index.html"                      Anyone        Ignored  Inline(studio::file);
+    "GET"    "/studio/$"                               Anyone        Ignored  Inline(studio::file);
     "GET"    "/license/status"                         ValidUser     Ignored  Inline(server_info::license_status);
     "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
     "GET"    "/admin/test/delay"                       Operator      Ignored  Waiting(server_info::delay);

@@ -32,6 +32,7 @@ use crate::{
     logs_configuration::LogsConfiguration,
     measures::{machine::Machine, processor_load::ProcessorLoad},
     node_address,
+    studio::Studio,
     tls::ServerTls,
 };
 
@@ -56,6 +57,7 @@ pub(crate) struct ServerState {
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
     pub(crate) compression: AnswerCompression,
+    pub(crate) studio: Studio,
     /// When the server started, on the monotonic clock.
     pub(crate) started: Duration,
     pub(crate) processor_load: ProcessorLoad,
@@ -141,6 +143,7 @@ impl ServerState {
             machine: Machine::look(),
             version_header,
             compression,
+            studio: Studio::new(settings.studio_path.clone()),
             started,
             processor_load: ProcessorLoad::begin(started),
             last_request: AtomicI64::new(0),

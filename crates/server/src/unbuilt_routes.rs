@@ -368,9 +368,7 @@ const FEATURES: &[Feature] = &[
         "GET /favicon.ico",
         "POST /studio-tasks/convert-to-json-schema",
         "POST /studio-tasks/format",
-        "GET /studio/$",
         "POST /studio/feedback",
-        "GET /studio/index.html",
         "GET /studio/upgrade-info",
     ]),
 ];

@@ -470,7 +470,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     whole("Storage.TimeToSyncAfterFlashInSec", Database),
     whole("Storage.TimeToSyncAfterFlushInSec", Database),
     whole("Storage.TransactionsModeDurationInMin", Database),
-    text("Studio.Path", Server),
     word("Subscriptions.ArchivedDataProcessingBehavior", Database, ARCHIVED)
         .only("ExcludeArchived", ARCHIVED_IN_DEFINITIONS),
     whole("Subscriptions.MaxNumberOfConcurrentConnections", Database),

@@ -258,6 +258,14 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Studio.Path",
+        ValueType::Path,
+        None,
+        "The directory with the files of the Studio, the web interface: what `studio/run build` writes to \
+         studio/dist. They are read for each request, so that changes to them appear without a restart. When \
+         unset: the files inside the executable.",
+    ),
+    Key::active(
         "Logs.Mode",
         ValueType::Choice(LOG_MODES),
         Some("Operations"),

@@ -37,6 +37,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Web origins, other than the server's own, whose requests are accepted.
     pub allowed_origins: Vec<ServerUrl>,
+    /// The directory with the files of the Studio, if not those inside the executable.
+    pub studio_path: Option<PathBuf>,
     /// How the server identifies itself, and whom it trusts.
     pub security: SecuritySettings,
     /// The RavenDB version reported to clients.
@@ -272,6 +274,7 @@ impl Settings {
             unsecured_access_allowed: values.access("Security.UnsecuredAccessAllowed"),
             allowed_hosts: values.names("Security.AllowedHosts"),
             allowed_origins: values.urls("Security.AllowedOrigins"),
+            studio_path: values.path("Studio.Path"),
             security: SecuritySettings::pick(values),
             protocol_version: values.version("Server.ProtocolVersion"),
             server: ServerLimits::pick(values),

@@ -195,10 +195,11 @@ impl Answer {
 
     /// Whether compression would be useless or harmful. Contents of attachments mostly are
     /// compressed already, and a range of one is not a range of its compressed form. Events must
-    /// not be delayed until more follows.
+    /// not be delayed until more follows. What has a coding already has the one that the client asked for.
     pub(crate) fn is_incompressible(&self) -> bool {
         let is_such = |(name, value): &(HeaderName, HeaderValue)| {
             *name == ATTACHMENT_HASH
+                || *name == header::CONTENT_ENCODING
                 || (*name == header::CONTENT_TYPE && value == EVENT_STREAM_CONTENT_TYPE)
         };
         self.headers.iter().any(is_such)

@@ -121,7 +121,11 @@ fn answer_one(
         let (first, last) = (range.start, range.end - 1);
         answer = answer.with_header("content-range", &format!("bytes {first}-{last}/{length}"));
     }
-    Ok(answer.with_header("accept-ranges", "bytes"))
+    // A client chose the content and its type: opened in a browser, it must not be a page of this server.
+    Ok(answer
+        .with_header("accept-ranges", "bytes")
+        .with_header("content-security-policy", "default-src 'none'; sandbox")
+        .with_header("x-content-type-options", "nosniff"))
 }
 
 /// `HEAD /attachments`.

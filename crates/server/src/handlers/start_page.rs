@@ -1,8 +1,9 @@
-//! `GET /`: a page for browsers, and JSON for programs.
+//! `GET /`: the Studio for browsers, and JSON for programs.
 //!
-//! The page is self-contained: it loads nothing, runs no script, and all names are escaped.
+//! Where there is no Studio, a page takes its place: it is self-contained: it loads nothing, runs no script, and all names are escaped.
 
 use std::{
+    borrow::Cow,
     fmt::{self, Write as _},
     sync::Arc,
 };
@@ -17,7 +18,7 @@ use crate::{
     answers::answer::{Answer, AnswerBody},
     api_error::ApiError,
     call::Call,
-    server_state::ServerState,
+    handlers::studio::{PAGE_TARGET, how_to_get_it},
 };
 
 /// Maximum number of listed databases.
@@ -43,7 +44,7 @@ const ROUTES: [(&str, &str); 5] = [
     ("statistics", "stats"),
 ];
 
-/// `GET /`: a page for browsers, and the versions as JSON for any other client.
+/// `GET /`: the way to the Studio for browsers, and the versions as JSON for any other client.
 pub(crate) fn start_page(call: &Call) -> Result<Answer, ApiError> {
     let accepts = call.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
@@ -52,19 +53,27 @@ pub(crate) fn start_page(call: &Call) -> Result<Answer, ApiError> {
         _ => call.caller.grant().err(),
     };
     match denial {
-        _ if !is_browser => Ok(facts(&call.state)),
+        _ if !is_browser => Ok(facts(call)),
         Some(denial) => Ok(refusal_page(&denial)),
+        None if call.state.studio.is_there() => Ok(Answer::empty(StatusCode::FOUND)
+            .with_header("Location", PAGE_TARGET)
+            .with_header("Cache-Control", "no-store")
+            .with_header("Vary", "Accept")),
         None => Ok(page(call, &call.state.address_in_passing(&call.headers))),
     }
 }
 
-fn facts(state: &ServerState) -> Answer {
+fn facts(call: &Call) -> Answer {
+    let studio = match call.state.studio.is_there() {
+        true => Cow::Borrowed("Open this address in a browser."),
+        false => how_to_get_it(call),
+    };
     let facts = json!({
         "Product": "Corvus",
         "Version": env!("CARGO_PKG_VERSION"),
-        "ProtocolVersion": state.engine.settings().protocol_version.as_str(),
+        "ProtocolVersion": call.state.engine.settings().protocol_version.as_str(),
         "Documentation": "README.md and the folder docs of Corvus' source code",
-        "Studio": "This server has no web interface yet. Use a client library of RavenDB.",
+        "Studio": studio,
     });
     let mut body = serde_json::to_vec_pretty(&facts).expect("a map with text keys can be written");
     body.push(b'\n');
@@ -104,17 +113,18 @@ fn html_answer(html: String) -> Answer {
 }
 
 fn write_page(html: &mut String, call: &Call, address: &str) -> fmt::Result {
-    let state = &call.state;
     let version = env!("CARGO_PKG_VERSION");
-    let protocol = Escaped(state.engine.settings().protocol_version.as_str());
+    let protocol = Escaped(call.state.engine.settings().protocol_version.as_str());
     let address = Escaped(address);
+    let studio = how_to_get_it(call);
+    let studio = Escaped(&studio);
     write!(
         html,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Corvus</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>Corvus {version}</h1>\n\
          <p>The server is running. Connect RavenDB's client libraries to <code>{address}</code>; they \
-         see RavenDB {protocol}. There is no web interface yet; the links below return JSON.</p>\n\
+         see RavenDB {protocol}. {studio} The links below return JSON.</p>\n\
          <h2>Databases</h2>\n"
     )?;
     write_databases(html, &call.visible_records(), &address)?;

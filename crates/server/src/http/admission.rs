@@ -14,6 +14,8 @@
 //! - **Forms.** What a page may send without a preflight (a `POST` with a form's content type, or
 //!   none) is rejected from a browser that does not show that the page is the server's own.
 //!
+//! A link of another site may open a page of the Studio: it is the same for everybody, and cannot be framed.
+//!
 //! Not here: preflights. No route answers `OPTIONS`, and no response has a CORS header. Invariant:
 //! a client that is not a browser, and sends none of these headers, is affected only by the check
 //! of `Host`.
@@ -35,6 +37,8 @@ const FORM_TYPES: [&str; 3] =
 const BROWSER_MARK: &str = "mozilla/";
 /// Maximum length of a header value repeated in an error.
 const SHOWN_CHARS_MAX: usize = 200;
+/// The beginning of the addresses of the Studio.
+const STUDIO: &str = "/studio/";
 /// States where the page that sends a request comes from, according to the browser.
 const FETCH_SITE: &str = "sec-fetch-site";
 
@@ -92,6 +96,8 @@ fn is_permitted(byte: u8) -> bool {
 pub(crate) struct Head<'a> {
     pub(crate) version: Version,
     pub(crate) method: &'a Method,
+    /// The path that it is for, without the query.
+    pub(crate) path: &'a str,
     /// The host in the target of the request, if it has one.
     pub(crate) authority: Option<&'a Authority>,
     pub(crate) headers: &'a HeaderMap,
@@ -134,6 +140,9 @@ impl Admission {
         let host = host_of(head)?;
         if let Some(host) = host.as_ref().filter(|_| self.checks_names) {
             self.check_name(host)?;
+        }
+        if opens_studio(head) {
+            return Ok(());
         }
         let sender = self.sender_of(head.headers, host.as_ref())?;
         if sender != Sender::OwnPage && is_form(head, sender) {
@@ -261,6 +270,15 @@ fn default_port(scheme: Scheme) -> u16 {
         Scheme::Https => 443,
         Scheme::Http | Scheme::Tcp => 80,
     }
+}
+
+/// Whether a browser opens a page of the Studio in a window of its own, wherever the link to it was.
+fn opens_studio(head: Head<'_>) -> bool {
+    let is = |name, value: &str| values(head.headers, name) == [value];
+    *head.method == Method::GET
+        && head.path.starts_with(STUDIO)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
 }
 
 /// Whether a browser sends this, and a page may send it without a preflight.

@@ -95,7 +95,7 @@ fn zstd_effort(level: CompressionLevel) -> Option<i32> {
 }
 
 /// The quality value of a coding, 0 to 1 (RFC 9110, 12.5.3); 0 if the client does not accept it.
-fn accepted_quality(headers: &HeaderMap, name: &str) -> f32 {
+pub(crate) fn accepted_quality(headers: &HeaderMap, name: &str) -> f32 {
     let mut any = 0.0;
     for value in headers.get_all(header::ACCEPT_ENCODING) {
         for part in value.to_str().unwrap_or("").split(',') {

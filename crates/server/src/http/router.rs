@@ -1,7 +1,7 @@
 //! The table from method and path to handlers, and the lookup in it.
 //!
 //! Paths are compared ASCII case-insensitively; a `*` after `/databases/` stands for the name of a
-//! database. Invariant: every route declares what a client must be allowed to do; `service` checks it before
+//! database, and a `$` at the end of a route of the server for any rest of a path. Invariant: every route declares what a client must be allowed to do; `service` checks it before
 //! the database is opened.
 
 use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
@@ -72,13 +72,20 @@ pub(crate) struct Match<'a> {
 pub(crate) struct Router {
     server: HashMap<String, Vec<Route>>,
     database: HashMap<String, Vec<Route>>,
+    /// By the beginning of their paths.
+    beginnings: Vec<(String, Route)>,
 }
 
 impl Router {
     /// From the rows of the table.
     pub(crate) fn new(routes: &[Route]) -> Router {
-        let mut router = Router { server: HashMap::new(), database: HashMap::new() };
+        let mut router =
+            Router { server: HashMap::new(), database: HashMap::new(), beginnings: Vec::new() };
         for route in routes {
+            if let Some(beginning) = route.path.strip_suffix('$') {
+                router.beginnings.push((beginning.to_ascii_lowercase(), *route));
+                continue;
+            }
             let (map, path) = match route.path.strip_prefix("/databases/*") {
                 Some(rest) => (&mut router.database, rest),
                 None => (&mut router.server, route.path),
@@ -95,7 +102,17 @@ impl Router {
         {
             return Some(Match { route, database: Some(percent_decode_path(name)) });
         }
-        lookup(&self.server, method, path).map(|route| Match { route, database: None })
+        let route =
+            lookup(&self.server, method, path).or_else(|| self.find_beginning(method, path));
+        route.map(|route| Match { route, database: None })
+    }
+
+    fn find_beginning(&self, method: &str, path: &str) -> Option<Route> {
+        let begins = |beginning: &str| {
+            path.get(..beginning.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(beginning))
+        };
+        let mut found = self.beginnings.iter().filter(|(beginning, _)| begins(beginning));
+        found.find(|(_, route)| route.method.eq_ignore_ascii_case(method)).map(|(_, route)| *route)
     }
 }
 
@@ -122,7 +139,8 @@ mod tests {
 
     use super::*;
 
-    const ROUTES: &[Route] = &[route("GET", "/databases"), route("GET", "/databases/*/docs")];
+    const ROUTES: &[Route] =
+        &[route("GET", "/databases"), route("GET", "/databases/*/docs"), route("GET", "/studio/$")];
 
     const fn route(method: &'static str, path: &'static str) -> Route {
         Route {
@@ -150,6 +168,10 @@ mod tests {
             ("GET", "/databases/x", None),
             ("GET", "/databases/", None),
             ("GET", "", None),
+            ("GET", "/studio/", Some(None)),
+            ("GET", "/Studio/databases/x/docs", Some(None)),
+            ("PUT", "/studio/x", None),
+            ("GET", "/studio", None),
         ];
         for (method, path, expected) in table {
             let found = router.find(method, path);

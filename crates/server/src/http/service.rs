@@ -86,7 +86,9 @@ pub(crate) async fn serve(
     let from = (peer, &caller);
     let now = || state.engine.clock().now().ticks();
     let audited = state.audit.begin((&method, &target), from, now());
-    let head = Head { version: parts.version, method: &method, authority, headers: &headers };
+    let path = target.split('?').next().unwrap_or(&target);
+    let version = parts.version;
+    let head = Head { version, method: &method, path, authority, headers: &headers };
     let admitted = state.admission.admit(head).and_then(|()| check_transfer_coding(&headers));
     let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;

@@ -98,7 +98,8 @@ fn the_root_and_the_license_describe_the_server() {
 
 #[test]
 fn a_browser_gets_a_page_that_lists_databases_and_loads_nothing_external() {
-    let server = TestServer::start(platform::Platform::memory(), &[]);
+    let no_studio = "--Studio.Path=/nowhere/studio";
+    let server = TestServer::start(platform::Platform::memory(), &[no_studio]);
     let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let open = || server.send_with("GET", "/", &[accept], b"");
     let empty = open();
@@ -115,6 +116,11 @@ fn a_browser_gets_a_page_that_lists_databases_and_loads_nothing_external() {
     assert_eq!(server.get(link).status, 200);
     assert!(!text.contains("<script") && !text.contains("src=") && !text.contains("https:"));
     assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    assert!(text.contains("studio/run build") && text.contains("/nowhere/studio"), "{text}");
     let programs = server.send_with("GET", "/", &[("Accept", "application/json")], b"");
     assert_eq!(programs.json()["Product"], "Corvus");
+    assert!(programs.json()["Studio"].as_str().unwrap().contains("studio/run build"));
+    let studio = server.get("/studio/index.html");
+    assert_eq!(studio.status, 404);
+    assert!(studio.text().contains("studio/run build"));
 }

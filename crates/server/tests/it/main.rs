@@ -81,6 +81,7 @@ mod snapshots;
 mod spatial;
 mod storage_reports;
 mod studio;
+mod studio_files;
 mod subscription_histories;
 mod subscription_operation;
 mod subscriptions;

@@ -37,7 +37,8 @@ fn status(
 ) -> u16 {
     let headers = headers(lines);
     let authority = authority.map(|text| text.parse().unwrap());
-    let head = Head { version, method, authority: authority.as_ref(), headers: &headers };
+    let path = "/databases";
+    let head = Head { version, method, path, authority: authority.as_ref(), headers: &headers };
     admission().admit(head).map_or_else(|error| error.kind.status(), |()| 200)
 }
 

@@ -1,0 +1,16 @@
+import { defineConfig } from "@playwright/test";
+
+export default defineConfig({
+  testDir: "tests",
+  timeout: 60_000,
+  // Other suites may be running beside this one.
+  expect: { timeout: 15_000 },
+  workers: 2,
+  fullyParallel: true,
+  reporter: [["list"]],
+  use: {
+    launchOptions: { executablePath: process.env.CORVUS_BROWSER ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+    viewport: { width: 1360, height: 850 },
+    actionTimeout: 15_000,
+  },
+});
