@@ -10,7 +10,7 @@
 //! | `files`, `foreign_product` | checks whose files are in the directory of a database; recognises those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and requests that wait meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
-//! | `open_memory` | what a database takes while it is open |
+//! | `open_memory` | [`DatabaseMemory`]: what databases take that are being opened, and that are open |
 //! | `closing` | [`Closing`]: its end, for those that wait for something else |
 //! | `changes` | [`ChangesHub`]: notifies listeners of the changes of a database |
 //! | `activity` | [`Activity`]: rates and totals of requests, writes and indexing |
@@ -87,6 +87,7 @@ pub use crate::{
         Database, DatabaseLease, DatabaseOptions, DeletionsNeeded, INDEXES_DIRECTORY,
         IndexingOptions, OnDatabaseIndexEvent,
     },
+    open_memory::DatabaseMemory,
     operations::{Operation, OperationState, Operations, TooManyOperations},
     registry::{Access, DatabaseRegistry, RegistryEvent, RegistryOptions},
     resource_watch::{ResourceEvent, ResourceWatch},

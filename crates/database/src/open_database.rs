@@ -47,7 +47,7 @@ use crate::{
     index_outputs::IndexOutputs,
     log_follower::LogFollowers,
     notice_board::NoticeBoard,
-    open_memory::open_bytes,
+    open_memory,
     operations::Operations,
     recorded_settings::{self, recorded_indexes},
     standing,
@@ -470,11 +470,7 @@ impl Database {
         if let Ok(recorded) = recorded_indexes(&record) {
             self.indexes.follow_record(recorded);
         }
-        // One that has grown without room is counted as it was: it was measured, too.
-        let (mut memory, bytes) = (self.memory(), open_bytes(&record.configuration));
-        memory.shrink_to(bytes);
-        let _grown = memory.try_grow_to(bytes);
-        drop(memory);
+        open_memory::follow(&mut self.memory(), &record.configuration);
         recorded_settings::change_queue(&self.queue, &record);
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }

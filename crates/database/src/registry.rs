@@ -1,7 +1,8 @@
 //! Which databases are open, and the transitions into and out of that state.
 //!
 //! The first request for a database opens it on a thread of its own; the number of concurrent openings is
-//! limited. No lock is held meanwhile, so other databases are not delayed. Closing (disabling, deleting,
+//! limited. No lock is held meanwhile, so other databases are not delayed. One for which there is not enough memory
+//! waits for it aside, first come first served, while databases that are not in use are closed. Closing (disabling, deleting,
 //! idleness, failure) keeps the name taken until it is done. Invariants: a database has at most one open
 //! environment at any time; a database in use by requests follows the newest record whose change was
 //! acknowledged.
@@ -18,7 +19,7 @@ use std::{
 
 use cluster_state::RecordDraft;
 use model::DatabaseRecord;
-use storage::{History, MemoryBudget, MemoryShare, Recovery, StorageError};
+use storage::{History, Recovery, StorageError};
 
 use crate::{
     catalog::{Decision, NewDatabase, Replacement, ServerCatalog, WrittenRecord},
@@ -26,24 +27,22 @@ use crate::{
     files,
     flusher::Flusher,
     open_database::{Database, DatabaseLease, DatabaseOptions},
-    open_memory::open_bytes,
+    open_memory::{self, DatabaseMemory, OpeningMemory},
     transition::{Ticket, Transition},
 };
 
-/// A database that takes no more than this is always opened.
-const ALWAYS_OPENED_BYTES: u64 = 1 << 20;
-/// How long a database waits for memory before it cannot be opened.
-const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often databases are closed meanwhile that were not used since the last time.
-const MEMORY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// While databases wait for memory, the interval at which those are closed that were not used since the last time.
+const MEMORY_ROUND: Duration = Duration::from_secs(1);
+/// How many of these intervals a database waits for memory before it cannot be opened.
+const MEMORY_ROUNDS_MAX: u64 = 10;
 
 type OptionsOf = dyn Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Send + Sync;
 
 /// The limits of the registry.
 #[derive(Clone, Debug)]
 pub struct RegistryOptions {
-    /// The memory of all open databases.
-    pub memory: Arc<MemoryBudget>,
+    /// The memory for databases.
+    pub memory: DatabaseMemory,
     /// Databases opened at the same time.
     pub concurrent_loads_max: usize,
     /// How long closing a database waits for its users.
@@ -103,8 +102,34 @@ enum Slot {
 
 #[derive(Default)]
 struct Loads {
-    pending: VecDeque<(String, Arc<Transition>)>,
+    pending: VecDeque<Load>,
     running: usize,
+    /// Those for which there was not enough memory.
+    short_of_memory: VecDeque<Load>,
+    /// Whether a thread waits for memory for them.
+    has_waiter: bool,
+    /// How many intervals it has waited so far.
+    rounds: u64,
+}
+
+/// A database that is to be opened.
+struct Load {
+    /// Its name, in lower case.
+    key: String,
+    transition: Arc<Transition>,
+    /// What was reserved for it, if it had to wait for that.
+    memory: Option<OpeningMemory>,
+    /// The number of rounds after which it does not wait for memory any more.
+    rounds_end: u64,
+}
+
+/// What came of opening a database.
+enum Loaded {
+    Open(Arc<Database>),
+    /// It has been deleted or disabled since it was requested.
+    Gone,
+    /// There is not enough memory now.
+    ShortOfMemory,
 }
 
 struct Shared {
@@ -114,8 +139,6 @@ struct Shared {
     flusher: Arc<Flusher>,
     /// By lower-case name.
     slots: RwLock<HashMap<String, Slot>>,
-    /// Held by one of those that wait for memory to open a database: it closes others.
-    closes_unused: Mutex<()>,
     /// How often each database was opened, by lower-case name.
     openings: Mutex<HashMap<String, u64>>,
     loads: Mutex<Loads>,
@@ -144,7 +167,6 @@ impl DatabaseRegistry {
             options_of: Box::new(options_of),
             flusher,
             slots: RwLock::new(HashMap::new()),
-            closes_unused: Mutex::default(),
             openings: Mutex::default(),
             loads: Mutex::new(Loads::default()),
             idle_checks: AtomicU64::new(0),
@@ -307,11 +329,8 @@ impl DatabaseRegistry {
     pub fn close_idle(&self, checks_max: u64) {
         let now = self.shared.idle_checks.fetch_add(1, Ordering::Relaxed) + 1;
         for (key, database) in self.shared.open_databases() {
-            let idle = now.saturating_sub(database.last_use()) > checks_max;
-            let unused = database.gate.users() == 0 && !database.changes().has_listeners();
-            drop(database);
-            if idle && unused {
-                self.with_closed(&key, || ());
+            if now.saturating_sub(database.last_use()) > checks_max {
+                self.shared.close_unused(&key, database);
             }
         }
     }
@@ -406,14 +425,24 @@ impl Shared {
             slots.insert(key.to_owned(), Slot::Moving(Arc::clone(&transition)));
             transition
         };
-        self.enqueue_load(key.to_owned(), Arc::clone(&transition));
+        let (key, transition_of_load) = (key.to_owned(), Arc::clone(&transition));
+        self.enqueue_load(Load {
+            key,
+            transition: transition_of_load,
+            memory: None,
+            rounds_end: 0,
+        });
         Ok(Access::Wait(Ticket(transition)))
     }
 
-    fn enqueue_load(self: &Arc<Self>, key: String, transition: Arc<Transition>) {
+    fn loads(&self) -> MutexGuard<'_, Loads> {
+        self.loads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enqueue_load(self: &Arc<Self>, load: Load) {
         let start_thread = {
-            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
-            loads.pending.push_back((key, transition));
+            let mut loads = self.loads();
+            loads.pending.push_back(load);
             let start_thread = loads.running < self.options.concurrent_loads_max;
             loads.running += usize::from(start_thread);
             start_thread
@@ -432,22 +461,30 @@ impl Shared {
 
     /// Loads pending databases one after another until there are none.
     fn load_pending(self: &Arc<Self>) {
-        while let Some((key, transition)) = self.next_load() {
-            transition.start();
+        while let Some(mut load) = self.next_load() {
+            load.transition.start();
+            let memory = load.memory.take();
             let opened = catch_unwind(AssertUnwindSafe(|| {
-                match self.load(&key)? {
-                    Some(database) => self.let_in(&key, database),
-                    None => self.release(&key),
+                let loaded = self.load(&load.key, memory)?;
+                match loaded {
+                    Loaded::Open(database) => self.let_in(&load.key, database),
+                    Loaded::Gone => self.release(&load.key),
+                    Loaded::ShortOfMemory => return Ok(false),
                 }
-                Ok(())
+                Ok(true)
             }));
-            let arrival = opened.unwrap_or(Err(LoadError::Panicked)).map_err(|error| {
-                (self.options.on_event)(&RegistryEvent::Failed { database: &key, error: &error });
-                self.release(&key);
-                Arc::new(error)
-            });
-            transition.finish(arrival);
+            match opened.unwrap_or(Err(LoadError::Panicked)) {
+                Ok(true) => load.transition.finish(Ok(())),
+                Ok(false) => self.wait_for_memory(load),
+                Err(error) => self.fail(&load, error),
+            }
         }
+    }
+
+    fn fail(&self, load: &Load, error: LoadError) {
+        (self.options.on_event)(&RegistryEvent::Failed { database: &load.key, error: &error });
+        self.release(&load.key);
+        load.transition.finish(Err(Arc::new(error)));
     }
 
     /// Makes an opened database available to requests once it follows the current record: a change finds
@@ -479,8 +516,8 @@ impl Shared {
         (self.options.on_event)(&RegistryEvent::Closed { database: record.name.as_str() });
     }
 
-    fn next_load(&self) -> Option<(String, Arc<Transition>)> {
-        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+    fn next_load(&self) -> Option<Load> {
+        let mut loads = self.loads();
         let next = loads.pending.pop_front();
         loads.running -= usize::from(next.is_none());
         next
@@ -488,7 +525,7 @@ impl Shared {
 
     fn fail_pending(&self, message: &str) {
         let pending = {
-            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut loads = self.loads();
             loads.running -= 1;
             match loads.running {
                 0 => std::mem::take(&mut loads.pending),
@@ -496,44 +533,94 @@ impl Shared {
                 _ => VecDeque::new(),
             }
         };
-        for (key, transition) in pending {
-            self.release(&key);
-            transition.finish(Err(Arc::new(LoadError::Thread { message: message.to_owned() })));
+        for load in pending {
+            self.fail(&load, LoadError::Thread { message: message.to_owned() });
         }
     }
 
-    /// Memory for a database, as soon as there is enough: while there is not, others that are not in use are closed. A
-    /// small one has it at once; one that would need more than all of it waits for all of it.
-    fn memory_to_open(self: &Arc<Self>, record: &DatabaseRecord) -> Result<MemoryShare, LoadError> {
-        let mut share = self.options.memory.share(ALWAYS_OPENED_BYTES);
-        let bytes = open_bytes(&record.configuration).min(share.budget().bytes_max());
-        let mut waited = Duration::ZERO;
+    /// Lets a database wait until there is memory for it. It is in nobody's way meanwhile: those for which there is
+    /// enough are opened.
+    fn wait_for_memory(self: &Arc<Self>, mut load: Load) {
+        let start_thread = {
+            let mut loads = self.loads();
+            load.rounds_end = loads.rounds + MEMORY_ROUNDS_MAX;
+            loads.short_of_memory.push_back(load);
+            !std::mem::replace(&mut loads.has_waiter, true)
+        };
+        if !start_thread {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("load-memory".into())
+            .spawn(move || shared.serve_short_of_memory());
+        if let Err(error) = spawned {
+            let message = error.to_string();
+            while let Some(load) = self.next_short_of_memory() {
+                self.fail(&load, LoadError::Thread { message: message.clone() });
+            }
+        }
+    }
+
+    /// Waits for memory for one database after another until there are none.
+    fn serve_short_of_memory(self: &Arc<Self>) {
+        while let Some(load) = self.next_short_of_memory() {
+            let memory = catch_unwind(AssertUnwindSafe(|| self.memory_for(&load)));
+            match memory.unwrap_or(Err(LoadError::Panicked)) {
+                Ok(memory) => self.enqueue_load(Load { memory, ..load }),
+                Err(error) => self.fail(&load, error),
+            }
+        }
+    }
+
+    fn next_short_of_memory(&self) -> Option<Load> {
+        let mut loads = self.loads();
+        let next = loads.short_of_memory.pop_front();
+        loads.has_waiter = next.is_some();
+        next
+    }
+
+    /// Memory for a database, as soon as there is enough: meanwhile databases that are not in use are closed. `None` if
+    /// it has been deleted.
+    fn memory_for(self: &Arc<Self>, load: &Load) -> Result<Option<OpeningMemory>, LoadError> {
+        let registry = DatabaseRegistry { shared: Arc::clone(self) };
         loop {
-            // Were each to close others, databases would count as unused within milliseconds.
-            let closes_unused = self.closes_unused.try_lock();
-            match share.grow_to_within(bytes, MEMORY_CHECK_INTERVAL) {
-                Ok(()) => return Ok(share),
-                Err(exhausted) if MEMORY_WAIT_MAX <= waited => {
-                    return Err(LoadError::NoMemory { exhausted });
-                }
-                Err(_) => waited += MEMORY_CHECK_INTERVAL,
+            let Some(record) = self.catalog.record(&load.key) else { return Ok(None) };
+            let is_last =
+                load.rounds_end <= self.loads().rounds || self.closing.load(Ordering::Acquire);
+            let time_max = if is_last { Duration::ZERO } else { MEMORY_ROUND };
+            match self.options.memory.reserve(&record.configuration, time_max) {
+                Ok(memory) => return Ok(Some(memory)),
+                Err(exhausted) if is_last => return Err(LoadError::NoMemory { exhausted }),
+                Err(_) => self.loads().rounds += 1,
             }
-            if closes_unused.is_ok() {
-                DatabaseRegistry { shared: Arc::clone(self) }.close_idle(1);
-            }
+            registry.close_idle(1);
         }
     }
 
-    /// `None` if the database has been deleted or disabled since it was requested.
-    fn load(self: &Arc<Self>, key: &str) -> Result<Option<Arc<Database>>, LoadError> {
+    /// Memory for a database, if there is enough now, and no other that is not small waits for some.
+    fn memory_at_once(&self, record: &DatabaseRecord) -> Option<OpeningMemory> {
+        let is_small = open_memory::is_small(&record.configuration);
+        if !is_small && self.loads().has_waiter {
+            return None;
+        }
+        self.options.memory.reserve(&record.configuration, Duration::ZERO).ok()
+    }
+
+    fn load(&self, key: &str, reserved: Option<OpeningMemory>) -> Result<Loaded, LoadError> {
         let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
-            return Ok(None);
+            return Ok(Loaded::Gone);
         };
         if self.catalog.is_being_deleted(&record.name)? {
             let name = record.name.as_str().to_owned();
             return Err(CatalogError::BeingDeleted { name }.into());
         }
-        let memory = self.memory_to_open(&record)?;
+        let reserved = reserved.filter(|memory| memory.suffices_for(&record.configuration));
+        let Some(memory) = reserved.or_else(|| self.memory_at_once(&record)) else {
+            return Ok(Loaded::ShortOfMemory);
+        };
+        // What is left of it is measured once the database is open.
+        let OpeningMemory { open, opening: _opening } = memory;
         let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
         let clock = Arc::clone(&options.platform.clock);
@@ -551,7 +638,7 @@ impl Shared {
         }
         let database =
             Database::open(record, options, known.as_ref(), cluster.store(), &self.flusher)?;
-        database.hold(memory);
+        database.hold(open);
         let database = Arc::new(database);
         database.take_identities_to(cluster)?;
         // No client is waiting for these. A failure now is retried with the next transaction, and a full disk
@@ -566,7 +653,38 @@ impl Shared {
                 .documents,
             recovery: database.environment().recovery(),
         });
-        Ok(Some(database))
+        Ok(Loaded::Open(database))
+    }
+
+    /// Closes a database if it is open and nobody uses it. Waits for no other transition: the caller may be what that
+    /// one waits for.
+    fn close_unused(&self, key: &str, database: Arc<Database>) {
+        let transition = Arc::new(Transition::default());
+        if self.claim_unused(key, &database, &transition) {
+            transition.start();
+            self.close(&database);
+            drop(database);
+            self.release(key);
+            transition.finish(Ok(()));
+        }
+    }
+
+    /// Reserves the name of an open database that nobody uses.
+    fn claim_unused(
+        &self,
+        key: &str,
+        database: &Arc<Database>,
+        transition: &Arc<Transition>,
+    ) -> bool {
+        // Requests enter under this lock.
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let is_open =
+            matches!(slots.get(key), Some(Slot::Open(open)) if Arc::ptr_eq(open, database));
+        let claims = is_open && database.gate.users() == 0 && !database.changes().has_listeners();
+        if claims {
+            slots.insert(key.to_owned(), Slot::Moving(Arc::clone(transition)));
+        }
+        claims
     }
 
     /// Reserves the name, waiting for any transition in progress; returns the database that was open.

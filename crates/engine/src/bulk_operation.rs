@@ -22,7 +22,7 @@ use crate::{
     bound_query::BoundQuery,
     chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
     engine::Engine,
-    error::EngineError,
+    error::{EngineError, Shortage},
     operation_thread::ShowFailure,
     query_target::{NEW_INDEX_WAIT, QueryTarget, check_index_answers, query_target},
 };
@@ -36,6 +36,9 @@ const PLANNING_ALLOWED_BYTES: u64 = 256 << 10;
 const BATCH_DOCUMENTS_MAX: usize = 1024;
 /// How often a batch is submitted again whose scripts found no memory, each time for some seconds.
 const SCRIPT_REFUSALS_MAX: u32 = 12;
+/// How long a batch waits for memory that others use, and how long between two tries.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
+const MEMORY_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of documents that the result of an operation lists when details are requested.
 const DETAILS_MAX: usize = 100_000;
 
@@ -254,13 +257,13 @@ impl BulkOperation {
     }
 
     /// Submits a batch with the first of these ids: with all, or with fewer while there is not
-    /// enough memory for so many changes. Also returns how many they were.
+    /// enough memory for so many changes; waits a while for what others use. Also returns how many they were.
     fn submit_some(
         &self,
         ids: &[DocumentId],
         batch: impl Fn(&[DocumentId]) -> Batch,
     ) -> Result<(BatchOutcome, usize), EngineError> {
-        let (mut taken, mut refusals) = (ids.len(), 0);
+        let (mut taken, mut refusals, mut waited) = (ids.len(), 0, Duration::ZERO);
         loop {
             match self.engine.execute(&self.database, batch(&ids[..taken])) {
                 Err(error) if error.is_low_memory() && 1 < taken => taken /= 2,
@@ -269,6 +272,14 @@ impl BulkOperation {
                     if refusals < SCRIPT_REFUSALS_MAX && !self.should_stop() =>
                 {
                     refusals += 1;
+                }
+                Err(error)
+                    if error.shortage() == Some(Shortage::Passing)
+                        && waited < MEMORY_WAIT_MAX
+                        && !self.should_stop() =>
+                {
+                    self.pause(MEMORY_PAUSE);
+                    waited += MEMORY_PAUSE;
                 }
                 outcome => return outcome.map(|outcome| (outcome, taken)),
             }

@@ -1,15 +1,13 @@
 //! Compiling definitions of indexes: a few at a time, in memory that is reserved before.
 //!
-//! The compiled form of a C# text, with what exists only while it is made, was measured to take up to 62
-//! bytes for each token of the text (`1+1+1+…`). JavaScript is compiled within the heap of its
-//! thread, which has a limit of its own. What an open index keeps is not reserved here: it is bounded
-//! by the size of the record with the definitions.
+//! How much a definition needs is estimated ([`indexing::compiled_bytes`]). What an open index keeps is not reserved
+//! here: a database has memory for its indexes before it is opened.
 //!
 //! Invariant: a holder of a [`RoomToCompile`] waits for no other one.
 
 use std::{sync::Arc, time::Duration};
 
-use indexing::{IndexSet, Turn};
+use indexing::{IndexSet, Turn, texts_of};
 use model::IndexDefinition;
 use platform::ProcessMemory;
 use storage::MemoryShare;
@@ -22,8 +20,6 @@ use crate::{
 
 /// How many definitions are compiled at a time to define indexes.
 pub(crate) const COMPILED_AT_ONCE_MAX: usize = 4;
-/// Memory of a compiled C# text for each of its tokens, besides its copies.
-const TOKEN_BYTES: u64 = 64;
 /// How many copies of a text exist.
 const COPIES: u64 = 4;
 /// After a larger one is compiled, the thread releases what its allocator keeps: each thread keeps
@@ -96,30 +92,9 @@ impl Engine {
     }
 }
 
-fn texts_of(definition: &IndexDefinition) -> impl Iterator<Item = &String> {
-    let texts = definition.maps.iter().chain(&definition.reduce);
-    texts.chain(definition.additional_sources.values())
-}
-
 fn compiled_bytes(definition: &IndexDefinition) -> u64 {
-    let is_script = definition.maps.iter().any(|map| indexing::is_javascript(map));
-    let bytes_of = |text: &String| {
-        let tokens = if is_script { 0 } else { tokens_in(text) };
-        COPIES * text.len() as u64 + TOKEN_BYTES * tokens
-    };
-    texts_of(definition).map(bytes_of).sum()
-}
-
-/// The number of tokens in a text, at least.
-fn tokens_in(text: &str) -> u64 {
-    let mut is_in_word = false;
-    let begins_token = |byte: &u8| {
-        let continues = is_in_word;
-        is_in_word = byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
-        let is_in_same_word = continues && is_in_word;
-        !is_in_same_word && !byte.is_ascii_whitespace()
-    };
-    text.as_bytes().iter().copied().filter(begins_token).count() as u64
+    let texts = texts_of(definition).map(|text| COPIES * text.len() as u64);
+    indexing::compiled_bytes(definition) + texts.sum::<u64>()
 }
 
 #[cfg(test)]
@@ -127,17 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_counted_by_the_tokens_of_the_texts() {
-        let definition = |maps: &[&str], reduce: Option<&str>| IndexDefinition {
-            maps: maps.iter().map(|&map| map.to_owned()).collect(),
-            reduce: reduce.map(str::to_owned),
+    fn the_texts_are_counted_with_their_compiled_forms() {
+        let definition = |map: &str| IndexDefinition {
+            maps: vec![map.to_owned()],
             ..IndexDefinition::default()
         };
         let map = "from d in docs.Users select new { d.Name }";
-        let bytes = 4 * map.len() as u64 + 13 * 64;
-        assert_eq!(compiled_bytes(&definition(&[map, map], None)), 2 * bytes);
-        assert_eq!(compiled_bytes(&definition(&[map], Some(map))), 2 * bytes);
+        assert_eq!(compiled_bytes(&definition(map)), 4 * map.len() as u64 + 13 * 64);
         let script = "map('Users', u => ({ a: u.a }))";
-        assert_eq!(compiled_bytes(&definition(&[script], None)), 4 * script.len() as u64);
+        assert_eq!(compiled_bytes(&definition(script)), 4 * script.len() as u64);
     }
 }

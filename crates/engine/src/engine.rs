@@ -11,15 +11,15 @@ use std::{
 
 use cluster::{Cluster, NoPeers, Peers};
 use database::{
-    DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations, RegistryOptions,
-    ResourceWatch, Retention, ServerCatalog,
+    DatabaseMemory, DatabaseRegistry, DeletionsNeeded, Flusher, NoticeBoard, Operations,
+    RegistryOptions, ResourceWatch, Retention, ServerCatalog,
 };
 use indexing::Turns;
 use model::DatabaseRecord;
 use platform::{Clock, DirectoryLock, Disk, Exposure, Platform};
 use script::ScriptPool;
 use settings::Settings;
-use storage::{EnvironmentOptions, MemoryBudget, StorageError, environment_id_in};
+use storage::{EnvironmentOptions, StorageError, environment_id_in};
 
 use crate::{
     auto_indexes::AutoIndexes,
@@ -311,13 +311,13 @@ fn tombstone_needs(
 
 fn registry_of(
     settings: &Settings,
-    memory: &Arc<MemoryBudget>,
+    memory: &DatabaseMemory,
     catalog: &Arc<ServerCatalog>,
     flusher: &Arc<Flusher>,
     files: &Arc<DatabaseFiles>,
 ) -> DatabaseRegistry {
     let options = RegistryOptions {
-        memory: Arc::clone(memory),
+        memory: memory.clone(),
         concurrent_loads_max: settings.databases.concurrent_loads_max,
         close_timeout: CLOSE_TIMEOUT,
         on_event: database_log::log,

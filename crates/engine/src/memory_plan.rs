@@ -9,12 +9,14 @@
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: temporary memory that grows with data or clients |
 //! | a sixteenth | `small_bodies`: small request bodies |
-//! | half | `databases`: what databases take while they are open, as far as it depends on their records |
 //! | an eighth | `system_unflushed`: the same as `unflushed`, of the server's own environment |
 //!
-//! and all of them together what is left besides code, connections, queues, open databases, caches
+//! and, together with what databases take that are being opened, all of them what is left besides code, connections, queues, open databases, caches
 //! and the allocator's overhead: that is not counted but measured continuously
 //! ([`UncountedMemory`]).
+//!
+//! What databases take once they are open is measured like that, too. But those that are not small may take at most half
+//! of the limit together, by what their records say ([`DatabaseMemory`]).
 //!
 //! All work draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so that no
 //! single kind of work starves the others: request bodies, responses, open transactions,
@@ -25,7 +27,7 @@
 use std::sync::Arc;
 
 use commands::{CommitQueueOptions, ThreadLimits};
-use database::{MemoryLevel, MemoryPressure, UncountedMemory};
+use database::{DatabaseMemory, MemoryLevel, MemoryPressure, UncountedMemory};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
 use script::MEMORY_BYTES_MAX_DEFAULT;
 use settings::{MemorySettings, Settings};
@@ -43,9 +45,12 @@ const UNFLUSHED_PART: u64 = 4;
 /// record holds it twice: as an entry of the log, and as the record; and the next changes begin before those are flushed.
 const SYSTEM_UNFLUSHED_PART: u64 = 8;
 const SYSTEM_UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
-/// Fraction of the limit for open databases, and the one that they leave to everything else.
+/// Fraction of the limit for open databases.
 const DATABASES_PART: u64 = 2;
+/// Fraction of the limit that those which are being opened leave to everything else, and the one of what is left free that
+/// small ones may take.
 const DATABASES_LEAVE_PART: u64 = 8;
+const SMALL_DATABASES_PART: u64 = 16;
 /// Fraction of the limit for work.
 const WORK_PART: u64 = 4;
 /// Fraction of the limit for small request bodies.
@@ -118,8 +123,8 @@ pub struct MemoryPlan {
     pub unflushed: Arc<MemoryBudget>,
     /// The unflushed changes of the server's own environment, which is never refused to write because of databases.
     pub system_unflushed: Arc<MemoryBudget>,
-    /// What databases take while they are open, as far as it depends on their records.
-    pub databases: Arc<MemoryBudget>,
+    /// What databases take, as far as it depends on their records.
+    pub databases: DatabaseMemory,
     /// Limits of the commit queue of one database.
     pub queue: CommitQueueOptions,
     /// All short-lived memory that grows with data or with the number of clients.
@@ -226,8 +231,13 @@ impl MemoryPlan {
             unflushed: process.part(unflushed_bytes),
             system_unflushed: process
                 .part_assured((bytes / SYSTEM_UNFLUSHED_PART).min(SYSTEM_UNFLUSHED_BYTES_MAX)),
-            databases: process
-                .part_that_leaves(bytes / DATABASES_LEAVE_PART, bytes / DATABASES_PART),
+            databases: DatabaseMemory {
+                open: MemoryBudget::new(bytes / DATABASES_PART),
+                opening: process
+                    .part_that_leaves(bytes / DATABASES_LEAVE_PART, bytes / DATABASES_PART),
+                opening_small: process
+                    .part_that_exceeds(bytes / SMALL_DATABASES_PART, bytes / DATABASES_PART),
+            },
             process,
             uncounted,
             plaintext,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::PoisonError};
 
 use cluster_state::RecordDraft;
 use database::{CatalogError, Decision, NewDatabase, Replacement, WrittenRecord};
-use model::{DatabaseName, DatabaseRecord, RecordConfiguration};
+use model::{DatabaseName, DatabaseRecord, RecordConfiguration, RecordedIndexes};
 use security::SecretKey;
 use storage::is_encrypted_in;
 use wire::RecordBody;
@@ -75,7 +75,9 @@ impl Engine {
     ) -> Result<WrittenRecord, EngineError> {
         let _room = self.memory.room_for_record(new.body.len())?;
         let mut body = RecordBody::read(&new.body);
-        if settle_tasks(&mut body, self.cluster_state().last_index()? + 1) {
+        let number = self.cluster_state().last_index()? + 1;
+        let has_tasks = settle_tasks(&mut body, number);
+        if body.number_indexes(&RecordedIndexes::default(), number) || has_tasks {
             new.body = body.to_json();
         }
         let (name, configuration) = (new.name.clone(), RecordConfiguration::new(&new.body));
@@ -119,12 +121,17 @@ impl Engine {
         // Only a restore changes this: what is incomplete is removed by the next start.
         let present = self.catalog.record(replacement.name.as_str());
         let is_restoring =
-            present.is_some_and(|record| RecordBody::of_record(&record).is_restoring());
+            present.as_ref().is_some_and(|record| RecordBody::of_record(record).is_restoring());
         if body.is_restoring() != is_restoring {
             body.set_restoring(is_restoring);
             replacement.body = body.to_json();
         }
-        if settle_tasks(&mut body, self.cluster_state().last_index()? + 1) {
+        let number = self.cluster_state().last_index()? + 1;
+        let has_tasks = settle_tasks(&mut body, number);
+        // If an index is deleted or defined meanwhile, its number may be another than its files have, which
+        // are then made again.
+        let has_indexes = present.is_some_and(|record| number_indexes(&mut body, &record, number));
+        if has_tasks || has_indexes {
             replacement.body = body.to_json();
         }
         self.check_same_encryption(&replacement.name, &body)?;
@@ -295,6 +302,8 @@ impl Engine {
         self.decide_record(name, |record, draft| {
             let mut body = RecordBody::of_record(record);
             let decision = change(record, &mut body)?;
+            // Every change of a record has a higher index than the one before.
+            number_indexes(&mut body, record, record.etag + 1);
             draft.body = body.to_json();
             Ok(decision)
         })
@@ -326,4 +335,10 @@ impl Engine {
         }
         written?.ok_or_else(|| EngineError::DatabaseMissing { name: name.to_owned() })
     }
+}
+
+/// Numbers the indexes of a changed record, unless those of the present one cannot be read.
+fn number_indexes(body: &mut RecordBody, present: &DatabaseRecord, number: u64) -> bool {
+    let before = &wire::sections_of(&present.configuration).indexes;
+    before.as_ref().is_ok_and(|before| body.number_indexes(before, number))
 }

@@ -9,6 +9,7 @@
 //!     Definition            `auto <name>`, or a written definition in its `definition_format`
 //!     LastQuery             when it was last asked, ticks, i64 little-endian; may be missing
 //!     BeganAt               the last etag of the database then, u64 little-endian; may be missing
+//!     Number                of the index in the record of the database, u64 little-endian; may be missing
 //!     Replacement           there while the index is to take the place of the other one
 //! <name>~gone <name>~2~gone files that are being deleted
 //! <name>~new  <name>~2~new  files that take the place of others, or do not when those are still there
@@ -57,6 +58,8 @@ pub(crate) struct IndexFiles {
     pub(crate) last_query_ticks: i64,
     /// The last etag of the database when the index was created: it has read nothing older.
     pub(crate) began_at: Etag,
+    /// The number of the index in the record of the database; 0 when it had none.
+    pub(crate) number: u64,
     /// The index that they belong to; `None` when they are new, or of an unknown format.
     pub(crate) owner: Option<Owner>,
     /// Whether they were just created.
@@ -68,6 +71,8 @@ pub(crate) struct IndexFiles {
 pub(crate) struct Beginning<'s> {
     /// The last etag of the database.
     pub(crate) began_at: Etag,
+    /// The number of the index in the record of the database.
+    pub(crate) number: u64,
     /// Whether the index is to replace another.
     pub(crate) is_replacement: bool,
     /// The sweeps to run.
@@ -161,9 +166,18 @@ impl IndexFiles {
         let is_replacement = index_record::read_is_replacement(&tx)?;
         let last_query_ticks = index_record::read_last_query(&tx)?;
         let began_at = index_record::read_began_at(&tx)?;
+        let number = index_record::read_number(&tx)?;
         drop(tx);
-        let is_new = false;
-        Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
+        Ok(Self {
+            environment,
+            record,
+            is_replacement,
+            last_query_ticks,
+            began_at,
+            number,
+            owner,
+            is_new: false,
+        })
     }
 
     /// Opens the files of an index. Files of another index, and files that have missed deletions of
@@ -192,7 +206,7 @@ impl IndexFiles {
         kind: &IndexKind,
         beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
-        let Beginning { began_at, is_replacement, sweeps } = *beginning;
+        let Beginning { began_at, number, is_replacement, sweeps } = *beginning;
         delete(&*platform.disk, &options.directory)?;
         let environment = Environment::open(platform, options)?;
         let created_ticks = platform.clock.now().ticks();
@@ -203,6 +217,7 @@ impl IndexFiles {
         index_record::write_record(&mut tx, &record)?;
         index_record::write_is_replacement(&mut tx, is_replacement)?;
         index_record::write_began_at(&mut tx, began_at)?;
+        index_record::write_number(&mut tx, number)?;
         // Previous files may have written outputs that are no longer recorded.
         let target = kind.output_target()?.filter(|_| !is_replacement);
         let own = target.map(|target| target.sweep_before(target.number()));
@@ -210,8 +225,16 @@ impl IndexFiles {
             output::add_sweep(&mut tx, sweep)?;
         }
         tx.commit()?;
-        let (owner, last_query_ticks, is_new) = (Some(owner), 0, true);
-        Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
+        Ok(Self {
+            environment,
+            record,
+            is_replacement,
+            last_query_ticks: 0,
+            began_at,
+            number,
+            owner: Some(owner),
+            is_new: true,
+        })
     }
 
     /// As [`IndexFiles::begin`], replacing existing files only when the new ones are complete.

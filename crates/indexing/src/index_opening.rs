@@ -117,13 +117,19 @@ impl IndexSet {
         kind: &IndexKind,
         is_replacement: bool,
     ) -> Result<IndexFiles, IndexError> {
-        let beginning = Beginning { is_replacement, ..self.beginning()? };
+        let beginning = Beginning { is_replacement, ..self.beginning(kind)? };
         let (platform, format) = (&self.context.platform, self.context.definition_format);
         IndexFiles::begin(platform, self.options_of(place), format, kind, &beginning)
     }
 
-    fn beginning(&self) -> Result<Beginning<'static>, IndexError> {
-        Beginning::at_end_of(&self.context.documents.read())
+    fn beginning(&self, kind: &IndexKind) -> Result<Beginning<'static>, IndexError> {
+        let number = self.recorded_number(&lower_case(&kind.name()));
+        Ok(Beginning { number, ..Beginning::at_end_of(&self.context.documents.read())? })
+    }
+
+    /// The number of an index in the record of the database; 0 if it has none.
+    pub(crate) fn recorded_number(&self, key: &str) -> u64 {
+        self.lock().numbers.get(key).copied().unwrap_or(0)
     }
 
     /// As [`IndexSet::begin`], replacing existing files only when the new ones are complete.
@@ -134,7 +140,7 @@ impl IndexSet {
         is_replacement: bool,
         sweeps: &[Sweep],
     ) -> Result<IndexFiles, IndexError> {
-        let beginning = Beginning { is_replacement, sweeps, ..self.beginning()? };
+        let beginning = Beginning { is_replacement, sweeps, ..self.beginning(kind)? };
         let (platform, format) = (&self.context.platform, self.context.definition_format);
         IndexFiles::begin_again(platform, self.options_of(place), format, kind, &beginning)
     }

@@ -6,6 +6,7 @@
 //!   LastQuery    when it was last asked, ticks; there when somebody wrote it down
 //!   Replacement  empty; there while the index is to take the place of another
 //!   BeganAt      the last etag of the database when the index began, u64; missing is 0
+//!   Number       that of the index in the record of the database, u64; missing is 0
 //!   Documents    what the entries were made of, see `ownership`
 //!   Values       the same of compare exchange
 //!   Begun        there while the first batch of a process is under way, see `begun_batch`
@@ -48,6 +49,7 @@ const RECORD: &[u8] = b"Record";
 const LAST_QUERY: &[u8] = b"LastQuery";
 const REPLACEMENT: &[u8] = b"Replacement";
 const BEGAN_AT: &[u8] = b"BeganAt";
+const NUMBER: &[u8] = b"Number";
 const VERSION: u8 = 3;
 const RECORD_BYTES: usize = 74;
 /// The version without compare exchange.
@@ -173,6 +175,20 @@ pub(crate) fn read_began_at(tx: &impl Transaction) -> Result<Etag, IndexError> {
 /// Records where the index begins.
 pub(crate) fn write_began_at(tx: &mut WriteTransaction, etag: Etag) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(BEGAN_AT, &etag.0.to_le_bytes()).map(drop)
+}
+
+/// The number of the index in the record of the database; 0 when not recorded.
+pub(crate) fn read_number(tx: &impl Transaction) -> Result<u64, IndexError> {
+    let Some(bytes) = tx.tree(&index_tree())?.get(NUMBER)? else { return Ok(0) };
+    let bytes = bytes.try_into();
+    bytes
+        .map(u64::from_le_bytes)
+        .map_err(|_| IndexError::corrupt("the number of the index has an unknown format"))
+}
+
+/// Records the number of the index.
+pub(crate) fn write_number(tx: &mut WriteTransaction, number: u64) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.put(NUMBER, &number.to_le_bytes()).map(drop)
 }
 
 /// The stored record; that of a new index is empty.

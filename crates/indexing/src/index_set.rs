@@ -159,6 +159,8 @@ pub(crate) struct Listed {
     reopenings: BTreeMap<String, Reopenings>,
     /// The keys of the indexes in the record; `None` before it is first followed.
     pub(crate) recorded: Option<BTreeSet<String>>,
+    /// The numbers of the indexes in the record.
+    pub(crate) numbers: BTreeMap<String, u64>,
     /// The keys of those whose places may have files of an earlier index.
     pub(crate) unclean: BTreeSet<String>,
     is_paused: bool,
@@ -264,15 +266,21 @@ impl IndexSet {
         });
         let listed: BTreeMap<String, IndexKind> = autos.chain(statics).collect();
         let keys: BTreeSet<_> = listed.keys().map(|name| lower_case(name).into_owned()).collect();
+        let numbers = record.index_numbers.iter();
+        let numbers: BTreeMap<_, _> =
+            numbers.map(|(name, number)| (lower_case(name).into_owned(), *number)).collect();
         for name in self.names() {
             let key = lower_case(&name);
-            if !keys.contains(replaced_key(&key).unwrap_or(&key)) {
+            let key = replaced_key(&key).unwrap_or(&key);
+            // Several changes of the record may have been made since.
+            let is_another = numbers.get(key).copied().unwrap_or(0) != self.recorded_number(key);
+            if is_another || !keys.contains(key) {
                 // Remaining files are deleted when the database is opened, or an index of that name is
                 // created again.
                 drop(self.delete(&name));
             }
         }
-        self.note_recorded(&keys);
+        self.note_recorded(&keys, numbers);
         for (name, kind) in listed {
             // The reason is kept with the faulty index.
             drop(self.open(&name, kind));

@@ -3,14 +3,16 @@
 //!
 //! Invariant: files in the places of an index are used only if the index is in the record, and has been since the
 //! database was opened or since its places were emptied. So leftovers are removed when the database is opened, before
-//! a definition of a new name is accepted, and before files of a name that is new in the record are used.
+//! a definition of a new name is accepted, and before files of a name that is new in the record are used. Files of an
+//! index with another number than the record says are those of an index that was deleted, and defined again, while
+//! the database was closed: they do not answer ([`crate::replacement`]).
 //!
 //! The directory is the server's own, but others may have put something there. When the database is opened, only this
 //! is removed: environments whose definition names an index with this directory, those without any definition and
 //! directories without a data file that an interrupted creation left, and what a deletion has renamed.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -27,8 +29,9 @@ use crate::{
 impl IndexSet {
     /// Notes the keys of the indexes in the record, which are about to be opened. Those that are new are opened without
     /// the files in their places.
-    pub(crate) fn note_recorded(&self, keys: &BTreeSet<String>) {
+    pub(crate) fn note_recorded(&self, keys: &BTreeSet<String>, numbers: BTreeMap<String, u64>) {
         let _changing = self.change();
+        self.lock().numbers = numbers;
         let before = self.lock().recorded.replace(keys.clone());
         let Some(before) = before else { return self.remove_leftovers(keys) };
         let added = keys.difference(&before).filter(|key| replaced_key(key).is_none());

@@ -45,6 +45,7 @@ mod batch_log;
 mod batch_memory;
 mod batch_outcome;
 mod begun_batch;
+mod compiled_size;
 mod definition_format;
 mod definition_views;
 mod empty_values;
@@ -101,6 +102,7 @@ pub use auto_map::{exact_field_name, search_field_name};
 pub use batch_log::{
     BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals, IndexedBatch,
 };
+pub use compiled_size::{compiled_bytes, texts_of};
 pub use definition_format::DefinitionFormat;
 pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, array_mark_name, is_array_mark, time_field_name};

@@ -40,13 +40,16 @@ enum Arrangement {
 }
 
 impl Arrangement {
-    fn of(found: &[Option<IndexFiles>; 2], kind: &IndexKind) -> Self {
+    /// `number` is that of the index in the record.
+    fn of(found: &[Option<IndexFiles>; 2], kind: &IndexKind, number: u64) -> Self {
         let at = |is_it: &dyn Fn(&IndexFiles) -> bool| {
             found.iter().position(|files| files.as_ref().is_some_and(is_it))
         };
-        // Files of another index, whose directory was copied here, cannot answer for this one.
+        // Files of another index, whose directory was copied here, cannot answer for this one, nor can those of an
+        // index of the name that was deleted.
         let is_older = |files: &IndexFiles| {
-            files.owner.as_ref().is_some_and(|owner| owner.is_older_than(kind))
+            let is_same = files.number == number;
+            is_same && files.owner.as_ref().is_some_and(|owner| owner.is_older_than(kind))
         };
         if let Some(place) = at(&|files| !files.is_replacement && files.serves(kind)) {
             return Self::Answers(place);
@@ -75,7 +78,7 @@ impl IndexSet {
                 Err(error) => failure = Some(error),
             }
         }
-        let arrangement = Arrangement::of(&found, kind);
+        let arrangement = Arrangement::of(&found, kind, self.recorded_number(key));
         if arrangement == Arrangement::Nothing
             && let Some(failure) = failure
         {

@@ -11,6 +11,17 @@ pub struct RecordedIndexes {
     pub indexes: BTreeMap<String, IndexDefinition>,
     /// Automatic indexes, by name.
     pub auto_indexes: BTreeMap<String, AutoIndexShape>,
+    /// The numbers of those that applications define, by name: an index that is deleted and defined again has another.
+    /// Those that were defined before there were numbers have none.
+    pub index_numbers: BTreeMap<String, u64>,
+}
+
+impl RecordedIndexes {
+    /// The number of an index, whatever the case of its name; 0 if it has none.
+    pub fn number_of(&self, name: &str) -> u64 {
+        let mut numbers = self.index_numbers.iter();
+        numbers.find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(0, |(_, number)| *number)
+    }
 }
 
 /// An automatic index, as stored and shown in the database record.

@@ -47,6 +47,17 @@ impl OpenFiles {
     }
 }
 
+/// Whether something failed because no more files can be open at once, in this process or on the machine.
+pub fn are_exhausted(error: &std::io::Error) -> bool {
+    #[cfg(unix)]
+    let exhausted = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    #[cfg(not(unix))]
+    let exhausted = false;
+    exhausted
+}
+
 /// The files open now; `None` where there is no limit, or the system does not report them.
 pub fn open_files() -> Option<OpenFiles> {
     let limit = limit()?;

@@ -29,7 +29,8 @@ pub enum MemoryLimitSource {
 /// Memory in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Bytes in memory that belong to the process alone, or to files in memory, mapped or not.
+    /// Bytes in memory that belong to the process alone, or to files in memory, mapped or not; with the page tables,
+    /// which grow with mapped files.
     pub taken_bytes: u64,
     /// Bytes in memory altogether: those of [`MemoryUsage::taken_bytes`] and those of mapped files.
     pub resident_bytes: u64,
@@ -118,7 +119,8 @@ impl ProcessMemory for RealProcessMemory {
 
 fn taken_bytes(status: &str) -> io::Result<u64> {
     let of = |name| kilobytes(status, name).ok_or_else(unreadable);
-    Ok(of("RssAnon:")? + of("RssShmem:")?.max(content::occupied_bytes()))
+    // Thousands of small environments have tens of megabytes of page tables.
+    Ok(of("RssAnon:")? + of("VmPTE:")? + of("RssShmem:")?.max(content::occupied_bytes()))
 }
 
 /// Available and total memory of the machine, in bytes.
@@ -162,6 +164,13 @@ mod tests {
         assert!(0 < usage.taken_bytes && usage.taken_bytes <= usage.resident_bytes);
         assert!(usage.resident_bytes < limit.bytes);
         assert!(0 < usage.machine_free_bytes);
+    }
+
+    #[test]
+    fn page_tables_are_counted() {
+        let status = "VmPTE:\t  24 kB\nRssAnon:\t 1000 kB\nRssFile:\t 7 kB\nRssShmem:\t 0 kB\n";
+        assert!((1024 << 10) <= taken_bytes(status).unwrap());
+        assert!(kilobytes(&read(Path::new("/proc/self/status")).unwrap(), "VmPTE:").is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeri
 use engine::{BackupError, EngineError, InvalidTransaction, KeyError, Violations};
 use indexing::IndexError;
 use model::DocumentIdTooLong;
+use platform::descriptors;
 use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
 use security::Denial;
@@ -347,6 +348,9 @@ fn storage_error(error: &StorageError) -> ProtocolError {
             ErrorKind::RequestTooLarge
         }
         StorageError::NoMemory(_) | StorageError::NoMemoryToDecrypt(_) => ErrorKind::LowMemory,
+        StorageError::Io { source, .. } if descriptors::are_exhausted(source) => {
+            ErrorKind::Overloaded
+        }
         StorageError::Stopped => ErrorKind::OperationCanceled,
         StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
             ErrorKind::StorageFailed
@@ -500,6 +504,12 @@ fn retryable_kind(error: &IndexError) -> Option<ErrorKind> {
             ),
         ) => Some(ErrorKind::LowMemory),
         (IndexError::Output { .. }, _) => Some(ErrorKind::Overloaded),
+        (IndexError::Directory { source, .. }, _) if descriptors::are_exhausted(source) => {
+            Some(ErrorKind::Overloaded)
+        }
+        (_, Some(StorageError::Io { source, .. })) if descriptors::are_exhausted(source) => {
+            Some(ErrorKind::Overloaded)
+        }
         (_, _) => None,
     }
 }
@@ -579,11 +589,20 @@ mod tests {
     fn an_index_without_room_may_be_asked_again() {
         let full = || StorageError::DiskFull { path: "x".into() };
         let exhausted = storage::MemoryExhausted { own: 1, taken: 9, bytes_max: 9 };
+        // `EMFILE`.
+        let files = || std::io::Error::from_raw_os_error(24);
+        let no_files =
+            || StorageError::Io { path: "x".into(), operation: "open", source: Arc::new(files()) };
         let table = [
             (IndexError::Storage(full()), ErrorKind::DiskFull),
             (IndexError::Documents(full().into()), ErrorKind::DiskFull),
             (IndexError::Storage(StorageError::NoMemory(exhausted)), ErrorKind::LowMemory),
             (IndexError::Output { message: "later".into() }, ErrorKind::Overloaded),
+            (
+                IndexError::Directory { directory: "x".into(), source: files() },
+                ErrorKind::Overloaded,
+            ),
+            (IndexError::Storage(no_files()), ErrorKind::Overloaded),
         ];
         for (error, kind) in table {
             let error = Arc::new(error);
@@ -592,5 +611,6 @@ mod tests {
                 assert_eq!((answer.kind, answer.kind.status()), (kind, 503), "{}", answer.message);
             }
         }
+        assert_eq!(storage_error(&no_files()).kind, ErrorKind::Overloaded);
     }
 }

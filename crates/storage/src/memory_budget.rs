@@ -48,6 +48,8 @@ pub struct MemoryBudget {
     whole: Option<Arc<MemoryBudget>>,
     /// Bytes that this part leaves free in each budget that contains it.
     left_to_others: u64,
+    /// Bytes that it may take beyond the bound of each budget that contains it.
+    excess: u64,
     /// Those of the held bytes that are only reserved: whether they are in use, nobody counts.
     reserved: AtomicU64,
     /// Everything that is held of this part is only reserved.
@@ -126,6 +128,12 @@ impl MemoryBudget {
         bytes_max: u64,
     ) -> Arc<MemoryBudget> {
         Arc::new(self.inner(left_to_others, bytes_max))
+    }
+
+    /// The same as [`Self::part`], but it may exceed the budgets that contain it by so many bytes: for what is small and must
+    /// go on when others have taken all.
+    pub fn part_that_exceeds(self: &Arc<Self>, excess: u64, bytes_max: u64) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget { excess, ..self.inner(0, bytes_max) })
     }
 
     /// The same, for memory that may stay unused for as long as it is held. What is in use of it
@@ -218,11 +226,12 @@ impl MemoryBudget {
 
     /// Counts bytes in if there is room for them here and in the whole.
     fn try_take(&self, bytes: u64) -> Result<(), MemoryExhausted> {
-        self.try_take_and_leave(0, bytes)
+        self.try_take_within(0, 0, bytes)
     }
 
-    fn try_take_and_leave(&self, left: u64, bytes: u64) -> Result<(), MemoryExhausted> {
-        let bytes_max = self.bytes_max.saturating_sub(left);
+    /// The same, where the bound is less by `left` bytes, and more by `excess`.
+    fn try_take_within(&self, left: u64, excess: u64, bytes: u64) -> Result<(), MemoryExhausted> {
+        let bytes_max = self.bytes_max.saturating_sub(left).saturating_add(excess);
         let uncounted = self.uncounted_bytes(bytes);
         let taken = |held: u64| held.saturating_add(bytes).saturating_add(uncounted);
         // Without a limit there is room for more than can be counted.
@@ -230,9 +239,9 @@ impl MemoryBudget {
         self.held
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, room)
             .map_err(|held| MemoryExhausted { own: bytes, taken: taken(held), bytes_max })?;
-        let left = left.max(self.left_to_others);
+        let (left, excess) = (left.max(self.left_to_others), excess.max(self.excess));
         let of_whole =
-            self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take_and_leave(left, bytes));
+            self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take_within(left, excess, bytes));
         if of_whole.is_err() {
             self.held.fetch_sub(bytes, Ordering::SeqCst);
         } else if self.is_reservation {
@@ -487,6 +496,21 @@ mod tests {
         other.try_grow_to(40).unwrap();
         drop(one);
         assert_eq!((left.held_bytes(), right.held_bytes(), whole.held_bytes()), (0, 40, 40));
+    }
+
+    #[test]
+    fn a_part_that_exceeds_the_whole_finds_a_little_room_where_others_find_none() {
+        let whole = MemoryBudget::new(100);
+        let (small, other) = (whole.part_that_exceeds(10, 50), whole.part(100));
+        let (mut one, mut two) = (small.share(0), small.share(0));
+        other.take(95);
+        one.try_grow_to(15).unwrap();
+        assert_eq!(two.try_grow_to(1).unwrap_err().bytes_max, 110);
+        assert!(other.share(0).try_grow_to(1).is_err());
+        drop(one);
+        two.try_grow_to(5).unwrap();
+        other.release(95);
+        assert_eq!(two.try_grow_to(51).unwrap_err().bytes_max, 50);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{AutoIndexShape, DatabaseLockMode, DatabaseRecord, IndexDefinition, NamedEnum as _};
+use model::{
+    AutoIndexShape, DatabaseLockMode, DatabaseRecord, IndexDefinition, NamedEnum as _,
+    RecordedIndexes,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -16,6 +19,7 @@ use crate::{
 const INDEXES: &str = "Indexes";
 const AUTO_INDEXES: &str = "AutoIndexes";
 const INDEX_HISTORY: &str = "IndexesHistory";
+const INDEX_NUMBERS: &str = "IndexNumbers";
 const LOCK_MODE: &str = "LockMode";
 const TOPOLOGY: &str = "Topology";
 const STATE: &str = "DatabaseState";
@@ -252,6 +256,33 @@ impl RecordBody {
         }
     }
 
+    /// Numbers the indexes: those of `before`, the record that this one replaces, keep what they have, and new ones have
+    /// `number`. What a client says about numbers has no effect. `false` if they already were as they should.
+    pub fn number_indexes(&mut self, before: &RecordedIndexes, number: u64) -> bool {
+        let defined = self.properties.get(INDEXES).and_then(Value::as_object);
+        let names = defined.into_iter().flat_map(Map::keys);
+        let is_known =
+            |name: &str| before.indexes.keys().any(|known| known.eq_ignore_ascii_case(name));
+        let numbers = names.filter_map(|name| match is_known(name) {
+            true => Some(before.number_of(name)).filter(|known| *known != 0).map(|it| (name, it)),
+            false => Some((name, number)),
+        });
+        let numbers: Map<String, Value> =
+            numbers.map(|(name, number)| (name.clone(), number.into())).collect();
+        let present = self.properties.get(INDEX_NUMBERS);
+        if present.is_none_or(|present| present.as_object().is_some_and(Map::is_empty))
+            && numbers.is_empty()
+        {
+            return false;
+        }
+        let numbers = Value::Object(numbers);
+        let has_changed = present != Some(&numbers);
+        if has_changed {
+            self.properties.insert(INDEX_NUMBERS.to_owned(), numbers);
+        }
+        has_changed
+    }
+
     /// The definitions of an index, the newest first; `None` when there are none.
     pub fn index_history(&self, name: &str) -> Option<&Value> {
         let history = self.properties.get(INDEX_HISTORY)?.as_object()?;
@@ -317,6 +348,33 @@ mod tests {
         body.retain_auto_indexes(|name| name != "Auto/A");
         assert_eq!(body.to_json(), br#"{"Z":[1,{"b":2,"a":1}],"AutoIndexes":{"Auto/B":{}}}"#);
         assert!(RecordBody::read(b"[1]").properties().is_empty());
+    }
+
+    #[test]
+    fn an_index_keeps_its_number_until_it_is_deleted() {
+        let recorded = |json: &[u8]| {
+            let mut before = RecordedIndexes::default();
+            let body = RecordBody::read(json);
+            let of = |property: &str| body.properties().get(property).and_then(Value::as_object);
+            for name in of(INDEXES).into_iter().flat_map(Map::keys) {
+                before.indexes.insert(name.clone(), IndexDefinition::default());
+            }
+            for (name, number) in of(INDEX_NUMBERS).into_iter().flatten() {
+                before.index_numbers.insert(name.clone(), number.as_u64().unwrap());
+            }
+            before
+        };
+        let before =
+            recorded(br#"{"Indexes":{"Old":{},"Gone":{},"I":{}},"IndexNumbers":{"I":3,"Gone":4}}"#);
+        // A client that sends the record back may leave numbers out, or invent some.
+        let mut body =
+            RecordBody::read(br#"{"Indexes":{"old":{},"i":{},"New":{}},"IndexNumbers":{"i":9}}"#);
+        assert!(body.number_indexes(&before, 7));
+        assert_eq!(body.properties()[INDEX_NUMBERS], json!({"i": 3, "New": 7}));
+        assert!(!body.clone().number_indexes(&recorded(&body.to_json()), 8));
+        let mut without = RecordBody::read(br#"{"Z":1}"#);
+        assert!(!without.number_indexes(&before, 7));
+        assert_eq!(without.to_json(), br#"{"Z":1}"#);
     }
 
     #[test]

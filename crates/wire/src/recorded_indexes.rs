@@ -41,6 +41,8 @@ struct RecordedIndexesMirror {
     indexes: BTreeMap<String, IndexDefinition>,
     #[serde(deserialize_with = "json_form::nullable_map::deserialize")]
     auto_indexes: BTreeMap<String, AutoIndexShape>,
+    #[serde(deserialize_with = "json_form::or_default")]
+    index_numbers: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -11,9 +11,9 @@ use std::{
 
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, AccessError, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry,
-    DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, NewDatabase, RegistryOptions,
-    ServerCatalog,
+    Access, AccessError, Activity, DatabaseLease, DatabaseMemory, DatabaseOptions,
+    DatabaseRegistry, DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, NewDatabase,
+    RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::{DatabaseRecord, IdSeparator};
@@ -28,6 +28,7 @@ pub(crate) struct House {
     pub(crate) catalog: Arc<ServerCatalog>,
     pub(crate) registry: DatabaseRegistry,
     loads: Arc<AtomicUsize>,
+    memory: DatabaseMemory,
 }
 
 type Before = dyn Fn(&DatabaseRecord) -> Result<(), String> + Send + Sync;
@@ -44,12 +45,12 @@ impl House {
         concurrent_loads_max: usize,
         before: Box<Before>,
     ) -> House {
-        House::within(MemoryBudget::unlimited(), platform, names, concurrent_loads_max, before)
+        House::within(DatabaseMemory::unlimited(), platform, names, concurrent_loads_max, before)
     }
 
     /// With this memory for open databases.
     fn within(
-        memory: Arc<MemoryBudget>,
+        memory: DatabaseMemory,
         platform: Platform,
         names: &[&str],
         concurrent_loads_max: usize,
@@ -86,7 +87,7 @@ impl House {
             }
         };
         let options = RegistryOptions {
-            memory,
+            memory: memory.clone(),
             concurrent_loads_max,
             close_timeout: Duration::from_secs(60),
             on_event: |_| (),
@@ -97,7 +98,22 @@ impl House {
             options,
             options_of,
         );
-        House { platform, catalog, registry, loads }
+        House { platform, catalog, registry, loads, memory }
+    }
+
+    /// With a small database, three that take more than a megabyte, and one that takes more than eight; they are
+    /// opened one at a time.
+    fn with_memory(open_bytes: u64, opening_small: Arc<MemoryBudget>) -> House {
+        let open = MemoryBudget::new(open_bytes);
+        let memory = DatabaseMemory { open, opening_small, ..DatabaseMemory::unlimited() };
+        let house = House::within(memory, Platform::memory(), &["small"], 1, Box::new(|_| Ok(())));
+        for name in ["a", "b", "c", "larger"] {
+            let padding = "x".repeat(if name == "larger" { 1 << 20 } else { 128 << 10 });
+            let body = format!("{{\"DatabaseName\":\"{name}\",\"Padding\":\"{padding}\"}}");
+            let new = NewDatabase { body: body.into_bytes(), ..record(name) };
+            house.catalog.create(new).unwrap();
+        }
+        house
     }
 
     pub(crate) fn simple(names: &[&str]) -> House {
@@ -144,32 +160,58 @@ fn many_first_requests_open_a_database_once() {
 
 #[test]
 fn a_database_that_needs_the_memory_of_others_closes_those_that_are_not_in_use() {
-    let memory = MemoryBudget::new(3 << 20);
-    let nothing = Box::new(|_: &DatabaseRecord| Ok(()));
-    let house = House::within(Arc::clone(&memory), Platform::memory(), &["small"], 4, nothing);
-    // Each takes more than a megabyte.
-    for name in ["a", "b", "c", "larger"] {
-        let bytes = if name == "larger" { 1 << 20 } else { 128 << 10 };
-        let body = format!("{{\"DatabaseName\":\"{name}\",\"Padding\":\"{}\"}}", "x".repeat(bytes));
-        house.catalog.create(NewDatabase { body: body.into_bytes(), ..record(name) }).unwrap();
-    }
+    let house = House::with_memory(3 << 20, MemoryBudget::unlimited());
+    let open = Arc::clone(&house.memory.open);
     let used = house.open("a").unwrap();
     put(&used, "kept");
     drop(house.open("b").unwrap());
-    let two = memory.held_bytes();
-    assert!((2 << 20) < two && two <= memory.bytes_max(), "{two}");
+    let two = open.held_bytes();
+    assert!((2 << 20) < two && two <= open.bytes_max(), "{two}");
     let also_used = house.open("c").unwrap();
-    let open = house.registry.open_leases();
-    let names: Vec<_> = open.iter().map(|lease| lease.record().name.as_str().to_owned()).collect();
+    let leases = house.registry.open_leases();
+    let names: Vec<_> =
+        leases.iter().map(|lease| lease.record().name.as_str().to_owned()).collect();
     assert!(names.contains(&"a".to_owned()) && !names.contains(&"b".to_owned()), "{names:?}");
     assert_eq!(count(&used), 1);
-    assert_eq!(memory.held_bytes(), two);
-    // A small one is opened in any case.
-    drop(house.open("small").unwrap());
-    // One that is larger than all of the memory is opened where nothing else is.
-    drop((used, also_used, open));
+    assert_eq!(open.held_bytes(), two);
+    // One that is larger than all of the memory is opened where no other is open that is not small.
+    drop((used, also_used, leases));
     drop(house.open("larger").unwrap());
-    assert!(memory.held_bytes() <= memory.bytes_max() + (1 << 20));
+    assert_eq!(open.held_bytes(), open.bytes_max());
+}
+
+#[test]
+fn databases_that_wait_for_memory_are_in_nobodys_way() {
+    let house = House::with_memory(3 << 20, MemoryBudget::unlimited());
+    let used = [house.open("a").unwrap(), house.open("b").unwrap()];
+    assert!(matches!(house.registry.access("c"), Ok(Access::Wait(_))));
+    assert!(matches!(house.registry.access("larger"), Ok(Access::Wait(_))));
+    // Only one is opened at a time, but those do not count.
+    put(&house.open("small").unwrap(), "x");
+    assert!(house.registry.if_open("c").is_none());
+    drop(used);
+    drop(house.open("c").unwrap());
+    drop(house.open("larger").unwrap());
+}
+
+#[test]
+fn small_databases_that_are_open_take_only_what_is_measured_and_wait_when_memory_is_used_up() {
+    let opening_small = MemoryBudget::new(1 << 20);
+    let house = House::with_memory(3 << 20, Arc::clone(&opening_small));
+    drop(house.open("small").unwrap());
+    assert_eq!((house.memory.open.held_bytes(), opening_small.held_bytes()), (0, 0));
+    house.registry.with_closed("small", || ());
+    let mut others = opening_small.share(0);
+    others.try_grow_to(1 << 20).unwrap();
+    // What is not small has other memory.
+    drop(house.open("a").unwrap());
+    assert!(matches!(house.registry.access("small"), Ok(Access::Wait(_))));
+    while house.registry.if_open("a").is_some() {
+        std::thread::yield_now();
+    }
+    assert!(house.registry.if_open("small").is_none());
+    drop(others);
+    put(&house.open("small").unwrap(), "x");
 }
 
 #[test]

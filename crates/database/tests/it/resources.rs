@@ -82,7 +82,7 @@ impl Machine {
             }
         };
         let options = RegistryOptions {
-            memory: storage::MemoryBudget::unlimited(),
+            memory: database::DatabaseMemory::unlimited(),
             concurrent_loads_max: 1,
             close_timeout: Duration::from_secs(60),
             on_event: |_| (),
@@ -394,7 +394,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
         }
     };
     let options = RegistryOptions {
-        memory: storage::MemoryBudget::unlimited(),
+        memory: database::DatabaseMemory::unlimited(),
         concurrent_loads_max: 1,
         close_timeout: Duration::ZERO,
         on_event: |_| (),

@@ -71,7 +71,7 @@ impl Machine {
             }
         };
         let options = RegistryOptions {
-            memory: storage::MemoryBudget::unlimited(),
+            memory: database::DatabaseMemory::unlimited(),
             concurrent_loads_max: 1,
             close_timeout: Duration::from_secs(60),
             on_event: |_| (),

@@ -7,6 +7,7 @@ mod backup_deletions;
 mod backup_schedules;
 mod backups;
 mod bulk_insert;
+mod bulk_operations;
 mod cluster_transactions;
 mod configuration;
 mod content_upload;

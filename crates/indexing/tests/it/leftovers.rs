@@ -158,3 +158,31 @@ fn what_is_not_an_index_of_the_database_stays() {
     assert_eq!(directories(&simulation.platform), ["another", "kept", "moved", "notes"]);
     assert_eq!(disk.list("/indexes/kept".as_ref()).unwrap(), ["readme"]);
 }
+
+#[test]
+fn an_index_that_was_deleted_and_defined_again_unseen_does_not_answer_for_the_new_one() {
+    for (is_changed, is_open) in [(false, false), (true, false), (false, true), (true, true)] {
+        let case = format!("changed: {is_changed}, open: {is_open}");
+        let simulation = Platform::simulated(1);
+        let (mut stage, set, swaps) = stage_with_index(&simulation, is_changed);
+        (stage.version, stage.number) = (3, 2);
+        if is_open {
+            set.pause();
+            stage.follow(&set);
+            assert!(set.get("ReplacementOf/I").is_none(), "{case}");
+            set.resume();
+            wait_for(&swaps, || is_complete(&set, 3));
+        }
+        set.close();
+        expect_only(&stage, &simulation.platform, &case);
+        // A definition that only changed is replaced side by side.
+        let (set, swaps) = stage.open(&simulation.platform);
+        set.pause();
+        stage.version = 4;
+        stage.follow(&set);
+        assert_eq!(set.get("I").and_then(|index| version_of(&index)), Some(3), "{case}");
+        set.resume();
+        wait_for(&swaps, || is_complete(&set, 4));
+        set.close();
+    }
+}

@@ -38,6 +38,8 @@ pub(crate) struct Stage {
     documents: Arc<Environment>,
     /// 0 when the index is not defined.
     pub(crate) version: u64,
+    /// The number of the index in the record.
+    pub(crate) number: u64,
 }
 
 pub(crate) fn definition(version: u64) -> IndexDefinition {
@@ -57,7 +59,7 @@ impl Stage {
             DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
         initialize(&mut tx, identity).unwrap();
         tx.commit().unwrap();
-        let stage = Self { platform, documents, version: 1 };
+        let stage = Self { platform, documents, version: 1, number: 1 };
         for number in 0..DOCUMENTS {
             stage.put(&format!("users/{number}"), &format!("n{number}"));
         }
@@ -109,7 +111,9 @@ impl Stage {
         let newest = (0 < self.version).then(|| definition(self.version));
         let indexes: BTreeMap<_, _> =
             newest.map(|newest| (newest.name.clone(), newest)).into_iter().collect();
-        set.follow_record(&RecordedIndexes { indexes, ..RecordedIndexes::default() });
+        let index_numbers = indexes.keys().map(|name| (name.clone(), self.number)).collect();
+        let recorded = RecordedIndexes { indexes, index_numbers, ..RecordedIndexes::default() };
+        set.follow_record(&recorded);
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) enum Piece {
     Part(Bytes),
     /// The body is complete with this one.
     Last(Bytes),
-    /// There is no body: the error occurred before anything was sent.
+    /// The body is not complete: this is why. There is none if it is the first piece.
     Failed(Box<ApiError>),
 }
 
@@ -106,11 +106,19 @@ pub(crate) fn piece_channel() -> (mpsc::Sender<Piece>, mpsc::Receiver<Piece>) {
 
 /// The body could not be completed; the connection is cut so that the client notices.
 #[derive(Debug)]
-pub(crate) struct StreamBroken;
+pub(crate) struct StreamBroken {
+    /// The reason, if it is known.
+    pub(crate) reason: Option<Box<ApiError>>,
+}
+
+impl StreamBroken {
+    /// What is known without a reason.
+    pub(crate) const MESSAGE: &str = "the answer could not be completed";
+}
 
 impl std::fmt::Display for StreamBroken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the answer could not be completed")
+        f.write_str(StreamBroken::MESSAGE)
     }
 }
 
@@ -239,7 +247,7 @@ impl Body for AnswerBody {
             }
             AnswerBody::Long(_) => {
                 *body = AnswerBody::Empty;
-                Poll::Ready(Some(Err(StreamBroken)))
+                Poll::Ready(Some(Err(StreamBroken { reason: None })))
             }
             AnswerBody::Stream(pieces) => {
                 let Poll::Ready(piece) = pieces.poll_next(context) else { return Poll::Pending };
@@ -249,9 +257,13 @@ impl Body for AnswerBody {
                         *body = AnswerBody::Empty;
                         (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))
                     }
-                    Some(Piece::Failed(_)) | None => {
+                    Some(Piece::Failed(reason)) => {
                         *body = AnswerBody::Empty;
-                        Some(Err(StreamBroken))
+                        Some(Err(StreamBroken { reason: Some(reason) }))
+                    }
+                    None => {
+                        *body = AnswerBody::Empty;
+                        Some(Err(StreamBroken { reason: None }))
                     }
                 })
             }

@@ -302,7 +302,11 @@ impl PieceSender {
         write_reason(&error, &mut rest);
         // A client that does not read does not read this either, so the wait is short.
         let patience = if self.cut.get().is_some() { Duration::ZERO } else { REASON_PATIENCE };
-        drop(timeout(patience, self.pieces.send(Piece::Part(Bytes::from(rest)))).await);
+        let sends = async {
+            self.pieces.send(Piece::Part(Bytes::from(rest))).await?;
+            self.pieces.send(Piece::Failed(Box::new(error))).await
+        };
+        drop(timeout(patience, sends).await);
     }
 
     async fn send_within(&self, piece: Piece, patience: Duration, holds_snapshot: bool) -> Sent {

@@ -3,11 +3,11 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt;
 use storage::MemoryShare;
-use wire::InnerRequest;
+use wire::{ErrorKind, InnerRequest};
 
 use crate::{
     answers::{
-        answer::Answer,
+        answer::{Answer, StreamBroken},
         json_text::{JsonArray, JsonObject},
     },
     api_error::{ApiError, no_room},
@@ -95,8 +95,10 @@ async fn write_answer(answer: Answer, gathered: &mut Gathered<'_>) -> Result<(),
     let begin = out.len();
     let mut body = answer.body;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            ApiError::invalid_operation(format!("an inner answer was not completed: {error}"))
+        // None of the outer answer was sent yet, so the reason can be its status.
+        let frame = frame.map_err(|broken| {
+            let unknown = || ApiError::new(ErrorKind::Internal, StreamBroken::MESSAGE);
+            broken.reason.map_or_else(unknown, |reason| *reason)
         })?;
         out.extend_from_slice(&frame.into_data().unwrap_or_default());
         let grown = gathered.share.try_grow_to(out.len() as u64);
@@ -125,4 +127,32 @@ fn write_not_found(method: &str, target: &str, out: &mut Vec<u8>) {
     result.text("Error", &error.message);
     result.end();
     object.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use storage::MemoryBudget;
+
+    use super::*;
+    use crate::answers::{answer::Piece, long_answer::at_once};
+
+    #[test]
+    fn the_reason_why_an_inner_answer_broke_off_is_that_of_the_outer_one() {
+        let (mut out, mut share) = (Vec::new(), MemoryBudget::unlimited().share(0));
+        let mut written = |last: Piece| {
+            let (answer, sender) = Answer::stream();
+            for piece in [Piece::Part(Bytes::from_static(b"[1,")), last] {
+                sender.try_send(piece).unwrap();
+            }
+            drop(sender);
+            let mut gathered = Gathered { out: &mut out, share: &mut share };
+            at_once(write_answer(answer, &mut gathered)).unwrap()
+        };
+        let low = ApiError::new(ErrorKind::LowMemory, "there is no room");
+        assert_eq!(written(Piece::Failed(Box::new(low.clone()))), Err(low));
+        let broken = written(Piece::Part(Bytes::from_static(b"2"))).unwrap_err();
+        assert_eq!(broken.kind, ErrorKind::Internal);
+        written(Piece::Last(Bytes::from_static(b"2]"))).unwrap();
+    }
 }
