@@ -9,10 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     elections::would_grant,
     identity::Identity,
+    log_format::{put_log_id, put_vote},
     membership::{self, NODES_MAX},
-    message::{
-        Envelope, Request, encode_answer, put_append_answer, put_log_id, put_vote, put_vote_answer,
-    },
+    message::{Envelope, Request, encode_answer, put_append_answer, put_vote_answer},
     node_id::tag_of,
     raft_types::RaftNode,
     refusal::Refusal,

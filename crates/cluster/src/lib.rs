@@ -11,13 +11,13 @@
 //! |---|---|
 //! | `cluster`, `driver` | [`Cluster`]: the entry point, and the thread that runs the machine |
 //! | `shared` | what both share; who leads |
-//! | `membership` | the nodes: [`Topology`], [`MembershipChange`] |
+//! | `membership`, `membership_change` | the nodes: [`Topology`], [`MembershipChange`] |
 //! | `supervision`, `elections` | what a node with company does: signs of life, pre-votes, promotions |
 //! | `peers`, `message`, `refusal` | [`Peers`]: the way to other nodes, and what is sent on it |
 //! | `network`, `incoming` | sending openraft's requests, and answering those of others |
-//! | `snapshot` | sending the whole state to a node that lags |
+//! | `snapshot`, `state_image` | sending the whole state to a node that lags |
 //! | `identity`, `node_id` | which node of which cluster this is |
-//! | `log_store`, `state_machine`, `raft_types` | the interfaces that openraft requires |
+//! | `log_store`, `log_format`, `state_machine`, `raft_types` | the interfaces that openraft requires |
 //! | `schema` | the trees of the log |
 //! | `failure` | the error that stopped openraft |
 
@@ -29,8 +29,10 @@ mod elections;
 mod failure;
 mod identity;
 mod incoming;
+mod log_format;
 mod log_store;
 mod membership;
+mod membership_change;
 mod message;
 mod network;
 mod node_id;
@@ -40,11 +42,13 @@ mod refusal;
 mod schema;
 mod shared;
 mod snapshot;
+mod state_image;
 mod state_machine;
 mod supervision;
 
 pub use crate::{
     cluster::{Cluster, ClusterOptions, Submission},
-    membership::{ClusterNode, MembershipChange, NODES_MAX, Role, Topology},
+    membership::{ClusterNode, NODES_MAX, Role, Topology},
+    membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},
 };

@@ -20,15 +20,12 @@
 //! Numbers and texts are encoded as in `cluster_state`.
 
 use cluster_state::{Decoder, EncodedBatch, Encoder, Malformed};
-use openraft::{
-    LeaderId, Vote,
-    raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest, VoteResponse},
-};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest, VoteResponse};
 
 use crate::{
     identity::Identity,
-    log_store::{read_entry, read_log_id, write_entry, write_log_id},
-    membership::MembershipChange,
+    log_format::{put_log_id, put_vote, read_entry, take_log_id, take_vote, write_entry},
+    membership_change::MembershipChange,
     raft_types::{LogId, TypeConfig},
     refusal::Refusal,
     snapshot::Piece,
@@ -214,23 +211,4 @@ pub(crate) fn take_vote_answer(decoder: &mut Decoder<'_>) -> Result<VoteResponse
         vote_granted: decoder.flag()?,
         last_log_id: take_log_id(decoder)?,
     })
-}
-
-pub(crate) fn put_vote(encoder: &mut Encoder, vote: &Vote<u64>) {
-    encoder.u64(vote.leader_id.term);
-    encoder.u64(vote.leader_id.node_id);
-    encoder.flag(vote.committed);
-}
-
-pub(crate) fn take_vote(decoder: &mut Decoder<'_>) -> Result<Vote<u64>, Malformed> {
-    let leader_id = LeaderId::new(decoder.u64()?, decoder.u64()?);
-    Ok(Vote { leader_id, committed: decoder.flag()? })
-}
-
-pub(crate) fn put_log_id(encoder: &mut Encoder, log_id: Option<LogId>) {
-    encoder.optional(log_id, |encoder, log_id| encoder.raw(&write_log_id(&log_id)));
-}
-
-pub(crate) fn take_log_id(decoder: &mut Decoder<'_>) -> Result<Option<LogId>, Malformed> {
-    decoder.optional(|decoder| read_log_id(&decoder.fixed::<24>()?))
 }

@@ -17,11 +17,13 @@ use openraft::{
 use tokio::time::timeout;
 
 use crate::{
-    message::{Envelope, Request, decode_answer, take_append_answer, take_vote, take_vote_answer},
+    log_format::take_vote,
+    message::{Envelope, Request, decode_answer, take_append_answer, take_vote_answer},
     raft_types::{Member, TypeConfig},
     refusal::Refusal,
     shared::Shared,
-    snapshot::{Pieces, StateImage},
+    snapshot::Pieces,
+    state_image::StateImage,
 };
 
 /// How long a node may take to store a piece of a state, or to take the whole state over after the last one.

@@ -2,7 +2,7 @@
 
 use cluster_state::{Applied, EncodedBatch};
 
-use crate::snapshot::StateImage;
+use crate::state_image::StateImage;
 
 /// What the log records of each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,6 @@
 //! transaction when the last one has arrived. A session that is begun anew discards what was staged.
 
 use std::{
-    fmt,
     ops::Bound,
     sync::{
         Arc, Mutex, PoisonError,
@@ -24,33 +23,15 @@ use openraft::{Vote, storage::Snapshot};
 use storage::{ReadTransaction, Transaction};
 
 use crate::{
-    log_store::{read_membership, write_membership},
-    message::{put_log_id, put_vote, take_log_id, take_vote},
+    log_format::{put_log_id, put_vote, read_membership, take_log_id, take_vote, write_membership},
     raft_types::{SnapshotMeta, StoredMembership, TypeConfig},
     schema,
+    state_image::StateImage,
     state_machine::{store_applied, store_membership},
 };
 
 /// Bytes of rows in one piece, unless a single row is larger.
 const PIECE_BYTES: usize = 1 << 20;
-
-/// The state as a whole.
-#[derive(Clone)]
-pub(crate) enum StateImage {
-    /// The state of this node, as a transaction sees it.
-    Stored(Arc<ReadTransaction>),
-    /// The state of another node, whose pieces are all staged.
-    Staged,
-}
-
-impl fmt::Debug for StateImage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Stored(_) => "Stored",
-            Self::Staged => "Staged",
-        })
-    }
-}
 
 /// A piece of a state on its way.
 #[derive(Clone, Debug)]

@@ -30,13 +30,14 @@ use storage::{StorageError, Transaction, WriteTransaction};
 
 use crate::{
     failure::LastFailure,
-    log_store::{read_log_id, read_membership, write_log_id, write_membership},
+    log_format::{read_log_id, read_membership, write_log_id, write_membership},
     node_id::tag_of,
     raft_types::{
         Entry, LogId, Membership, RaftStorageError, SnapshotMeta, StoredMembership, TypeConfig,
     },
     schema,
-    snapshot::{StateImage, install_staged},
+    snapshot::install_staged,
+    state_image::StateImage,
 };
 
 /// The outcomes of entries that were applied while being appended, until openraft asks for them. The log and

@@ -30,11 +30,11 @@ use crate::{
     encryption_keys::EncryptionKeys,
     error::OpenError,
     etl::{self, EtlProcesses},
-    followed_changes::FollowedChanges,
-    group_observer::GroupObserver,
     known_api_keys::KnownKeys,
     known_certificates::KnownCertificates,
+    last_looks::LastLooks,
     memory_plan::MemoryPlan,
+    noted_changes::NotedChanges,
     operation_thread::OperationThreads,
     replication::{self, ReplicationLinks},
     resource_log, retention_log,
@@ -86,8 +86,8 @@ pub struct Engine {
     pub(crate) newest_client_configuration: AtomicU64,
     /// Held while a database is created.
     pub(crate) creating: Mutex<()>,
-    pub(crate) followed: Arc<FollowedChanges>,
-    pub(crate) observer: GroupObserver,
+    pub(crate) followed: Arc<NotedChanges>,
+    pub(crate) observer: LastLooks,
     /// Of the data directory, until it is closed.
     lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -148,7 +148,7 @@ impl Engine {
             )
             .map_err(|source| OpenError::Thread { source })?
         };
-        let followed = FollowedChanges::of(catalog.cluster().store());
+        let followed = NotedChanges::of(catalog.cluster().store());
         let registry = registry_of(&settings, &memory.databases, &catalog, &flusher, &files);
         let watch = ResourceWatch::new(
             registry.clone(),
@@ -188,7 +188,7 @@ impl Engine {
             newest_client_configuration: AtomicU64::new(0),
             creating: Mutex::default(),
             followed,
-            observer: GroupObserver::default(),
+            observer: LastLooks::default(),
             lock: Mutex::new(Some(lock)),
         };
         let newest = engine.newest_written_client_configuration().unwrap_or(0);

@@ -5,14 +5,11 @@
 //! member that answers acts, so that usually one node does. Two may act at once; the record changes in one version only,
 //! and a node that is cut off from the majority changes nothing.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use cluster::Topology;
 use database::Decision;
-use model::{DatabaseId, DatabaseRecord, DatabaseTopology, Etag, NodeTag, ticks};
+use model::{DatabaseRecord, DatabaseTopology, NodeTag, ticks};
 use wire::RecordBody;
 
 use crate::{
@@ -24,17 +21,6 @@ use crate::{
 
 /// A member whose link has failed for so long is set aside.
 const SILENCE_MAX_TICKS: i64 = 15 * ticks::TICKS_PER_SECOND;
-
-/// What is remembered from one round to the next: the last etag of a database when a node was looked at. A node that has
-/// everything up to there has caught up.
-#[derive(Default)]
-pub(crate) struct GroupObserver(Mutex<HashMap<(DatabaseId, NodeTag), Etag>>);
-
-impl GroupObserver {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(DatabaseId, NodeTag), Etag>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What is to change about the nodes of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +84,8 @@ impl Engine {
         let last = self.open_blocking(record.name.as_str()).ok().and_then(|database| {
             documents::progress(&database.read()).ok().map(|progress| progress.last_etag)
         })?;
-        let mut seen = self.observer.lock();
         let caught_up = waiting.into_iter().find(|node| {
-            let before = seen.insert((record.topology_id, *node), last);
+            let before = self.observer.look(record.topology_id, *node, last);
             let link = links.get(node).filter(|link| link.state == LinkState::Active);
             let accepted = link.and_then(|link| link.accepted);
             before.is_some_and(|before| accepted.is_some_and(|accepted| before <= accepted))
@@ -133,7 +118,7 @@ impl Engine {
         })?;
         match verdict {
             Verdict::Member(node) => {
-                self.observer.lock().remove(&(observed.topology_id, node));
+                self.observer.forget(observed.topology_id, node);
                 tracing::info!(database = name, %node, "a node has caught up and is a member");
             }
             Verdict::SetAside(node) => {
