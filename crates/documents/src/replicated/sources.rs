@@ -81,7 +81,7 @@ pub fn sources(tx: &impl Transaction) -> Result<Vec<SourceProgress>, DocumentErr
 
 /// Whether anything was received from another database.
 pub(crate) fn has_sources(tx: &impl Transaction) -> Result<bool, DocumentError> {
-    Ok(tx.tree(&tree())?.len() != 0)
+    Ok(!tx.tree(&tree())?.is_empty())
 }
 
 /// Up to where a database has everything, of itself and of others: what this covers need not be sent to it.

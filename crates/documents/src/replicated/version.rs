@@ -245,13 +245,10 @@ impl DocumentWriter<'_> {
         }
         let number =
             self.collections.named(self.tx, &version.collection, &mut self.progress)?.number;
-        match stored {
-            Some(other) => {
-                self.remove_row(&row::tombstone_key(id.lower_cased()))?;
-                self.collections.count(self.tx, other.collection_number, 0, -1)?;
-                self.progress.tombstones -= 1;
-            }
-            None => {}
+        if let Some(other) = stored {
+            self.remove_row(&row::tombstone_key(id.lower_cased()))?;
+            self.collections.count(self.tx, other.collection_number, 0, -1)?;
+            self.progress.tombstones -= 1;
         }
         let etag = self.next_etag()?;
         let fields = RowFields {
