@@ -187,7 +187,7 @@ fn check_latest(written: &Written, world: &World) {
 
 fn run(events: &[Event], seed: u64, written: &mut Written) -> World {
     let mut world = World::new(NODES, seed);
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         world.nodes.iter_mut().for_each(|node| node.revisions = with_revisions());
     }
     world.execute(0, vec![put(COUNTED, "{}")]);
