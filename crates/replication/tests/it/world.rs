@@ -237,7 +237,15 @@ fn first_difference<K: Ord + Clone + std::fmt::Debug, V: PartialEq + std::fmt::D
 impl Content {
     /// The first difference to another content.
     pub(crate) fn difference(&self, other: &Content) -> Option<String> {
-        first_difference(&self.documents, &other.documents)
+        // Whether a version says that it was a conflict depends on who has met whom first.
+        let unmarked = |content: &Content| {
+            let mut documents = content.documents.clone();
+            for version in documents.values_mut() {
+                version.flags = version.flags.without(DocumentFlags::RESOLVED);
+            }
+            documents
+        };
+        first_difference(&unmarked(self), &unmarked(other))
             .or_else(|| first_difference(&self.revisions, &other.revisions))
             .or_else(|| first_difference(&self.attachments, &other.attachments))
             .or_else(|| first_difference(&self.counters, &other.counters))
