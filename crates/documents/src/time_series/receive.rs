@@ -94,6 +94,7 @@ impl DocumentWriter<'_> {
         let parts = parts_of(&stored, &live, (&received.change_vector, range), is_incremental);
         let Some(parts) = parts else { return Ok(()) };
         let number = self.number_of_owner(&received.id, &received.collection)?;
+        self.move_series(&received.id, &received.name, number)?;
         let mut series = self.series_in(&received.id, &received.name, number)?;
         self.replace_parts(&mut series, &stored, parts)?;
         self.note_received(received, &series, (TimeSeriesChangeKind::Put, range))?;
@@ -114,6 +115,7 @@ impl DocumentWriter<'_> {
             }
         }
         let number = self.number_of_owner(id, &received.collection)?;
+        self.move_series(id, name, number)?;
         let mut series = self.series_in(id, name, number)?;
         for stored in self.stored_segments(&key, *range)? {
             // What was written with the knowledge of the deletion stays.
@@ -144,18 +146,30 @@ impl DocumentWriter<'_> {
                 names.push(TimeSeriesName::new(record.name)?);
             }
         }
-        for name in names {
-            let key = series_key(id, &name);
-            let rows = segments_of(self.transaction(), key, MomentRange::ALL)?;
-            let rows = rows.map(|row| row.map(|row| row.as_bytes().to_vec()));
-            for mut row in rows.collect::<Result<Vec<_>, _>>()? {
-                segment_row::set_place(&mut row, number, self.next_etag()?);
-                self.tx.table_mut(&SEGMENTS).insert(&row)?;
-            }
-            let series = self.series_in(id, &name, number)?;
-            self.close_moved_series(id, &series)?;
+        names.iter().try_for_each(|name| self.move_series(id, name, number))
+    }
+
+    /// Moves a series to a collection, if it is there and in another one.
+    fn move_series(
+        &mut self,
+        id: &model::DocumentId,
+        name: &TimeSeriesName,
+        number: u32,
+    ) -> Result<(), DocumentError> {
+        let key = series_key(id, name);
+        let record = self.transaction().tree(&tables::series_tree())?;
+        let record = record.get(&key)?.map(series::read).transpose()?;
+        if record.is_none_or(|record| record.collection_number == number) {
+            return Ok(());
         }
-        Ok(())
+        let rows = segments_of(self.transaction(), key, MomentRange::ALL)?;
+        let rows = rows.map(|row| row.map(|row| row.as_bytes().to_vec()));
+        for mut row in rows.collect::<Result<Vec<_>, _>>()? {
+            segment_row::set_place(&mut row, number, self.next_etag()?);
+            self.tx.table_mut(&SEGMENTS).insert(&row)?;
+        }
+        let series = self.series_in(id, name, number)?;
+        self.close_moved_series(id, &series)
     }
 
     fn stored_segments(

@@ -139,7 +139,7 @@ impl Engine {
             staged.position += chunk.len() as u64;
         }
         let is_last = staged.content_bytes <= staged.position;
-        if !is_last && piece.bytes.len() % CONTENT_CHUNK_BYTES != 0 {
+        if !is_last && !piece.bytes.len().is_multiple_of(CONTENT_CHUNK_BYTES) {
             self.discard_staged(database, &[staged.content(piece.hash)]);
             return Ok(damaged("A piece of a content ends within a chunk"));
         }

@@ -1,4 +1,6 @@
 //! Databases that replicate to each other, on simulated disks, in one thread.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod documents;
 mod generated;

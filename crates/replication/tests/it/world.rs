@@ -203,21 +203,26 @@ impl World {
     }
 }
 
+/// A change vector.
+pub(crate) type Vector = Vec<(DatabaseId, Etag)>;
+/// A document, and the name of something that belongs to it.
+type Key = (String, String);
+/// Moment, values as bits, and tag.
+type SeriesEntry = (i64, Vec<u64>, Option<String>);
+
 /// What is equal on all nodes once they have everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Content {
     /// Lower-cased id, and the version: change vector, time, flags, JSON if it is a document.
     pub(crate) documents: BTreeMap<String, Version>,
     /// Id and change vector, with flags, JSON and the names of attachments with their contents.
-    pub(crate) revisions:
-        BTreeMap<(String, Vec<(DatabaseId, Etag)>), (DocumentFlags, String, String)>,
+    pub(crate) revisions: BTreeMap<(String, Vector), (DocumentFlags, String, String)>,
     /// Document and name, with change vector and content.
-    pub(crate) attachments:
-        BTreeMap<(String, String), (Vec<(DatabaseId, Etag)>, Option<ContentHash>)>,
+    pub(crate) attachments: BTreeMap<Key, (Vector, Option<ContentHash>)>,
     /// Document and name, with what each database has counted.
-    pub(crate) counters: BTreeMap<(String, String), Vec<(DatabaseId, i64, Etag)>>,
+    pub(crate) counters: BTreeMap<Key, Vec<(DatabaseId, i64, Etag)>>,
     /// Document and name, with entries.
-    pub(crate) series: BTreeMap<(String, String), Vec<(i64, Vec<u64>, Option<String>)>>,
+    pub(crate) series: BTreeMap<Key, Vec<SeriesEntry>>,
 }
 
 fn first_difference<K: Ord + Clone + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
@@ -232,7 +237,15 @@ fn first_difference<K: Ord + Clone + std::fmt::Debug, V: PartialEq + std::fmt::D
 impl Content {
     /// The first difference to another content.
     pub(crate) fn difference(&self, other: &Content) -> Option<String> {
-        first_difference(&self.documents, &other.documents)
+        // Whether a version says that it was a conflict depends on who has met whom first.
+        let unmarked = |content: &Content| {
+            let mut documents = content.documents.clone();
+            for version in documents.values_mut() {
+                version.flags = version.flags.without(DocumentFlags::RESOLVED);
+            }
+            documents
+        };
+        first_difference(&unmarked(self), &unmarked(other))
             .or_else(|| first_difference(&self.revisions, &other.revisions))
             .or_else(|| first_difference(&self.attachments, &other.attachments))
             .or_else(|| first_difference(&self.counters, &other.counters))
@@ -248,7 +261,7 @@ impl Content {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Version {
-    pub(crate) change_vector: Vec<(DatabaseId, Etag)>,
+    pub(crate) change_vector: Vector,
     pub(crate) last_modified_ticks: i64,
     pub(crate) flags: DocumentFlags,
     pub(crate) json: Option<String>,
@@ -263,7 +276,7 @@ pub(crate) fn version_of(tx: &ReadTransaction, document: &str) -> Option<(Change
     Some((row.change_vector().parse().unwrap(), row.last_modified_ticks()))
 }
 
-fn entries_of(change_vector: &str) -> Vec<(DatabaseId, Etag)> {
+fn entries_of(change_vector: &str) -> Vector {
     let parsed: ChangeVector = change_vector.parse().unwrap();
     let mut entries: Vec<_> =
         parsed.entries().map(|entry| (entry.database_id, entry.etag)).collect();
