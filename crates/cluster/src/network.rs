@@ -39,6 +39,8 @@ pub(crate) struct PeerConnection {
     shared: Arc<Shared>,
     target: u64,
     url: String,
+    /// Whether the last request brought no answer.
+    is_failing: bool,
 }
 
 /// Why a request brought no answer.
@@ -83,7 +85,12 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = PeerConnection;
 
     async fn new_client(&mut self, target: u64, node: &Member) -> PeerConnection {
-        PeerConnection { shared: Arc::clone(&self.shared), target, url: node.url.clone() }
+        PeerConnection {
+            shared: Arc::clone(&self.shared),
+            target,
+            url: node.url.clone(),
+            is_failing: false,
+        }
     }
 }
 
@@ -91,13 +98,31 @@ type RpcError = RPCError<u64, Member, RaftError<u64>>;
 
 impl PeerConnection {
     async fn rpc<T>(
-        &self,
+        &mut self,
         request: Request,
         option: &RPCOption,
         read: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
     ) -> Result<T, RpcError> {
         let answer = self.shared.call(self.target, &self.url, &request, option.hard_ttl(), read);
-        answer.await.map_err(|error| self.rpc_error(error))
+        let answer = answer.await;
+        self.note(answer.as_ref().err());
+        answer.map_err(|error| self.rpc_error(error))
+    }
+
+    /// Logs once that the node does not answer, and once that it does again.
+    fn note(&mut self, error: Option<&CallError>) {
+        let was_failing = std::mem::replace(&mut self.is_failing, error.is_some());
+        let url = self.url.as_str();
+        match error {
+            Some(CallError::Io(error)) if !was_failing => {
+                tracing::warn!(url, %error, "a node of the cluster does not answer, and is tried again");
+            }
+            Some(CallError::Refused(refusal)) if !was_failing => {
+                tracing::warn!(url, %refusal, "a node of the cluster refuses requests, and is tried again");
+            }
+            None if was_failing => tracing::info!(url, "a node of the cluster answers again"),
+            Some(_) | None => {}
+        }
     }
 
     fn rpc_error(&self, error: CallError) -> RpcError {

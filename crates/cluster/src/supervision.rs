@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use openraft::ServerState;
 use tokio::time::sleep;
 
 use crate::{
     elections,
     membership::promote_ready,
+    node_id::tag_of,
     raft_types::RaftNode,
     shared::{Leader, Shared},
 };
@@ -32,6 +34,30 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
             alone = becomes_alone => if alone.is_err() { return },
             () = elections::run(Arc::clone(&shared), raft.clone()) => return,
             () = promote(&shared, &raft) => {}
+            () = log_leaders(&raft) => return,
+        }
+    }
+}
+
+/// Logs who leads, each time that changes.
+async fn log_leaders(raft: &RaftNode) {
+    let mut server = raft.server_metrics();
+    let mut logged = None;
+    loop {
+        let (leader, leads) = {
+            let server = server.borrow_and_update();
+            (server.current_leader, server.state == ServerState::Leader)
+        };
+        if leader.is_some() && leader != logged {
+            logged = leader;
+            let node = leader.and_then(tag_of).map(|tag| tag.to_string());
+            match leads {
+                true => tracing::info!("this node leads the cluster"),
+                false => tracing::info!(node, "another node leads the cluster"),
+            }
+        }
+        if server.changed().await.is_err() {
+            return;
         }
     }
 }

@@ -25,8 +25,9 @@ use tracing_subscriber::{
 use crate::{log_entries::ShownEntries, log_files::LogFiles};
 
 const FILTER_VARIABLE: &str = "CORVUS_LOG";
-/// Libraries that log normal operation verbosely.
-const QUIET: &str = "openraft=warn,hyper=info,tungstenite=info";
+/// Libraries that log normal operation verbosely. openraft logs each attempt to reach a node that is away; the crate
+/// `cluster` says what happens.
+const QUIET: &str = "openraft=off,hyper=info,tungstenite=info";
 /// Entries that may be pending for the log files; further ones are dropped so that requests do not
 /// wait.
 const WAITING_ENTRIES_MAX: usize = 16 << 10;
@@ -91,16 +92,16 @@ fn level_of(settings: &LogSettings) -> &'static str {
         Some("Trace") => "trace",
         Some("Debug") => "debug",
         Some("Info") => "info",
-        Some("Warn") => "openraft=warn,warn",
-        Some("Error" | "Fatal") => "openraft=error,error",
-        Some(_) => "openraft=off,off",
+        Some("Warn") => "warn",
+        Some("Error" | "Fatal") => "error",
+        Some(_) => "off",
         None => level_of_mode(settings.mode),
     }
 }
 
 fn level_of_mode(mode: &str) -> &'static str {
     match mode {
-        "None" => "openraft=off,hyper=off,tungstenite=off,off",
+        "None" => "hyper=off,tungstenite=off,off",
         "Information" => "debug",
         _ => "info",
     }
