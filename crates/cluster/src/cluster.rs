@@ -122,6 +122,11 @@ impl Cluster {
         *self.shared.url.write().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
+    /// Whether the cluster has other nodes. Cheap.
+    pub fn has_company(&self) -> bool {
+        self.shared.has_company.load(Ordering::Acquire)
+    }
+
     /// The nodes of the cluster, as this node knows them.
     ///
     /// # Errors
@@ -130,8 +135,13 @@ impl Cluster {
         self.shared.topology()
     }
 
-    /// The answer to a request that another node sent by its [`Peers`]. It may block on the disk, so the future is not to
-    /// be polled on an asynchronous worker.
+    /// Whether answering a request of another node blocks on the disk: then the answer is not to be polled on an
+    /// asynchronous worker. Signs of life and votes must not wait for a thread.
+    pub fn answer_blocks(request: &[u8]) -> bool {
+        Request::is_piece_of_state(request)
+    }
+
+    /// The answer to a request that another node sent by its [`Peers`].
     pub async fn answer(&self, request: &[u8]) -> Vec<u8> {
         incoming::answer(&self.shared, &self.joinings, request).await
     }
@@ -163,10 +173,13 @@ impl Cluster {
     /// # Errors
     /// No leader can confirm what that is.
     pub async fn catch_up(&self) -> Result<(), ClusterError> {
-        let raft = self.shared.raft().ok_or(ClusterError::Closed)?;
+        let Some(raft) = self.shared.raft() else { return self.shared.check_is_alone() };
+        // What it acknowledged is in its state, also while it has stopped, such as on a full disk.
+        if self.shared.has_only_vote(&raft) {
+            return Ok(());
+        }
         let leader = self.shared.leader(&raft.metrics().borrow());
         let read = match leader {
-            Leader::This if self.shared.has_only_vote(&raft) => return Ok(()),
             Leader::This => {
                 let read = raft.ensure_linearizable().await;
                 return read.map(drop).map_err(|_| no_leader());

@@ -19,10 +19,11 @@ use std::{
 };
 
 use cluster_state::{
-    Applied, ClusterError, Command, CompareExchangeCommand, Decoder, EncodedBatch, is_any_due,
+    Applied, ClusterError, Command, CompareExchangeCommand, Decoder, EncodedBatch, clear_state,
+    is_any_due,
 };
 use openraft::{Config, SnapshotPolicy, error::ClientWriteError};
-use storage::{StorageError, Transaction, WriteTransaction};
+use storage::{StorageError, Transaction};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -199,15 +200,16 @@ impl Machine {
         running
     }
 
-    /// Removes the log. The state stays until that of the leader replaces it.
-    fn forget_everything(&self, identity: Identity) -> Result<(), StorageError> {
-        let mut tx: WriteTransaction = self.shared.store.environment().write()?;
+    /// Removes the log and the state: what all nodes agree on begins with the same.
+    fn forget_everything(&self, identity: Identity) -> Result<(), ClusterError> {
+        let mut tx = self.shared.store.environment().write()?;
+        let changes = clear_state(&mut tx)?;
         for tree in [schema::log(), schema::raft(), schema::staged()] {
             tx.drop_tree(&tree)?;
         }
         schema::put_version(&mut tx)?;
         identity.store(&mut tx)?;
-        tx.commit()
+        Ok(self.shared.store.commit(tx, &changes)?)
     }
 
     /// Starts openraft again when the next command arrives; `None` if the queue is closed.
@@ -384,7 +386,13 @@ impl Machine {
             WriteError::Refused(error) => (error, false),
             WriteError::Stopped(error) => (error, true),
         };
-        tracing::error!(%error, "cluster commands were not finished");
+        match &error {
+            // As long as there is no leader, every command ends like this.
+            ClusterError::NoLeader { .. } => {
+                tracing::debug!(%error, "cluster commands were refused")
+            }
+            error => tracing::error!(%error, "cluster commands were not finished"),
+        }
         for queued in batch {
             drop(queued.reply.send(Err(error.clone())));
         }

@@ -26,11 +26,14 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
     loop {
         let patience = random_timeout(&shared);
         // Looks often enough to notice the end of its patience in time.
-        while shared.silence() < patience {
-            sleep(HEARTBEAT_INTERVAL).await;
-            if leads(&shared, &raft) {
+        loop {
+            if leads(&raft) {
                 shared.heard_leader();
             }
+            if patience <= shared.silence() {
+                break;
+            }
+            sleep(HEARTBEAT_INTERVAL).await;
         }
         if would_be_elected(&shared, &raft).await && raft.trigger().elect().await.is_err() {
             return;
@@ -39,9 +42,8 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
     }
 }
 
-fn leads(shared: &Shared, raft: &RaftNode) -> bool {
-    let metrics = raft.metrics().borrow().clone();
-    metrics.state == ServerState::Leader || !has_vote(shared, &metrics)
+fn leads(raft: &RaftNode) -> bool {
+    raft.metrics().borrow().state == ServerState::Leader
 }
 
 /// Whether this node is one of several voters.

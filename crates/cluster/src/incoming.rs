@@ -187,7 +187,8 @@ pub(crate) fn check_is_free(shared: &Shared) -> Result<(), Refusal> {
     let others: Vec<_> = others.map(|node| node.tag.to_string()).take(NODES_MAX).collect();
     if !others.is_empty() {
         return Err(Refusal::Reason(format!(
-            "it belongs to a cluster with the nodes {}; remove it there first",
+            "it belongs to a cluster with the nodes {}; remove it there first, and start it with an empty data \
+             directory",
             others.join(", ")
         )));
     }

@@ -194,6 +194,7 @@ async fn add(
         CallError::Io(error) => Refusal::Reason(format!("{url} cannot be reached: {error}")),
         CallError::Refused(refusal) => Refusal::Reason(format!("{url} does not join: {refusal}")),
     })?;
+    purge_log(raft).await?;
     let member = Member { url, is_watcher };
     agree(raft, ChangeMembers::AddNodes(BTreeMap::from([(id, member)])), true).await?;
     if !is_watcher {
@@ -203,6 +204,20 @@ async fn add(
         }
     }
     Ok(tag)
+}
+
+/// Removes the applied entries of the log, so that the new node is sent the state as a whole: builds before format 3 changed
+/// it outside of the log, which therefore may not have all of it.
+async fn purge_log(raft: &RaftNode) -> Result<(), Refusal> {
+    let applied = raft.metrics().borrow().last_applied;
+    let stopped = |error: &dyn std::fmt::Display| {
+        Refusal::Reason(format!("the state could not be prepared for the new node: {error}"))
+    };
+    raft.trigger().snapshot().await.map_err(|error| stopped(&error))?;
+    let wait = raft.wait(Some(CHANGE_TIME_MAX));
+    let is_purged = |metrics: &Metrics| applied <= metrics.purged;
+    let purged = wait.metrics(is_purged, "the log is purged before a node is added");
+    purged.await.map(drop).map_err(|error| stopped(&error))
 }
 
 /// Lets nodes vote that have caught up. Those that were added wait for it.

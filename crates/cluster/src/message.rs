@@ -133,6 +133,11 @@ impl Request {
         Ok((envelope, request))
     }
 
+    /// Whether the bytes are a piece of the state.
+    pub(crate) fn is_piece_of_state(bytes: &[u8]) -> bool {
+        bytes.starts_with(&[VERSION, SNAPSHOT])
+    }
+
     fn kind(&self) -> u8 {
         match self {
             Self::Append(_) => APPEND,

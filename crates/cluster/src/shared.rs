@@ -1,11 +1,11 @@
 //! What the thread of the consensus shares with those that call it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
     time::Duration,
 };
 
-use cluster_state::ClusterStore;
+use cluster_state::{ClusterError, ClusterStore};
 use openraft::ServerState;
 use platform::{Clock, Entropy};
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use crate::{
     peers::Peers,
     raft_types::{Member, Metrics, RaftNode},
     snapshot::Staging,
-    state_machine::is_only_voter,
+    state_machine::{is_only_voter, stored_membership},
 };
 
 /// How often a leader sends a sign of life.
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     /// The running consensus; `None` while it is stopped.
     pub(crate) raft: RwLock<Option<RaftNode>>,
     pub(crate) staging: Staging,
+    /// Whether the cluster has other nodes.
+    pub(crate) has_company: AtomicBool,
     /// When this node last heard of a leader, or of itself as one.
     heard: Mutex<Option<Instant>>,
 }
@@ -72,6 +74,7 @@ impl Shared {
             url: RwLock::default(),
             raft: RwLock::default(),
             staging: Staging::default(),
+            has_company: AtomicBool::default(),
             heard: Mutex::default(),
         }
     }
@@ -104,6 +107,16 @@ impl Shared {
         let metrics = raft.metrics();
         let metrics = metrics.borrow();
         is_only_voter(metrics.membership_config.membership(), self.identity.get().node)
+    }
+
+    /// Refuses unless no other node has a vote. For a node whose consensus does not run, such as on a full disk: what it
+    /// acknowledged is in its state.
+    pub(crate) fn check_is_alone(&self) -> Result<(), ClusterError> {
+        let members = stored_membership(&self.store.environment().read())?;
+        match is_only_voter(members.membership(), self.identity.get().node) {
+            true => Ok(()),
+            false => Err(ClusterError::NoLeader { reason: "this node is starting".to_owned() }),
+        }
     }
 
     pub(crate) fn leader(&self, metrics: &Metrics) -> Leader {

@@ -99,20 +99,20 @@ impl StateMachine {
     ) -> Result<Vec<Vec<Applied>>, ClusterError> {
         let (mut outcomes, mut changes) = (Vec::new(), Changes::default());
         let mut tx = None;
-        let stored = last_applied(&self.store.environment().read())?;
         for entry in entries {
             self.last_reported = Some(entry.log_id);
             outcomes.push(match self.early.take(&entry.log_id) {
                 Some(early) => early,
-                // The state that another node sent may be newer than that node reported.
-                None if stored.is_some_and(|stored| entry.log_id.index <= stored.index) => {
-                    Vec::new()
-                }
                 None => {
                     let tx = match &mut tx {
                         Some(tx) => tx,
                         None => tx.insert(self.store.environment().write()?),
                     };
+                    // The state that another node sent may be newer than that node reported.
+                    if last_applied(tx)?.is_some_and(|last| entry.log_id.index <= last.index) {
+                        outcomes.push(Vec::new());
+                        continue;
+                    }
                     let effects = apply(tx, &entry, self.node)?;
                     changes.extend(effects.changes);
                     effects.applied

@@ -1,6 +1,9 @@
 //! What runs beside the consensus while this node has company: signs of life, elections, promotions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use openraft::ServerState;
 use tokio::time::sleep;
@@ -21,6 +24,7 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
     let mut nodes = raft.server_metrics();
     loop {
         let has_company = 1 < nodes.borrow_and_update().membership_config.nodes().count();
+        shared.has_company.store(has_company, Ordering::Release);
         raft.runtime_config().tick(has_company);
         raft.runtime_config().heartbeat(has_company);
         if !has_company {

@@ -82,6 +82,14 @@ impl ImageReader {
     }
 }
 
+/// Removes the whole state. Returns what changed, for [`ClusterStore::commit`](crate::ClusterStore::commit).
+///
+/// # Errors
+/// Storage errors. The transaction must not be committed then.
+pub fn clear_state(tx: &mut WriteTransaction) -> Result<Changes, ClusterError> {
+    ImageInstaller::begin(tx)?.finish(tx)
+}
+
 /// Replaces the state by an image, in one transaction.
 pub struct ImageInstaller {
     trees: [TreeName; 16],

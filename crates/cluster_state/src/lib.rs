@@ -67,7 +67,7 @@ pub use crate::{
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
-    image::{ImageInstaller, ImageReader},
+    image::{ImageInstaller, ImageReader, clear_state},
     record_command::{NewDatabase, RecordChange, RecordCommand, RecordDraft, RecordOutcome},
     records::{ChangedRecord, Changes, ChangesListener},
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},

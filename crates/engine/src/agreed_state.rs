@@ -66,6 +66,11 @@ impl Engine {
         self.catalog.topology_id()
     }
 
+    /// Whether the cluster has other nodes. Cheap.
+    pub fn has_company(&self) -> bool {
+        self.cluster.has_company()
+    }
+
     /// The nodes of the cluster, as this node knows them.
     ///
     /// # Errors
@@ -82,7 +87,8 @@ impl Engine {
         Ok(self.cluster.change_nodes(change).await?)
     }
 
-    /// The answer to a request that another node sent. Not to be polled on an asynchronous worker.
+    /// The answer to a request that another node sent. If [`cluster::Cluster::answer_blocks`], it is not to be polled on an
+    /// asynchronous worker.
     pub async fn answer_node(&self, request: &[u8]) -> Vec<u8> {
         self.cluster.answer(request).await
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use database::{Access, AccessError, Activity, DatabaseLease};
-use model::DatabaseRecord;
+use model::{DatabaseId, DatabaseRecord};
 
 use crate::{backup::LOCKED_REASON, engine::Engine, error::EngineError};
 
@@ -29,6 +29,31 @@ impl Engine {
                 Err(AccessError::Locked { reason: LOCKED_REASON })
             }
             _ => Ok(access),
+        }
+    }
+
+    /// The database of this topology id, opened if necessary; `None` if it cannot be used at the moment, or another one has
+    /// its name by now. For work that goes on when it can be used again. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open_if_usable(
+        &self,
+        name: &str,
+        database: DatabaseId,
+    ) -> Result<Option<DatabaseLease>, EngineError> {
+        match self.open_blocking(name) {
+            Ok(lease) => Ok(Some(lease).filter(|lease| lease.record().topology_id == database)),
+            Err(EngineError::NotOpened {
+                error:
+                    AccessError::Disabled
+                    | AccessError::NotRelevant
+                    | AccessError::Locked { .. }
+                    | AccessError::Missing
+                    | AccessError::ShuttingDown,
+                ..
+            }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

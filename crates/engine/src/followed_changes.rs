@@ -19,10 +19,6 @@ impl Engine {
     /// Follows the changes since the last call. To be called by one thread at a time. Blocks.
     pub fn follow_changes(self: &Arc<Self>) {
         let pending = self.followed.take();
-        // On its own, this node has done everything in the request that made the change.
-        if !self.has_company() {
-            return;
-        }
         for key in pending.records {
             self.follow_record(&key);
         }
@@ -63,10 +59,5 @@ impl Engine {
                 self.registry.with_closed(key, || deletion::finish_files_of(self, key))
             }
         }
-    }
-
-    /// Whether the cluster has other nodes.
-    pub(crate) fn has_company(&self) -> bool {
-        self.cluster.topology().is_ok_and(|topology| 1 < topology.nodes.len())
     }
 }

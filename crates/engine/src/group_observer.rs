@@ -35,6 +35,9 @@ impl Engine {
     /// Has links lead to the other nodes of all databases that this node has, and changes the nodes of databases whose
     /// links show that it is time. To be called about once a second. Blocks.
     pub fn follow_database_groups(self: &Arc<Self>) {
+        if !self.cluster.has_company() && !self.replication.has_members() {
+            return;
+        }
         let Ok(cluster) = self.cluster_topology() else { return };
         for record in self.records() {
             self.set_internal_destinations(record.topology_id, others_of(&record, &cluster));

@@ -284,10 +284,13 @@ async fn follow_cluster(state: Arc<ServerState>) {
     let noticed = Arc::clone(&changed);
     state.engine.on_change(move || noticed.notify_one());
     loop {
-        let engine = Arc::clone(&state.engine);
-        let followed = tokio::task::spawn_blocking(move || engine.follow_changes());
-        if let Err(error) = followed.await {
-            tracing::error!(%error, "following the changes of other nodes failed");
+        // On its own, a node has done everything in the request that made the change.
+        if state.engine.has_company() {
+            let engine = Arc::clone(&state.engine);
+            let followed = tokio::task::spawn_blocking(move || engine.follow_changes());
+            if let Err(error) = followed.await {
+                tracing::error!(%error, "following the changes of other nodes failed");
+            }
         }
         changed.notified().await;
     }

@@ -103,6 +103,8 @@ fn a_full_disk_is_reported_and_recovers_once_there_is_space() {
         }
     };
     assert!(matches!(refused, ClusterError::Storage(_) | ClusterError::Unfinished { .. }));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(home.cluster.catch_up()).expect("a node that is alone can be read");
     simulation.disk.space_limit(None);
     assert!(home.put("c", 0, "{}").is_successful);
     assert_eq!(home.listed("a").len(), 1);

@@ -231,6 +231,38 @@ fn a_node_that_lags_far_behind_is_sent_the_state() {
 }
 
 #[test]
+fn what_a_server_had_before_it_joined_is_gone_and_indexes_are_the_same_everywhere() {
+    let wires = Arc::new(Wires::default());
+    let nodes: Vec<_> = (1..=2).map(|n| Node::start(&wires, n, Platform::memory())).collect();
+    nodes[0].put("of the cluster", 0).unwrap();
+    for number in 0..5 {
+        nodes[1].put(&format!("before {number}"), 0).unwrap();
+    }
+    add(&nodes[0], "http://node2", false).unwrap();
+    let index = nodes[1].put("together", 0).unwrap();
+    assert_eq!(index, 2, "the leader's count goes on");
+    for node in &nodes {
+        eventually("both have the same", || node.keys() == ["of the cluster", "together"]);
+        assert_eq!(node.cluster.store().read().last_index().unwrap(), index);
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_with_the_same_log_deposes_nobody() {
+    let (wires, nodes) = three();
+    let leader = leader_of(&nodes);
+    let term = nodes[leader].topology().term;
+    let away = (leader + 1) % 3;
+    wires.cut_off(&nodes[away].url);
+    // Long enough to lose patience several times, with a log that is as new as that of the others.
+    block_on(async { sleep(Duration::from_secs(3)).await });
+    wires.mend();
+    block_on(async { sleep(Duration::from_secs(2)).await });
+    assert_eq!(leader_of(&nodes), leader);
+    assert_eq!(nodes[away].topology().term, term);
+}
+
+#[test]
 fn nodes_that_were_killed_come_back_with_everything() {
     let (wires, nodes) = three();
     let keys: Vec<_> = (0..20).map(|number| format!("key {number:02}")).collect();

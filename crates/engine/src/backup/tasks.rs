@@ -10,7 +10,7 @@ use std::{
 };
 
 use cluster::Cluster;
-use database::{AccessError, DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
+use database::{DatabaseLease, Decision, DeletionsNeeded, TombstoneNeed};
 use documents::TombstoneKind;
 use model::{DatabaseId, DatabaseRecord, Etag, date};
 use serde_json::{Map, Value, json};
@@ -517,18 +517,10 @@ impl Engine {
         if record.is_some_and(|record| !self.is_responsible_for(&record)) {
             return Ok(());
         }
-        let database = match self.open_blocking(name) {
-            Ok(database) => database,
+        let database = match self.open_if_usable(name, id) {
+            Ok(Some(database)) => database,
             // It is due when it can be used again.
-            Err(EngineError::NotOpened {
-                error:
-                    AccessError::Disabled
-                    | AccessError::NotRelevant
-                    | AccessError::Locked { .. }
-                    | AccessError::Missing
-                    | AccessError::ShuttingDown,
-                ..
-            }) => return Ok(()),
+            Ok(None) => return Ok(()),
             Err(error) => {
                 let run = EndedRun {
                     form: BackupType::default(),
@@ -544,7 +536,7 @@ impl Engine {
         };
         let record = database.record();
         let found = tasks_of(&record).into_iter().find(|found| found.definition.id == task);
-        let Some(found) = found.filter(|_| record.topology_id == id) else { return Ok(()) };
+        let Some(found) = found else { return Ok(()) };
         let state = self.backup_task_state(&record, &found)?;
         let is_full = state.next.is_none_or(|next| next.is_full);
         self.begin_backup_run(&database, task, is_full, build, None, show_failure).map(drop)

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use database::{AccessError, DatabaseLease, LogWatch};
+use database::{DatabaseLease, LogWatch};
 use etl::{BatchLimits, EtlBatch, Pace, Plan, read_batch};
 use model::{Etag, ticks};
 use platform::Clock;
@@ -322,20 +322,8 @@ impl Process {
             self.shared.done_at_opening.store(opening, Ordering::SeqCst);
             return Ok(Found::AtEnd);
         }
-        match engine.open_blocking(name) {
-            Ok(database) if is_it(&database) => Ok(Found::Open(database)),
-            Ok(_)
-            | Err(EngineError::NotOpened {
-                error:
-                    AccessError::Disabled
-                    | AccessError::NotRelevant
-                    | AccessError::Locked { .. }
-                    | AccessError::Missing
-                    | AccessError::ShuttingDown,
-                ..
-            }) => Ok(Found::Closed),
-            Err(error) => Err(error),
-        }
+        let opened = engine.open_if_usable(name, self.shared.database)?;
+        Ok(opened.map_or(Found::Closed, Found::Open))
     }
 
     /// Watches the log of an open database; returns how often it has grown. What was seen of it before it was opened

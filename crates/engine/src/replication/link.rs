@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use database::{AccessError, DatabaseLease, LogWatch};
+use database::{DatabaseLease, LogWatch};
 use model::{Etag, ticks};
 use platform::Clock;
 use replication::{Advance, BatchLimits, Outgoing, ReadError, ReplyError, Sender};
@@ -285,19 +285,8 @@ impl Link {
             self.shared.done_at_opening.store(opening, Ordering::SeqCst);
             return Ok(Found::AtEnd);
         }
-        match engine.open_blocking(name) {
-            Ok(database) if is_it(&database) => Ok(Found::Open(database)),
-            Ok(_)
-            | Err(EngineError::NotOpened {
-                error:
-                    AccessError::Disabled
-                    | AccessError::Locked { .. }
-                    | AccessError::Missing
-                    | AccessError::ShuttingDown,
-                ..
-            }) => Ok(Found::Closed),
-            Err(error) => Err(error),
-        }
+        let opened = engine.open_if_usable(name, self.shared.database)?;
+        Ok(opened.map_or(Found::Closed, Found::Open))
     }
 
     /// Watches the log of an open database; returns how often it has grown.

@@ -131,6 +131,11 @@ impl ReplicationLinks {
         }
     }
 
+    /// Whether any database has links to other members of its group.
+    pub(crate) fn has_members(&self) -> bool {
+        !self.lock().members.is_empty()
+    }
+
     /// The other members of the database's group that have everything up to an etag.
     pub(crate) fn members_with(&self, database: DatabaseId, etag: Etag) -> Vec<String> {
         let links = self.of_database(database).into_iter();

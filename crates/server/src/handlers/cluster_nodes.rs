@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use cluster::{MembershipChange, Role, Topology};
+use cluster::{Cluster, MembershipChange, Role, Topology};
 use http::StatusCode;
 use model::NodeTag;
 use serde_json::{Value, json};
@@ -25,13 +25,15 @@ const ALONE: &str = "Leader, I'm the only one in the cluster, so I'm the leader"
 /// `POST /cluster/raft`: a request of another node.
 pub(crate) fn raft(call: Call) -> Answering {
     Box::pin(async move {
-        let runtime = Handle::current();
-        // Entries are written to the disk by the thread that answers.
-        blocking(move || {
-            let answer = runtime.block_on(call.state.engine.answer_node(&call.body));
-            Ok(Answer::json(answer).with_content_type("application/octet-stream"))
-        })
-        .await
+        let answer = match Cluster::answer_blocks(&call.body) {
+            false => call.state.engine.answer_node(&call.body).await,
+            true => {
+                let runtime = Handle::current();
+                blocking(move || Ok(runtime.block_on(call.state.engine.answer_node(&call.body))))
+                    .await?
+            }
+        };
+        Ok(Answer::json(answer).with_content_type("application/octet-stream"))
     })
 }
 
@@ -85,6 +87,7 @@ pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ApiError> {
 
 async fn change_nodes(call: Call, change: MembershipChange) -> Result<Answer, ApiError> {
     let runtime = Handle::current();
+    // It goes on if the client disconnects: a server that has joined is to be added, too.
     blocking(move || {
         runtime.block_on(call.state.engine.change_nodes(change))?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
