@@ -425,10 +425,9 @@ impl Shared {
             slots.insert(key.to_owned(), Slot::Moving(Arc::clone(&transition)));
             transition
         };
-        let (key, transition_of_load) = (key.to_owned(), Arc::clone(&transition));
         self.enqueue_load(Load {
-            key,
-            transition: transition_of_load,
+            key: key.to_owned(),
+            transition: Arc::clone(&transition),
             memory: None,
             rounds_end: 0,
         });
