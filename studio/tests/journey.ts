@@ -49,6 +49,9 @@ export const test = base.extend<Fixtures, { server: Server }>({
 
 export { expect };
 
+/** Times are judged where the machine does nothing else; a test that runs among others would fail by chance. */
+export const JUDGES_TIMES = process.env.CORVUS_STUDIO_TIMES === "1";
+
 /** The text of an editor, whole. */
 export function editor(page: Page, label: string): Locator {
   return page.getByRole("textbox", { name: label });

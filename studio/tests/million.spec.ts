@@ -1,6 +1,6 @@
 import { request } from "node:http";
 
-import { expect, test } from "./journey";
+import { JUDGES_TIMES, expect, test } from "./journey";
 import type { Server } from "./server";
 
 /** CI takes fewer: storing them takes longer than scrolling. */
@@ -27,18 +27,17 @@ test("a very long collection is scrolled from end to end", async ({ page, open, 
     element.scrollTop = (element.scrollHeight - element.clientHeight) / 2;
   });
   const middle = grid.getByRole("row").nth(10);
-  await expect(middle).toContainText("items/", { timeout: 20_000 });
-  const shown = Number(/items\/(\d+)/.exec(await middle.innerText())?.[1]);
-  expect(Math.abs(shown - DOCUMENTS / 2)).toBeLessThan(100);
+  const number = async () => Number(/items\/(\d+)/.exec(await middle.innerText())?.[1]);
+  await expect.poll(async () => Math.abs((await number()) - DOCUMENTS / 2), { timeout: 20_000 }).toBeLessThan(100);
+  const shown = await number();
 
   // One notch of a wheel moves by its pixels, not by a part of the list.
   await grid.hover();
   await page.mouse.wheel(0, 320);
-  await page.waitForTimeout(600);
-  const after = Number(/items\/(\d+)/.exec(await middle.innerText())?.[1]);
-  expect(shown - after).toBe(10);
+  await expect.poll(async () => shown - (await number())).toBe(10);
 
-  // Time of the processor, since the machine may have other work: a frame of 60 per second is 16 ms.
+  if (!JUDGES_TIMES) return;
+  // A frame of 60 per second is 16 ms.
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
   const busy = async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from "./journey";
+import { JUDGES_TIMES, expect, test } from "./journey";
 
 test("the palette leads to documents, indexes and pages by the keyboard alone", async ({ page, open, server }) => {
   const db = await server.createDatabase("palette", true);
@@ -53,7 +53,7 @@ test("the first load is small, and a page sends few requests", async ({ page, op
   await expect(page.getByRole("link", { name: db })).toBeVisible();
   const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
   expect(scripts).toBeLessThan(350 * 1024);
-  expect(painted).toBeLessThan(3000);
+  if (JUDGES_TIMES) expect(painted, "milliseconds to the first paint").toBeLessThan(3000);
   asked.length = 0;
   await page.getByRole("link", { name: db }).click();
   await expect(page.getByText("1,059 documents")).toBeVisible();

@@ -56,4 +56,3 @@ export function columnsOf(rows: Json[]): string[] {
   }
   return [...names];
 }
-
