@@ -46,10 +46,16 @@ fn leads(raft: &RaftNode) -> bool {
     raft.metrics().borrow().state == ServerState::Leader
 }
 
-/// Whether this node is one of several voters.
-fn has_vote(shared: &Shared, metrics: &Metrics) -> bool {
-    let (node, membership) = (shared.identity.get().node, metrics.membership_config.membership());
-    membership.voter_ids().any(|voter| voter == node) && !is_only_voter(membership, node)
+/// Has this node lead where it has the only vote and does not lead: the others voted no more when they were removed, by
+/// a leader that removed itself or before this node had heard that the change was final.
+pub(crate) async fn lead_alone(shared: &Shared, raft: &RaftNode) {
+    let metrics = raft.metrics().borrow().clone();
+    let membership = metrics.membership_config.membership();
+    let is_due = metrics.state != ServerState::Leader && metrics.state != ServerState::Candidate;
+    if is_due && is_only_voter(membership, shared.identity.get().node) {
+        // It fails when the consensus has ended, which is noticed by those who wait for a command.
+        let _ = raft.trigger().elect().await;
+    }
 }
 
 fn random_timeout(shared: &Shared) -> Duration {
@@ -61,13 +67,17 @@ fn random_timeout(shared: &Shared) -> Duration {
 
 async fn would_be_elected(shared: &Arc<Shared>, raft: &RaftNode) -> bool {
     let metrics = raft.metrics().borrow().clone();
-    if !has_vote(shared, &metrics) {
-        return false;
-    }
     let (node, term) = (shared.identity.get().node, metrics.current_term + 1);
     let Ok(log) = log_state(shared.store.environment()) else { return false };
     let last = log.last_log_id;
     let membership = metrics.membership_config.membership().clone();
+    if !membership.voter_ids().any(|voter| voter == node) {
+        return false;
+    }
+    let mut votes = vec![node];
+    if is_majority(&membership, &votes) {
+        return true;
+    }
     let mut ballots = JoinSet::new();
     for voter in membership.voter_ids().filter(|voter| *voter != node) {
         let Some(member) = membership.get_node(&voter) else { continue };
@@ -79,7 +89,6 @@ async fn would_be_elected(shared: &Arc<Shared>, raft: &RaftNode) -> bool {
             (voter, matches!(granted, Ok(true)))
         });
     }
-    let mut votes = vec![node];
     while let Some(ballot) = ballots.join_next().await {
         if let Ok((voter, true)) = ballot {
             votes.push(voter);

@@ -19,7 +19,8 @@ use crate::{
 /// How often a leader looks for nodes that have caught up and may vote.
 const PROMOTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Supervises the consensus until it is aborted. A node that is alone needs nothing and is left in peace.
+/// Supervises the consensus until it is aborted. A node that is alone leads, and needs
+/// nothing else.
 pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
     let mut nodes = raft.server_metrics();
     loop {
@@ -28,6 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
         raft.runtime_config().tick(has_company);
         raft.runtime_config().heartbeat(has_company);
         if !has_company {
+            elections::lead_alone(&shared, &raft).await;
             if nodes.changed().await.is_err() {
                 return;
             }

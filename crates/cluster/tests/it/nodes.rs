@@ -299,6 +299,27 @@ fn watchers_follow_and_never_vote() {
 }
 
 #[test]
+fn the_last_voter_leads_when_the_leader_removes_itself() {
+    let wires = Arc::new(Wires::default());
+    let first = Node::start(&wires, 1, Platform::memory());
+    let second = Node::start(&wires, 2, Platform::memory());
+    let watcher = Node::start(&wires, 3, Platform::memory());
+    add(&first, &second.url, false).unwrap();
+    add(&first, &watcher.url, true).unwrap();
+    let index = first.put("kept", 0).unwrap();
+    let remove = |tag: &str| MembershipChange::Remove { tag: tag.parse().unwrap() };
+
+    block_on(first.cluster.change_nodes(remove("A"))).unwrap();
+    eventually("the last voter leads", || {
+        second.topology().leader.is_some_and(|leader| leader.as_str() == "B")
+    });
+    let index = second.put("kept", index).unwrap();
+    block_on(second.cluster.change_nodes(remove("C"))).unwrap();
+    second.put("kept", index).unwrap();
+    assert_eq!(second.topology().nodes.len(), 1);
+}
+
+#[test]
 fn a_server_that_would_lose_something_does_not_join() {
     let (wires, nodes) = three();
     let refusal = |added: Result<String, ClusterError>| match added {
