@@ -13,7 +13,7 @@ use tokio::{task::JoinSet, time::sleep};
 use crate::{
     log_store::log_state,
     message::Request,
-    raft_types::{LogId, Membership, Metrics, RaftNode},
+    raft_types::{LogId, Membership, RaftNode},
     shared::{ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, Shared},
     state_machine::is_only_voter,
 };

@@ -200,7 +200,10 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
         }
         (false, false) => log_access(allowed),
     }
-    let reason = wait_for_the_end(&parents).await;
+    let reason = tokio::select! {
+        reason = wait_for_the_end(&parents) => reason,
+        () = server.stop_requested() => "a request of an administrator",
+    };
     tracing::info!(reason, "stopping");
     server.stop().await;
     tracing::info!("stopped");

@@ -175,6 +175,16 @@ pub trait Host {
         Err(not_here("cmpxchg"))
     }
 
+    /// An operation of the administrators' console.
+    fn operate(
+        &mut self,
+        operation: &str,
+        arguments: Vec<ScriptValue>,
+    ) -> Result<ScriptValue, HostError> {
+        let _ = arguments;
+        Err(not_here(operation))
+    }
+
     /// `output(…)` and `console.log(…)`. Ignored unless the host implements it.
     fn output(&mut self, line: &str) {
         let _ = line;

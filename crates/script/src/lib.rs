@@ -14,6 +14,7 @@
 //! | `value`, `convert`, `to_js`, `number`, `date` | values converted out and in |
 //! | `map`, `map.js`, `index_field` | index definitions |
 //! | `etl`, `etl.js` | transformations of ETL tasks |
+//! | `console`, `console.js` | scripts of the administrators' console |
 //! | `projection`, `patch` | expressions over rows, and changes of a document |
 //! | `error`, `fault` | errors |
 //!
@@ -23,6 +24,7 @@
 
 mod attachments;
 mod budget;
+mod console;
 mod convert;
 mod counted_allocator;
 mod date;
@@ -47,6 +49,7 @@ mod to_js;
 mod value;
 
 pub use budget::{Budget, RESULT_BYTES_MAX_DEFAULT, STEPS_MAX_DEFAULT, TIME_MAX_DEFAULT};
+pub use console::ConsoleScript;
 pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
 pub use date::date_text;
 pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};

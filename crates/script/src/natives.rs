@@ -15,6 +15,7 @@ use crate::fault;
 use crate::host::{CURRENT, Host, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 use crate::object::{DocumentObject, stored_to_js};
 use crate::source::ScriptDocument;
+use crate::to_js::to_js;
 use crate::value::ScriptValue;
 
 /// Creates the object.
@@ -26,6 +27,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     add_counters(ctx, &host)?;
     add_time_series(ctx, &host)?;
     add_loading(ctx, &host)?;
+    host.set("operate", Function::new(ctx.clone(), operate)?)?;
     dotnet_texts::add(ctx, &host)?;
     Ok(host)
 }
@@ -191,6 +193,15 @@ fn add_loaded_series(
 ) -> Result<()> {
     let (from, to) = (from.0.flatten(), to.0.flatten());
     call_host(&ctx, |host| host.add_time_series(number, &name, from, to))
+}
+
+/// An operation of the console, with its arguments in an array.
+fn operate<'js>(ctx: Ctx<'js>, operation: String, arguments: Array<'js>) -> Result<Value<'js>> {
+    let mut converter = Converter::new(&ctx);
+    let values = arguments.iter::<Value<'js>>().map(|value| converter.convert(&value?));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let answer = call_host(&ctx, |host| host.operate(&operation, values))?;
+    to_js(&ctx, &answer)
 }
 
 fn del<'js>(ctx: Ctx<'js>, id: String, change_vector: Opt<Value<'js>>) -> Result<bool> {

@@ -118,6 +118,10 @@ define(Symbol.for('of transformations'), Object.freeze({
     addCounter: (number, name) => host.addCounter(number, name),
     addTimeSeries: (number, name, from, to) => host.addTimeSeries(number, name, from, to),
 }));
+// What only scripts of the administrators' console have.
+define(Symbol.for('of consoles'), Object.freeze({
+    operate: (operation, ...values) => host.operate(operation, values),
+}));
 
 const namesIn = (document, name) => {
     if (isProbe(document)) return document;

@@ -1,6 +1,7 @@
 //! The code behind the routes, one file per area. Handlers are thin: they parse parameters, call
 //! the engine and write the response.
 
+pub(crate) mod admin_console;
 pub(crate) mod aggregated_queries;
 pub(crate) mod api_keys;
 pub(crate) mod attachments;

@@ -8,8 +8,8 @@ use ::security::Requirement::{
 
 use crate::{
     handlers::{
-        api_keys, attachments, backups, bulk_docs, bulk_insert, certificates, changes,
-        chosen_revisions, cluster_nodes, collection_views, compaction, compare_exchange,
+        admin_console, api_keys, attachments, backups, bulk_docs, bulk_insert, certificates,
+        changes, chosen_revisions, cluster_nodes, collection_views, compaction, compare_exchange,
         configuration, connection_strings, counters, custom_code, dashboards,
         database_administration, databases, debug, delete_by_query, documents,
         documents_compression, etl, hilo, identities, index_changes, index_debug, index_merging,
@@ -57,6 +57,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(cluster_nodes::node_info);
     "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(cluster_nodes::topology);
     "POST"   "/cluster/raft"                           ClusterAdmin  Whole    Waiting(cluster_nodes::raft);
+    "POST"   "/admin/console"                          ClusterAdmin  Whole    Waiting(admin_console::run);
     "POST"   "/admin/cluster/bootstrap"                ClusterAdmin  Ignored  Inline(cluster_nodes::bootstrap);
     "PUT"    "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::add);
     "DELETE" "/admin/cluster/node"                     ClusterAdmin  Ignored  Waiting(cluster_nodes::remove);

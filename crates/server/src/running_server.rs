@@ -334,6 +334,11 @@ impl RunningServer {
         self.state.log_feed.get_or_init(|| feed);
     }
 
+    /// Waits until a client, who must be an administrator of the cluster, requests that the server stops.
+    pub async fn stop_requested(&self) {
+        self.state.stop_requested().await;
+    }
+
     /// Stops: accepts no more connections, lets requests finish within the time in the settings,
     /// then closes all databases concurrently.
     pub async fn stop(self) {

@@ -84,6 +84,8 @@ pub(crate) struct ServerState {
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
     stopping: OnceLock<watch::Receiver<bool>>,
+    /// Whether a client has requested that the server stops.
+    stop_requested: watch::Sender<bool>,
     /// The TLS of its listeners, if they encrypt.
     tls: OnceLock<Arc<ServerTls>>,
     pub(crate) audit: AuditLog,
@@ -158,6 +160,7 @@ impl ServerState {
             connection_limiter: OnceLock::new(),
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
+            stop_requested: watch::Sender::new(false),
             tls: OnceLock::new(),
             audit,
         }
@@ -261,6 +264,17 @@ impl ServerState {
     /// Sets the signal that the server is stopping. Only the first call counts.
     pub(crate) fn set_stopping(&self, stopping: watch::Receiver<bool>) {
         self.stopping.get_or_init(|| stopping);
+    }
+
+    /// Has the process stop the server, in its own time.
+    pub(crate) fn request_stop(&self) {
+        self.stop_requested.send_replace(true);
+    }
+
+    /// Waits until a client requests that the server stops.
+    pub(crate) async fn stop_requested(&self) {
+        // The sender is part of the state itself.
+        drop(self.stop_requested.subscribe().wait_for(|requested| *requested).await);
     }
 
     /// Waits until the server stops.

@@ -361,7 +361,6 @@ const FEATURES: &[Feature] = &[
         "GET /debug/sharding/find/bucket",
     ]),
     ("Studio", &[
-        "POST /admin/console",
         "POST /build/version/updates",
         "POST /databases/*/admin/studio-tasks/restart",
         "GET /databases/*/docs/class",

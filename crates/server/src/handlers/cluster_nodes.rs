@@ -42,18 +42,25 @@ pub(crate) fn add(call: Call) -> Answering {
     Box::pin(async move {
         let change = {
             let query = call.query();
-            let url = query.single_non_empty("url")?;
-            let invalid = |error: &dyn std::fmt::Display| {
-                ApiError::new(ErrorKind::Argument, format!("'{url}' is not usable: {error}"))
-            };
-            let address: NodeAddress = url.parse().map_err(|error| invalid(&error))?;
-            let tag = query.get("tag").filter(|tag| !tag.is_empty());
-            let tag = tag.map(parse_tag).transpose()?;
             let is_watcher = query.bool("watcher")?.unwrap_or(false);
-            MembershipChange::Add { url: address.to_string(), tag, is_watcher }
+            addition(query.single_non_empty("url")?, query.get("tag"), is_watcher)?
         };
         change_nodes(call, change).await
     })
+}
+
+/// Adding the server at a URL. Without a tag it is given the first free one.
+pub(crate) fn addition(
+    url: &str,
+    tag: Option<&str>,
+    is_watcher: bool,
+) -> Result<MembershipChange, ApiError> {
+    let invalid = |error: &dyn std::fmt::Display| {
+        ApiError::new(ErrorKind::Argument, format!("'{url}' is not usable: {error}"))
+    };
+    let address: NodeAddress = url.parse().map_err(|error| invalid(&error))?;
+    let tag = tag.filter(|tag| !tag.is_empty()).map(parse_tag).transpose()?;
+    Ok(MembershipChange::Add { url: address.to_string(), tag, is_watcher })
 }
 
 /// `DELETE /admin/cluster/node`.
@@ -99,7 +106,7 @@ fn named_tag(call: &Call) -> Result<NodeTag, ApiError> {
     parse_tag(call.query().single_non_empty("nodeTag")?)
 }
 
-fn parse_tag(tag: &str) -> Result<NodeTag, ApiError> {
+pub(crate) fn parse_tag(tag: &str) -> Result<NodeTag, ApiError> {
     tag.parse().map_err(|error| {
         ApiError::new(ErrorKind::Argument, format!("'{tag}' is no tag of a node: {error}"))
     })

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod addresses;
+mod admin_console;
 mod administration;
 mod aggregated_queries;
 mod api_keys;

@@ -72,6 +72,11 @@ impl TestServer {
         self.runtime.block_on(self.server.take().unwrap().stop());
     }
 
+    /// Waits until a client has requested that the server stops.
+    pub(crate) fn stop_is_requested(&self) {
+        self.runtime.block_on(self.running().stop_requested());
+    }
+
     pub(crate) fn running(&self) -> &RunningServer {
         self.server.as_ref().unwrap()
     }
