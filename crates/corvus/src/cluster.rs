@@ -6,19 +6,20 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     process::ExitCode,
+    time::Duration,
 };
 
 use lexopt::{Arg, Parser, ValueExt};
 use platform::{Disk, Platform};
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::percent_encode;
 
 use crate::remote_server::{ACCESS_HELP, Access, RemoteServer, message_of, text_of};
 
 const HELP: &str = "\
 Usage: corvus cluster status <url>
-       corvus cluster add <url> <new server's url> [--tag=<tag>] [--watcher]
-       corvus cluster join <new server's url> <url> [--tag=<tag>] [--watcher]
+       corvus cluster add <url> <new server's url>... [--tag=<tag>] [--watcher] [--database=<name>]
+       corvus cluster join <new server's url> <url> [--tag=<tag>] [--watcher] [--database=<name>]
        corvus cluster remove <url> <tag>
        corvus cluster promote <url> <tag>
        corvus cluster demote <url> <tag>
@@ -26,7 +27,7 @@ Usage: corvus cluster status <url>
 <url> is that of any node of the cluster; a server is a cluster of its own from its first start.
 
   status   shows the nodes, and which of them leads
-  add      makes a server that has no databases a node of the cluster
+  add      makes servers that have no databases nodes of the cluster; it waits until they have started
   join     the same, said from the side of the new server
   remove   removes a node
   promote  gives a watcher a vote
@@ -34,7 +35,12 @@ Usage: corvus cluster status <url>
 
   --tag=<tag>              the tag of the new node, one to four letters A to Z; otherwise the first that is free
   --watcher                the new node follows and never votes
+  --database=<name>        afterwards creates this database on all nodes, unless it exists
 ";
+
+/// How long, and how often, is looked whether a server has started that was started just before this command.
+const START_LOOKS: u32 = 500;
+const START_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs `corvus cluster` with the arguments that follow this word.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
@@ -75,9 +81,10 @@ fn complain(text: &str) {
 enum Action {
     Status,
     Add {
-        url: String,
+        urls: Vec<String>,
         tag: Option<String>,
         is_watcher: bool,
+        database: Option<String>,
     },
     /// The method and the path of a request that names a node.
     OfNode {
@@ -98,13 +105,14 @@ impl ClusterCommand {
     /// `None` if help was asked for; the reason why the arguments are not understood.
     fn read(arguments: &[OsString]) -> Result<Option<ClusterCommand>, String> {
         let mut parser = Parser::from_args(arguments);
-        let (mut words, mut tag, mut is_watcher) = (Vec::new(), None, false);
+        let (mut words, mut tag, mut is_watcher, mut database) = (Vec::new(), None, false, None);
         let mut access = Access::default();
         while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
             match argument {
                 Arg::Long("help") | Arg::Short('h') => return Ok(None),
                 Arg::Long("tag") => tag = Some(text(&mut parser)?),
                 Arg::Long("watcher") => is_watcher = true,
+                Arg::Long("database") => database = Some(text(&mut parser)?),
                 Arg::Long(name) => {
                     let name = name.to_owned();
                     if !access.take(&name, &mut parser)? {
@@ -120,16 +128,22 @@ impl ClusterCommand {
             |method, path, tag: &str| Action::OfNode { method, path, tag: tag.to_owned() };
         let (url, action) = match words[..] {
             ["status", url] => (url, Action::Status),
-            ["add", url, new] | ["join", new, url] => {
-                (url, Action::Add { url: new.to_owned(), tag: tag.take(), is_watcher })
+            ["add", url, ref new @ ..] | ["join", ref new @ .., url] if !new.is_empty() => {
+                if tag.is_some() && new.len() != 1 {
+                    return Err("--tag is that of one server".to_owned());
+                }
+                let urls = new.iter().map(|&url| url.to_owned()).collect();
+                let (tag, database) = (tag.take(), database.take());
+                (url, Action::Add { urls, tag, is_watcher, database })
             }
             ["remove", url, tag] => (url, of_node("DELETE", "/admin/cluster/node", tag)),
             ["promote", url, tag] => (url, of_node("POST", "/admin/cluster/promote", tag)),
             ["demote", url, tag] => (url, of_node("POST", "/admin/cluster/demote", tag)),
             _ => return Err("a command with its addresses is needed".to_owned()),
         };
-        if tag.is_some() || is_watcher && !matches!(action, Action::Add { .. }) {
-            return Err("--tag and --watcher are for add and join".to_owned());
+        let is_adding = matches!(action, Action::Add { .. });
+        if tag.is_some() || database.is_some() || is_watcher && !is_adding {
+            return Err("--tag, --watcher and --database are for add and join".to_owned());
         }
         Ok(Some(ClusterCommand { url: url.to_owned(), action, access }))
     }
@@ -138,20 +152,59 @@ impl ClusterCommand {
         let server = RemoteServer::new(disk, &self.url, &self.access)?;
         match &self.action {
             Action::Status => {}
-            Action::Add { url, tag, is_watcher } => {
-                let tag = tag.as_deref().unwrap_or_default();
-                let [url, tag] = [url, tag].map(percent_encode);
-                let path = format!("/admin/cluster/node?url={url}&tag={tag}&watcher={is_watcher}");
-                request(&server, "PUT", &path)?;
+            Action::Add { urls, tag, is_watcher, database } => {
+                for url in [&self.url].into_iter().chain(urls) {
+                    await_start(disk, url, &self.access)?;
+                }
+                for url in urls {
+                    let tag = tag.as_deref().unwrap_or_default();
+                    let [url, tag] = [url, tag].map(percent_encode);
+                    let path =
+                        format!("/admin/cluster/node?url={url}&tag={tag}&watcher={is_watcher}");
+                    request(&server, "PUT", &path)?;
+                }
+                if let Some(database) = database {
+                    create_everywhere(&server, database)?;
+                }
             }
             Action::OfNode { method, path, tag } => {
                 request(&server, method, &format!("{path}?nodeTag={}", percent_encode(tag)))?;
             }
         }
-        let topology = request(&server, "GET", "/cluster/topology")?;
-        let topology = serde_json::from_str(&topology);
-        Ok(shown(&topology.map_err(|error| format!("{}: {error}", self.url))?))
+        Ok(shown(&topology_of(&server)?))
     }
+}
+
+/// Waits until the server answers, or for as long as a start may take: the request that needs it says why it does not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command of a person at a terminal, which has no simulation"
+)]
+fn await_start(disk: &dyn Disk, url: &str, access: &Access) -> Result<(), String> {
+    let server = RemoteServer::new(disk, url, access)?;
+    for _ in 0..START_LOOKS {
+        if server.get("/build/version").is_ok() {
+            break;
+        }
+        std::thread::sleep(START_LOOK_INTERVAL);
+    }
+    Ok(())
+}
+
+/// Creates a database on all nodes; one that exists is left as it is.
+fn create_everywhere(server: &RemoteServer, name: &str) -> Result<(), String> {
+    let nodes = topology_of(server)?["Topology"]["AllNodes"].as_object().map_or(1, |all| all.len());
+    let path = format!("/admin/databases?replicationFactor={nodes}");
+    let response = server.put(&path, &json!({"DatabaseName": name}).to_string())?;
+    match response.status().as_u16() {
+        200..=299 | 409 => Ok(()),
+        status => Err(message_of(status, &text_of(response)?)),
+    }
+}
+
+fn topology_of(server: &RemoteServer) -> Result<Value, String> {
+    let topology = request(server, "GET", "/cluster/topology")?;
+    serde_json::from_str(&topology).map_err(|error| format!("the topology cannot be read: {error}"))
 }
 
 fn text(parser: &mut Parser) -> Result<String, String> {
@@ -206,23 +259,39 @@ mod tests {
 
     #[test]
     fn a_server_is_added_from_either_side() {
-        let adding = "add http://a http://b --tag=X --watcher --api-key-file=k";
-        let joining = "join http://b http://a --watcher --tag X --api-key-file k";
+        let adding = "add http://a http://b --tag=X --watcher --database=d --api-key-file=k";
+        let joining = "join http://b http://a --watcher --database=d --tag X --api-key-file k";
         for line in [adding, joining] {
             let command = read(line).unwrap().unwrap();
-            let tag = Some("X".to_owned());
-            let action = Action::Add { url: "http://b".to_owned(), tag, is_watcher: true };
+            let (tag, database) = (Some("X".to_owned()), Some("d".to_owned()));
+            let urls = vec!["http://b".to_owned()];
+            let action = Action::Add { urls, tag, is_watcher: true, database };
             assert_eq!((command.url.as_str(), command.action), ("http://a", action));
             assert_eq!(command.access.api_key, Some("k".into()));
         }
     }
 
     #[test]
+    fn several_servers_are_added_at_once() {
+        let command = read("add http://a http://b http://c").unwrap().unwrap();
+        let urls = vec!["http://b".to_owned(), "http://c".to_owned()];
+        let action = Action::Add { urls, tag: None, is_watcher: false, database: None };
+        assert_eq!((command.url.as_str(), command.action), ("http://a", action));
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         assert!(read("--help").unwrap().is_none());
-        for line in
-            ["", "add http://a", "status http://a --tag=B", "remove http://a B --watcher", "x --y"]
-        {
+        for line in [
+            "",
+            "add http://a",
+            "join http://a",
+            "add http://a http://b http://c --tag=B",
+            "status http://a --tag=B",
+            "status http://a --database=d",
+            "remove http://a B --watcher",
+            "x --y",
+        ] {
             assert!(read(line).is_err(), "{line}");
         }
     }

@@ -110,6 +110,16 @@ impl RemoteServer {
         self.agent.run(request).map_err(|error| self.failed(&error))
     }
 
+    /// `PUT` with a body in JSON. The path begins with a slash.
+    pub(crate) fn put(&self, path: &str, body: &str) -> Result<Response<Body>, String> {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let mut request = request.header("content-type", "application/json");
+        if let Some(key) = &self.api_key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        request.send(body).map_err(|error| self.failed(&error))
+    }
+
     /// `POST` with a body that is sent as it is read.
     pub(crate) fn post(
         &self,
