@@ -12,7 +12,10 @@ use std::{
 use model::NodeTag;
 use platform::{Clock, Entropy, Platform};
 use storage::{Environment, Transaction};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep},
+};
 
 use cluster_state::{
     Applied, COMMAND_BYTES_MAX, ClusterError, ClusterStore, Command, FORMAT_VERSION,
@@ -29,11 +32,13 @@ use crate::{
     message::Request,
     network::CallError,
     peers::{NoPeers, Peers},
+    raft_types::RaftNode,
     refusal::Refusal,
     schema,
-    shared::{Leader, Shared},
+    shared::{LEADER_PAUSE, LEADERLESS_MAX, Leader, Shared},
 };
 
+const NO_LEADER: &str = "no node has a majority of the cluster behind it";
 /// How long the leader may take to change the nodes for this node, or to confirm that it leads.
 const LEADER_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -168,7 +173,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until reads on this node see everything that was acknowledged on any node before the call.
+    /// Waits until reads on this node see everything that was acknowledged on any node before the call. While a new leader
+    /// is elected, it waits for that.
     ///
     /// # Errors
     /// No leader can confirm what that is.
@@ -178,23 +184,38 @@ impl Cluster {
         if self.shared.has_only_vote(&raft) {
             return Ok(());
         }
+        let began = Instant::now();
+        loop {
+            let reason = match self.read_index(&raft).await {
+                Ok(index) => return followed(&raft, index).await,
+                Err(reason) => reason,
+            };
+            // Where there has been no leader for long, waiting longer is of no use.
+            if self.shared.is_leaderless(&raft) || LEADERLESS_MAX <= began.elapsed() {
+                return Err(ClusterError::NoLeader { reason });
+            }
+            sleep(LEADER_PAUSE).await;
+        }
+    }
+
+    /// The log entry that a read must see, as the leader confirms it; otherwise the reason why none does.
+    async fn read_index(&self, raft: &RaftNode) -> Result<Option<u64>, String> {
         let leader = self.shared.leader(&raft.metrics().borrow());
         let read = match leader {
-            Leader::This => {
-                let read = raft.ensure_linearizable().await;
-                return read.map(drop).map_err(|_| no_leader());
-            }
+            Leader::This => raft.ensure_linearizable().await.map_err(|error| error.to_string())?,
             Leader::Other { id, url } => {
-                let answer =
-                    self.shared.call(id, &url, &Request::Read, LEADER_TIME_MAX, take_log_id);
-                answer.await.map_err(reported)?
+                let leader = (id, url.as_str());
+                let (shared, request) = (&self.shared, Request::Read);
+                let read =
+                    shared.call_leader(raft, leader, &request, LEADER_TIME_MAX, take_log_id).await;
+                read.map_err(|error| match error {
+                    CallError::Io(error) => error.to_string(),
+                    CallError::Refused(refusal) => refusal.to_string(),
+                })?
             }
-            Leader::Unknown => return Err(no_leader()),
+            Leader::Unknown => return Err(NO_LEADER.to_owned()),
         };
-        let followed = raft.wait(Some(LEADER_TIME_MAX));
-        let index = read.map(|read| read.index);
-        let followed = followed.applied_index_at_least(index, "a read").await;
-        followed.map(drop).map_err(|error| ClusterError::NoLeader { reason: error.to_string() })
+        Ok(read.map(|read| read.index))
     }
 
     /// Submits a command. Never blocks. A request whose id is remembered is not applied again.
@@ -278,9 +299,13 @@ impl Drop for Cluster {
     }
 }
 
+async fn followed(raft: &RaftNode, index: Option<u64>) -> Result<(), ClusterError> {
+    let followed = raft.wait(Some(LEADER_TIME_MAX)).applied_index_at_least(index, "a read").await;
+    followed.map(drop).map_err(|error| ClusterError::NoLeader { reason: error.to_string() })
+}
+
 fn no_leader() -> ClusterError {
-    let reason = "no node has a majority of the cluster behind it".to_owned();
-    ClusterError::NoLeader { reason }
+    ClusterError::NoLeader { reason: NO_LEADER.to_owned() }
 }
 
 /// The error of a request to the leader that can be repeated without harm, or that the leader refused.

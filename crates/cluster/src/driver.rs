@@ -42,8 +42,8 @@ use crate::{
     refusal::Refusal,
     schema,
     shared::{
-        ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, LEADERLESS_MAX, Leader,
-        Shared,
+        ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, LEADER_PAUSE,
+        LEADERLESS_MAX, Leader, Shared,
     },
     state_machine::{AppliedEarly, StateMachine},
     supervision,
@@ -67,10 +67,10 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 /// A single voter elects itself at once, so taking longer than this is an error.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// The pause before a leader is looked for again.
-const LEADER_PAUSE: Duration = Duration::from_millis(20);
 /// How long a leader may take to answer commands of this node, and this node to follow what it answered.
 const FORWARDED_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long commands whose outcome is unknown are sent again, where that cannot carry them out twice.
+const REPEAT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often a leader that waits for a majority checks whether it still can reach one.
 const MAJORITY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -369,34 +369,45 @@ impl Machine {
 
     /// Has the cluster agree on one entry, and answers the callers of all its commands; returns the size of the entry in
     /// bytes. An error says that openraft has stopped.
-    async fn write(&mut self, raft: &RaftNode, batch: Vec<Queued>) -> Result<usize, ()> {
-        let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
-        let bytes = encoded.0.len();
-        let error = match self.agree(raft, encoded).await {
-            Ok(outcomes) => {
-                for (queued, applied) in batch.into_iter().zip(outcomes) {
-                    // If the caller has gone, its command has been applied all the same.
-                    drop(queued.reply.send(Ok(applied)));
+    async fn write(&mut self, raft: &RaftNode, mut batch: Vec<Queued>) -> Result<usize, ()> {
+        let began = Instant::now();
+        loop {
+            let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
+            let bytes = encoded.0.len();
+            let error = match self.agree(raft, encoded).await {
+                Ok(outcomes) => {
+                    for (queued, applied) in batch.into_iter().zip(outcomes) {
+                        // If the caller has gone, its command has been applied all the same.
+                        drop(queued.reply.send(Ok(applied)));
+                    }
+                    return Ok(bytes);
                 }
-                return Ok(bytes);
+                Err(error) => error,
+            };
+            let (error, has_stopped) = match error {
+                WriteError::Refused(error) => (error, false),
+                WriteError::Stopped(error) => (error, true),
+            };
+            let may_repeat = !has_stopped
+                && matches!(error, ClusterError::Unfinished { .. })
+                && began.elapsed() < REPEAT_TIME_MAX;
+            // What has the id of a request is carried out once, however often it is sent.
+            let (again, ended): (Vec<_>, Vec<_>) = batch
+                .into_iter()
+                .partition(|queued| may_repeat && Command::is_carried_out_once(&queued.command));
+            report(&error, &ended);
+            for queued in ended {
+                drop(queued.reply.send(Err(error.clone())));
             }
-            Err(error) => error,
-        };
-        let (error, has_stopped) = match error {
-            WriteError::Refused(error) => (error, false),
-            WriteError::Stopped(error) => (error, true),
-        };
-        match &error {
-            // As long as there is no leader, every command ends like this.
-            ClusterError::NoLeader { .. } => {
-                tracing::debug!(%error, "cluster commands were refused")
+            if has_stopped {
+                return Err(());
             }
-            error => tracing::error!(%error, "cluster commands were not finished"),
+            if again.is_empty() {
+                return Ok(0);
+            }
+            batch = again;
+            sleep(LEADER_PAUSE).await;
         }
-        for queued in batch {
-            drop(queued.reply.send(Err(error.clone())));
-        }
-        if has_stopped { Err(()) } else { Ok(0) }
     }
 
     /// Appends an entry if this node leads; otherwise has the leader do so, and waits until this node has followed.
@@ -467,7 +478,8 @@ impl Machine {
         request: &Request,
     ) -> Result<Result<Vec<Applied>, String>, WriteError> {
         let read = |decoder: &mut Decoder<'_>| Ok((decoder.u64()?, decoder.list(Applied::decode)?));
-        let answer = self.shared.call(leader, url, request, FORWARDED_TIME_MAX, read).await;
+        let (shared, leader) = (&self.shared, (leader, url));
+        let answer = shared.call_leader(raft, leader, request, FORWARDED_TIME_MAX, read).await;
         let unfinished =
             |reason: String| WriteError::Refused(ClusterError::Unfinished { reason, source: None });
         let (index, outcomes) = match answer {
@@ -496,6 +508,15 @@ impl Machine {
             bytes += entry.len();
         }
         Ok(bytes)
+    }
+}
+
+fn report(error: &ClusterError, ended: &[Queued]) {
+    match error {
+        _ if ended.is_empty() => {}
+        // As long as there is no leader, every command ends like this.
+        ClusterError::NoLeader { .. } => tracing::debug!(%error, "cluster commands were refused"),
+        error => tracing::error!(%error, "cluster commands were not finished"),
     }
 }
 

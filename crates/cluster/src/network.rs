@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::{
     log_format::take_vote,
     message::{Envelope, Request, decode_answer, take_append_answer, take_vote_answer},
-    raft_types::{Member, TypeConfig},
+    raft_types::{Member, Metrics, RaftNode, TypeConfig},
     refusal::Refusal,
     shared::Shared,
     snapshot::Pieces,
@@ -72,6 +72,35 @@ impl Shared {
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("{url} did not answer"));
         let answer = answer.map_err(|_| CallError::Io(late()))?.map_err(CallError::Io)?;
         decode_answer(&answer, read)?.map_err(CallError::Refused)
+    }
+
+    /// Sends a request to the node that leads. Ends as soon as another node leads: a node that is paused or cut off
+    /// neither answers nor breaks the connection.
+    pub(crate) async fn call_leader<T>(
+        &self,
+        raft: &RaftNode,
+        (leader, url): (u64, &str),
+        request: &Request,
+        time_max: Duration,
+        read: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, CallError> {
+        let mut metrics = raft.metrics();
+        let mut deposed = pin!(async move {
+            let is_other =
+                |metrics: &Metrics| metrics.current_leader.is_some_and(|other| other != leader);
+            if metrics.wait_for(is_other).await.is_err() {
+                // The consensus of this node has stopped; the call ends by itself.
+                std::future::pending::<()>().await;
+            }
+        });
+        tokio::select! {
+            biased;
+            answer = self.call(leader, url, request, time_max, read) => answer,
+            () = &mut deposed => {
+                let reason = format!("{url} no longer leads the cluster, and did not answer");
+                Err(CallError::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
+            }
+        }
     }
 }
 

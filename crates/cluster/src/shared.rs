@@ -28,6 +28,9 @@ pub(crate) const ELECTION_TIMEOUT_MAX: Duration = Duration::from_millis(800);
 /// commands at once.
 pub(crate) const LEADERLESS_MAX: Duration = Duration::from_secs(3);
 
+/// The pause before a leader is looked for again.
+pub(crate) const LEADER_PAUSE: Duration = Duration::from_millis(20);
+
 /// See the module.
 pub(crate) struct Shared {
     pub(crate) store: ClusterStore,
@@ -116,6 +119,17 @@ impl Shared {
         match is_only_voter(members.membership(), self.identity.get().node) {
             true => Ok(()),
             false => Err(ClusterError::NoLeader { reason: "this node is starting".to_owned() }),
+        }
+    }
+
+    /// Whether this node has known of no leader for long, so that there will hardly be one in a moment.
+    pub(crate) fn is_leaderless(&self, raft: &RaftNode) -> bool {
+        let node = self.identity.get().node;
+        let metrics = raft.metrics();
+        let metrics = metrics.borrow();
+        match metrics.state {
+            ServerState::Leader => has_lost_majority(&metrics, node),
+            _ => LEADERLESS_MAX <= self.silence(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{
     error::ClusterError,
     identities::IdentityCommand,
     record_command::{RecordCommand, RecordOutcome},
-    removed_database,
+    removed_database, requests,
     server_values::ServerValueCommand,
     subscriptions::{SubscriptionCommand, SubscriptionOutcome},
     transactions::{ClusterTransaction, TransactionOutcome},
@@ -114,6 +114,21 @@ impl Command {
             | Self::RemoveDatabase { .. } => None,
             Self::CompareExchange(_) | Self::Identity(_) | Self::Transaction(_) => self.database(),
         }
+    }
+
+    /// Whether an encoded command is carried out once, however often it is sent: its request has an id, and both the
+    /// request and its outcome are remembered.
+    pub fn is_carried_out_once(encoded: &[u8]) -> bool {
+        // The outcome of a command is smaller than the command, or small. Records are left out: what remembers the request
+        // may be deleted together with the database.
+        encoded.len() <= requests::OUTCOME_BYTES_MAX
+            && match Self::decode(encoded) {
+                Ok((Some(id), command)) => {
+                    let database = command.database().unwrap_or(DatabaseId([0; 16]));
+                    !matches!(command, Self::Record(_)) && requests::key(database, id).is_some()
+                }
+                Ok((None, _)) | Err(_) => false,
+            }
     }
 
     /// Refuses a command that cannot be applied: once in the log, it would stop the state machine.

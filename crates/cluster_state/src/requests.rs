@@ -20,7 +20,7 @@ const REQUESTS_MAX: u64 = 4096;
 /// Longer ids are not remembered.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// Larger outcomes are not remembered.
-const OUTCOME_BYTES_MAX: usize = 64 << 10;
+pub(crate) const OUTCOME_BYTES_MAX: usize = 64 << 10;
 
 /// The key of a request. Ids are scoped to a database.
 pub(crate) fn key(database: DatabaseId, id: &str) -> Option<Vec<u8>> {

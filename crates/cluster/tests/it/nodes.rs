@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Wires {
     nodes: Mutex<BTreeMap<String, Weak<Cluster>>>,
     cut: Mutex<BTreeSet<(String, String)>>,
+    /// A node that neither answers nor asks.
+    paused: Mutex<Option<String>>,
 }
 
 struct Wire {
@@ -45,6 +47,14 @@ impl Wires {
     fn mend(&self) {
         lock(&self.cut).clear();
     }
+
+    fn pause(&self, url: &str) {
+        *lock(&self.paused) = Some(url.to_owned());
+    }
+
+    fn resume(&self) {
+        *lock(&self.paused) = None;
+    }
 }
 
 impl Peers for Wire {
@@ -55,6 +65,11 @@ impl Peers for Wire {
             let is_cut = || lock(&wires.cut).contains(&(from.clone(), url.clone()));
             if is_cut() {
                 return Err(refused());
+            }
+            let is_paused =
+                || lock(&wires.paused).as_ref().is_some_and(|one| [&from, &url].contains(&one));
+            if is_paused() {
+                std::future::pending::<()>().await;
             }
             let node = lock(&wires.nodes).get(&url).and_then(Weak::upgrade).ok_or_else(refused)?;
             let answer = node.answer(&request).await;
@@ -341,4 +356,29 @@ fn a_server_that_would_lose_something_does_not_join() {
     let taken = block_on(nodes[0].cluster.change_nodes(taken)).map(|tag| tag.to_string());
     let taken = refusal(taken);
     assert!(taken.contains("the cluster has a node C already"), "{taken}");
+}
+
+#[test]
+fn reads_wait_for_the_next_leader_and_what_has_an_id_is_sent_to_it() {
+    let (wires, mut nodes) = three();
+    let leader = leader_of(&nodes);
+    let other = (leader + 1) % nodes.len();
+    // A paused leader takes connections and never answers.
+    wires.pause(&nodes[leader].url);
+    let began = Instant::now();
+    let value = command(put("paused", 0, "{}"));
+    let submission = nodes[other].cluster.submit(&value, Some("the request")).unwrap();
+    block_on(nodes[other].cluster.catch_up()).unwrap();
+    let applied = submission.wait().unwrap();
+    let Outcome::CompareExchange(outcome) = applied.outcome else { panic!("{applied:?}") };
+    assert!(outcome.is_successful, "{outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    wires.resume();
+    assert!(nodes[other].keys().contains(&"paused".to_owned()));
+    // A leader that is gone refuses connections.
+    let leader = leader_of(&nodes);
+    nodes.remove(leader).crash();
+    for node in &nodes {
+        block_on(node.cluster.catch_up()).unwrap();
+    }
 }
