@@ -103,6 +103,11 @@ impl Signal {
         self.wakes.notify_all();
     }
 
+    /// Whether it was woken since that was last forgotten.
+    pub(crate) fn is_woken(&self) -> bool {
+        *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets that it was woken: what happens from now on wakes it again.
     pub(crate) fn clear(&self) {
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = false;

@@ -1,4 +1,4 @@
-//! The run of one link: messages to one destination, one after the other.
+//! One link: messages to one destination, one after the other.
 //!
 //! Nothing of the database is held while a message is on its way. When one is not answered the link pauses, each time
 //! longer, and begins with a greeting again.
@@ -51,11 +51,13 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// How long a link waits for a database that cannot be used now.
 const CLOSED_PAUSE: Duration = Duration::from_secs(2);
 /// How long an idle link sleeps: it is woken by changes.
-const IDLE_TIME: Duration = Duration::from_secs(60 * 60);
+const IDLE_TIME: Duration = Duration::MAX;
+/// How long an idle link keeps its thread.
+const PARKING_TIME: Duration = Duration::from_secs(2);
 /// The path of messages behind that of the database.
 const MESSAGES: &str = "/replication/messages";
 
-/// A link, on its thread.
+/// A link, on its thread or parked.
 pub(super) struct Link {
     engine: Weak<Engine>,
     shared: Arc<LinkShared>,
@@ -111,17 +113,25 @@ enum Found {
     Closed,
 }
 
-/// Runs a link until it is stopped.
-pub(super) fn run(mut link: Link) {
+/// Runs a link until it has had nothing to do for a while, or is stopped; returns whether it may be run again when it is
+/// woken.
+pub(super) fn run(link: &mut Link) -> bool {
     while !link.shared.cancel.is_canceled() {
         link.shared.signal.clear();
         link.shared.done_at_opening.store(0, Ordering::SeqCst);
         match link.step() {
             Step::Again => {}
+            Step::Idle(IDLE_TIME) => {
+                link.shared.signal.wait(PARKING_TIME);
+                if !link.shared.signal.is_woken() {
+                    return true;
+                }
+            }
             Step::Idle(time) => link.shared.signal.wait(time),
-            Step::End => return,
+            Step::End => return false,
         }
     }
+    false
 }
 
 impl Link {
@@ -297,7 +307,7 @@ impl Link {
         // Read first: if it is opened again meanwhile, it is looked at again.
         let opening = engine.registry.openings(self.shared.database_name.as_str());
         let shared = Arc::clone(&self.shared);
-        let watch = database.followers().watch(Box::new(move || shared.signal.wake()));
+        let watch = database.followers().watch(Box::new(move || shared.wake()));
         self.end_seen = None;
         let growth = watch.growth();
         self.watch = Some(Watch { watch, opening });

@@ -1,4 +1,5 @@
-//! Which links run: one thread for each.
+//! Which links there are. A link has a thread while it has something to do, and a moment longer: an idle one costs memory
+//! only.
 //!
 //! Invariant: a destination of a database has at most one link.
 
@@ -26,12 +27,11 @@ use super::{
 };
 use crate::{
     engine::Engine,
-    error::EngineError,
     etl::{Cancel, Outbound, Signal},
 };
 
-/// Links of all databases: each has a thread.
-const LINKS_MAX: usize = 1024;
+/// Links of all databases.
+const LINKS_MAX: usize = 16_384;
 
 /// See the module.
 #[derive(Default)]
@@ -61,16 +61,28 @@ struct Inner {
 
 struct Running {
     shared: Arc<LinkShared>,
-    thread: JoinHandle<()>,
+}
+
+/// Where a link is.
+enum Place {
+    /// On its thread, which may be about to begin or to end.
+    Thread(Option<JoinHandle<()>>),
+    /// Nowhere, until it is woken.
+    Parked(Box<Link>),
+    /// It has ended.
+    Ended,
 }
 
 /// What a link shares with others.
 pub(super) struct LinkShared {
+    place: Mutex<Place>,
     pub(super) database: DatabaseId,
     pub(super) database_name: DatabaseName,
     pub(super) destination: LinkDestination,
     pub(super) cancel: Cancel,
     pub(super) signal: Signal,
+    /// The link on its way to a thread.
+    next: Mutex<Option<Box<Link>>>,
     /// If it is done with a database that was closed: how often that was opened until then; otherwise 0.
     pub(super) done_at_opening: AtomicU64,
     pub(super) statistics: Mutex<LinkStatistics>,
@@ -81,9 +93,83 @@ impl LinkShared {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the link look at its log again. If no thread can be started, the next call tries again.
+    pub(super) fn wake(self: &Arc<Self>) {
+        self.signal.wake();
+        let mut place = self.place();
+        if let Place::Parked(_) = &*place {
+            self.begin(&mut place);
+        }
+    }
+
+    /// Moves a parked link to a thread of its own.
+    fn begin(self: &Arc<Self>, place: &mut Place) {
+        // The thread takes the link from here, so that it is not lost if there is no thread.
+        let shared = Arc::clone(self);
+        let name = format!("link {}", self.database_name.as_str());
+        let thread = std::thread::Builder::new().name(name);
+        match thread.spawn(move || shared.run()) {
+            Ok(thread) => {
+                if let Place::Parked(link) = std::mem::replace(place, Place::Thread(Some(thread))) {
+                    *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+                }
+            }
+            Err(error) => tracing::error!(%error, "a link of replication has no thread"),
+        }
+    }
+
+    /// Runs the link on this thread until it has nothing to do for a while, or ends.
+    fn run(self: Arc<Self>) {
+        // It was put there before the lock was released.
+        drop(self.place());
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut link) = next else { return };
+        loop {
+            let is_idle = link::run(&mut link);
+            let mut place = self.place();
+            if !is_idle || self.cancel.is_canceled() {
+                *place = Place::Ended;
+                return;
+            }
+            if !self.signal.is_woken() {
+                *place = Place::Parked(link);
+                return;
+            }
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(&*self.place(), Place::Ended)
+    }
+
+    /// Has the link end soon.
     fn stop(&self) {
         self.cancel.cancel();
         self.signal.wake();
+        let parked = {
+            let mut place = self.place();
+            match &*place {
+                Place::Parked(_) => Some(std::mem::replace(&mut *place, Place::Ended)),
+                Place::Thread(_) | Place::Ended => None,
+            }
+        };
+        // Without the lock: what the link holds may be about to wake it.
+        drop(parked);
+    }
+
+    /// Waits until a link that was stopped has ended.
+    fn join(&self) {
+        let thread = match &mut *self.place() {
+            Place::Thread(thread) => thread.take(),
+            Place::Parked(_) | Place::Ended => None,
+        };
+        if let Some(thread) = thread {
+            drop(thread.join());
+        }
     }
 
     fn leads_to(&self, database: DatabaseId, key: &DestinationKey) -> bool {
@@ -111,9 +197,7 @@ impl ReplicationLinks {
             std::mem::take(&mut inner.running)
         };
         running.iter().for_each(|running| running.shared.stop());
-        for running in running {
-            drop(running.thread.join());
-        }
+        running.iter().for_each(|running| running.shared.join());
     }
 
     /// A destination has more than before.
@@ -263,7 +347,7 @@ impl Engine {
         if inner.is_closing {
             return;
         }
-        let is_settled = !inner.running.iter().any(|running| running.thread.is_finished());
+        let is_settled = !inner.running.iter().any(|running| running.shared.has_ended());
         if inner.seen_index != index || !is_settled {
             let do_all_run = self.follow_links(&mut inner, &outbound);
             // What could not begin is tried again.
@@ -275,8 +359,10 @@ impl Engine {
         // A link does not open a database that it is done with, but it follows one that was opened again.
         for link in shared {
             let done = link.done_at_opening.load(Ordering::SeqCst);
-            if done != 0 && done != self.registry.openings(link.database_name.as_str()) {
-                link.signal.wake();
+            let is_opened_again =
+                done != 0 && done != self.registry.openings(link.database_name.as_str());
+            if is_opened_again || link.signal.is_woken() {
+                link.wake();
             }
         }
     }
@@ -311,7 +397,7 @@ impl Engine {
                 shared.stop();
             }
         }
-        inner.running.retain(|running| !running.thread.is_finished());
+        inner.running.retain(|running| !running.shared.has_ended());
         let mut do_all_run = true;
         for (record, to) in wanted {
             let mut running = inner.running.iter();
@@ -326,13 +412,7 @@ impl Engine {
                 tracing::error!("there are too many links of replication; some do not run");
                 return true;
             }
-            match self.begin_link(&record, to, outbound) {
-                Ok(running) => inner.running.push(running),
-                Err(error) => {
-                    tracing::error!(%error, "a link of replication could not begin");
-                    do_all_run = false;
-                }
-            }
+            inner.running.push(self.begin_link(&record, to, outbound));
         }
         do_all_run
     }
@@ -342,20 +422,21 @@ impl Engine {
         record: &DatabaseRecord,
         destination: LinkDestination,
         outbound: &Arc<dyn Outbound>,
-    ) -> Result<Running, EngineError> {
+    ) -> Running {
         let shared = Arc::new(LinkShared {
+            place: Mutex::new(Place::Ended),
             database: record.topology_id,
             database_name: record.name.clone(),
             destination,
             cancel: Cancel::default(),
             signal: Signal::default(),
+            next: Mutex::default(),
             done_at_opening: AtomicU64::new(0),
             statistics: Mutex::default(),
         });
         let link = Link::new(Arc::downgrade(self), Arc::clone(&shared), Arc::clone(outbound));
-        let thread = std::thread::Builder::new().name("replication".into());
-        let thread = thread.spawn(move || link::run(link));
-        let thread = thread.map_err(|source| EngineError::NoThread { source })?;
-        Ok(Running { shared, thread })
+        *shared.place() = Place::Parked(Box::new(link));
+        shared.wake();
+        Running { shared }
     }
 }

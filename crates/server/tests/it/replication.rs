@@ -4,29 +4,30 @@ use serde_json::{Value, json};
 
 use crate::{resources::wait_until, test_server::TestServer};
 
-/// Leads from `db` of one server to `db` of another one.
-fn connect(source: &TestServer, destination: &TestServer) {
+/// Leads from a database of one server to that of the same name of another one.
+fn connect(source: &TestServer, destination: &TestServer, database: &str) {
     let string = json!({
-        "Type": "Raven", "Name": "to", "Database": "db",
+        "Type": "Raven", "Name": "to", "Database": database,
         "TopologyDiscoveryUrls": [format!("http://{}", destination.address)]
     });
-    let body = string.to_string();
-    let reply = source.send("PUT", "/databases/db/admin/connection-strings", body.as_bytes());
+    let (body, path) =
+        (string.to_string(), format!("/databases/{database}/admin/connection-strings"));
+    let reply = source.send("PUT", &path, body.as_bytes());
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
-fn put_task(source: &TestServer, task: &Value) -> u64 {
+fn put_task(source: &TestServer, database: &str, task: &Value) -> u64 {
     let body = json!({ "Watcher": task }).to_string();
-    let path = "/databases/db/admin/tasks/external-replication";
-    let reply = source.send("POST", path, body.as_bytes());
+    let path = format!("/databases/{database}/admin/tasks/external-replication");
+    let reply = source.send("POST", &path, body.as_bytes());
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.json()["TaskId"].as_u64().unwrap()
 }
 
 /// Replicates from one to the other.
 fn replicate(source: &TestServer, destination: &TestServer) -> u64 {
-    connect(source, destination);
-    put_task(source, &json!({"Name": "east", "ConnectionStringName": "to"}))
+    connect(source, destination, "db");
+    put_task(source, "db", &json!({"Name": "east", "ConnectionStringName": "to"}))
 }
 
 #[test]
@@ -93,4 +94,30 @@ fn messages_that_are_none_are_refused() {
         assert!((400..=500).contains(&reply.status), "{body}: {}", reply.text());
     }
     assert_eq!(server.get("/databases/db/tasks").json()["OngoingTasksList"], json!([]));
+}
+
+/// Whether this process has a thread of that name.
+fn has_thread(name: &str) -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = threads.filter_map(|thread| {
+        // A thread that has ended meanwhile has no name.
+        std::fs::read_to_string(thread.ok()?.path().join("comm")).ok()
+    });
+    names.into_iter().any(|other| other.trim() == name)
+}
+
+#[test]
+fn an_idle_link_has_no_thread_and_sends_what_is_written_later() {
+    let (one, other) = (TestServer::with_database(), TestServer::with_database());
+    for server in [&one, &other] {
+        server.create("parked");
+    }
+    connect(&one, &other, "parked");
+    put_task(&one, "parked", &json!({"Name": "east", "ConnectionStringName": "to"}));
+    for id in ["first", "second"] {
+        let path = format!("/databases/parked/docs?id={id}");
+        assert_eq!(one.send("PUT", &path, b"{}").status, 201);
+        wait_until(|| other.get(&path).status == 200);
+        wait_until(|| !has_thread("link parked"));
+    }
 }
