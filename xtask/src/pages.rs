@@ -14,13 +14,17 @@ use crate::{
 };
 
 /// Pages, and the files of clients/examples that each contains in full.
-const PRINTED: [(&str, &str); 8] = [
+const PRINTED: [(&str, &str); 12] = [
     ("README.md", "node/quickstart.mjs"),
     ("README.md", "node/quickstart.txt"),
     ("README.md", "python/quickstart.py"),
     ("README.md", "python/quickstart.txt"),
     ("README.md", "dotnet/Quickstart.cs"),
     ("README.md", "dotnet/quickstart.txt"),
+    ("README.md", "shell/cluster-start.sh"),
+    ("README.md", "shell/cluster-kill.sh"),
+    ("README.md", "shell/cluster.txt"),
+    ("README.md", "node/cluster.mjs"),
     ("docs/test-server.md", "node/test-server.mjs"),
     ("docs/test-server.md", "python/test_server.py"),
 ];

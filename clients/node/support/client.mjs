@@ -1,14 +1,13 @@
-// The client under test and the databases that the tests own.
-//
-// CORVUS_NODE_CLIENT names the installed package (`ravendb` or `ravendb7`), so that one suite
-// covers both. Every database created here is deleted when the test file ends.
+// The server under test and the databases that the tests own. Every database created here is deleted when the test
+// file ends.
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after } from "node:test";
 
-const imported = await import(process.env.CORVUS_NODE_CLIENT ?? "ravendb");
-export const client = imported.default?.DocumentStore ? imported.default : imported;
+import { client } from "./package.mjs";
+
+export { client };
 
 export const serverUrl = requiredVariable("CORVUS_TEST_URL");
 
