@@ -6,7 +6,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpStream, ToSocketAddrs},
     time::Duration,
 };
 
@@ -35,11 +35,17 @@ impl Answer {
 impl HttpClient {
     /// Connects to `http://host:port`.
     pub(crate) fn connect(url: &str) -> io::Result<Self> {
+        Self::connect_within(url, TIMEOUT)
+    }
+
+    /// The same for a server that may not answer: connecting, sending and each reading fail after that time.
+    pub(crate) fn connect_within(url: &str, time_max: Duration) -> io::Result<Self> {
         let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/').to_owned();
-        let stream = TcpStream::connect(&host)?;
+        let address = host.to_socket_addrs()?.next().ok_or_else(|| invalid("no address"))?;
+        let stream = TcpStream::connect_timeout(&address, time_max)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(time_max))?;
+        stream.set_write_timeout(Some(time_max))?;
         Ok(Self { host, connection: BufReader::new(stream) })
     }
 

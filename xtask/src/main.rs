@@ -13,6 +13,7 @@
 
 mod architecture;
 mod checks;
+mod cluster_faults;
 mod compare;
 mod consistency;
 mod content_hash;
@@ -66,6 +67,9 @@ cargo xtask identity <n> [--seed n] n histories in which files of stopped server
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where supported
 cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9; their history is
                                     checked: isolation, lost updates, linearizability
+cargo xtask cluster-faults <time> [seed]  three servers in network namespaces (needs root): partitions, loss, slow links,
+                                    resets, kill -9, pauses, full disks, wrong clocks; the histories of clients of all
+                                    nodes are checked. <time> is 10m or 90s
 cargo xtask memory [minutes [step…]] every memory-intensive load at once, against the built server with 256 MB,
                                     where a control group can be created; other databases must remain responsive
 cargo xtask compare <url> <seed> <n> n random queries, patches, definitions of indexes and commands to the built
@@ -108,6 +112,11 @@ fn main() -> ExitCode {
         ["consistency", count, seed] => {
             parse(count).and_then(|count| consistency::run(count, Some(parse(seed)?)))
         }
+        ["cluster-faults", time] => {
+            cluster_faults::parse_time(time).and_then(|time| cluster_faults::run(time, None))
+        }
+        ["cluster-faults", time, seed] => cluster_faults::parse_time(time)
+            .and_then(|time| cluster_faults::run(time, Some(parse(seed)?))),
         ["memory"] => memory::run(None, &[]),
         ["memory", minutes, steps @ ..] => {
             parse(minutes).and_then(|minutes| memory::run(Some(minutes), steps))

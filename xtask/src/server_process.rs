@@ -54,14 +54,27 @@ impl ServerProcess {
     }
 
     fn start_with(
-        mut command: Command,
+        command: Command,
         executable: &Path,
         data: &Path,
         log: &Path,
     ) -> Result<Self, Failure> {
+        let options = ["--ServerUrl=http://127.0.0.1:0".to_owned()];
+        Self::start_command(command, executable, data, log, &options)
+    }
+
+    /// The same by a command that ends with the name of the executable, and with these options of the server, of which
+    /// one is its address.
+    pub(crate) fn start_command(
+        mut command: Command,
+        executable: &Path,
+        data: &Path,
+        log: &Path,
+        options: &[String],
+    ) -> Result<Self, Failure> {
         let log_file = File::options().create(true).append(true).open(log)?;
         let mut child = command
-            .arg("--ServerUrl=http://127.0.0.1:0")
+            .args(options)
             .arg(format!("--DataDir={}", data.display()))
             .args(["--Setup.Mode=None", "--License.Eula.Accepted=true"])
             .stdin(Stdio::null())

@@ -1,5 +1,7 @@
 //! One client: requests, with responses classified by their meaning for a history.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::{consistency::DATABASE, http_client::HttpClient};
@@ -42,8 +44,9 @@ pub(crate) enum Trouble {
 pub(crate) struct Client(HttpClient);
 
 impl Client {
-    pub(crate) fn connect(url: &str) -> Option<Client> {
-        HttpClient::connect(url).ok().map(Client)
+    /// Connects to a server that answers each request within that time, or never.
+    pub(crate) fn connect(url: &str, time_max: Duration) -> Option<Client> {
+        HttpClient::connect_within(url, time_max).ok().map(Client)
     }
 
     /// The body of a successful response; `None` for 404.
@@ -65,7 +68,8 @@ impl Client {
             404 => Ok(Value::Null),
             409 => Err(Trouble::Conflict),
             412 => Err(Trouble::SnapshotEnded),
-            503 => Err(Trouble::Unknown),
+            // 408: it was written, and other nodes may not have it.
+            408 | 503 => Err(Trouble::Unknown),
             _ => Err(Trouble::Broken(format!("{method} {path}: {}", answer.described()))),
         }
     }

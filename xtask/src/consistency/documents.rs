@@ -54,7 +54,7 @@ enum Done {
 /// Runs one process, until there are enough operations or the server is gone.
 pub(crate) fn play(url: &str, round: &Round, process: u32, random: Random) -> Played<Transaction> {
     let mut played = Played::default();
-    let Some(client) = Client::connect(url) else { return played };
+    let Some(client) = Client::connect(url, round.answer_time_max) else { return played };
     let lists = are_lists(round.workload);
     let mut session = Session { client, round, random, lists, steps: Vec::new() };
     while let Some(count) = round.begin() {
@@ -83,7 +83,7 @@ pub(crate) fn play(url: &str, round: &Round, process: u32, random: Random) -> Pl
 /// Reads everything once, as a separate process of the history.
 pub(crate) fn read_all(url: &str, round: &Round, process: u32) -> Played<Transaction> {
     let mut played = Played::default();
-    let Some(client) = Client::connect(url) else { return played };
+    let Some(client) = Client::connect(url, round.answer_time_max) else { return played };
     let (random, lists) = (Random::new(0), are_lists(round.workload));
     let mut session = Session { client, round, random, lists, steps: Vec::new() };
     let keys: Vec<u64> = round.keys().collect();

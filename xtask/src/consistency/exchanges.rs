@@ -16,7 +16,7 @@ use crate::{
 /// Runs one process, until there are enough operations or the server is gone.
 pub(crate) fn play(url: &str, round: &Round, mut random: Random) -> Played<Exchange> {
     let mut played = Played::default();
-    let Some(mut client) = Client::connect(url) else { return played };
+    let Some(mut client) = Client::connect(url, round.answer_time_max) else { return played };
     let mut known: HashMap<u64, Seen> = HashMap::new();
     while let Some(count) = round.begin() {
         let key = round.key(count, &mut random);
@@ -54,7 +54,7 @@ pub(crate) fn play(url: &str, round: &Round, mut random: Random) -> Played<Excha
 /// Reads every key once.
 pub(crate) fn read_all(url: &str, round: &Round) -> Played<Exchange> {
     let mut played = Played::default();
-    let Some(mut client) = Client::connect(url) else { return played };
+    let Some(mut client) = Client::connect(url, round.answer_time_max) else { return played };
     for key in round.keys() {
         let (kind, began) = (ExchangeKind::Get, round.now());
         match call(&mut client, key, kind) {

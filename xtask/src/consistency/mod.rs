@@ -6,9 +6,9 @@
 //! lost acknowledged writes. The checker is the crate `consistency`; this module has only the
 //! workloads and the anomalies that each may show.
 
-mod client;
-mod documents;
-mod exchanges;
+pub(crate) mod client;
+pub(crate) mod documents;
+pub(crate) mod exchanges;
 
 use std::{
     path::{Path, PathBuf},
@@ -32,6 +32,8 @@ const ROUND_OPERATIONS: u64 = 2_000;
 const KILL_EVERY: u64 = 3;
 /// Maximum number of printed findings per round.
 const SHOWN_MAX: usize = 5;
+/// How long a request may take: the server is killed, but never cut off.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// Number of keys from which one is chosen ...
 const KEYS_AT_ONCE: u64 = 8;
 /// ... until this many operations have started; then other keys are used.
@@ -40,7 +42,7 @@ pub(crate) const DATABASE: &str = "/databases/consistency";
 
 /// The workload of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Workload {
+pub(crate) enum Workload {
     /// Each request is a transaction: batches of patches, and reads of several documents.
     Requests,
     /// Sessions that read in one request and write with the change vectors that they read.
@@ -75,7 +77,7 @@ const WORKLOADS: &[Workload] = &[
 
 impl Workload {
     /// Whether an anomaly is allowed, because `docs/guarantees.md` does not exclude it.
-    fn may_show(self, anomaly: Anomaly) -> bool {
+    pub(crate) fn may_show(self, anomaly: Anomaly) -> bool {
         let skew = matches!(anomaly, Anomaly::G2 | Anomaly::Realtime("G2"));
         match self {
             Workload::Requests | Workload::Exchanges => false,
@@ -103,6 +105,8 @@ pub(crate) struct Round {
     /// The first key of the round.
     first_key: u64,
     operations_max: u64,
+    /// A request without an answer for so long has none.
+    pub(crate) answer_time_max: Duration,
     begun: AtomicU64,
     values: AtomicU64,
     struck: AtomicBool,
@@ -110,6 +114,30 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// A round that lasts until it is [ended](Round::end).
+    pub(crate) fn without_end(workload: Workload, answer_time_max: Duration) -> Round {
+        Round {
+            workload,
+            first_key: 1,
+            operations_max: u64::MAX,
+            answer_time_max,
+            begun: AtomicU64::new(0),
+            values: AtomicU64::new(0),
+            struck: AtomicBool::new(false),
+            clock: Instant::now(),
+        }
+    }
+
+    /// No operation begins after this.
+    pub(crate) fn end(&self) {
+        self.struck.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has been [ended](Round::end).
+    pub(crate) fn has_ended(&self) -> bool {
+        self.struck.load(Ordering::SeqCst)
+    }
+
     /// The time that all processes share.
     fn now(&self) -> u64 {
         self.clock.elapsed().as_nanos() as u64
@@ -247,6 +275,7 @@ impl Drill {
             workload,
             first_key,
             operations_max: ROUND_OPERATIONS,
+            answer_time_max: ANSWER_TIME_MAX,
             begun: AtomicU64::new(0),
             values: AtomicU64::new(0),
             struck: AtomicBool::new(false),
