@@ -4,7 +4,8 @@ use report::{Bound, Limit};
 
 use crate::{
     trials::{
-        CHANGES_IDLE, CHANGES_NOTIFIED, COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE,
+        CHANGES_IDLE, CHANGES_NOTIFIED, CLUSTER_BULK, CLUSTER_CATCH_UP, CLUSTER_IDLE,
+        CLUSTER_SETUP, CLUSTER_VISIBLE, COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE,
         REDUCE_DAYS, REDUCE_REPLACE, START_EMPTY, START_KILLED, START_LARGE, TIME_SERIES_SIZE,
     },
     works::{index_title, title},
@@ -95,6 +96,14 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(REDUCE_CHANGE, "p50 ms, key of 1M", Bound::AtMost(10.0)),
     wanted(REDUCE_CHANGE, "wrong totals", Bound::AtMost(0.0)),
     wanted(REDUCE_REPLACE, "failed", Bound::AtMost(0.0)),
+    wanted(CLUSTER_SETUP, "s to a database on three nodes", Bound::AtMost(5.0)),
+    wanted(CLUSTER_VISIBLE, "p50 ms", Bound::AtMost(3.0)),
+    wanted(CLUSTER_VISIBLE, "p99 ms", Bound::AtMost(20.0)),
+    wanted(CLUSTER_VISIBLE, "missed", Bound::AtMost(0.0)),
+    wanted(CLUSTER_BULK, "of the rate of one node", Bound::AtLeast(0.6)),
+    wanted(CLUSTER_CATCH_UP, "documents/s", Bound::AtLeast(150_000.0)),
+    wanted(CLUSTER_IDLE, "% of a core, each node", Bound::AtMost(2.0)),
+    wanted(CLUSTER_IDLE, "MB resident, each node", Bound::AtMost(60.0)),
 ];
 
 const fn wanted(work: &'static str, figure: &'static str, bound: Bound) -> Limit {

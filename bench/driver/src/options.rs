@@ -34,6 +34,8 @@ timeseries-hours, timeseries-days, timeseries-whole, compare-exchange, subscript
 subscription-latency, attachment-up, attachment-down, get-one, get-random.
 Trials, each with a separate server: start-empty, compression; long ones: timeseries-size,
 changes-1000, changes-idle, start-killed, many-databases, start-large.
+Trials, each with three servers: cluster-setup, cluster-visible, cluster-exchange; long ones:
+cluster-bulk, cluster-catch-up, cluster-idle.
 
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
 query-text, query-prefix, query-collection, query-facet, query-nearest, stream-collection,

@@ -2,6 +2,7 @@
 //! works on a running server, see `works`.
 
 mod changes;
+mod cluster;
 mod compression;
 mod database;
 mod many_databases;
@@ -35,6 +36,12 @@ pub(crate) enum Trial {
     ReduceDays,
     ReduceChange,
     ReduceReplace,
+    ClusterSetup,
+    ClusterVisible,
+    ClusterExchange,
+    ClusterBulk,
+    ClusterCatchUp,
+    ClusterIdle,
 }
 
 /// A trial, its names and the figures it reports.
@@ -117,6 +124,54 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         is_long: true,
         needs_licence: false,
     },
+    TrialFacts {
+        trial: Trial::ClusterSetup,
+        key: "cluster-setup",
+        title: CLUSTER_SETUP,
+        figures: cluster::SETUP_FIGURES,
+        is_long: false,
+        needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ClusterVisible,
+        key: "cluster-visible",
+        title: CLUSTER_VISIBLE,
+        figures: cluster::VISIBLE_FIGURES,
+        is_long: false,
+        needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ClusterExchange,
+        key: "cluster-exchange",
+        title: CLUSTER_EXCHANGE,
+        figures: cluster::EXCHANGE_FIGURES,
+        is_long: false,
+        needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ClusterBulk,
+        key: "cluster-bulk",
+        title: CLUSTER_BULK,
+        figures: cluster::BULK_FIGURES,
+        is_long: true,
+        needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ClusterCatchUp,
+        key: "cluster-catch-up",
+        title: CLUSTER_CATCH_UP,
+        figures: cluster::CATCH_UP_FIGURES,
+        is_long: true,
+        needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ClusterIdle,
+        key: "cluster-idle",
+        title: CLUSTER_IDLE,
+        figures: cluster::IDLE_FIGURES,
+        is_long: true,
+        needs_licence: true,
+    },
 ];
 
 /// The trials of indexes, in the order in which they are run.
@@ -177,6 +232,15 @@ pub(crate) const REDUCE_DAYS: &str = "map-reduce of 1,600,000 events into 1,000 
 pub(crate) const REDUCE_CHANGE: &str = "map-reduce: from one changed row to its non-stale total";
 pub(crate) const REDUCE_REPLACE: &str =
     "a map-reduce definition replaced under 500 writes/s and 500 queries/s";
+pub(crate) const CLUSTER_SETUP: &str =
+    "cluster of three: from nothing to a database that takes writes";
+pub(crate) const CLUSTER_VISIBLE: &str =
+    "cluster of three: a write on one node seen on another, 1,000 writes/s";
+pub(crate) const CLUSTER_EXCHANGE: &str = "cluster of three: compare exchange, 64 connections";
+pub(crate) const CLUSTER_BULK: &str = "cluster of three: bulk insert of 1,000,000 documents";
+pub(crate) const CLUSTER_CATCH_UP: &str =
+    "cluster of three: a node that was away for 1,000,000 documents";
+pub(crate) const CLUSTER_IDLE: &str = "cluster of three: 100 databases that nobody uses";
 
 impl Trial {
     /// All its rounds, with data below `parent`.
@@ -198,6 +262,12 @@ impl Trial {
             Self::ReduceDays => map_reduce::days(program, parent).await.map(|one| vec![one]),
             Self::ReduceChange => map_reduce::change(program, parent).await.map(|one| vec![one]),
             Self::ReduceReplace => map_reduce::replace(program, parent).await.map(|one| vec![one]),
+            Self::ClusterSetup => cluster::setup(program, parent).await,
+            Self::ClusterVisible => cluster::visible(program, parent).await.map(|one| vec![one]),
+            Self::ClusterExchange => cluster::exchange(program, parent).await.map(|one| vec![one]),
+            Self::ClusterBulk => cluster::bulk(program, parent).await.map(|one| vec![one]),
+            Self::ClusterCatchUp => cluster::catch_up(program, parent).await.map(|one| vec![one]),
+            Self::ClusterIdle => cluster::idle(program, parent).await.map(|one| vec![one]),
             Self::ManyDatabases => many_databases::run(program, parent).await.map(|one| vec![one]),
         }
     }

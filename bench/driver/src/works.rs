@@ -28,6 +28,7 @@ use crate::{
 
 use self::table::{DOCUMENTS, REQUESTS_WITH_LATENCY};
 pub(crate) use self::{
+    compare_exchange::write_put as write_exchange,
     indexes::{
         INDEX_WORKS, asked, make_index, make_index_of, queries_path, wait_for_index, waiting,
     },
@@ -321,8 +322,17 @@ pub(crate) async fn create_database(
     connection: &mut Connection,
     name: &str,
 ) -> Result<(), DriverError> {
+    create_database_on(connection, name, 1).await
+}
+
+/// The same on several nodes of a cluster.
+pub(crate) async fn create_database_on(
+    connection: &mut Connection,
+    name: &str,
+    nodes: usize,
+) -> Result<(), DriverError> {
     let body = format!("{{\"DatabaseName\":\"{name}\",\"Settings\":{{}},\"Disabled\":false}}");
-    let path = format!("/admin/databases?name={name}&replicationFactor=1");
+    let path = format!("/admin/databases?name={name}&replicationFactor={nodes}");
     connection.succeed(&request("PUT", &path, body.as_bytes())).await
 }
 

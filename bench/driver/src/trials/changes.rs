@@ -89,15 +89,30 @@ pub(super) async fn notified(program: &Program, parent: &Path) -> Result<Figures
 }
 
 /// The notifications of a round.
-struct Notifications {
-    latencies: Histogram<u64>,
-    missed: u64,
+pub(super) struct Notifications {
+    pub(super) latencies: Histogram<u64>,
+    pub(super) missed: u64,
 }
 
 /// When each document was due to be written, and the notifications that listeners received.
 struct Received {
     began: Instant,
     latencies: Histogram<u64>,
+    /// Of each document when its write was acknowledged, and when a listener was last notified of it.
+    acknowledged: Vec<Duration>,
+    seen: Vec<Duration>,
+}
+
+impl Received {
+    fn new(writes: u64) -> Rc<RefCell<Self>> {
+        let unknown = || vec![Duration::ZERO; usize::try_from(writes).unwrap_or_default()];
+        Rc::new(RefCell::new(Self {
+            began: Instant::now(),
+            latencies: no_latencies(),
+            acknowledged: unknown(),
+            seen: unknown(),
+        }))
+    }
 }
 
 async fn notify_all(address: SocketAddr, watches_all: bool) -> Result<Notifications, DriverError> {
@@ -110,26 +125,58 @@ async fn notify_all(address: SocketAddr, watches_all: bool) -> Result<Notificati
         };
         listeners.push(Listener::connect(address, watch).await?);
     }
-    let received =
-        Rc::new(RefCell::new(Received { began: Instant::now(), latencies: no_latencies() }));
+    let received = Received::new(writes);
     for listener in listeners {
         tokio::task::spawn_local(listener.listen(Rc::clone(&received)));
     }
+    write_all(address, writes, &received).await?;
+    let expected = if watches_all { writes * LISTENERS as u64 } else { writes };
+    Ok(await_all(&received, expected).await)
+}
+
+/// Has all writers write their part.
+async fn write_all(
+    address: SocketAddr,
+    writes: u64,
+    received: &Rc<RefCell<Received>>,
+) -> Result<(), DriverError> {
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| {
-            tokio::task::spawn_local(write(address, writer, writes, Rc::clone(&received)))
-        })
+        .map(|writer| tokio::task::spawn_local(write(address, writer, writes, Rc::clone(received))))
         .collect();
     for writer in writers {
         writer.await.map_err(|_| DriverError::ClosedEarly)??;
     }
-    let expected = if watches_all { writes * LISTENERS as u64 } else { writes };
+    Ok(())
+}
+
+/// Waits for so many notifications, but not for long.
+async fn await_all(received: &RefCell<Received>, expected: u64) -> Notifications {
     let deadline = Instant::now() + PATIENCE;
     while received.borrow().latencies.len() < expected && Instant::now() < deadline {
         sleep(Duration::from_millis(10)).await;
     }
     let latencies = received.borrow().latencies.clone();
-    Ok(Notifications { missed: expected - latencies.len(), latencies })
+    Notifications { missed: expected.saturating_sub(latencies.len()), latencies }
+}
+
+/// Writes to a server of a cluster, and listens for all changes at another one; the latencies are those from the
+/// acknowledgement of each write.
+pub(super) async fn write_and_listen(
+    writer: SocketAddr,
+    listener: SocketAddr,
+) -> Result<Notifications, DriverError> {
+    let writes = u64::from(WRITES_PER_SECOND) * WRITTEN_FOR.as_secs();
+    let listener = Listener::connect(listener, ("watch-docs", "null".to_owned())).await?;
+    let received = Received::new(writes);
+    tokio::task::spawn_local(listener.listen(Rc::clone(&received)));
+    write_all(writer, writes, &received).await?;
+    let Notifications { missed, .. } = await_all(&received, writes).await;
+    let (mut latencies, received) = (no_latencies(), received.borrow());
+    for (seen, acknowledged) in received.seen.iter().zip(&received.acknowledged) {
+        // Never fails: the histogram grows by itself.
+        latencies += seen.saturating_sub(*acknowledged).as_nanos() as u64;
+    }
+    Ok(Notifications { latencies, missed })
 }
 
 /// When a write is due, counted from the start.
@@ -155,6 +202,9 @@ async fn write(
         put.clear();
         write_request(&mut put, "PUT", path, b"{\"Name\":\"written\"}");
         connection.succeed(&put).await?;
+        let mut received = received.borrow_mut();
+        let now = received.began.elapsed();
+        received.acknowledged[number as usize] = now;
     }
     Ok(())
 }
@@ -209,6 +259,7 @@ impl Listener {
                     let late = now.saturating_sub(due_after(number));
                     // Never fails: the histogram grows by itself.
                     received.latencies += u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                    received.seen[number as usize] = now;
                 }
                 rest += found + ID.len() + end;
             }

@@ -4,7 +4,7 @@ use super::DATABASE;
 use crate::{connection::write_request, generated::mixed};
 
 /// A put of a new value, with the request id that clients send.
-pub(super) fn write_put(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn write_put(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (mixed(number), mixed(!number));
     let path = format_args!(
         "/databases/{DATABASE}/cmpxchg?key=names/{number}&index=0&raft-request-id=\
