@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod cluster;
 mod driver;
 mod elections;

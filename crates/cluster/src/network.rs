@@ -39,8 +39,6 @@ pub(crate) struct PeerConnection {
     shared: Arc<Shared>,
     target: u64,
     url: String,
-    /// Whether the last request brought no answer.
-    is_failing: bool,
 }
 
 /// Why a request brought no answer.
@@ -114,12 +112,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = PeerConnection;
 
     async fn new_client(&mut self, target: u64, node: &Member) -> PeerConnection {
-        PeerConnection {
-            shared: Arc::clone(&self.shared),
-            target,
-            url: node.url.clone(),
-            is_failing: false,
-        }
+        PeerConnection { shared: Arc::clone(&self.shared), target, url: node.url.clone() }
     }
 }
 
@@ -138,19 +131,20 @@ impl PeerConnection {
         answer.map_err(|error| self.rpc_error(error))
     }
 
-    /// Logs once that the node does not answer, and once that it does again.
-    fn note(&mut self, error: Option<&CallError>) {
-        let was_failing = std::mem::replace(&mut self.is_failing, error.is_some());
+    /// Logs that the node does not answer, and that it does again.
+    fn note(&self, error: Option<&CallError>) {
+        if !self.shared.answers.note(self.target, error.is_none()) {
+            return;
+        }
         let url = self.url.as_str();
         match error {
-            Some(CallError::Io(error)) if !was_failing => {
+            Some(CallError::Io(error)) => {
                 tracing::warn!(url, %error, "a node of the cluster does not answer, and is tried again");
             }
-            Some(CallError::Refused(refusal)) if !was_failing => {
+            Some(CallError::Refused(refusal)) => {
                 tracing::warn!(url, %refusal, "a node of the cluster refuses requests, and is tried again");
             }
-            None if was_failing => tracing::info!(url, "a node of the cluster answers again"),
-            Some(_) | None => {}
+            None => tracing::info!(url, "a node of the cluster answers again"),
         }
     }
 

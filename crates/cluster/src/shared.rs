@@ -11,6 +11,7 @@ use platform::{Clock, Entropy};
 use tokio::time::Instant;
 
 use crate::{
+    answers::Answers,
     identity::CurrentIdentity,
     peers::Peers,
     raft_types::{Member, Metrics, RaftNode},
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     /// The running consensus; `None` while it is stopped.
     pub(crate) raft: RwLock<Option<RaftNode>>,
     pub(crate) staging: Staging,
+    pub(crate) answers: Answers,
     /// Whether the cluster has other nodes.
     pub(crate) has_company: AtomicBool,
     /// When this node last heard of a leader, or of itself as one.
@@ -77,6 +79,7 @@ impl Shared {
             url: RwLock::default(),
             raft: RwLock::default(),
             staging: Staging::default(),
+            answers: Answers::default(),
             has_company: AtomicBool::default(),
             heard: Mutex::default(),
         }
