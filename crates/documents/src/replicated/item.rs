@@ -211,6 +211,25 @@ impl ReceivedItem {
     }
 }
 
+/// What a revision tells of its version: what its writer has kept tells more than that it won a conflict, and that tells
+/// more than that it lost one. Of two revisions of one version the one that tells more is kept, whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    Lost,
+    Won,
+    Written,
+}
+
+impl Origin {
+    pub(crate) fn of(flags: DocumentFlags) -> Origin {
+        match () {
+            () if flags.contains(DocumentFlags::CONFLICTED) => Origin::Lost,
+            () if flags.contains(DocumentFlags::RESOLVED) => Origin::Won,
+            () => Origin::Written,
+        }
+    }
+}
+
 /// Whether a revision was made when a conflict was resolved.
 pub fn is_of_conflict(flags: DocumentFlags) -> bool {
     flags.contains(DocumentFlags::CONFLICTED) || flags.contains(DocumentFlags::RESOLVED)

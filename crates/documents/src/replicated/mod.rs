@@ -33,4 +33,5 @@ pub use item::{
 };
 pub use sources::{Source, SourceProgress, contained, source_progress, sources};
 
+pub(crate) use item::Origin;
 pub(crate) use sources::has_sources;

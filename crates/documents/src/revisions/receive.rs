@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::DocumentError,
     read,
-    replicated::{ReceivedRevision, ReceivedVersion, is_of_conflict},
+    replicated::{Origin, ReceivedRevision, ReceivedVersion},
     write::DocumentWriter,
 };
 
@@ -25,15 +25,8 @@ impl DocumentWriter<'_> {
         let ReceivedRevision { version, attachments } = received;
         let Some(body) = &version.body else { return Ok(()) };
         let change_vector = version.change_vector.as_str();
-        let known = revision_by_change_vector(self.transaction(), change_vector)?;
-        let known = known.map(|known| (known.flags(), known.etag()));
-        match known {
-            // What its writer has kept of it says more than what was kept when it lost a conflict.
-            Some((flags, etag)) if is_of_conflict(flags) && !is_of_conflict(version.flags) => {
-                self.remove_revisions(&version.id, RevisionsToRemove::One(etag))?;
-            }
-            Some(_) => return Ok(()),
-            None => {}
+        if !self.makes_room_for(version, Origin::of(version.flags))? {
+            return Ok(());
         }
         for attachment in attachments {
             self.link_received(&attachment.hash)?;
@@ -62,8 +55,7 @@ impl DocumentWriter<'_> {
         body: &[u8],
         mark: DocumentFlags,
     ) -> Result<(), DocumentError> {
-        let change_vector = version.change_vector.as_str();
-        if revision_by_change_vector(self.transaction(), change_vector)?.is_some() {
+        if !self.makes_room_for(version, Origin::of(mark))? {
             return Ok(());
         }
         let kept = DocumentFlags::FROM_CLUSTER_TRANSACTION
@@ -74,6 +66,24 @@ impl DocumentWriter<'_> {
         let etag = self.next_etag()?;
         self.add_received_revision(version, body, (etag, flags))?;
         self.add_received_to_chain(version, etag)
+    }
+
+    /// Removes the revision of a version that tells less than one of this origin; returns whether there is none then.
+    fn makes_room_for(
+        &mut self,
+        version: &ReceivedVersion,
+        origin: Origin,
+    ) -> Result<bool, DocumentError> {
+        let change_vector = version.change_vector.as_str();
+        let known = revision_by_change_vector(self.transaction(), change_vector)?;
+        match known.map(|known| (Origin::of(known.flags()), known.etag())) {
+            Some((known, etag)) if known < origin => {
+                self.remove_revisions(&version.id, RevisionsToRemove::One(etag))?;
+                Ok(true)
+            }
+            Some(_) => Ok(false),
+            None => Ok(true),
+        }
     }
 
     /// Returns the number of the collection.

@@ -327,10 +327,7 @@ impl Content {
                 }
                 let json = String::from_utf8(row.body()?.to_json()?).unwrap();
                 let key = (row.lower_id().to_owned(), entries_of(row.change_vector()));
-                // What wins one conflict may lose the next one, or not, as they come.
-                let of_conflict = DocumentFlags::CONFLICTED.with(DocumentFlags::RESOLVED);
-                let flags = shown(row.flags()).without(of_conflict);
-                self.revisions.insert(key, (flags, json, attachments));
+                self.revisions.insert(key, (shown(row.flags()), json, attachments));
             }
             LogEntry::Attachment(row) => {
                 if let Some(id) = row.lower_document_id() {
