@@ -46,8 +46,10 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// The first pause after a failure; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// The longest: a member that comes back is to be reached soon.
+/// The longest.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// The longest before another member of the group: one that comes back is to be reached before it is set aside.
+const MEMBER_PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long a link waits for a database that cannot be used now.
 const CLOSED_PAUSE: Duration = Duration::from_secs(2);
 /// How long an idle link sleeps: it is woken by changes.
@@ -317,7 +319,11 @@ impl Link {
     /// Notes a failure, after which the link pauses.
     fn fail(&mut self, message: &str, clock: &dyn Clock) -> Step {
         let pause = self.pause;
-        self.pause = pause.saturating_mul(2).min(PAUSE_MAX);
+        let pause_max = match self.shared.destination.kind() {
+            replication::LinkKind::External => PAUSE_MAX,
+            replication::LinkKind::Internal => MEMBER_PAUSE_MAX,
+        };
+        self.pause = pause.saturating_mul(2).min(pause_max);
         self.batch_bytes = (self.batch_bytes / 4).max(BATCH_BYTES_MIN);
         let now = clock.now().ticks();
         let retry = now.saturating_add(ticks::of_duration(pause));
