@@ -4,8 +4,8 @@
 //! openraft appends one entry at a time and waits for the disk. While an entry is in flight, further commands
 //! gather in the queue and go into the next entry: group commit.
 //!
-//! When openraft stops because the disk is full, it is restarted for the next command, because space may be
-//! freed at any time. After a write with an unknown outcome, the environment refuses everything until the
+//! When openraft stops because the disk is full, it is restarted for the next command, and on one of several nodes now and
+//! then, because space may be freed at any time. After a write with an unknown outcome, the environment refuses everything until the
 //! server is restarted, and so does this thread.
 
 use std::{
@@ -65,6 +65,8 @@ const LOG_BYTES_MAX: usize = 64 << 20;
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// The pause between a failure and the next attempt.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
+/// How often a node of several tries to start openraft again, whether or not it is sent commands.
+const RESTART_INTERVAL: Duration = Duration::from_millis(500);
 /// A single voter elects itself at once, so taking longer than this is an error.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a leader may take to answer commands of this node, and this node to follow what it answered.
@@ -212,7 +214,8 @@ impl Machine {
         Ok(self.shared.store.commit(tx, &changes)?)
     }
 
-    /// Starts openraft again when the next command arrives; `None` if the queue is closed.
+    /// Starts openraft again: when the next command arrives, and where other nodes count on this one, by itself. `None` if
+    /// the queue is closed.
     async fn restart(
         &self,
         queue: &mut mpsc::Receiver<Queued>,
@@ -220,14 +223,21 @@ impl Machine {
     ) -> Option<Running> {
         sleep(RESTART_PAUSE).await;
         loop {
-            let queued = self.next(queue).await?;
+            let queued = match self.shared.check_is_alone() {
+                Ok(()) => Some(self.next(queue).await?),
+                Err(_) => match timeout(RESTART_INTERVAL, self.next(queue)).await {
+                    Ok(queued) => Some(queued?),
+                    Err(_) => None,
+                },
+            };
             match self.start().await {
                 Ok(running) => {
-                    *first = Some(queued);
+                    *first = queued;
                     return Some(running);
                 }
                 Err(error) => {
-                    for queued in self.gather(queued, queue) {
+                    let waiting = queued.map(|queued| self.gather(queued, queue));
+                    for queued in waiting.into_iter().flatten() {
                         drop(queued.reply.send(Err(error.clone())));
                     }
                 }
@@ -306,6 +316,7 @@ impl Machine {
                         None => return End::Closed,
                     },
                     Some(joining) = inbox.joinings.recv() => return End::Joining(joining),
+                    () = stopped(raft) => return End::Failed,
                     _ = expiry.tick() => None,
                 },
             };
@@ -509,6 +520,13 @@ impl Machine {
         }
         Ok(bytes)
     }
+}
+
+/// Waits until openraft has stopped with an error: what others send can stop it, too.
+async fn stopped(raft: &RaftNode) {
+    let mut metrics = raft.metrics();
+    // It has stopped, too, if nobody can tell.
+    drop(metrics.wait_for(|metrics| metrics.running_state.is_err()).await);
 }
 
 fn report(error: &ClusterError, ended: &[Queued]) {

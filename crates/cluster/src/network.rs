@@ -6,8 +6,7 @@ use cluster_state::{Decoder, Malformed};
 use openraft::{
     AnyError, RaftNetwork, RaftNetworkFactory, Snapshot, Vote,
     error::{
-        Fatal, NetworkError, RPCError, RaftError, RemoteError, ReplicationClosed, StreamingError,
-        Unreachable,
+        Fatal, NetworkError, RPCError, RaftError, ReplicationClosed, StreamingError, Unreachable,
     },
     network::RPCOption,
     raft::{
@@ -153,12 +152,8 @@ impl PeerConnection {
             CallError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
                 RPCError::Network(NetworkError::new(&error))
             }
-            // openraft tries again after a pause.
+            // openraft tries again after a pause, also where the consensus of the node has stopped.
             CallError::Io(error) => RPCError::Unreachable(Unreachable::new(&error)),
-            CallError::Refused(Refusal::Stopped) => RPCError::RemoteError(RemoteError::new(
-                self.target,
-                RaftError::Fatal(Fatal::Stopped),
-            )),
             CallError::Refused(refusal) => RPCError::Unreachable(Unreachable::new(&refusal)),
         }
     }

@@ -132,7 +132,7 @@ fn on_a_full_disk_the_state_is_read_and_commands_are_refused_until_there_is_spac
     assert_eq!((home.listed("a").len(), home.listed("b").len()), (1, 1));
 }
 
-fn hash(number: u64) -> u64 {
+pub(crate) fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 

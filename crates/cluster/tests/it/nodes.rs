@@ -13,7 +13,7 @@ use platform::Platform;
 use storage::Environment;
 use tokio::time::{Instant, sleep};
 
-use crate::{DATABASE, environment, put};
+use crate::{DATABASE, environment, machine::hash, put};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -292,6 +292,34 @@ fn nodes_that_were_killed_come_back_with_everything() {
         nodes.iter().all(|node| keys.iter().all(|key| node.keys().contains(key)))
     });
     nodes[2].put("after", 0).unwrap();
+}
+
+#[test]
+fn a_node_whose_disk_was_full_follows_again_without_being_asked() {
+    let wires = Arc::new(Wires::default());
+    let simulations: Vec<_> = (1..=3).map(Platform::simulated).collect();
+    let platforms = simulations.iter().map(|simulation| simulation.platform.clone());
+    let nodes: Vec<_> = platforms.zip(1..).map(|(one, n)| Node::start(&wires, n, one)).collect();
+    nodes[0].put("before", 0).unwrap();
+    for url in ["http://node2", "http://node3"] {
+        add(&nodes[0], url, false).unwrap();
+    }
+    let leader = leader_of(&nodes);
+    let full = (leader + 1) % nodes.len();
+    simulations[full].disk.space_limit(Some(0));
+    let mut index = 0;
+    eventually("the consensus of the node stops", || {
+        // Values of different bytes, so that the compression of the journal does not help for long.
+        let text: String = (0..2000).map(|at| format!("{:x}", hash(index * 2000 + at))).collect();
+        let value = put("often", index, &format!(r#"{{"Object":"{text}"}}"#));
+        let applied = nodes[leader].cluster.submit_and_wait(&command(value)).unwrap();
+        let Outcome::CompareExchange(outcome) = applied.outcome else { panic!("{applied:?}") };
+        index = outcome.index;
+        nodes[full].topology().leader.is_none()
+    });
+    simulations[full].disk.space_limit(None);
+    nodes[leader].put("after", 0).unwrap();
+    eventually("the node follows again", || nodes[full].keys().contains(&"after".to_owned()));
 }
 
 #[test]
