@@ -18,6 +18,8 @@
 //! | `snapshot`, `state_image` | sending the whole state to a node that lags |
 //! | `identity`, `node_id` | which node of which cluster this is |
 //! | `log_store`, `log_format`, `state_machine`, `raft_types` | the interfaces that openraft requires |
+//! | `runtime` | tokio, or a simulated scheduler in virtual time |
+//! | `inspection` | [`Inspection`]: what checkers of several nodes compare |
 //! | `schema` | the trees of the log |
 //! | `failure` | the error that stopped openraft |
 
@@ -29,6 +31,7 @@ mod elections;
 mod failure;
 mod identity;
 mod incoming;
+mod inspection;
 mod log_format;
 mod log_store;
 mod membership;
@@ -39,6 +42,7 @@ mod node_id;
 mod peers;
 mod raft_types;
 mod refusal;
+mod runtime;
 mod schema;
 mod shared;
 mod snapshot;
@@ -47,7 +51,8 @@ mod state_machine;
 mod supervision;
 
 pub use crate::{
-    cluster::{Cluster, ClusterOptions, Submission},
+    cluster::{Cluster, ClusterOptions, Limits, Submission},
+    inspection::{Inspection, LoggedEntry},
     membership::{ClusterNode, NODES_MAX, Role, Topology},
     membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},

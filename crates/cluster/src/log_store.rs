@@ -54,22 +54,7 @@ impl LogStore {
     }
 
     fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, ClusterError> {
-        let from = match range.start_bound() {
-            Bound::Included(index) => *index,
-            Bound::Excluded(index) => index.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let tx = self.store.environment().read();
-        let mut entries = Vec::new();
-        for row in tx.tree(&schema::log())?.range(Bound::Included(&from.to_be_bytes()))? {
-            let (key, row) = row?;
-            let index = index_of(&key)?;
-            if !range.contains(&index) {
-                break;
-            }
-            entries.push(read_entry(index, row)?);
-        }
-        Ok(entries)
+        entries_of(&self.store.environment().read(), range)
     }
 
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
@@ -186,6 +171,28 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn purge(&mut self, log_id: LogId) -> Result<(), RaftStorageError> {
         self.remove(..=log_id.index, Some(log_id)).map_err(|error| self.failure.in_log(error))
     }
+}
+
+/// The entries of a log with these indexes.
+pub(crate) fn entries_of(
+    tx: &impl Transaction,
+    range: impl RangeBounds<u64>,
+) -> Result<Vec<Entry>, ClusterError> {
+    let from = match range.start_bound() {
+        Bound::Included(index) => *index,
+        Bound::Excluded(index) => index.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let mut entries = Vec::new();
+    for row in tx.tree(&schema::log())?.range(Bound::Included(&from.to_be_bytes()))? {
+        let (key, row) = row?;
+        let index = index_of(&key)?;
+        if !range.contains(&index) {
+            break;
+        }
+        entries.push(read_entry(index, row)?);
+    }
+    Ok(entries)
 }
 
 /// The last entry of the log, and the last one that was purged.

@@ -14,13 +14,13 @@ use openraft::{
         AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
     },
 };
-use tokio::time::timeout;
 
 use crate::{
     log_format::take_vote,
     message::{Envelope, Request, decode_answer, take_append_answer, take_vote_answer},
     raft_types::{Member, TypeConfig},
     refusal::Refusal,
+    runtime::timeout,
     shared::Shared,
     snapshot::Pieces,
     state_image::StateImage,
@@ -195,7 +195,7 @@ impl RaftNetwork<TypeConfig> for PeerConnection {
             let staged = io::Error::other("a state that was received is not sent on");
             return Err(StreamingError::Network(NetworkError::new(&staged)));
         };
-        let pieces = Pieces::of(tx, vote, snapshot.meta);
+        let pieces = Pieces::of(&self.shared, tx, vote, snapshot.meta);
         let pieces =
             pieces.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))?;
         tokio::select! {

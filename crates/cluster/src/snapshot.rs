@@ -10,10 +10,7 @@
 
 use std::{
     ops::Bound,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use cluster_state::{
@@ -26,12 +23,10 @@ use crate::{
     log_format::{put_log_id, put_vote, read_membership, take_log_id, take_vote, write_membership},
     raft_types::{SnapshotMeta, StoredMembership, TypeConfig},
     schema,
+    shared::Shared,
     state_image::StateImage,
     state_machine::{store_applied, store_membership},
 };
-
-/// Bytes of rows in one piece, unless a single row is larger.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// A piece of a state on its way.
 #[derive(Clone, Debug)]
@@ -75,25 +70,26 @@ impl Piece {
 pub(crate) struct Pieces {
     tx: Arc<ReadTransaction>,
     reader: ImageReader,
+    piece_bytes: usize,
     template: Piece,
     next: Option<Vec<u8>>,
     is_begun: bool,
 }
 
-/// Distinguishes the sessions of one process.
-static SESSIONS: AtomicU64 = AtomicU64::new(1);
-
 impl Pieces {
     pub(crate) fn of(
+        shared: &Shared,
         tx: Arc<ReadTransaction>,
         vote: Vote<u64>,
         meta: SnapshotMeta,
     ) -> Result<Self, ClusterError> {
-        let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        // A late piece of another session, even of one before this server was started, must not be taken for one of this.
+        let session = shared.entropy.next_u64();
+        let piece_bytes = shared.limits.piece_bytes;
         let template = Piece { session, number: 0, is_last: false, vote, meta, rows: Vec::new() };
         let mut reader = ImageReader::default();
-        let next = reader.next_piece(&tx, PIECE_BYTES)?;
-        Ok(Self { tx, reader, template, next, is_begun: false })
+        let next = reader.next_piece(&tx, piece_bytes)?;
+        Ok(Self { tx, reader, piece_bytes, template, next, is_begun: false })
     }
 
     /// The next piece; `None` after the last.
@@ -105,7 +101,7 @@ impl Pieces {
             None => return Ok(None),
         };
         self.is_begun = true;
-        self.next = self.reader.next_piece(&self.tx, PIECE_BYTES)?;
+        self.next = self.reader.next_piece(&self.tx, self.piece_bytes)?;
         let is_last = self.next.is_none();
         let piece = Piece { is_last, rows, ..self.template.clone() };
         self.template.number += 1;
