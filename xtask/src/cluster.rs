@@ -16,7 +16,7 @@ use crate::{Failure, checks::Checks, patience::SILENCE_MAX};
 /// The number of failures after which the run stops.
 const FAILURES_MAX: usize = 3;
 /// Simulations that are spent to find fewer events with the same result.
-const SHRINKING_MAX: usize = 60;
+const SHRINKING_MAX: usize = 40;
 /// Lines of what happened that are printed of a failure.
 const LINES_MAX: usize = 40;
 
@@ -32,7 +32,11 @@ pub(crate) fn simulate(count: u64, first: u64) -> Result<Checks, Failure> {
                 sum.add(&report);
                 match report.findings.is_empty() {
                     true => checks.passed += 1,
-                    false => checks.failures.push(describe(seed)),
+                    false => {
+                        // Shrinking takes a while.
+                        println!("seed {seed}: {}", report.findings[0]);
+                        checks.failures.push(describe(seed));
+                    }
                 }
             }
             Err(error) => {

@@ -23,6 +23,7 @@ use crate::{
     driver::{self, Inbox, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
     identity::{CurrentIdentity, Identity},
     incoming::{self, Joining},
+    limits::Limits,
     log_format::take_log_id,
     membership::{self, Topology},
     membership_change::MembershipChange,
@@ -52,21 +53,6 @@ pub struct ClusterOptions {
     pub cluster: [u8; 16],
     /// Sizes that tests make smaller.
     pub limits: Limits,
-}
-
-/// How much the log keeps, and how a state is sent to a node that lags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Applied entries that the log keeps. A node that lags further behind is sent the state.
-    pub log_entries: u64,
-    /// Bytes of rows in one piece of a state, unless a single row is larger.
-    pub piece_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { log_entries: 1024, piece_bytes: 1 << 20 }
-    }
 }
 
 impl ClusterOptions {

@@ -26,10 +26,10 @@ use storage::{StorageError, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    cluster::Limits,
     failure::LastFailure,
     identity::Identity,
     incoming::{Joining, check_is_free},
+    limits::Limits,
     log_store::LogStore,
     message::Request,
     network::{CallError, Network},
@@ -60,6 +60,8 @@ const LOG_BYTES_MAX: usize = 64 << 20;
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// The pause between a failure and the next attempt.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
+/// How often a node with company tries to start again.
+const RESTART_INTERVAL: Duration = Duration::from_secs(1);
 /// A single voter elects itself at once, so taking longer than this is an error.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause before a leader is looked for again.
@@ -206,7 +208,8 @@ impl Machine {
         Ok(self.shared.store.commit(tx, &changes)?)
     }
 
-    /// Starts openraft again when the next command arrives; `None` if the queue is closed.
+    /// Starts openraft again when the next command arrives; `None` if the queue is closed. A node with company does not
+    /// wait for a command: the others need its vote, and what it acknowledged.
     async fn restart(
         &self,
         queue: &mut mpsc::Receiver<Queued>,
@@ -214,14 +217,23 @@ impl Machine {
     ) -> Option<Running> {
         sleep(RESTART_PAUSE).await;
         loop {
-            let queued = self.next(queue).await?;
+            let queued = if self.shared.check_is_alone().is_ok() {
+                Some(self.next(queue).await?)
+            } else {
+                tokio::select! {
+                    biased;
+                    queued = self.next(queue) => Some(queued?),
+                    () = sleep(RESTART_INTERVAL) => None,
+                }
+            };
             match self.start().await {
                 Ok(running) => {
-                    *first = Some(queued);
+                    *first = queued;
                     return Some(running);
                 }
                 Err(error) => {
-                    for queued in self.gather(queued, queue) {
+                    tracing::debug!(%error, "the consensus does not start again yet");
+                    for queued in queued.into_iter().flat_map(|queued| self.gather(queued, queue)) {
                         drop(queued.reply.send(Err(error.clone())));
                     }
                 }
@@ -235,7 +247,10 @@ impl Machine {
         let (store, node) = (&self.shared.store, self.shared.identity.get().node);
         let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         let (early, failure) = (AppliedEarly::default(), &self.failure);
-        let log = LogStore::new(store.clone(), node, early.clone(), failure.clone());
+        // What an earlier openraft was about to take over, this one knows nothing of.
+        self.shared.staging.end();
+        let staging = Arc::clone(&self.shared.staging);
+        let log = LogStore::new(store.clone(), node, early.clone(), failure.clone(), staging);
         let state = StateMachine::new(store.clone(), node, early, failure.clone());
         let network = Network::new(Arc::clone(&self.shared));
         let raft = RaftNode::new(node, Arc::new(config(self.shared.limits)), network, log, state)
@@ -297,6 +312,7 @@ impl Machine {
                 None => tokio::select! {
                     biased;
                     Some(joining) = inbox.joinings.recv() => return End::Joining(joining),
+                    () = has_stopped(raft) => return End::Failed,
                     queued = self.next(&mut inbox.queue) => match queued {
                         Some(queued) => Some(queued),
                         None => return End::Closed,
@@ -465,9 +481,16 @@ impl Machine {
         request: &Request,
     ) -> Result<Result<Vec<Applied>, String>, WriteError> {
         let read = |decoder: &mut Decoder<'_>| Ok((decoder.u64()?, decoder.list(Applied::decode)?));
-        let answer = self.shared.call(leader, url, request, FORWARDED_TIME_MAX, read).await;
         let unfinished =
             |reason: String| WriteError::Refused(ClusterError::Unfinished { reason, source: None });
+        // A leader that has lost its power does not even refuse. Its successor makes itself heard.
+        let answer = tokio::select! {
+            biased;
+            answer = self.shared.call(leader, url, request, FORWARDED_TIME_MAX, read) => answer,
+            () = leads_no_longer(raft, leader) => {
+                return Err(unfinished("the leader of the cluster changed".to_owned()));
+            }
+        };
         let (index, outcomes) = match answer {
             Ok(answer) => answer,
             Err(CallError::Io(error)) if was_not_sent(&error) => return Ok(Err(error.to_string())),
@@ -494,6 +517,26 @@ impl Machine {
             bytes += entry.len();
         }
         Ok(bytes)
+    }
+}
+
+/// Waits until openraft has stopped, such as on a full disk.
+async fn has_stopped(raft: &RaftNode) {
+    let mut metrics = raft.metrics();
+    while metrics.borrow_and_update().running_state.is_ok() {
+        if metrics.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until another node leads.
+async fn leads_no_longer(raft: &RaftNode, leader: u64) {
+    let mut server = raft.server_metrics();
+    let is_other = |id: Option<u64>| id.is_some_and(|id| id != leader);
+    // Without an openraft nobody leads; the request goes on.
+    if server.wait_for(|server| is_other(server.current_leader)).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

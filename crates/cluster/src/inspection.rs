@@ -3,18 +3,16 @@
 use std::ops::Bound;
 
 use cluster_state::{ClusterError, Decoder, ImageReader};
-use model::NodeTag;
 use openraft::ServerState;
 use storage::{ReadTransaction, Transaction};
 
 use crate::{
     cluster::Cluster,
     log_format::{read_log_id, take_vote, write_entry},
-    log_store::entries_of,
-    node_id::tag_of,
+    log_store::{entries_of, last_of},
     raft_types::Entry,
     schema,
-    state_machine::{last_applied, stored_membership},
+    state_machine::last_applied,
 };
 
 /// An entry of a log.
@@ -36,16 +34,28 @@ pub struct Inspection {
     pub term: u64,
     /// The last entry that was removed from the log: index and term.
     pub purged: Option<(u64, u64)>,
-    /// The log.
-    pub log: Vec<LoggedEntry>,
+    /// The last entry of the log: index and term.
+    pub last: Option<(u64, u64)>,
     /// The last entry whose effects are in the state: index and term.
     pub applied: Option<(u64, u64)>,
-    /// The nodes that vote, as of the last applied entry.
-    pub voters: Vec<NodeTag>,
     tx: ReadTransaction,
 }
 
 impl Inspection {
+    /// The entries of the log.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn log(&self) -> Result<Vec<LoggedEntry>, ClusterError> {
+        let logged = |entry: Entry| LoggedEntry {
+            index: entry.log_id.index,
+            term: entry.log_id.leader_id.term,
+            bytes: write_entry(&entry),
+        };
+        let log = entries_of(&self.tx, (Bound::<u64>::Unbounded, Bound::Unbounded))?;
+        Ok(log.into_iter().map(logged).collect())
+    }
+
     /// All rows of the state that nodes share.
     ///
     /// # Errors
@@ -67,24 +77,17 @@ impl Cluster {
         let vote = raft.get(schema::VOTE)?.map(|bytes| take_vote(&mut Decoder::new(bytes)));
         let purged = raft.get(schema::PURGED)?.map(read_log_id).transpose()?;
         let position = |log_id: crate::raft_types::LogId| (log_id.index, log_id.leader_id.term);
-        let logged = |entry: Entry| LoggedEntry {
-            index: entry.log_id.index,
-            term: entry.log_id.leader_id.term,
-            bytes: write_entry(&entry),
-        };
-        let log = entries_of(&tx, (Bound::<u64>::Unbounded, Bound::Unbounded))?;
+        let last = last_of(&tx)?;
         let metrics = self.shared.raft().map(|raft| raft.metrics().borrow().clone());
         let leads_in = metrics
             .filter(|metrics| metrics.state == ServerState::Leader)
             .map(|metrics| metrics.current_term);
-        let voters = stored_membership(&tx)?.membership().voter_ids().filter_map(tag_of).collect();
         Ok(Inspection {
             leads_in,
             term: vote.transpose()?.map_or(0, |vote| vote.leader_id.term),
             purged: purged.map(position),
-            log: log.into_iter().map(logged).collect(),
+            last: last.map(position),
             applied: last_applied(&tx)?.map(position),
-            voters,
             tx,
         })
     }

@@ -19,6 +19,7 @@
 //! | `identity`, `node_id` | which node of which cluster this is |
 //! | `log_store`, `log_format`, `state_machine`, `raft_types` | the interfaces that openraft requires |
 //! | `runtime` | tokio, or a simulated scheduler in virtual time |
+//! | `limits` | [`Limits`]: sizes that tests make smaller |
 //! | `inspection` | [`Inspection`]: what checkers of several nodes compare |
 //! | `schema` | the trees of the log |
 //! | `failure` | the error that stopped openraft |
@@ -32,6 +33,7 @@ mod failure;
 mod identity;
 mod incoming;
 mod inspection;
+mod limits;
 mod log_format;
 mod log_store;
 mod membership;
@@ -51,8 +53,9 @@ mod state_machine;
 mod supervision;
 
 pub use crate::{
-    cluster::{Cluster, ClusterOptions, Limits, Submission},
+    cluster::{Cluster, ClusterOptions, Submission},
     inspection::{Inspection, LoggedEntry},
+    limits::Limits,
     membership::{ClusterNode, NODES_MAX, Role, Topology},
     membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},

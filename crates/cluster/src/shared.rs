@@ -10,8 +10,8 @@ use openraft::ServerState;
 use platform::{Clock, Entropy};
 
 use crate::{
-    cluster::Limits,
     identity::CurrentIdentity,
+    limits::Limits,
     peers::Peers,
     raft_types::{Member, Metrics, RaftNode},
     runtime::Moment,
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) url: RwLock<String>,
     /// The running consensus; `None` while it is stopped.
     pub(crate) raft: RwLock<Option<RaftNode>>,
-    pub(crate) staging: Staging,
+    pub(crate) staging: Arc<Staging>,
     /// Whether the cluster has other nodes.
     pub(crate) has_company: AtomicBool,
     /// When this node last heard of a leader, or of itself as one.
@@ -77,7 +77,7 @@ impl Shared {
             limits,
             url: RwLock::default(),
             raft: RwLock::default(),
-            staging: Staging::default(),
+            staging: Arc::default(),
             has_company: AtomicBool::default(),
             heard: Mutex::default(),
         }

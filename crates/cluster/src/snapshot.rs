@@ -21,11 +21,11 @@ use storage::{ReadTransaction, Transaction};
 
 use crate::{
     log_format::{put_log_id, put_vote, read_membership, take_log_id, take_vote, write_membership},
-    raft_types::{SnapshotMeta, StoredMembership, TypeConfig},
+    log_store::{remove_entries, store_purged},
+    raft_types::{LogId, SnapshotMeta, StoredMembership, TypeConfig},
     schema,
-    shared::Shared,
     state_image::StateImage,
-    state_machine::{store_applied, store_membership},
+    state_machine::{last_applied, store_applied, store_membership, stored_membership},
 };
 
 /// A piece of a state on its way.
@@ -78,14 +78,16 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     pub(crate) fn of(
-        shared: &Shared,
+        session: u64,
+        piece_bytes: usize,
         tx: Arc<ReadTransaction>,
         vote: Vote<u64>,
         meta: SnapshotMeta,
     ) -> Result<Self, ClusterError> {
-        // A late piece of another session, even of one before this server was started, must not be taken for one of this.
-        let session = shared.entropy.next_u64();
-        let piece_bytes = shared.limits.piece_bytes;
+        // The state may be newer than openraft was told: an entry that is decided by being appended is applied at once. The
+        // receiver must not apply it again.
+        let (last_log_id, last_membership) = (last_applied(&*tx)?, stored_membership(&*tx)?);
+        let meta = SnapshotMeta { last_log_id, last_membership, ..meta };
         let template = Piece { session, number: 0, is_last: false, vote, meta, rows: Vec::new() };
         let mut reader = ImageReader::default();
         let next = reader.next_piece(&tx, piece_bytes)?;
@@ -111,47 +113,76 @@ impl Pieces {
 
 /// The pieces that have arrived.
 #[derive(Default)]
-pub(crate) struct Staging(Mutex<Option<(u64, u64, u32)>>);
+pub(crate) struct Staging(Mutex<Staged>);
+
+#[derive(Default)]
+struct Staged {
+    /// The sender, the session and the number of the next piece.
+    expected: Option<(u64, u64, u32)>,
+    /// What the staged state is, while it is being taken over. No other must take its place before that has ended.
+    complete: Option<SnapshotMeta>,
+}
 
 impl Staging {
-    /// Stages a piece that `sender` sent. Returns the state if it was the last one, `None` if more are to come.
+    /// Stages a piece that `sender` sent. Returns the state if it was the last one, `None` if more are to come. After the
+    /// last one, no other is staged until [`Staging::end`].
     ///
     /// # Errors
-    /// A piece before it is missing; storage errors.
+    /// A piece before it is missing; another state is being taken over; storage errors.
     pub(crate) fn stage(
         &self,
         store: &ClusterStore,
         sender: u64,
         piece: &Piece,
     ) -> Result<Option<Snapshot<TypeConfig>>, ClusterError> {
-        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut staged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let this = (sender, piece.session, piece.number);
-        if piece.number != 0 && *expected != Some(this) {
-            let reason = "pieces of a state arrived out of order".to_owned();
-            return Err(ClusterError::Membership { reason });
+        let refused = |reason: &str| ClusterError::Membership { reason: reason.to_owned() };
+        if staged.complete.is_some() {
+            return Err(refused("another state is being taken over"));
         }
-        *expected = None;
+        if piece.number != 0 && staged.expected != Some(this) {
+            return Err(refused("pieces of a state arrived out of order"));
+        }
+        staged.expected = None;
         let mut tx = store.environment().write()?;
         if piece.number == 0 {
             tx.drop_tree(&schema::staged())?;
         }
         tx.tree_mut(&schema::staged())?.put(&piece.number.to_be_bytes(), &piece.rows)?;
         tx.commit()?;
-        *expected = Some((sender, piece.session, piece.number + 1));
-        Ok(piece.is_last.then(|| {
-            *expected = None;
-            Snapshot { meta: piece.meta.clone(), snapshot: Box::new(StateImage::Staged) }
-        }))
+        if !piece.is_last {
+            staged.expected = Some((sender, piece.session, piece.number + 1));
+            return Ok(None);
+        }
+        staged.complete = Some(piece.meta.clone());
+        let snapshot = Box::new(StateImage::Staged);
+        Ok(Some(Snapshot { meta: piece.meta.clone(), snapshot }))
+    }
+
+    /// The staged state was taken over, or never will be.
+    pub(crate) fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).complete = None;
+    }
+
+    /// The staged state that is being taken over and ends with this entry.
+    pub(crate) fn ending_with(&self, log_id: &LogId) -> Option<SnapshotMeta> {
+        let staged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        staged.complete.clone().filter(|meta| meta.last_log_id.as_ref() == Some(log_id))
     }
 }
 
-/// Replaces the state of this node by the staged one.
+/// Replaces the state of this node by the staged one, unless that has been done already, and removes the entries of the log
+/// that it contains, in one transaction.
 pub(crate) fn install_staged(
     store: &ClusterStore,
     meta: &SnapshotMeta,
 ) -> Result<(), ClusterError> {
     let staged = store.environment().read();
     let mut tx = store.environment().write()?;
+    if meta.last_log_id <= last_applied(&tx)? {
+        return Ok(());
+    }
     let installer = ImageInstaller::begin(&mut tx)?;
     for piece in staged.tree(&schema::staged())?.range(Bound::Unbounded)? {
         installer.install(&mut tx, piece?.1)?;
@@ -159,6 +190,8 @@ pub(crate) fn install_staged(
     let changes = installer.finish(&mut tx)?;
     if let Some(last) = &meta.last_log_id {
         store_applied(&mut tx, last)?;
+        remove_entries(&mut tx, ..=last.index)?;
+        store_purged(&mut tx, last)?;
     }
     let members = &meta.last_membership;
     store_membership(&mut tx, members.log_id().as_ref(), members.membership())?;

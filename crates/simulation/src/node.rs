@@ -59,8 +59,8 @@ pub(crate) struct Node {
     pub(crate) group: TaskGroup,
     /// The running process.
     pub(crate) process: Option<Process>,
-    /// Grows with each start and each wipe.
-    pub(crate) lives: u64,
+    /// The id of the cluster that a process with an empty disk begins.
+    own_cluster: [u8; 16],
 }
 
 /// A running process of a node.
@@ -76,6 +76,7 @@ struct Start {
     clock: Arc<NodeClock>,
     network: Network,
     number: usize,
+    own_cluster: [u8; 16],
     limits: Limits,
 }
 
@@ -83,7 +84,8 @@ impl Node {
     pub(crate) fn new(number: usize, seed: u64, scheduler: &Scheduler) -> Self {
         let (machine, clock) = (Platform::simulated(seed), Arc::default());
         let group = scheduler.new_group();
-        Self { number, machine, clock, group, process: None, lives: 0 }
+        let own_cluster = [u8::try_from(number + 1).expect("there are few nodes"); 16];
+        Self { number, machine, clock, group, process: None, own_cluster }
     }
 
     /// Starts the process; the future that it returns does not borrow the node.
@@ -92,10 +94,10 @@ impl Node {
         network: &Network,
         limits: Limits,
     ) -> oneshot::Receiver<Result<Process, String>> {
-        self.lives += 1;
         let platform = self.machine.platform.clone();
         let (clock, network, number) = (Arc::clone(&self.clock), network.clone(), self.number);
-        let start = Start { platform, clock, network, number, limits };
+        let own_cluster = self.own_cluster;
+        let start = Start { platform, clock, network, number, own_cluster, limits };
         let (sender, receiver) = oneshot::channel();
         let scheduler = Scheduler::current().expect("nodes are started by a task");
         let group = self.group;
@@ -118,12 +120,13 @@ impl Node {
         let scheduler = Scheduler::current().expect("nodes are ended by a task");
         scheduler.end(self.group);
         self.process = None;
-        self.lives += 1;
     }
 
     /// Takes the disk away and puts in an empty one.
     pub(crate) fn wipe(&mut self, random: &mut Random) {
         self.machine = Platform::simulated(random.next_u64());
+        self.own_cluster[..8].copy_from_slice(&random.next_u64().to_be_bytes());
+        self.own_cluster[8] = u8::MAX;
     }
 
     /// Whether the process cannot go on and must be started again.
@@ -142,11 +145,10 @@ impl Start {
         let environment = environment.map_err(|error| format!("the environment: {error}"))?;
         let peers = Wire { network: self.network.clone(), node: self.number };
         let alone = ClusterOptions::alone(Arc::clone(&environment), &self.platform);
-        let own_cluster = [u8::try_from(self.number + 1).expect("there are few nodes"); 16];
         let options = ClusterOptions {
             clock: self.clock,
             peers: Arc::new(peers),
-            cluster: own_cluster,
+            cluster: self.own_cluster,
             limits: self.limits,
             ..alone
         };

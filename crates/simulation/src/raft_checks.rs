@@ -24,7 +24,14 @@ pub(crate) struct RaftChecks {
 struct Seen {
     term: u64,
     applied: u64,
+    /// What would be different if anything was.
+    stored: Stored,
 }
+
+type Position = Option<(u64, u64)>;
+
+/// The term in which a node leads; its purged, last and applied entries.
+type Stored = (Option<u64>, Position, Position, Position);
 
 fn hash(bytes: &[u8]) -> u64 {
     // Deterministic, and good enough to tell states apart.
@@ -47,15 +54,26 @@ impl RaftChecks {
     /// Compares a node with everything seen so far. Returns what is wrong.
     pub(crate) fn observe(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
         self.term = self.term.max(seen.term);
-        self.check_growth(node, seen)?;
-        if let Some(term) = seen.leads_in {
-            self.check_leader(node, term, seen)?;
+        let stored = (seen.leads_in, seen.purged, seen.last, seen.applied);
+        let before = self.nodes.get(&node).copied().unwrap_or_default();
+        if before.term == seen.term && before.stored == stored {
+            return Ok(());
         }
-        self.check_log(node, seen)?;
-        self.check_committed(node, seen)
+        let log = seen.log().map_err(|error| format!("the log of node {node}: {error}"))?;
+        self.check_growth(node, seen, stored)?;
+        if let Some(term) = seen.leads_in {
+            self.check_leader(node, term, seen, &log)?;
+        }
+        self.check_log(node, seen, &log)?;
+        self.check_committed(node, seen, &log)
     }
 
-    fn check_growth(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
+    fn check_growth(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        stored: Stored,
+    ) -> Result<(), String> {
         let applied = seen.applied.map_or(0, |(index, _)| index);
         let before = self.nodes.entry(node).or_default();
         if seen.term < before.term {
@@ -70,17 +88,23 @@ impl RaftChecks {
                 before.applied
             ));
         }
-        *before = Seen { term: seen.term, applied };
+        *before = Seen { term: seen.term, applied, stored };
         Ok(())
     }
 
-    fn check_leader(&mut self, node: usize, term: u64, seen: &Inspection) -> Result<(), String> {
+    fn check_leader(
+        &mut self,
+        node: usize,
+        term: u64,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
         let leader = *self.leaders.entry(term).or_insert(node);
         if leader != node {
             return Err(format!("term {term} has two leaders: node {leader} and node {node}"));
         }
         let purged = seen.purged.map_or(0, |(index, _)| index);
-        let terms: BTreeMap<u64, u64> = seen.log.iter().map(|at| (at.index, at.term)).collect();
+        let terms: BTreeMap<u64, u64> = log.iter().map(|at| (at.index, at.term)).collect();
         for (index, (entry_term, committed_in)) in self.committed.range(purged + 1..) {
             let has = terms.get(index) == Some(entry_term)
                 || seen.applied.is_some_and(|(applied, _)| *index <= applied);
@@ -93,9 +117,14 @@ impl RaftChecks {
         Ok(())
     }
 
-    fn check_log(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
+    fn check_log(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
         let mut before = seen.purged;
-        for LoggedEntry { index, term, bytes } in &seen.log {
+        for LoggedEntry { index, term, bytes } in log {
             if let Some((earlier, _)) = before
                 && earlier + 1 != *index
             {
@@ -118,9 +147,14 @@ impl RaftChecks {
         Ok(())
     }
 
-    fn check_committed(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
+    fn check_committed(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
         let Some((applied, term)) = seen.applied else { return Ok(()) };
-        let logged = seen.log.iter().take_while(|entry| entry.index <= applied);
+        let logged = log.iter().take_while(|entry| entry.index <= applied);
         let committed = logged.map(|entry| (entry.index, entry.term)).chain([(applied, term)]);
         for (index, term) in committed {
             let known = *self.committed.entry(index).or_insert((term, self.term));

@@ -25,11 +25,11 @@ use crate::{
 const SETUP_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long faults and changes of the nodes may go on after their time.
 const CALM_TIME_MAX: Duration = Duration::from_secs(180);
-/// How long nodes may take to become equal without faults.
-const HEAL_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long nodes may take to become equal without faults. A message that was lost before may be waited for a minute.
+const HEAL_TIME_MAX: Duration = Duration::from_secs(150);
 const HEAL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a healthy node may take to carry out a command, with a new leader in between.
-const SERVICE_TIME_MAX: Duration = Duration::from_secs(20);
+const SERVICE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Ends with a task.
 type Ended = oneshot::Receiver<()>;
@@ -184,11 +184,38 @@ async fn heal(world: &Rc<World>) -> bool {
             return false;
         }
         if HEAL_TIME_MAX < world.now() - began {
+            describe(world);
             world.find(format!("the nodes did not become equal: {difference}"));
             return false;
         }
         let pause = world.sleep(HEAL_INTERVAL);
         pause.await;
+    }
+}
+
+/// Logs what each node knows.
+fn describe(world: &World) {
+    for (node, process) in world.processes() {
+        let (Ok(seen), Ok(topology)) = (process.cluster.inspect(), process.cluster.topology())
+        else {
+            continue;
+        };
+        let known: Vec<String> = topology
+            .nodes
+            .iter()
+            .map(|node| format!("{} {} {:?}", node.tag, node.url, node.role))
+            .collect();
+        world.log(format!(
+            "node {node} is {}: term {}, leads in {:?}, follows {:?}, last {:?}, applied {:?}, purged {:?}, knows {}",
+            topology.this,
+            seen.term,
+            seen.leads_in,
+            topology.leader.map(|tag| tag.to_string()),
+            seen.last,
+            seen.applied,
+            seen.purged,
+            known.join(", ")
+        ));
     }
 }
 
@@ -217,7 +244,7 @@ fn difference(world: &World) -> Option<String> {
         let Ok(seen) = process.cluster.inspect() else {
             return Some(format!("node {node} cannot be read"));
         };
-        let last = seen.log.last().map(|entry| (entry.index, entry.term)).or(seen.purged);
+        let last = seen.last.or(seen.purged);
         if last != seen.applied {
             let applied = seen.applied;
             return Some(format!("node {node} has entry {last:?}, and has applied {applied:?}"));
@@ -332,6 +359,33 @@ mod tests {
         let report = run(&plan);
         assert_eq!(report.findings, Vec::<String>::new(), "{:#?}", report.log);
         assert!(0 < report.acknowledged && 1 < report.leaders, "{report:?}");
+    }
+
+    #[test]
+    fn the_last_voter_leads_when_the_leader_has_left_the_cluster() {
+        let mut plan = quiet(2);
+        let remove = |seconds, node| Event {
+            at: Duration::from_secs(seconds),
+            action: Action::Remove { node },
+        };
+        plan.events = vec![remove(1, 2), remove(3, 0)];
+        let report = run(&plan);
+        assert_eq!(report.findings, Vec::<String>::new(), "{:#?}", report.log);
+        let removed = |tag: &str| {
+            let done = format!("Ok(Ok(NodeTag({tag})))");
+            report.log.iter().any(|line| line.contains("Remove {") && line.ends_with(&done))
+        };
+        assert!(removed("C") && removed("A"), "{:#?}", report.log);
+    }
+
+    /// What they found: the last voter did not lead when the others had left (126, 169), a state took the place of another
+    /// that was being taken over (357), a power cut between purging the log and taking over the state (462).
+    #[test]
+    fn seeds_that_found_bugs_find_nothing_any_more() {
+        for seed in [126, 169, 357, 462] {
+            let report = run(&Plan::of(seed));
+            assert_eq!(report.findings, Vec::<String>::new(), "seed {seed}");
+        }
     }
 
     #[test]
