@@ -30,6 +30,8 @@ const HEAL_TIME_MAX: Duration = Duration::from_secs(150);
 const HEAL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a healthy node may take to carry out a command, with a new leader in between.
 const SERVICE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long one attempt may take: a power cut that was prepared before may still come.
+const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Ends with a task.
 type Ended = oneshot::Receiver<()>;
@@ -307,7 +309,7 @@ async fn put(world: &Rc<World>, node: usize) -> bool {
         async move { submitted?.await }
     };
     let answer = world.network.ask(Sender::Client, node, submit);
-    matches!(world.within(SERVICE_TIME_MAX, answer).await, Some(Ok(Ok(_))))
+    matches!(world.within(ATTEMPT_TIME_MAX, answer).await, Some(Ok(Ok(_))))
 }
 
 /// Numbers are given out in order, each once, and as many as were asked for.
