@@ -137,6 +137,12 @@ fn check_real_time(history: &[Operation]) -> Vec<String> {
     Vec::new()
 }
 
+/// States of a key that are followed at the same time.
+const POSSIBLE_MAX: usize = 64;
+
+/// A state, and which of the unknown operations have led to it.
+type Possible = (Register, Vec<bool>);
+
 struct Key<'h> {
     /// In their order.
     answered: Vec<(u64, &'h Operation)>,
@@ -153,49 +159,60 @@ impl<'h> Key<'h> {
         Self { answered, unknown }
     }
 
+    /// Follows every state that the answers so far allow: an unknown operation that explains one answer may be the wrong one.
     fn check(&self) -> Result<(), String> {
-        let (mut state, mut used) = (None, vec![false; self.unknown.len()]);
+        let mut possible: Vec<Possible> = vec![(None, vec![false; self.unknown.len()])];
         for (position, operation) in &self.answered {
-            let Some(before) = self.explain(state, &mut used, *position, operation) else {
+            let mut next = Vec::new();
+            for (state, used) in &possible {
+                self.explain(*state, used.clone(), (*position, operation), &mut next);
+            }
+            if next.is_empty() {
                 return Err(format!(
-                    "{} ({position}) {:?} was answered {:?}, but the state is {state:?}",
-                    operation.name, operation.request, operation.outcome
+                    "{} ({position}) {:?} was answered {:?}, but the state is {:?}",
+                    operation.name, operation.request, operation.outcome, possible[0].0
                 ));
-            };
-            state = after(before, *position, operation);
+            }
+            for (state, _) in &mut next {
+                *state = after(*state, *position, operation);
+            }
+            possible = next;
         }
         Ok(())
     }
 
-    /// The state before an operation, which is the given one or one that follows from it by unknown operations.
+    /// The states before an operation that follow from a state, by unknown operations if it takes any.
     fn explain(
         &self,
         state: Register,
-        used: &mut [bool],
-        position: u64,
-        operation: &Operation,
-    ) -> Option<Register> {
+        used: Vec<bool>,
+        (position, operation): (u64, &Operation),
+        found: &mut Vec<Possible>,
+    ) {
+        if found.len() == POSSIBLE_MAX {
+            return;
+        }
         if let Some(state) = agrees(state, position, operation) {
-            return Some(state);
+            if !found.contains(&(state, used.clone())) {
+                found.push((state, used));
+            }
+            return;
         }
         for (number, unknown) in self.unknown.iter().enumerate() {
             if used[number] || operation.ended < unknown.began || !allows(unknown.request, state) {
                 continue;
             }
-            used[number] = true;
             let changed = match unknown.request {
                 Request::Put(_, value) => Some(Version { index: None, value }),
                 Request::Delete(_) => None,
                 Request::Read => state,
             };
-            if changed != state
-                && let Some(explained) = self.explain(changed, used, position, operation)
-            {
-                return Some(explained);
+            if changed != state {
+                let mut used = used.clone();
+                used[number] = true;
+                self.explain(changed, used, (position, operation), found);
             }
-            used[number] = false;
         }
-        None
     }
 }
 
