@@ -13,6 +13,7 @@
 
 mod architecture;
 mod checks;
+mod cluster;
 mod cluster_faults;
 mod compare;
 mod consistency;
@@ -57,6 +58,8 @@ cargo xtask reliability             write docs/reliability.md from docs/reliabil
 cargo xtask crash <n> [seed]        n simulated power cuts over random histories; 1 <seed> repeats one
 cargo xtask server-cuts <n> [seed]  n histories with power cuts under a whole server: subscriptions' positions,
                                     cluster-wide transactions
+cargo xtask cluster <n> [seed]      n clusters of several nodes in virtual time, with faults of disks, networks and
+                                    machines; 1 <seed> repeats one, and cluster show <seed> prints what happens
 cargo xtask io-sweep                every single I/O operation of six scenarios fails
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
                                     crash, io-sweep and rot: with --encrypted on an encrypted database
@@ -102,6 +105,11 @@ fn main() -> ExitCode {
         ["server-cuts", count] => parse(count).and_then(|count| server_cuts::run(count, None)),
         ["server-cuts", count, seed] => {
             parse(count).and_then(|count| server_cuts::run(count, Some(parse(seed)?)))
+        }
+        ["cluster", "show", seed] => parse(seed).and_then(cluster::show),
+        ["cluster", count] => parse(count).and_then(|count| cluster::simulate(count, 1)),
+        ["cluster", count, seed] => {
+            parse(count).and_then(|count| cluster::simulate(count, parse(seed)?))
         }
         ["io-sweep"] => io_sweep::run(at_rest),
         ["rot", flips] => parse(flips).and_then(|flips| rot::run(at_rest, flips, 1)),

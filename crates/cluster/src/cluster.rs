@@ -26,6 +26,7 @@ use crate::{
     driver::{self, Inbox, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
     identity::{CurrentIdentity, Identity},
     incoming::{self, Joining},
+    limits::Limits,
     log_format::take_log_id,
     membership::{self, Topology},
     membership_change::MembershipChange,
@@ -34,6 +35,7 @@ use crate::{
     peers::{NoPeers, Peers},
     raft_types::RaftNode,
     refusal::Refusal,
+    runtime::spawn,
     schema,
     shared::{LEADER_PAUSE, LEADERLESS_MAX, Leader, Shared},
 };
@@ -54,20 +56,23 @@ pub struct ClusterOptions {
     pub peers: Arc<dyn Peers>,
     /// The id of the cluster of which this server is the first node, unless it has joined another.
     pub cluster: [u8; 16],
+    /// Sizes that tests make smaller.
+    pub limits: Limits,
 }
 
 impl ClusterOptions {
     /// For a server that has no way to other nodes.
     pub fn alone(environment: Arc<Environment>, platform: &Platform) -> Self {
         let (clock, entropy) = (Arc::clone(&platform.clock), Arc::clone(&platform.entropy));
-        Self { environment, clock, entropy, peers: Arc::new(NoPeers), cluster: [0; 16] }
+        let peers = Arc::new(NoPeers);
+        Self { environment, clock, entropy, peers, cluster: [0; 16], limits: Limits::default() }
     }
 }
 
 /// The server-wide state of a running server. Dropping it without [`Cluster::close`] has the effect of a
 /// crash: every reported outcome survives. Its thread has ended when the drop returns.
 pub struct Cluster {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
     joinings: mpsc::Sender<Joining>,
@@ -87,29 +92,54 @@ impl Cluster {
     /// # Errors
     /// Storage errors; a newer format; the thread cannot be started.
     pub fn start(options: ClusterOptions) -> Result<Cluster, ClusterError> {
-        let ClusterOptions { environment, clock, entropy, peers, cluster } = options;
+        let (cluster, machine, inbox) = Self::prepare(options)?;
+        let (started, wait) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("cluster".into())
+            .spawn(move || {
+                // Nobody waits for it any longer if this fails.
+                let started = move |outcome| drop(started.send(outcome));
+                driver::run(machine, inbox, Box::new(started));
+            })
+            .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
+        wait.recv().unwrap_or(Err(ClusterError::Closed))?;
+        *cluster.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(cluster)
+    }
+
+    /// As [`Cluster::start`], but as a task of the scheduler that runs on this thread, for simulations of many nodes. Such
+    /// a cluster has no thread of its own, so [`Cluster::close`] does not wait for it.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub async fn start_as_task(options: ClusterOptions) -> Result<Cluster, ClusterError> {
+        let (cluster, machine, inbox) = Self::prepare(options)?;
+        let (started, wait) = oneshot::channel();
+        let started = move |outcome| drop(started.send(outcome));
+        spawn(machine.run(inbox, Box::new(started)));
+        wait.await.unwrap_or(Err(ClusterError::Closed))?;
+        Ok(cluster)
+    }
+
+    fn prepare(options: ClusterOptions) -> Result<(Cluster, Machine, Inbox), ClusterError> {
+        let ClusterOptions { environment, clock, entropy, peers, cluster, limits } = options;
         check_version(&environment)?;
         let identity = Identity::stored(&environment)?;
         let identity = CurrentIdentity::new(identity.unwrap_or(Identity::first_of(cluster)));
         let store = ClusterStore::open(environment)?;
-        let shared = Arc::new(Shared::new(store, clock, entropy, peers, identity));
+        let shared = Arc::new(Shared::new(store, clock, entropy, peers, identity, limits));
         let (sender, queue) = mpsc::channel(QUEUE_LENGTH_MAX);
         let (joining, joinings) = mpsc::channel(1);
         let queued_bytes = QueueBytes::default();
         let machine = Machine::new(Arc::clone(&shared), Arc::clone(&queued_bytes));
-        let (started, wait) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("cluster".into())
-            .spawn(move || driver::run(machine, Inbox { queue, joinings }, &started))
-            .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
-        wait.recv().unwrap_or(Err(ClusterError::Closed))?;
-        Ok(Cluster {
+        let cluster = Cluster {
             shared,
             queue: RwLock::new(Some(sender)),
             joinings: joining,
             queued_bytes,
-            thread: Mutex::new(Some(thread)),
-        })
+            thread: Mutex::default(),
+        };
+        Ok((cluster, machine, Inbox { queue, joinings }))
     }
 
     /// The tag of this node. It changes when the server joins another cluster.

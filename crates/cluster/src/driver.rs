@@ -13,7 +13,6 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
-        mpsc::Sender,
     },
     time::Duration,
 };
@@ -24,22 +23,20 @@ use cluster_state::{
 };
 use openraft::{Config, SnapshotPolicy, error::ClientWriteError};
 use storage::{StorageError, Transaction};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
-};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     failure::LastFailure,
     identity::Identity,
     incoming::{Joining, check_is_free},
+    limits::Limits,
     log_store::LogStore,
     message::Request,
     network::{CallError, Network},
     peers::was_not_sent,
     raft_types::{Member, RaftNode},
     refusal::Refusal,
+    runtime::{JoinHandle, Moment, sleep, sleep_until, spawn, timeout},
     schema,
     shared::{
         ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, LEADER_PAUSE,
@@ -57,8 +54,6 @@ pub(crate) const QUEUE_BYTES_MAX: usize = 256 << 20;
 const BATCH_LENGTH_MAX: usize = 512;
 /// An entry of this size takes no further command.
 const BATCH_BYTES: usize = 4 << 20;
-/// Applied entries that the log keeps.
-const LOG_ENTRIES_MAX: u64 = 1024;
 /// Bytes of applied entries that the log keeps.
 const LOG_BYTES_MAX: usize = 64 << 20;
 /// How often expired values are looked for.
@@ -91,8 +86,11 @@ pub(crate) struct Machine {
     queued_bytes: QueueBytes,
     failure: LastFailure,
     /// Since when there has been no leader for the commands in the queue.
-    leaderless_since: Option<Instant>,
+    leaderless_since: Option<Moment>,
 }
+
+/// Is called once, when it is known whether the machine could start.
+pub(crate) type Started = Box<dyn FnOnce(Result<(), ClusterError>) + Send>;
 
 /// What the thread is asked for.
 pub(crate) struct Inbox {
@@ -113,13 +111,13 @@ impl Machine {
     }
 }
 
-/// Runs the machine until the queue is closed and empty. Reports once on `started` whether it could start.
-pub(crate) fn run(machine: Machine, inbox: Inbox, started: &Sender<Result<(), ClusterError>>) {
+/// Runs the machine until the queue is closed and empty. Calls `started` when it is known whether it could start.
+pub(crate) fn run(machine: Machine, inbox: Inbox, started: Started) {
     // Sending fails if the caller has gone; then the queue is closed as well, and the machine ends.
     match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime.block_on(machine.run(inbox, started)),
         Err(source) => {
-            drop(started.send(Err(ClusterError::Start { source: Arc::new(source) })));
+            started(Err(ClusterError::Start { source: Arc::new(source) }));
         }
     }
 }
@@ -135,11 +133,7 @@ enum End {
 }
 
 impl Machine {
-    pub(crate) async fn run(
-        mut self,
-        mut inbox: Inbox,
-        started: &Sender<Result<(), ClusterError>>,
-    ) {
+    pub(crate) async fn run(mut self, mut inbox: Inbox, started: Started) {
         let mut first = None;
         let mut running = match self.start().await {
             Ok(running) => Some(running),
@@ -148,9 +142,9 @@ impl Machine {
                 tracing::warn!(%error, "databases can be read; nothing can be created or changed yet");
                 None
             }
-            Err(error) => return drop(started.send(Err(error))),
+            Err(error) => return started(Err(error)),
         };
-        drop(started.send(Ok(())));
+        started(Ok(()));
         loop {
             let present = match running.take() {
                 Some(running) => running,
@@ -223,12 +217,14 @@ impl Machine {
     ) -> Option<Running> {
         sleep(RESTART_PAUSE).await;
         loop {
-            let queued = match self.shared.check_is_alone() {
-                Ok(()) => Some(self.next(queue).await?),
-                Err(_) => match timeout(RESTART_INTERVAL, self.next(queue)).await {
-                    Ok(queued) => Some(queued?),
-                    Err(_) => None,
-                },
+            let queued = if self.shared.check_is_alone().is_ok() {
+                Some(self.next(queue).await?)
+            } else {
+                tokio::select! {
+                    biased;
+                    queued = self.next(queue) => Some(queued?),
+                    () = sleep(RESTART_INTERVAL) => None,
+                }
             };
             match self.start().await {
                 Ok(running) => {
@@ -236,8 +232,8 @@ impl Machine {
                     return Some(running);
                 }
                 Err(error) => {
-                    let waiting = queued.map(|queued| self.gather(queued, queue));
-                    for queued in waiting.into_iter().flatten() {
+                    tracing::debug!(%error, "the consensus does not start again yet");
+                    for queued in queued.into_iter().flat_map(|queued| self.gather(queued, queue)) {
                         drop(queued.reply.send(Err(error.clone())));
                     }
                 }
@@ -251,10 +247,13 @@ impl Machine {
         let (store, node) = (&self.shared.store, self.shared.identity.get().node);
         let failed = |reason: &dyn std::fmt::Display| self.failure.at_start(reason);
         let (early, failure) = (AppliedEarly::default(), &self.failure);
-        let log = LogStore::new(store.clone(), node, early.clone(), failure.clone());
+        // What an earlier openraft was about to take over, this one knows nothing of.
+        self.shared.staging.end();
+        let staging = Arc::clone(&self.shared.staging);
+        let log = LogStore::new(store.clone(), node, early.clone(), failure.clone(), staging);
         let state = StateMachine::new(store.clone(), node, early, failure.clone());
         let network = Network::new(Arc::clone(&self.shared));
-        let raft = RaftNode::new(node, Arc::new(config()), network, log, state)
+        let raft = RaftNode::new(node, Arc::new(config(self.shared.limits)), network, log, state)
             .await
             .map_err(|error| failed(&error))?;
         if !raft.is_initialized().await.map_err(|error| failed(&error))? {
@@ -273,7 +272,7 @@ impl Machine {
         }
         self.shared.set_raft(Some(raft.clone()));
         let supervision = supervision::run(Arc::clone(&self.shared), raft.clone());
-        Ok(Running { raft, supervision: tokio::spawn(supervision) })
+        Ok(Running { raft, supervision: spawn(supervision) })
     }
 
     /// Waits until this node, which has the only vote, leads and has applied the whole log.
@@ -304,20 +303,24 @@ impl Machine {
         inbox: &mut Inbox,
         mut first: Option<Queued>,
     ) -> End {
-        let mut expiry = interval_at(Instant::now() + EXPIRY_INTERVAL, EXPIRY_INTERVAL);
-        expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut expiry = Moment::now() + EXPIRY_INTERVAL;
         let mut logged_bytes = self.log_bytes().unwrap_or(LOG_BYTES_MAX);
         loop {
             let queued = match first.take() {
                 Some(queued) => Some(queued),
+                // Joining first: a server that is asked all the time can be told to join, too.
                 None => tokio::select! {
+                    biased;
+                    Some(joining) = inbox.joinings.recv() => return End::Joining(joining),
+                    () = has_stopped(raft) => return End::Failed,
                     queued = self.next(&mut inbox.queue) => match queued {
                         Some(queued) => Some(queued),
                         None => return End::Closed,
                     },
-                    Some(joining) = inbox.joinings.recv() => return End::Joining(joining),
-                    () = stopped(raft) => return End::Failed,
-                    _ = expiry.tick() => None,
+                    () = sleep_until(expiry) => {
+                        expiry = Moment::now() + EXPIRY_INTERVAL;
+                        None
+                    }
                 },
             };
             let batch = match queued {
@@ -381,7 +384,7 @@ impl Machine {
     /// Has the cluster agree on one entry, and answers the callers of all its commands; returns the size of the entry in
     /// bytes. An error says that openraft has stopped.
     async fn write(&mut self, raft: &RaftNode, mut batch: Vec<Queued>) -> Result<usize, ()> {
-        let began = Instant::now();
+        let began = Moment::now();
         loop {
             let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
             let bytes = encoded.0.len();
@@ -445,7 +448,7 @@ impl Machine {
                 },
                 Leader::Unknown => "no node has a majority of the cluster behind it".to_owned(),
             };
-            let since = *self.leaderless_since.get_or_insert_with(Instant::now);
+            let since = *self.leaderless_since.get_or_insert_with(Moment::now);
             if LEADERLESS_MAX <= since.elapsed() {
                 return Err(WriteError::Refused(ClusterError::NoLeader { reason }));
             }
@@ -522,11 +525,14 @@ impl Machine {
     }
 }
 
-/// Waits until openraft has stopped with an error: what others send can stop it, too.
-async fn stopped(raft: &RaftNode) {
+/// Waits until openraft has stopped, such as on a full disk.
+async fn has_stopped(raft: &RaftNode) {
     let mut metrics = raft.metrics();
-    // It has stopped, too, if nobody can tell.
-    drop(metrics.wait_for(|metrics| metrics.running_state.is_err()).await);
+    while metrics.borrow_and_update().running_state.is_ok() {
+        if metrics.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 fn report(error: &ClusterError, ended: &[Queued]) {
@@ -547,7 +553,7 @@ enum WriteError {
 }
 
 /// Timers are off; `supervision` switches on what a cluster of several nodes needs.
-fn config() -> Config {
+fn config(limits: Limits) -> Config {
     let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Config {
         cluster_name: "corvus".to_owned(),
@@ -557,7 +563,7 @@ fn config() -> Config {
         heartbeat_interval: milliseconds(HEARTBEAT_INTERVAL),
         election_timeout_min: milliseconds(ELECTION_TIMEOUT_MIN),
         election_timeout_max: milliseconds(ELECTION_TIMEOUT_MAX),
-        snapshot_policy: SnapshotPolicy::LogsSinceLast(LOG_ENTRIES_MAX),
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(limits.log_entries),
         max_in_snapshot_log_to_keep: 0,
         ..Config::default()
     }

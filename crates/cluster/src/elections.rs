@@ -8,12 +8,14 @@
 use std::{sync::Arc, time::Duration};
 
 use openraft::ServerState;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::sync::mpsc;
 
 use crate::{
     log_store::log_state,
+    membership::NODES_MAX,
     message::Request,
     raft_types::{LogId, Membership, RaftNode},
+    runtime::{sleep, spawn},
     shared::{ELECTION_TIMEOUT_MAX, ELECTION_TIMEOUT_MIN, HEARTBEAT_INTERVAL, Shared},
     state_machine::is_only_voter,
 };
@@ -78,19 +80,21 @@ async fn would_be_elected(shared: &Arc<Shared>, raft: &RaftNode) -> bool {
     if is_majority(&membership, &votes) {
         return true;
     }
-    let mut ballots = JoinSet::new();
+    let (sender, mut ballots) = mpsc::channel(NODES_MAX);
     for voter in membership.voter_ids().filter(|voter| *voter != node) {
         let Some(member) = membership.get_node(&voter) else { continue };
-        let (shared, url) = (Arc::clone(shared), member.url.clone());
-        ballots.spawn(async move {
+        let (shared, url, sender) = (Arc::clone(shared), member.url.clone(), sender.clone());
+        spawn(async move {
             let request = Request::Ballot { term, last };
             let granted =
                 shared.call(voter, &url, &request, BALLOT_TIME_MAX, |decoder| decoder.flag()).await;
-            (voter, matches!(granted, Ok(true)))
+            // After enough votes nobody counts.
+            let _ = sender.send((voter, matches!(granted, Ok(true)))).await;
         });
     }
-    while let Some(ballot) = ballots.join_next().await {
-        if let Ok((voter, true)) = ballot {
+    drop(sender);
+    while let Some((voter, is_granted)) = ballots.recv().await {
+        if is_granted {
             votes.push(voter);
         }
         if is_majority(&membership, &votes) {

@@ -15,6 +15,7 @@ use crate::{
     node_id::tag_of,
     raft_types::RaftNode,
     refusal::Refusal,
+    runtime::spawn,
     shared::{Leader, Shared},
     snapshot::Piece,
 };
@@ -130,8 +131,15 @@ async fn receive_state(
     let vote = match staged {
         None => None,
         Some(snapshot) => {
-            let installed = raft.install_full_snapshot(piece.vote, snapshot).await;
-            shared.heard_leader();
+            let (shared, raft) = (Arc::clone(shared), raft.clone());
+            // Goes on when the sender no longer waits: the next state must not be staged before.
+            let installed = spawn(async move {
+                let installed = raft.install_full_snapshot(piece.vote, snapshot).await;
+                shared.staging.end();
+                shared.heard_leader();
+                installed
+            });
+            let installed = installed.await.map_err(|error| stopped(&error))?;
             Some(installed.map_err(|error| stopped(&error))?.vote)
         }
     };

@@ -18,6 +18,9 @@
 //! | `snapshot`, `state_image` | sending the whole state to a node that lags |
 //! | `identity`, `node_id` | which node of which cluster this is |
 //! | `log_store`, `log_format`, `state_machine`, `raft_types` | the interfaces that openraft requires |
+//! | `runtime` | tokio, or a simulated scheduler in virtual time |
+//! | `limits` | [`Limits`]: sizes that tests make smaller |
+//! | `inspection` | [`Inspection`]: what checkers of several nodes compare |
 //! | `schema` | the trees of the log |
 //! | `failure` | the error that stopped openraft |
 
@@ -30,6 +33,8 @@ mod elections;
 mod failure;
 mod identity;
 mod incoming;
+mod inspection;
+mod limits;
 mod log_format;
 mod log_store;
 mod membership;
@@ -40,6 +45,7 @@ mod node_id;
 mod peers;
 mod raft_types;
 mod refusal;
+mod runtime;
 mod schema;
 mod shared;
 mod snapshot;
@@ -49,6 +55,8 @@ mod supervision;
 
 pub use crate::{
     cluster::{Cluster, ClusterOptions, Submission},
+    inspection::{Inspection, LoggedEntry},
+    limits::Limits,
     membership::{ClusterNode, NODES_MAX, Role, Topology},
     membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},

@@ -16,6 +16,7 @@ use std::{
     fmt::Debug,
     io,
     ops::{Bound, RangeBounds},
+    sync::Arc,
 };
 
 use cluster_state::{Changes, ClusterError, ClusterStore, Decoder, Encoder, Malformed};
@@ -23,13 +24,14 @@ use openraft::{
     LogState, OptionalSend, RaftLogReader, Vote,
     storage::{LogFlushed, RaftLogStorage},
 };
-use storage::{Environment, Transaction};
+use storage::{Environment, Transaction, WriteTransaction};
 
 use crate::{
     failure::LastFailure,
     log_format::{put_vote, read_entry, read_log_id, take_vote, write_entry, write_log_id},
     raft_types::{Entry, LogId, RaftStorageError, TypeConfig},
     schema,
+    snapshot::{Staging, install_staged},
     state_machine::{AppliedEarly, apply, is_decided_by_appending},
 };
 
@@ -41,6 +43,7 @@ pub(crate) struct LogStore {
     node: u64,
     early: AppliedEarly,
     failure: LastFailure,
+    staging: Arc<Staging>,
 }
 
 impl LogStore {
@@ -49,27 +52,13 @@ impl LogStore {
         node: u64,
         early: AppliedEarly,
         failure: LastFailure,
+        staging: Arc<Staging>,
     ) -> Self {
-        Self { store, node, early, failure }
+        Self { store, node, early, failure, staging }
     }
 
     fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, ClusterError> {
-        let from = match range.start_bound() {
-            Bound::Included(index) => *index,
-            Bound::Excluded(index) => index.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let tx = self.store.environment().read();
-        let mut entries = Vec::new();
-        for row in tx.tree(&schema::log())?.range(Bound::Included(&from.to_be_bytes()))? {
-            let (key, row) = row?;
-            let index = index_of(&key)?;
-            if !range.contains(&index) {
-                break;
-            }
-            entries.push(read_entry(index, row)?);
-        }
-        Ok(entries)
+        entries_of(&self.store.environment().read(), range)
     }
 
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
@@ -89,29 +78,22 @@ impl LogStore {
         Ok(())
     }
 
-    /// Removes entries from the start of the log up to an index, or from an index to its end.
-    fn remove(
-        &self,
-        range: impl RangeBounds<u64>,
-        purged: Option<LogId>,
-    ) -> Result<(), ClusterError> {
+    fn truncate_from(&self, index: u64) -> Result<(), ClusterError> {
         let mut tx = self.store.environment().write()?;
-        let mut keys = Vec::new();
-        for row in tx.tree(&schema::log())?.range(Bound::Unbounded)? {
-            let (key, _) = row?;
-            if range.contains(&index_of(&key)?) {
-                keys.push(key);
-            } else if !keys.is_empty() {
-                break;
-            }
+        remove_entries(&mut tx, index..)?;
+        Ok(tx.commit()?)
+    }
+
+    /// Removes the entries up to this one. Their effects are in the stored state, or in the staged one that is being taken
+    /// over: openraft removes the entries first, and a power cut in between would leave neither them nor their effects. So
+    /// the staged state is taken over here, in the same transaction.
+    fn purge_up_to(&self, log_id: &LogId) -> Result<(), ClusterError> {
+        if let Some(meta) = self.staging.ending_with(log_id) {
+            return install_staged(&self.store, &meta);
         }
-        let mut log = tx.tree_mut(&schema::log())?;
-        for key in keys {
-            log.delete(&key)?;
-        }
-        if let Some(purged) = purged {
-            tx.tree_mut(&schema::raft())?.put(schema::PURGED, &write_log_id(&purged))?;
-        }
+        let mut tx = self.store.environment().write()?;
+        remove_entries(&mut tx, ..=log_id.index)?;
+        store_purged(&mut tx, log_id)?;
         Ok(tx.commit()?)
     }
 
@@ -180,12 +162,61 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn truncate(&mut self, log_id: LogId) -> Result<(), RaftStorageError> {
-        self.remove(log_id.index.., None).map_err(|error| self.failure.in_log(error))
+        self.truncate_from(log_id.index).map_err(|error| self.failure.in_log(error))
     }
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), RaftStorageError> {
-        self.remove(..=log_id.index, Some(log_id)).map_err(|error| self.failure.in_log(error))
+        self.purge_up_to(&log_id).map_err(|error| self.failure.in_log(error))
     }
+}
+
+/// Removes entries from the start of a log up to an index, or from an index to its end.
+pub(crate) fn remove_entries(
+    tx: &mut WriteTransaction,
+    range: impl RangeBounds<u64>,
+) -> Result<(), ClusterError> {
+    let mut keys = Vec::new();
+    for row in tx.tree(&schema::log())?.range(Bound::Unbounded)? {
+        let (key, _) = row?;
+        if range.contains(&index_of(&key)?) {
+            keys.push(key);
+        } else if !keys.is_empty() {
+            break;
+        }
+    }
+    let mut log = tx.tree_mut(&schema::log())?;
+    for key in keys {
+        log.delete(&key)?;
+    }
+    Ok(())
+}
+
+/// Stores that the log begins after this entry.
+pub(crate) fn store_purged(tx: &mut WriteTransaction, log_id: &LogId) -> Result<(), ClusterError> {
+    tx.tree_mut(&schema::raft())?.put(schema::PURGED, &write_log_id(log_id))?;
+    Ok(())
+}
+
+/// The entries of a log with these indexes.
+pub(crate) fn entries_of(
+    tx: &impl Transaction,
+    range: impl RangeBounds<u64>,
+) -> Result<Vec<Entry>, ClusterError> {
+    let from = match range.start_bound() {
+        Bound::Included(index) => *index,
+        Bound::Excluded(index) => index.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let mut entries = Vec::new();
+    for row in tx.tree(&schema::log())?.range(Bound::Included(&from.to_be_bytes()))? {
+        let (key, row) = row?;
+        let index = index_of(&key)?;
+        if !range.contains(&index) {
+            break;
+        }
+        entries.push(read_entry(index, row)?);
+    }
+    Ok(entries)
 }
 
 /// The last entry of the log, and the last one that was purged.
@@ -193,10 +224,15 @@ pub(crate) fn log_state(environment: &Environment) -> Result<LogState<TypeConfig
     let tx = environment.read();
     let purged = tx.tree(&schema::raft())?.get(schema::PURGED)?;
     let last_purged_log_id = purged.map(read_log_id).transpose()?;
+    let last_log_id = last_of(&tx)?.or(last_purged_log_id);
+    Ok(LogState { last_purged_log_id, last_log_id })
+}
+
+/// The last entry of a log.
+pub(crate) fn last_of(tx: &impl Transaction) -> Result<Option<LogId>, ClusterError> {
     let last = tx.tree(&schema::log())?.range_back(Bound::Unbounded)?.next().transpose()?;
     let last = last.map(|(key, row)| read_entry(index_of(&key)?, row)).transpose()?;
-    let last_log_id = last.map(|entry| entry.log_id).or(last_purged_log_id);
-    Ok(LogState { last_purged_log_id, last_log_id })
+    Ok(last.map(|entry| entry.log_id))
 }
 
 fn index_of(key: &[u8]) -> Result<u64, Malformed> {

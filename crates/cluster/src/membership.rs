@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use cluster_state::ClusterError;
 use model::NodeTag;
 use openraft::{ChangeMembers, error::ClientWriteError};
-use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     membership_change::MembershipChange,
@@ -14,6 +13,7 @@ use crate::{
     node_id::{id_of, tag_of},
     raft_types::{LogId, Member, Membership, Metrics, RaftNode},
     refusal::Refusal,
+    runtime::{Moment, sleep, timeout},
     shared::{Leader, Shared},
     state_machine::stored_membership,
 };
@@ -198,7 +198,7 @@ async fn add(
     let member = Member { url, is_watcher };
     agree(raft, ChangeMembers::AddNodes(BTreeMap::from([(id, member)])), true).await?;
     if !is_watcher {
-        let began = Instant::now();
+        let began = Moment::now();
         while began.elapsed() < PROMOTION_WAIT_MAX && !promote_if_ready(raft, id).await? {
             sleep(PROMOTION_INTERVAL).await;
         }

@@ -13,20 +13,23 @@ use openraft::{
         AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
     },
 };
-use tokio::time::timeout;
 
 use crate::{
     log_format::take_vote,
     message::{Envelope, Request, decode_answer, take_append_answer, take_vote_answer},
     raft_types::{Member, Metrics, RaftNode, TypeConfig},
     refusal::Refusal,
+    runtime::timeout,
     shared::Shared,
     snapshot::Pieces,
     state_image::StateImage,
 };
 
-/// How long a node may take to store a piece of a state, or to take the whole state over after the last one.
-const PIECE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a node may take to store a piece of a state. Until then nothing else is sent to it, so a piece that was lost
+/// must not be waited for any longer.
+const PIECE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a node may take to take the whole state over after the last piece.
+const TAKE_OVER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Makes the connections of one node.
 pub(crate) struct Network {
@@ -165,10 +168,10 @@ impl PeerConnection {
         let failed = |error| StreamingError::Unreachable(Unreachable::new(&AnyError::new(&error)));
         let mut vote = None;
         while let Some(piece) = pieces.next().map_err(failed)? {
+            let time_max = if piece.is_last { TAKE_OVER_TIME_MAX } else { PIECE_TIME_MAX };
             let request = Request::Snapshot(piece);
             let read = |decoder: &mut Decoder<'_>| decoder.optional(take_vote);
-            let answer =
-                self.shared.call(self.target, &self.url, &request, PIECE_TIME_MAX, read).await;
+            let answer = self.shared.call(self.target, &self.url, &request, time_max, read).await;
             vote = answer.map_err(|error| match error {
                 CallError::Io(error) => StreamingError::Unreachable(Unreachable::new(&error)),
                 CallError::Refused(error) => StreamingError::Unreachable(Unreachable::new(&error)),
@@ -213,7 +216,10 @@ impl RaftNetwork<TypeConfig> for PeerConnection {
             let staged = io::Error::other("a state that was received is not sent on");
             return Err(StreamingError::Network(NetworkError::new(&staged)));
         };
-        let pieces = Pieces::of(tx, vote, snapshot.meta);
+        // A late piece of another session, even of one before this server was started, must not be taken for one of this.
+        let session = self.shared.entropy.next_u64();
+        let piece_bytes = self.shared.limits.piece_bytes;
+        let pieces = Pieces::of(session, piece_bytes, tx, vote, snapshot.meta);
         let pieces =
             pieces.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))?;
         tokio::select! {

@@ -2,7 +2,7 @@
 
 use cluster_state::{Applied, EncodedBatch};
 
-use crate::state_image::StateImage;
+use crate::{runtime::Runtime, state_image::StateImage};
 
 /// What the log records of each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,7 @@ openraft::declare_raft_types!(
         NodeId = u64,
         Node = Member,
         SnapshotData = StateImage,
+        AsyncRuntime = Runtime,
 );
 
 pub(crate) type RaftNode = openraft::Raft<TypeConfig>;

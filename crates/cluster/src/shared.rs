@@ -8,13 +8,14 @@ use std::{
 use cluster_state::{ClusterError, ClusterStore};
 use openraft::ServerState;
 use platform::{Clock, Entropy};
-use tokio::time::Instant;
 
 use crate::{
     answers::Answers,
     identity::CurrentIdentity,
+    limits::Limits,
     peers::Peers,
     raft_types::{Member, Metrics, RaftNode},
+    runtime::Moment,
     snapshot::Staging,
     state_machine::{is_only_voter, stored_membership},
 };
@@ -39,16 +40,17 @@ pub(crate) struct Shared {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) peers: Arc<dyn Peers>,
     pub(crate) identity: CurrentIdentity,
+    pub(crate) limits: Limits,
     /// Where other nodes reach this one; empty until it is known.
     pub(crate) url: RwLock<String>,
     /// The running consensus; `None` while it is stopped.
     pub(crate) raft: RwLock<Option<RaftNode>>,
-    pub(crate) staging: Staging,
+    pub(crate) staging: Arc<Staging>,
     pub(crate) answers: Answers,
     /// Whether the cluster has other nodes.
     pub(crate) has_company: AtomicBool,
     /// When this node last heard of a leader, or of itself as one.
-    heard: Mutex<Option<Instant>>,
+    heard: Mutex<Option<Moment>>,
 }
 
 /// Who leads, as far as this node knows.
@@ -69,6 +71,7 @@ impl Shared {
         entropy: Arc<dyn Entropy>,
         peers: Arc<dyn Peers>,
         identity: CurrentIdentity,
+        limits: Limits,
     ) -> Self {
         Self {
             store,
@@ -76,9 +79,10 @@ impl Shared {
             entropy,
             peers,
             identity,
+            limits,
             url: RwLock::default(),
             raft: RwLock::default(),
-            staging: Staging::default(),
+            staging: Arc::default(),
             answers: Answers::default(),
             has_company: AtomicBool::default(),
             heard: Mutex::default(),
@@ -99,7 +103,7 @@ impl Shared {
 
     /// Notes a sign of life of a leader.
     pub(crate) fn heard_leader(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Moment::now());
     }
 
     /// How long ago this node heard of a leader; the longest time if never.

@@ -183,7 +183,7 @@ pub(crate) fn store_applied(tx: &mut WriteTransaction, log_id: &LogId) -> Result
     Ok(())
 }
 
-fn last_applied(tx: &impl Transaction) -> Result<Option<LogId>, ClusterError> {
+pub(crate) fn last_applied(tx: &impl Transaction) -> Result<Option<LogId>, ClusterError> {
     let tree = tx.tree(&schema::raft())?;
     Ok(tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?)
 }

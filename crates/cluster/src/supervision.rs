@@ -6,13 +6,13 @@ use std::{
 };
 
 use openraft::ServerState;
-use tokio::time::sleep;
 
 use crate::{
     elections,
     membership::promote_ready,
     node_id::tag_of,
     raft_types::RaftNode,
+    runtime::sleep,
     shared::{Leader, Shared},
 };
 
@@ -37,6 +37,7 @@ pub(crate) async fn run(shared: Arc<Shared>, raft: RaftNode) {
         }
         let becomes_alone = nodes.wait_for(|nodes| nodes.membership_config.nodes().count() <= 1);
         tokio::select! {
+            biased;
             alone = becomes_alone => if alone.is_err() { return },
             () = elections::run(Arc::clone(&shared), raft.clone()) => return,
             () = promote(&shared, &raft) => {}

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use cluster::{Cluster, ClusterOptions, NoPeers, Peers};
+use cluster::{Cluster, ClusterOptions, Limits, NoPeers, Peers};
 use cluster_state::{
     Command, Outcome, PendingDeletion, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
     ServerValue, ServerValueCommand, end_deletion, pending_deletions, read_server_value,
@@ -141,6 +141,7 @@ impl ServerCatalog {
             entropy: Arc::clone(&platform.entropy),
             peers,
             cluster: cluster_id,
+            limits: Limits::default(),
         };
         let cluster = Cluster::start(options).map_err(CatalogError::Cluster)?;
         store_ids(&environment, &[(SERVER_ID, server_id), (TOPOLOGY_ID, cluster_id)])?;

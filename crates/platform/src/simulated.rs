@@ -1,6 +1,6 @@
 //! A machine for crash tests: a disk that loses power, fails a chosen call or flips a bit, a clock
 //! that stands still until a test advances it, seeded randomness, and memory that is as full as a
-//! test says.
+//! test says. [`Scheduler`] runs tasks of several such machines in virtual time.
 //!
 //! The disk keeps apart what a running process sees and what would survive a power cut, for the
 //! bytes of each file and for the names in each directory. It is stricter than most file systems:
@@ -30,6 +30,7 @@ mod names;
 mod power;
 mod process_memory;
 mod random;
+mod scheduler;
 mod unsynced;
 
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use self::{
     power::Survival,
     process_memory::SimulatedMemory,
     random::Random,
+    scheduler::{Scheduler, Sleep, TaskGroup, TaskId},
 };
 use crate::Platform;
 

@@ -1,0 +1,177 @@
+//! What must always be true of the logs of all nodes together (Ongaro & Ousterhout, 2014, figure 3), and of their states.
+
+use std::{collections::BTreeMap, hash::Hasher};
+
+use cluster::{Inspection, LoggedEntry};
+
+/// What was seen of the nodes so far.
+#[derive(Default)]
+pub(crate) struct RaftChecks {
+    leaders: BTreeMap<u64, usize>,
+    /// By index and term: the hash of the entry, and the term of the one before it, if it was seen.
+    entries: BTreeMap<(u64, u64), (u64, Option<u64>)>,
+    /// By index: the term of the entry, and the newest term in which it was first seen to be committed.
+    committed: BTreeMap<u64, (u64, u64)>,
+    /// By index of an entry: the hash of the state in which it is the last one.
+    states: BTreeMap<u64, u64>,
+    nodes: BTreeMap<usize, Seen>,
+    /// The newest term of any node.
+    term: u64,
+}
+
+/// What was seen of a node, as long as it has its disk.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    term: u64,
+    applied: u64,
+    /// What would be different if anything was.
+    stored: Stored,
+}
+
+type Position = Option<(u64, u64)>;
+
+/// The term in which a node leads; its purged, last and applied entries.
+type Stored = (Option<u64>, Position, Position, Position);
+
+fn hash(bytes: &[u8]) -> u64 {
+    // Deterministic, and good enough to tell states apart.
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+impl RaftChecks {
+    /// The node has an empty disk, or has left its state behind to join a cluster.
+    pub(crate) fn forget(&mut self, node: usize) {
+        self.nodes.remove(&node);
+    }
+
+    /// Leaders so far.
+    pub(crate) fn terms(&self) -> usize {
+        self.leaders.len()
+    }
+
+    /// Compares a node with everything seen so far. Returns what is wrong.
+    pub(crate) fn observe(&mut self, node: usize, seen: &Inspection) -> Result<(), String> {
+        self.term = self.term.max(seen.term);
+        let stored = (seen.leads_in, seen.purged, seen.last, seen.applied);
+        let before = self.nodes.get(&node).copied().unwrap_or_default();
+        if before.term == seen.term && before.stored == stored {
+            return Ok(());
+        }
+        let log = seen.log().map_err(|error| format!("the log of node {node}: {error}"))?;
+        self.check_growth(node, seen, stored)?;
+        if let Some(term) = seen.leads_in {
+            self.check_leader(node, term, seen, &log)?;
+        }
+        self.check_log(node, seen, &log)?;
+        self.check_committed(node, seen, &log)
+    }
+
+    fn check_growth(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        stored: Stored,
+    ) -> Result<(), String> {
+        let applied = seen.applied.map_or(0, |(index, _)| index);
+        let before = self.nodes.entry(node).or_default();
+        if seen.term < before.term {
+            return Err(format!(
+                "node {node} went back from term {} to {}: it forgot its vote",
+                before.term, seen.term
+            ));
+        }
+        if applied < before.applied {
+            return Err(format!(
+                "node {node} went back from entry {} to {applied}",
+                before.applied
+            ));
+        }
+        *before = Seen { term: seen.term, applied, stored };
+        Ok(())
+    }
+
+    fn check_leader(
+        &mut self,
+        node: usize,
+        term: u64,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
+        let leader = *self.leaders.entry(term).or_insert(node);
+        if leader != node {
+            return Err(format!("term {term} has two leaders: node {leader} and node {node}"));
+        }
+        let purged = seen.purged.map_or(0, |(index, _)| index);
+        let terms: BTreeMap<u64, u64> = log.iter().map(|at| (at.index, at.term)).collect();
+        for (index, (entry_term, committed_in)) in self.committed.range(purged + 1..) {
+            let has = terms.get(index) == Some(entry_term)
+                || seen.applied.is_some_and(|(applied, _)| *index <= applied);
+            if *committed_in < term && !has {
+                return Err(format!(
+                    "node {node} leads in term {term} without entry {index}, which was committed before"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_log(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
+        let mut before = seen.purged;
+        for LoggedEntry { index, term, bytes } in log {
+            if let Some((earlier, _)) = before
+                && earlier + 1 != *index
+            {
+                return Err(format!(
+                    "the log of node {node} has no entry between {earlier} and {index}"
+                ));
+            }
+            let previous = before.map(|(_, term)| term);
+            let this = hash(bytes);
+            let known = self.entries.entry((*index, *term)).or_insert((this, previous));
+            let is_other = known.1.is_some() && previous.is_some() && known.1 != previous;
+            if known.0 != this || is_other {
+                return Err(format!(
+                    "entry {index} of term {term} is another one at node {node} than elsewhere"
+                ));
+            }
+            known.1 = known.1.or(previous);
+            before = Some((*index, *term));
+        }
+        Ok(())
+    }
+
+    fn check_committed(
+        &mut self,
+        node: usize,
+        seen: &Inspection,
+        log: &[LoggedEntry],
+    ) -> Result<(), String> {
+        let Some((applied, term)) = seen.applied else { return Ok(()) };
+        let logged = log.iter().take_while(|entry| entry.index <= applied);
+        let committed = logged.map(|entry| (entry.index, entry.term)).chain([(applied, term)]);
+        for (index, term) in committed {
+            let known = *self.committed.entry(index).or_insert((term, self.term));
+            if known.0 != term {
+                return Err(format!(
+                    "node {node} has applied entry {index} of term {term}, others that of term {}",
+                    known.0
+                ));
+            }
+        }
+        let state = seen.state().map_err(|error| format!("the state of node {node}: {error}"))?;
+        let this = hash(&state);
+        match *self.states.entry(applied).or_insert(this) {
+            known if known == this => Ok(()),
+            _ => Err(format!(
+                "the state of node {node} after entry {applied} is another one than elsewhere"
+            )),
+        }
+    }
+}
