@@ -13,17 +13,20 @@
 //! | `shared` | what both share; who leads |
 //! | `membership`, `membership_change` | the nodes: [`Topology`], [`MembershipChange`] |
 //! | `supervision`, `elections` | what a node with company does: signs of life, pre-votes, promotions |
+//! | `contacts` | when this node last reached each other one |
 //! | `peers`, `message`, `refusal` | [`Peers`]: the way to other nodes, and what is sent on it |
 //! | `network`, `incoming` | sending openraft's requests, and answering those of others |
 //! | `snapshot`, `state_image` | sending the whole state to a node that lags |
 //! | `identity`, `node_id` | which node of which cluster this is |
 //! | `log_store`, `log_format`, `state_machine`, `raft_types` | the interfaces that openraft requires |
 //! | `schema` | the trees of the log |
+//! | `log_view` | what is in the log, for operators |
 //! | `failure` | the error that stopped openraft |
 
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod contacts;
 mod driver;
 mod elections;
 mod failure;
@@ -31,6 +34,7 @@ mod identity;
 mod incoming;
 mod log_format;
 mod log_store;
+mod log_view;
 mod membership;
 mod membership_change;
 mod message;
@@ -48,6 +52,8 @@ mod supervision;
 
 pub use crate::{
     cluster::{Cluster, ClusterOptions, Submission},
+    contacts::{Contact, LeaderChange},
+    log_view::{LogExtent, LoggedEntry},
     membership::{ClusterNode, NODES_MAX, Role, Topology},
     membership_change::MembershipChange,
     peers::{NoPeers, PeerAnswer, Peers},

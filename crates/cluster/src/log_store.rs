@@ -199,7 +199,7 @@ pub(crate) fn log_state(environment: &Environment) -> Result<LogState<TypeConfig
     Ok(LogState { last_purged_log_id, last_log_id })
 }
 
-fn index_of(key: &[u8]) -> Result<u64, Malformed> {
+pub(crate) fn index_of(key: &[u8]) -> Result<u64, Malformed> {
     let index = <[u8; 8]>::try_from(key);
     index.map(u64::from_be_bytes).map_err(|_| Malformed("a log key is not an index"))
 }

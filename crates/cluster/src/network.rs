@@ -14,7 +14,7 @@ use openraft::{
         AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
     },
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     log_format::take_vote,
@@ -106,6 +106,11 @@ impl PeerConnection {
         let answer = self.shared.call(self.target, &self.url, &request, option.hard_ttl(), read);
         let answer = answer.await;
         self.note(answer.as_ref().err());
+        let error = answer.as_ref().err().map(|error| match error {
+            CallError::Io(error) => error.to_string(),
+            CallError::Refused(refusal) => refusal.to_string(),
+        });
+        self.shared.contacts.note(self.target, error, Instant::now());
         answer.map_err(|error| self.rpc_error(error))
     }
 
