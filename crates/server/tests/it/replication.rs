@@ -24,7 +24,7 @@ fn put_task(source: &TestServer, task: &Value) -> u64 {
 }
 
 /// Replicates from one to the other.
-fn replicate(source: &TestServer, destination: &TestServer) -> u64 {
+pub(crate) fn replicate(source: &TestServer, destination: &TestServer) -> u64 {
     connect(source, destination);
     put_task(source, &json!({"Name": "east", "ConnectionStringName": "to"}))
 }
